@@ -1,0 +1,155 @@
+"""A view: what one scheduler believes of the cell now.
+
+Goal     Let placement read the whole cell as arrays, and let news arrive cheaply.
+Promise  Read-only to placement. A row is replaced whole, never added to, and only by a row of at
+         least its revision: applying news twice, or late, is harmless. Claims tried on for size
+         leave no trace.
+Source   Omega (EuroSys 2013), section 3.4: private copy of cell state.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omega.model.arrays import Amounts, Codes, Ids, Index, Mask, Sequences, States, positions
+from omega.model.claims import Claims
+from omega.model.machines import Catalogue, Changes, MachineRows, MachineState, Snapshot
+
+_T = TypeVar("_T", bound=np.generic)
+
+
+class View:
+    """The whole cell as one scheduler last heard of it, as arrays with a row a machine.
+
+    Amounts are held with the kinds' columns contiguous, so that a comparison touches only the
+    kinds that a task asks for.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        rows = snapshot.rows
+        self._id = rows.id
+        self._capacity = np.asfortranarray(rows.capacity)
+        self._free = np.asfortranarray(rows.free)
+        self._sequence = rows.sequence.copy()
+        self._revision = rows.revision.copy()
+        self._state = rows.state.copy()
+        self._names = snapshot.names
+        self._catalogue = snapshot.catalogue
+        self._codes = np.asfortranarray(snapshot.codes)
+        self.mark = snapshot.mark
+        self.generation = snapshot.generation
+        self._open: Mask | None = None
+        self._undo: list[tuple[Index, Amounts]] | None = None
+
+    def __len__(self) -> int:
+        return len(self._id)
+
+    @property
+    def id(self) -> Ids:
+        """Machine ids, ascending."""
+        return self._id
+
+    @property
+    def capacity(self) -> Amounts:
+        """What each machine has: (machines, kinds)."""
+        return _read_only(self._capacity)
+
+    @property
+    def free(self) -> Amounts:
+        """What is left of each machine, claims being tried on included: (machines, kinds)."""
+        return _read_only(self._free)
+
+    @property
+    def sequence(self) -> Sequences:
+        """The sequence of each machine, for claims to carry."""
+        return _read_only(self._sequence)
+
+    @property
+    def state(self) -> States:
+        """The state of each machine."""
+        return _read_only(self._state)
+
+    @property
+    def open(self) -> Mask:
+        """Which machines take claims."""
+        if self._open is None:
+            self._open = self._state == MachineState.OPEN
+        return _read_only(self._open)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Machine names."""
+        return self._names
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the attribute codes stand for."""
+        return self._catalogue
+
+    @property
+    def codes(self) -> Codes:
+        """Attribute codes: (machines, attributes)."""
+        return _read_only(self._codes)
+
+    def where(self, ids: Ids) -> Index:
+        """Return the row of each machine id; -1 for one that this view does not know."""
+        return positions(self._id, ids)
+
+    def patch(self, rows: MachineRows) -> int:
+        """Replace rows that are at least as new as ours; return how many were newer.
+
+        Rows of machines that this view has not met are left out: a full read brings them, and
+        the cell's generation says when one is due.
+        """
+        at = self.where(rows.id)
+        current = at >= 0
+        current[current] = rows.revision[current] >= self._revision[at[current]]
+        at = at[current]
+        newer = int(np.count_nonzero(rows.revision[current] > self._revision[at]))
+        self._capacity[at] = rows.capacity[current]
+        self._free[at] = rows.capacity[current] - rows.used[current]
+        self._sequence[at] = rows.sequence[current]
+        self._revision[at] = rows.revision[current]
+        if (self._state[at] != rows.state[current]).any():
+            self._state[at] = rows.state[current]
+            self._open = None
+        return newer
+
+    def catch_up(self, changes: Changes) -> int:
+        """Patch what changed since our mark and move the mark; return how many rows were newer.
+
+        Must not be called while claims are tried on.
+        """
+        assert self._undo is None
+        assert changes.generation == self.generation, "a full read is due"
+        self.mark = changes.mark
+        return self.patch(changes.rows)
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Let claims be tried on inside the block; afterwards the view is as it was."""
+        assert self._undo is None, "claims are being tried on already"
+        self._undo = []
+        try:
+            yield
+        finally:
+            for at, free in reversed(self._undo):
+                self._free[at] = free
+            self._undo = None
+
+    def try_on(self, claims: Claims) -> None:
+        """Count claims as taken, inside a `trying` block, so that later jobs see them."""
+        assert self._undo is not None, "claims are tried on inside a `trying` block"
+        at = self.where(claims.machine)
+        touched = np.unique(at)
+        self._undo.append((touched, self._free[touched]))
+        np.subtract.at(self._free, at, claims.demand)
+
+
+def _read_only(array: NDArray[_T]) -> NDArray[_T]:
+    window = array.view()
+    window.flags.writeable = False
+    return window

@@ -1,0 +1,134 @@
+"""Events: the only telemetry. Frozen facts, handed to a sink.
+
+Goal     One stream of facts from which every measure is a fold, live and in the simulator.
+Promise  Emitting never fails the work it reports on; no event holds a secret.
+Source   Omega (EuroSys 2013), section 4 (metrics); docs/decisions/0005-events.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class JobsLeased:
+    """A scheduler took jobs from the queue."""
+
+    jobs: int
+    first_waits_s: tuple[float, ...]
+    """Wait time of those leased for the first time: submission to this lease."""
+
+
+@dataclass(frozen=True)
+class ViewRefreshed:
+    """A view was brought up to date."""
+
+    rows: int
+    age_s: float
+    """Age that the view had reached when it was refreshed."""
+    took_s: float
+    full: bool
+
+
+@dataclass(frozen=True)
+class TransactionJudged:
+    """A transaction came back."""
+
+    scheduler: str
+    jobs: int
+    jobs_conflicted: int
+    """Jobs of the transaction with at least one refused claim."""
+    accepted: int
+    refused: Mapping[str, int]
+    """Refused claims by verdict."""
+    thought_s: float
+    """Decision time that went into it."""
+    took_s: float
+
+    @property
+    def conflicted(self) -> bool:
+        """Whether at least one claim was refused."""
+        return bool(self.refused)
+
+
+@dataclass(frozen=True)
+class JobAttempted:
+    """One job's attempt ended."""
+
+    job: int
+    tries: int
+    placed: int
+    left: int
+    thought_s: float
+
+
+@dataclass(frozen=True)
+class JobParked:
+    """A job was set aside."""
+
+    job: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class JobsWoken:
+    """Parked jobs were moved back to the queue."""
+
+    jobs: int
+
+
+@dataclass(frozen=True)
+class JobsRescued:
+    """Jobs whose lease ran out were moved back to the queue."""
+
+    jobs: int
+
+
+@dataclass(frozen=True)
+class StoreFaltered:
+    """The store did not answer, and is tried again."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True)
+class TasksEnded:
+    """Tasks were over and their room was freed."""
+
+    tasks: int
+
+
+Event = (
+    JobsLeased
+    | ViewRefreshed
+    | TransactionJudged
+    | JobAttempted
+    | JobParked
+    | JobsWoken
+    | JobsRescued
+    | StoreFaltered
+    | TasksEnded
+)
+
+
+class Sink(Protocol):
+    """Takes events. A fold, a log, a metric exporter or a test is a sink."""
+
+    def __call__(self, event: Event) -> None:
+        """Take one event; must not raise and must not block."""
+        ...
+
+
+def ignore(event: Event) -> None:
+    """Take an event and do nothing."""
+
+
+def fan_out(*sinks: Sink) -> Sink:
+    """Return a sink that hands each event to all of these, in order."""
+
+    def emit(event: Event) -> None:
+        for sink in sinks:
+            sink(event)
+
+    return emit

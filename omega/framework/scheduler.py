@@ -1,0 +1,59 @@
+"""What a scheduler is: two functions of a view.
+
+Goal     Let a stranger write a scheduler in twenty lines.
+Promise  A scheduler sees a view and returns claims; it cannot reach a store, so it cannot cheat.
+Source   the four seams: ordering x placement x synchronisation x commit (ARCHITECTURE.md).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.model.claims import Claims, ConflictRule, Granularity
+from omega.model.jobs import LeasedJob
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionTime:
+    """How long a decision takes: t_job + t_task x tasks (Omega, section 4).
+
+    Both are zero in production, where thinking takes as long as it takes; benchmarks and the
+    simulator set them.
+    """
+
+    job_s: float = 0.0
+    task_s: float = 0.0
+
+    def of(self, tasks: int) -> float:
+        """Return the seconds that deciding on so many tasks takes."""
+        return self.job_s + self.task_s * tasks
+
+
+class Scheduler(ABC):
+    """Base of all schedulers: FIFO, fit rule, incremental. Override `place`, and what differs.
+
+    A scheduler keeps no state that decides placements: planning twice from the same view, job and
+    chance gives the same claims.
+    """
+
+    kind: str = ""
+    """Which jobs it takes from the queue; the name it is registered under."""
+    rule: ConflictRule = ConflictRule.FIT
+    granularity: Granularity = Granularity.INCREMENTAL
+    jobs_per_transaction: int = 1
+    """How many jobs are planned on one view and committed together."""
+
+    def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
+        """Return the jobs in the order in which they are to be placed."""
+        return jobs
+
+    @abstractmethod
+    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+        """Return claims for as many of the job's unplaced tasks as there is room for in the view.
+
+        The view already counts the claims of jobs placed before it in the same transaction. For a
+        gang (`job.lacking` > 0) return at least that many claims or none.
+        """

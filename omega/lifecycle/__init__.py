@@ -1,0 +1,1 @@
+"""What may become of a job: states and moves, parking reasons, back-off."""

@@ -1,0 +1,65 @@
+"""The life of a job as one table.
+
+Goal     One place that says which state follows which, for code, database and documentation.
+Promise  The CHECK on the job table and the functions in Postgres follow this table (tests).
+Source   docs/decisions/0004-the-job-queue.md.
+"""
+
+from enum import Enum
+
+
+class State(Enum):
+    """Where a job stands."""
+
+    PENDING = "pending"  # waits for a scheduler, for the first time or for what is left of it
+    PLANNING = "planning"  # one scheduler replica holds its lease
+    PARKED = "parked"  # waits for a change that could help; says why
+    RUNNING = "running"  # every task has a place or is over
+    SUCCEEDED = "succeeded"  # every task is over
+    CANCELLED = "cancelled"
+
+
+class Trigger(Enum):
+    """What moves a job."""
+
+    TAKE = "take"  # a scheduler leases it
+    PLACE_ALL = "place_all"  # a commit grants the last task
+    HAND_BACK = "hand_back"  # the attempt ends with tasks left, or the scheduler shuts down
+    LEASE_EXPIRED = "lease_expired"
+    PARK = "park"
+    WAKE = "wake"
+    END_ALL = "end_all"  # the last task is over
+    CANCEL = "cancel"
+
+
+MOVES: dict[tuple[State, Trigger], State] = {
+    (State.PENDING, Trigger.TAKE): State.PLANNING,
+    (State.PENDING, Trigger.CANCEL): State.CANCELLED,
+    (State.PLANNING, Trigger.PLACE_ALL): State.RUNNING,
+    (State.PLANNING, Trigger.HAND_BACK): State.PENDING,
+    (State.PLANNING, Trigger.LEASE_EXPIRED): State.PENDING,
+    (State.PLANNING, Trigger.PARK): State.PARKED,
+    (State.PLANNING, Trigger.CANCEL): State.CANCELLED,
+    (State.PARKED, Trigger.WAKE): State.PENDING,
+    (State.PARKED, Trigger.CANCEL): State.CANCELLED,
+    (State.RUNNING, Trigger.END_ALL): State.SUCCEEDED,
+    (State.RUNNING, Trigger.CANCEL): State.CANCELLED,
+}
+
+FINAL = frozenset(State) - {state for state, _ in MOVES}
+
+
+class ParkReason(Enum):
+    """Why a job is parked. Kinds of reason: never feasible, misconfigured, waiting, conflict."""
+
+    NEVER_FITS = "never_fits"  # a task asks for more than any machine has
+    UNKNOWN_ATTRIBUTE = "unknown_attribute"  # no machine has the attribute at all
+    NO_MACHINE_MATCHES = "no_machine_matches"  # machines have the attribute, none qualifies
+    GANG_TOO_LARGE = "gang_too_large"  # even the empty cell could not hold the gang
+    NO_ROOM = "no_room"  # it could fit, but the cell is full for it now
+    CONFLICTS = "conflicts"  # others were always faster
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether only new or changed machines can help, not freed room."""
+        return self not in (ParkReason.NO_ROOM, ParkReason.CONFLICTS)

@@ -1,0 +1,1 @@
+"""The nouns of a cell: resources, machines, jobs, claims, outcomes; frozen values and arrays."""

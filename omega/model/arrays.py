@@ -1,0 +1,57 @@
+"""Names for the shapes of arrays, and the few reductions everybody needs.
+
+Goal     Let a signature say what an array holds.
+Promise  Amounts are integers in the unit that the column's name carries; nothing here copies
+         unless it says so.
+Source   docs/decisions/0001-arrays-and-integers.md.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Amounts = NDArray[np.int64]
+"""Resource amounts: (rows, kinds), or (kinds,) for one demand."""
+
+Ids = NDArray[np.int64]
+Sequences = NDArray[np.int64]
+Counts = NDArray[np.int64]
+Index = NDArray[np.intp]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+Score = NDArray[np.float64]
+Verdicts = NDArray[np.int8]
+States = NDArray[np.int8]
+
+
+def integers(values: ArrayLike | Iterable[int] = ()) -> NDArray[np.int64]:
+    """Return the values as one int64 array, without a copy where they already are one."""
+    if isinstance(values, np.ndarray):
+        return values.astype(np.int64, copy=False)
+    return np.asarray(values if isinstance(values, list | tuple) else list(values), dtype=np.int64)  # type: ignore[arg-type]
+
+
+def every_kind(condition: Mask) -> Mask:
+    """Say for each row whether the condition holds in every resource kind."""
+    return np.asarray(condition.all(axis=-1))
+
+
+def some_kind(condition: Mask) -> Mask:
+    """Say for each row whether the condition holds in at least one resource kind."""
+    return np.asarray(condition.any(axis=-1))
+
+
+def freeze(*arrays: NDArray[np.generic]) -> None:
+    """Make the arrays read-only, in place."""
+    for array in arrays:
+        array.flags.writeable = False
+
+
+def positions(ids: Ids, wanted: Ids) -> Index:
+    """Find each wanted id in the ascending `ids`; -1 where it is not there."""
+    if len(ids) == 0:
+        return np.full(len(wanted), -1, dtype=np.intp)
+    at = np.searchsorted(ids, wanted)
+    at[at == len(ids)] = 0
+    return np.where(ids[at] == wanted, at, -1)

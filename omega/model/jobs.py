@@ -1,0 +1,144 @@
+"""Jobs: what users submit, and what a scheduler holds a lease on.
+
+Goal     Say all that placement needs to know about work, and nothing about who places it.
+Promise  Frozen; tasks are numbered through the job, group by group, from 0.
+Source   Omega (EuroSys 2013), sections 2.1 and 3.4; constraints after Sharma et al. (SoCC 2011).
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from uuid import UUID
+
+import numpy as np
+
+from omega.model.arrays import Amounts, Counts, Ids, Index, freeze, integers
+from omega.model.resources import DEVICES_MAX, GPU_SLICES, amounts
+
+
+class Operator(Enum):
+    """How a constraint compares a machine's attribute."""
+
+    IN = "in"
+    NOT_IN = "not_in"
+    EXISTS = "exists"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition on an attribute that a machine must meet to take a task."""
+
+    attribute: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        compares = self.operator in (Operator.IN, Operator.NOT_IN)
+        assert bool(self.values) == compares, "in and not_in take values; exists and missing none"
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.attribute, self.operator.value, "|".join(self.values))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskGroup:
+    """Tasks of one shape."""
+
+    tasks: int
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    disk_mib: int = 0
+    gpus: int = 0
+    """Number of GPUs, all on the task's one machine."""
+    gpu_slices: int = GPU_SLICES
+    """Slices of each of them; below 1000 only for a single GPU, which then may be shared."""
+    duration_ms: int | None = None
+    """How long each task runs from its own placement; None until it is cancelled."""
+    constraints: tuple[Constraint, ...] = ()
+    spread_over: str | None = None
+    """Attribute (a failure domain) over whose values the tasks are to be spread evenly."""
+    different_machines: bool = False
+    """No two tasks of the group on one machine."""
+
+    def __post_init__(self) -> None:
+        assert self.tasks >= 1
+        assert min(self.cpu_milli, self.memory_mib, self.disk_mib) >= 0
+        assert 0 <= self.gpus <= DEVICES_MAX
+        assert 1 <= self.gpu_slices <= GPU_SLICES
+        assert self.gpu_slices == GPU_SLICES or self.gpus <= 1
+        assert self.duration_ms is None or self.duration_ms >= 0
+
+    @property
+    def demand(self) -> Amounts:
+        """What a task needs besides GPUs, one row; device slots are chosen by placement."""
+        return amounts(cpu_milli=self.cpu_milli, memory_mib=self.memory_mib, disk_mib=self.disk_mib)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSpec:
+    """A job as submitted."""
+
+    name: str
+    scheduler: str
+    """Kind of scheduler that is to place it: batch, service, ml-gpu or your own."""
+    groups: tuple[TaskGroup, ...]
+    tenant: str = "default"
+    precedence: int = 0
+    """On one scale common to all schedulers; higher is served first and may evict lower."""
+    minimum: int = 0
+    """0: tasks are placed as room is found. Above: a gang, placed when at least so many fit."""
+
+    def __post_init__(self) -> None:
+        assert self.groups
+        assert 0 <= self.minimum <= self.tasks
+
+    @property
+    def tasks(self) -> int:
+        """Tasks of all groups."""
+        return sum(group.tasks for group in self.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class LeasedJob:
+    """A job that one scheduler replica may plan for, until the lease runs out."""
+
+    id: int
+    token: UUID
+    spec: JobSpec
+    unplaced: Index
+    """Indices of the tasks that have never been placed, or lost their place; ascending."""
+    placed_task: Index = field(default_factory=lambda: np.zeros(0, np.intp))
+    """Tasks that run now, where placement must know it (spread, different machines) ..."""
+    placed_machine: Ids = field(default_factory=integers)
+    """... and the id of the machine of each."""
+    placed: int = 0
+    """Number of tasks that have a place or are over."""
+    fruitless: int = 0
+    """Attempts since the last one that placed anything."""
+    waited_ms: int | None = None
+    """From submission to this lease, if it is the job's first; by the store's clock."""
+
+    def __post_init__(self) -> None:
+        assert (np.diff(self.unplaced) > 0).all()
+        freeze(self.unplaced, self.placed_task, self.placed_machine)
+
+    @property
+    def lacking(self) -> int:
+        """Grants that the gang still needs to stand; 0 for an incremental job."""
+        return max(0, self.spec.minimum - self.placed)
+
+    def unplaced_in(self, group: int) -> Index:
+        """Return the unplaced tasks of one task group."""
+        lower, upper = np.searchsorted(self.unplaced, self._bounds(group))
+        return self.unplaced[lower:upper]
+
+    def machines_of(self, group: int) -> tuple[Ids, Counts]:
+        """Return the machines that run tasks of a group, and how many each."""
+        first, last = self._bounds(group)
+        mine = self.placed_machine[(self.placed_task >= first) & (self.placed_task < last)]
+        machines, counts = np.unique(mine, return_counts=True)
+        return machines, counts.astype(np.int64)
+
+    def _bounds(self, group: int) -> tuple[int, int]:
+        first = sum(g.tasks for g in self.spec.groups[:group])
+        return first, first + self.spec.groups[group].tasks

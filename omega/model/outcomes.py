@@ -1,0 +1,54 @@
+"""Verdicts and outcomes: what the cell answers.
+
+Goal     Make conflict a value: cheap, typed, counted.
+Promise  One verdict a claim, and the fresh row of every machine that the transaction named.
+Source   docs/decisions/0003-the-commit-rule.md; the forced refresh of Nomad's plan applier.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from omega.model.arrays import Mask, Verdicts, freeze
+from omega.model.machines import MachineRows
+
+
+class Verdict(IntEnum):
+    """The answer to one claim. The numbers are stored: never renumber."""
+
+    ACCEPTED = 0
+    STALE = 1  # sequence rule: the machine changed since the planner looked
+    OVERCOMMIT = 2  # no room left
+    GANG_BROKEN = 3  # would have fitted; too few siblings did
+    LEASE_LOST = 4  # somebody else may plan this job now
+    ALREADY_PLACED = 5  # the task runs, or is over
+    GONE = 6  # no such machine in the cell
+    CLOSED = 7  # the machine is down or draining
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The answer to a transaction."""
+
+    verdicts: Verdicts
+    fresh: MachineRows
+    """Every machine named, as the commit left it: the loser needs no extra read."""
+
+    def __post_init__(self) -> None:
+        freeze(self.verdicts)
+
+    @property
+    def accepted(self) -> Mask:
+        """Which claims were granted."""
+        return np.asarray(self.verdicts == Verdict.ACCEPTED)
+
+    @property
+    def refused(self) -> int:
+        """How many claims were refused, for whatever reason."""
+        return int(np.count_nonzero(self.verdicts))
+
+    def by_verdict(self) -> dict[Verdict, int]:
+        """Count the claims by verdict, those that occur."""
+        return {Verdict(v): n for v, n in sorted(Counter(self.verdicts.tolist()).items())}

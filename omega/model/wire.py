@@ -1,0 +1,84 @@
+"""The wire form of a job: JSON types that a store keeps and another process reads.
+
+Goal     One way to write a job down, so that every store and every process reads the same job.
+Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always there, so that
+         SQL may read one without asking whether it exists.
+Source   docs/decisions/0004-the-job-queue.md.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from omega.errors import BadInput
+from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+
+
+def spec_to_wire(spec: JobSpec) -> dict[str, object]:
+    """Return the job as JSON types."""
+    return {
+        "name": spec.name,
+        "scheduler": spec.scheduler,
+        "tenant": spec.tenant,
+        "precedence": spec.precedence,
+        "minimum": spec.minimum,
+        "groups": [_group_to_wire(group) for group in spec.groups],
+    }
+
+
+def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
+    """Return the job that was written down.
+
+    Raises BadInput for what `spec_to_wire` cannot have written.
+    """
+    try:
+        return JobSpec(
+            name=wire["name"],
+            scheduler=wire["scheduler"],
+            tenant=wire["tenant"],
+            precedence=wire["precedence"],
+            minimum=wire["minimum"],
+            groups=tuple(_group_from_wire(group) for group in wire["groups"]),
+        )
+    except (AssertionError, KeyError, TypeError, ValueError) as error:
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise BadInput(f"this is not the wire form of a job ({said})") from error
+
+
+def _group_to_wire(group: TaskGroup) -> dict[str, object]:
+    return {
+        "tasks": group.tasks,
+        "cpu_milli": group.cpu_milli,
+        "memory_mib": group.memory_mib,
+        "disk_mib": group.disk_mib,
+        "gpus": group.gpus,
+        "gpu_slices": group.gpu_slices,
+        "duration_ms": group.duration_ms,
+        "constraints": [
+            {
+                "attribute": constraint.attribute,
+                "operator": constraint.operator.value,
+                "values": list(constraint.values),
+            }
+            for constraint in group.constraints
+        ],
+        "spread_over": group.spread_over,
+        "different_machines": group.different_machines,
+    }
+
+
+def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
+    return TaskGroup(
+        tasks=wire["tasks"],
+        cpu_milli=wire["cpu_milli"],
+        memory_mib=wire["memory_mib"],
+        disk_mib=wire["disk_mib"],
+        gpus=wire["gpus"],
+        gpu_slices=wire["gpu_slices"],
+        duration_ms=wire["duration_ms"],
+        constraints=tuple(
+            Constraint(one["attribute"], Operator(one["operator"]), tuple(one["values"]))
+            for one in wire["constraints"]
+        ),
+        spread_over=wire["spread_over"],
+        different_machines=wire["different_machines"],
+    )

@@ -1,0 +1,273 @@
+"""What a store must do: the cell's state, the job queue, and what processes say of themselves.
+
+Goal     One set of protocols that the loop, the nodes and the command line are written against.
+Promise  Every implementation passes the contracts in `omega.testing.contracts`.
+Source   docs/decisions/0002-one-store-protocol.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+import numpy as np
+
+from omega.lifecycle.states import ParkReason, State
+from omega.model.arrays import Amounts, Ids, Index, freeze, integers
+from omega.model.claims import Transaction
+from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.machines import Changes, MachineRows, Machines, Snapshot
+from omega.model.outcomes import Outcome
+
+
+@dataclass(frozen=True, eq=False)
+class Allocations:
+    """Live allocations: which task runs where, and for how long it will."""
+
+    job: Ids
+    task: Index
+    machine: Ids
+    amounts: Amounts
+    started_ms: Ids
+    """When each was granted, in milliseconds since the epoch by the store's clock."""
+    duration_ms: Ids
+    """How long each is to run; -1 for until cancelled."""
+
+    def __post_init__(self) -> None:
+        freeze(self.job, self.task, self.machine, self.amounts, self.started_ms, self.duration_ms)
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+@dataclass(frozen=True)
+class HandBack:
+    """A job given back to the queue with tasks left."""
+
+    job: int
+    token: UUID
+    delay_ms: int
+    """How long nobody should take it."""
+    progressed: bool
+    """Whether the attempt placed anything; resets the count of fruitless attempts."""
+
+
+@dataclass(frozen=True)
+class Parking:
+    """A job set aside until something changes that could help."""
+
+    job: int
+    token: UUID
+    reason: ParkReason
+    detail: str
+    """One sentence for the user that names what is missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class ParkedJob:
+    """A parked job, with enough of it to tell whether it would fit now."""
+
+    id: int
+    spec: JobSpec
+    reason: ParkReason
+    unplaced: Index
+    placed: int
+    generation: int
+    """The cell's generation when it was parked: permanent reasons hold until it moves."""
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """What a user may know about a job."""
+
+    id: int
+    name: str
+    scheduler: str
+    tenant: str
+    precedence: int
+    state: State
+    tasks: int
+    placed: int
+    """Tasks that have a place or are over."""
+    ended: int
+    minimum: int
+    attempts: int
+    fruitless: int
+    park_reason: ParkReason | None
+    park_detail: str | None
+    submitted_ms: int
+    first_leased_ms: int | None
+    finished_ms: int | None
+    lease_holder: str | None
+
+
+@dataclass(frozen=True)
+class ProcessReport:
+    """What a process last said of itself."""
+
+    kind: str
+    replica: str
+    pid: int
+    started_ms: int
+    seen_ms_ago: int
+    facts: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class CellUse:
+    """The cell in sums."""
+
+    machines: int
+    open: int
+    capacity: Mapping[str, int]
+    used: Mapping[str, int]
+    jobs_by_state: Mapping[State, int]
+    parked_by_reason: Mapping[ParkReason, int]
+    live_allocations: int
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An invariant that does not hold, and where."""
+
+    invariant: str
+    subject: str
+    detail: str
+
+
+class CellStore(Protocol):
+    """The cell's machines and allocations."""
+
+    def add_machines(self, machines: Machines) -> Ids:
+        """Add machines; return their ids in order. Raises BadInput for a name that is taken."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Read the whole cell."""
+        ...
+
+    def changes_since(self, mark: int) -> Changes:
+        """Read the rows changed by transactions that were not over at `mark`."""
+        ...
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        """Judge the claims against the cell as it is now and apply those that stand, atomically.
+
+        The same id again gives the recorded verdicts and applies nothing. Raises
+        StoreUnavailable if no answer came: the transaction may or may not have been applied, and
+        committing the same one again tells.
+        """
+        ...
+
+    def end_tasks(self, job: Ids, task: Index) -> int:
+        """End the live ones among these tasks, free their room; return how many were live."""
+        ...
+
+    def allocations(self) -> Allocations:
+        """Read all live allocations."""
+        ...
+
+    def allocations_since(self, mark: int) -> tuple[Allocations, int]:
+        """Read live allocations granted by transactions not over at `mark`, and the next mark."""
+        ...
+
+    def verify(self) -> Sequence[Violation]:
+        """Check every invariant; return those that are broken."""
+        ...
+
+
+class JobQueue(Protocol):
+    """Jobs from submission to their end."""
+
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        """Add jobs, all or none; return their ids in order."""
+        ...
+
+    def lease(
+        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Take up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
+
+        A job has one lease at a time; its expiry is on the store's clock.
+        """
+        ...
+
+    def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
+        """Prolong the leases (token by job); return the jobs whose lease is still held."""
+        ...
+
+    def hand_back(self, jobs: Sequence[HandBack]) -> int:
+        """Give jobs back; those whose lease is no longer held are passed over. Returns a count."""
+        ...
+
+    def park(self, jobs: Sequence[Parking]) -> int:
+        """Set jobs aside; those whose lease is no longer held are passed over."""
+        ...
+
+    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+        """Return parked jobs of a kind, highest precedence first, then oldest."""
+        ...
+
+    def wake(self, jobs: Sequence[int]) -> int:
+        """Move parked jobs back to pending; return how many were parked."""
+        ...
+
+    def rescue(self) -> list[int]:
+        """Move jobs whose lease has run out back to pending; return them."""
+        ...
+
+    def cancel(self, job: int) -> bool:
+        """End a job and free its room; False if it was over already or never was."""
+        ...
+
+    def job(self, job: int) -> JobStatus | None:
+        """Return one job's status."""
+        ...
+
+    def jobs(
+        self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
+    ) -> list[JobStatus]:
+        """Return jobs, newest first."""
+        ...
+
+    def placements(self, job: int) -> Mapping[int, str]:
+        """Return the machine name of each running task of a job."""
+        ...
+
+
+class Registry(Protocol):
+    """What the processes on one store say of themselves, and the cell in sums."""
+
+    def report(self, kind: str, replica: str, *, pid: int, facts: Mapping[str, object]) -> None:
+        """Replace what this process said of itself."""
+        ...
+
+    def reports(self) -> list[ProcessReport]:
+        """Return the last report of each process, oldest start first."""
+        ...
+
+    def forget(self, kind: str, replica: str) -> None:
+        """Remove a process that has ended cleanly."""
+        ...
+
+    def use(self) -> CellUse:
+        """Sum up the cell and its queue."""
+        ...
+
+
+class Store(CellStore, JobQueue, Registry, Protocol):
+    """All of a store; one object, one connection at a time."""
+
+    def close(self) -> None:
+        """Let go of connections; harmless when repeated."""
+        ...
+
+
+NO_ALLOCATIONS = Allocations(
+    integers(),
+    np.zeros(0, np.intp),
+    integers(),
+    MachineRows.none().capacity,
+    integers(),
+    integers(),
+)
