@@ -1,0 +1,44 @@
+"""Opening the store that the settings name.
+
+Goal     One way to a store for every command and process.
+Promise  With a database URL, that server; without one, the embedded server, started on demand and
+         kept up for as long as the block that needs it.
+Source   docs/decisions/0010-embedded-postgres.md.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omega.config import Settings
+from omega.store.postgres.store import PostgresStore
+
+
+@contextmanager
+def server(settings: Settings) -> Iterator[str]:
+    """Give the URL of the database that the settings name; an embedded server is up meanwhile.
+
+    Raises StoreUnavailable if an embedded server cannot be started, SettingsError if there is
+    neither a URL nor the wheel of the embedded one.
+    """
+    if settings.database_url is not None:
+        yield settings.database_url.get_secret_value()
+        return
+    from omega.store.embedded import EmbeddedPostgres  # noqa: PLC0415 - an optional extra
+
+    with EmbeddedPostgres(settings.data_dir) as embedded:
+        yield embedded.url
+
+
+@contextmanager
+def opened(settings: Settings, *, application_name: str = "omega") -> Iterator[PostgresStore]:
+    """Give the store that the settings name, and close it in the end."""
+    with server(settings) as url:
+        store = PostgresStore(
+            url,
+            application_name=application_name,
+            statement_timeout_ms=settings.statement_timeout_ms,
+        )
+        try:
+            yield store
+        finally:
+            store.close()

@@ -1,0 +1,1 @@
+"""The store on Postgres: tables, functions, and thin calls of those functions."""

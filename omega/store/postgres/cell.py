@@ -1,0 +1,158 @@
+"""The cell in Postgres: each operation is one call of one function.
+
+Goal     Carry arrays to the functions and answers back; decide nothing here.
+Promise  A commit is one round trip; everything a view is made of comes from one statement.
+Source   docs/decisions/0003-the-commit-rule.md, 0008-packed-rows.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from psycopg.types.json import Jsonb
+
+from omega.model.arrays import Codes, Ids, Index
+from omega.model.claims import ConflictRule, Transaction
+from omega.model.machines import Catalogue, Changes, Machines, Snapshot
+from omega.model.outcomes import Outcome
+from omega.model.resources import KINDS
+from omega.store.base import Allocations, Violation
+from omega.store.postgres.connection import Link
+from omega.store.postgres.packing import Big, Int, unpack_machines
+
+_COMMIT = (
+    "SELECT verdicts, fresh, replayed FROM omega.commit_claims("
+    "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class _Profiles:
+    generation: int
+    names: tuple[str, ...]
+    catalogue: Catalogue
+    codes: Codes
+
+
+class PostgresCell:
+    """The CellStore part of the store on Postgres."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._profiles: _Profiles | None = None
+
+    def add_machines(self, machines: Machines) -> Ids:
+        """Add machines; return their ids in order. Raises BadInput for a name that is taken."""
+        # Interning reads the catalogue first: whoever adds machines meanwhile is noticed by the
+        # generation, and we intern again.
+        ids = None
+        while ids is None:
+            ((generation, stored),) = self._link.call(
+                "SELECT generation, catalogue FROM omega.cell"
+            )
+            catalogue, codes = _catalogue(stored).encode(machines)
+            ((ids,),) = self._link.call(
+                "SELECT omega.add_machines(%s, %s, %s, %s, %s)",
+                (
+                    generation,
+                    list(machines.names),
+                    Int(machines.capacity.ravel()),
+                    Jsonb({"names": catalogue.names, "values": catalogue.values}),
+                    Int(codes.ravel()),
+                ),
+            )
+        return np.asarray(ids)
+
+    def snapshot(self) -> Snapshot:
+        """Read the whole cell; what does not change with claims is read once a generation."""
+        while True:
+            ((mark, generation, packed),) = self._link.call(
+                "SELECT mark, generation, machines FROM omega.read_cell()"
+            )
+            if self._profiles is None or self._profiles.generation != generation:
+                self._profiles = self._read_profiles()
+            profiles = self._profiles
+            if profiles.generation == generation:
+                rows = unpack_machines(packed)
+                return Snapshot(
+                    rows, profiles.names, profiles.catalogue, profiles.codes, mark, generation
+                )
+
+    def _read_profiles(self) -> _Profiles:
+        ((generation, stored, names, codes),) = self._link.call(
+            "SELECT generation, catalogue, names, codes FROM omega.read_profiles()"
+        )
+        catalogue = _catalogue(stored)
+        table = codes.astype(np.int32).reshape(len(names), len(catalogue.names))
+        return _Profiles(generation, tuple(names), catalogue, table)
+
+    def changes_since(self, mark: int) -> Changes:
+        """Read the rows changed by transactions that were not over at `mark`."""
+        ((next_mark, generation, packed),) = self._link.call(
+            "SELECT mark, generation, machines FROM omega.read_changes(%s)", (mark,)
+        )
+        return Changes(unpack_machines(packed), next_mark, generation)
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        """Judge the claims against the cell as it is now and apply those that stand, atomically."""
+        jobs, claims = transaction.jobs, transaction.claims
+        ((verdicts, fresh, replayed),) = self._link.call(
+            _COMMIT,
+            (
+                transaction.id,
+                transaction.scheduler,
+                transaction.replica,
+                transaction.rule is ConflictRule.SEQUENCE,
+                Big([part.job for part in jobs]),
+                [part.token for part in jobs],
+                Int([part.minimum for part in jobs]),
+                Int([part.claims.stop for part in jobs]),
+                Int(claims.task),
+                Int(claims.machine),
+                Big(claims.seen),
+                Int(claims.shape + 1),
+                Int(claims.shapes.ravel()),
+            ),
+        )
+        if replayed:
+            self._link.counts["replays"] += 1
+        return Outcome(verdicts.astype(np.int8), unpack_machines(fresh))
+
+    def end_tasks(self, job: Ids, task: Index) -> int:
+        """End the live ones among these tasks, free their room; return how many were live."""
+        ((ended,),) = self._link.call("SELECT omega.end_tasks(%s, %s)", (Big(job), Int(task)))
+        return int(ended)
+
+    def allocations(self) -> Allocations:
+        """Read all live allocations."""
+        return self._allocations(None)[0]
+
+    def allocations_since(self, mark: int) -> tuple[Allocations, int]:
+        """Read live allocations granted by transactions not over at `mark`, and the next mark."""
+        return self._allocations(mark)
+
+    def now_ms(self) -> int:
+        """Return the store's clock, in milliseconds since the epoch."""
+        ((now,),) = self._link.call("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+        return int(now)
+
+    def verify(self) -> Sequence[Violation]:
+        """Check every invariant; return those that are broken."""
+        rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify()")
+        return [Violation(*row) for row in rows]
+
+    def _allocations(self, mark: int | None) -> tuple[Allocations, int]:
+        ((next_mark, job, task, machine, started, duration, amounts),) = self._link.call(
+            "SELECT mark, jobs, tasks, machines, started_ms, durations_ms, amounts"
+            " FROM omega.read_allocations(%s)",
+            (mark,),
+        )
+        allocations = Allocations(
+            job, task, machine, amounts.reshape(len(job), KINDS), started, duration
+        )
+        return allocations, int(next_mark)
+
+
+def _catalogue(stored: dict[str, list[Any]]) -> Catalogue:
+    return Catalogue(tuple(stored["names"]), tuple(tuple(column) for column in stored["values"]))

@@ -1,0 +1,127 @@
+"""One connection: opened when needed, errors translated once, collisions tried again.
+
+Goal     Let the calls above be one line each.
+Promise  Every database error leaves as one of omega.errors, from its SQLSTATE. Deadlocks,
+         serialization failures and lock timeouts are tried again here and counted. A broken
+         connection is replaced at the next call. No message holds the URL's password.
+Source   docs/decisions/0009-errors-and-retries.md.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import TupleRow, tuple_row
+
+from omega.errors import BadInput, InvariantBroken, SchemaMismatch, StoreUnavailable
+from omega.limits import LIMITS
+from omega.store.postgres import packing
+
+COLLISIONS_MAX = 5
+"""How often one call is tried again after a deadlock or the like."""
+
+_COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
+_SCHEMA = (
+    errors.UndefinedFunction,
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.InvalidSchemaName,
+)
+_T = TypeVar("_T")
+
+
+class Link:
+    """A connection to one database, for one thread."""
+
+    def __init__(self, url: str, *, application_name: str, statement_timeout_ms: int) -> None:
+        self._url = url
+        self._application_name = application_name
+        self._statement_timeout_ms = statement_timeout_ms
+        self._connection: psycopg.Connection[TupleRow] | None = None
+        self.counts: Counter[str] = Counter()
+        """What had to be done again, by cause."""
+
+    def __repr__(self) -> str:
+        known = conninfo_to_dict(self._url)
+        return f"Link({known.get('host')}/{known.get('dbname')})"
+
+    def call(
+        self, query: str, parameters: Sequence[Any] | Mapping[str, Any] = ()
+    ) -> list[TupleRow]:
+        """Run one statement in a transaction of its own and return its rows.
+
+        Raises StoreUnavailable when no answer came, so that the effect is unknown; SchemaMismatch;
+        BadInput for arguments that the database refuses; InvariantBroken when a CHECK failed.
+        """
+        return self._translating(lambda: self._call(query, parameters))
+
+    def each(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for each row of parameters, in one transaction."""
+        self._translating(lambda: self._each(query, rows))
+
+    def close(self) -> None:
+        """Close the connection; the next call would open another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _call(self, query: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[TupleRow]:
+        with self._open().cursor(row_factory=tuple_row, binary=True) as cursor:
+            cursor.execute(query, parameters, prepare=True)
+            return cursor.fetchall() if cursor.description else []
+
+    def _each(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
+        connection = self._open()
+        with connection.transaction(), connection.cursor() as cursor:
+            cursor.executemany(query, rows)
+
+    def _open(self) -> psycopg.Connection[TupleRow]:
+        if self._connection is None or self._connection.closed:
+            if self._connection is not None:
+                self.counts["reconnects"] += 1
+            self._connection = psycopg.connect(
+                self._url,
+                autocommit=True,
+                application_name=self._application_name,
+                connect_timeout=10,
+                options=" ".join(
+                    f"-c {name}={value}"
+                    for name, value in {
+                        "statement_timeout": self._statement_timeout_ms,
+                        "lock_timeout": LIMITS.lock_wait_ms_max,
+                        "jit": "off",
+                        "max_parallel_workers_per_gather": 0,
+                        "timezone": "UTC",
+                    }.items()
+                ),
+            )
+            packing.register(self._connection)
+        return self._connection
+
+    def _translating(self, work: Callable[[], _T]) -> _T:
+        collisions = 0
+        while True:
+            try:
+                return work()
+            except _COLLISIONS as collision:
+                self.counts[type(collision).__name__] += 1
+                collisions += 1
+                if collisions > COLLISIONS_MAX:
+                    raise StoreUnavailable(_sentence(collision)) from collision
+            except _SCHEMA as mismatch:
+                raise SchemaMismatch(f"{_sentence(mismatch)}; run: omega db migrate") from mismatch
+            except errors.CheckViolation as broken:
+                raise InvariantBroken(_sentence(broken)) from broken
+            except (errors.IntegrityError, errors.DataError) as refused:
+                raise BadInput(_sentence(refused)) from refused
+            except psycopg.Error as silence:
+                # QueryCanceled, AdminShutdown, a lost connection: the effect is unknown.
+                raise StoreUnavailable(_sentence(silence)) from silence
+
+
+def _sentence(error: psycopg.Error) -> str:
+    primary = error.diag.message_primary or str(error) or type(error).__name__
+    return " ".join(primary.split())

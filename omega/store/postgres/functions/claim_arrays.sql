@@ -1,0 +1,64 @@
+-- Small pieces that the commit's functions share.
+
+-- For each claim, the job it belongs to.
+CREATE FUNCTION omega.claimants(_jobs bigint[], _ends integer[])
+RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(array_agg(_jobs[j] ORDER BY j, c), '{}')
+      FROM generate_subscripts(_jobs, 1) AS j,
+           generate_series(coalesce(_ends[j - 1], 0) + 1, _ends[j]) AS c
+$$;
+
+-- Whether every claim is for a task of its job that has no place yet, and no two are for the same.
+CREATE FUNCTION omega.all_unplaced(_jobs bigint[], _ends integer[], _tasks integer[])
+RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT coalesce(bool_and(
+               coalesce(j.unplaced @> claimed.tasks, claimed.claims = 0)
+               AND claimed.claims = claimed.least
+           ), true)
+      FROM (SELECT _jobs[n] AS id,
+                   (SELECT range_agg(int4range(t, t + 1)) FROM unnest(_tasks[coalesce(_ends[n - 1], 0) + 1 : _ends[n]]) AS t) AS tasks,
+                   _ends[n] - coalesce(_ends[n - 1], 0) AS claims,
+                   (SELECT count(DISTINCT t) FROM unnest(_tasks[coalesce(_ends[n - 1], 0) + 1 : _ends[n]]) AS t) AS least
+              FROM generate_subscripts(_jobs, 1) AS n) AS claimed
+      LEFT JOIN omega.job j USING (id)
+$$;
+
+-- Refuse arguments that no scheduler of ours sends, before anything is locked.
+CREATE FUNCTION omega.check_transaction(
+    _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],
+    _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[]
+) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    claims integer := cardinality(_tasks);
+    wrong text;
+BEGIN
+    wrong := CASE
+        WHEN _jobs IS NULL OR _tokens IS NULL OR _minimums IS NULL OR _ends IS NULL OR _tasks IS NULL
+          OR _machines IS NULL OR _seen IS NULL OR _shapes IS NULL OR _amounts IS NULL
+            THEN 'an array is null'
+        WHEN NOT (cardinality(_jobs) = ALL (ARRAY[cardinality(_tokens), cardinality(_minimums), cardinality(_ends)]))
+            THEN 'the arrays with an entry a job differ in length'
+        WHEN NOT (claims = ALL (ARRAY[cardinality(_machines), cardinality(_seen), cardinality(_shapes)]))
+            THEN 'the arrays with an entry a claim differ in length'
+        WHEN cardinality(_jobs) = 0 THEN 'there is no job'
+        WHEN cardinality(_amounts) % ${kinds} <> 0 THEN 'the amounts are not whole shapes'
+        WHEN array_position(_jobs, NULL) IS NOT NULL OR array_position(_tokens, NULL) IS NOT NULL
+          OR array_position(_minimums, NULL) IS NOT NULL OR array_position(_ends, NULL) IS NOT NULL
+          OR array_position(_tasks, NULL) IS NOT NULL OR array_position(_machines, NULL) IS NOT NULL
+          OR array_position(_seen, NULL) IS NOT NULL OR array_position(_shapes, NULL) IS NOT NULL
+          OR array_position(_amounts, NULL) IS NOT NULL
+            THEN 'an entry is null'
+        WHEN 0 > ANY (_amounts) THEN 'an amount is negative'
+        WHEN 0 > ANY (_minimums) THEN 'a minimum is negative'
+        WHEN 1 > ANY (_shapes) OR cardinality(_amounts) / ${kinds} < ANY (_shapes)
+            THEN 'a claim names a shape that is not there'
+        WHEN _ends[cardinality(_ends)] <> claims THEN 'the last job does not end at the last claim'
+        WHEN EXISTS (SELECT FROM generate_subscripts(_ends, 1) AS j WHERE _ends[j] < coalesce(_ends[j - 1], 0))
+            THEN 'the jobs'' ends are not ascending'
+        WHEN (SELECT count(DISTINCT id) FROM unnest(_jobs) AS id) < cardinality(_jobs)
+            THEN 'a job occurs twice'
+    END;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'bad transaction: %', wrong USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;

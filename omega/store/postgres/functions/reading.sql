@@ -1,0 +1,68 @@
+-- What views are made of. Rows and mark come from one statement, so from one snapshot.
+
+-- One machine's row as omega/store/postgres/packing.py unpacks it. Without a pinned search_path,
+-- which would keep the planner from inlining it.
+CREATE FUNCTION omega.packed(m omega.machine)
+RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
+    SELECT int4send(m.id) || int4send(m.state) || int8send(m.sequence) || int8send(m.revision)
+        || {{ int4send(m.${kind}_capacity) | || }} || {{ int4send(m.${kind}_used) | || }}
+$$;
+
+-- These machines' rows, ascending by id.
+CREATE FUNCTION omega.packed_machines(_machines integer[])
+RETURNS bytea LANGUAGE sql STABLE AS $$
+    SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea)
+      FROM omega.machine m WHERE m.id = ANY (_machines)
+$$;
+
+-- All machines and the mark.
+CREATE FUNCTION omega.read_cell(OUT mark bigint, OUT generation bigint, OUT machines bytea)
+LANGUAGE sql STABLE AS $$
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
+           (SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea) FROM omega.machine m)
+      FROM omega.cell c
+$$;
+
+-- What about machines is as it was while the generation is: names and attributes, ascending by id.
+CREATE FUNCTION omega.read_profiles(OUT generation bigint, OUT catalogue jsonb, OUT names text[], OUT codes integer[])
+LANGUAGE sql STABLE AS $$
+    SELECT c.generation, c.catalogue,
+           (SELECT coalesce(array_agg(p.name ORDER BY p.id), '{}') FROM omega.machine_profile p),
+           (SELECT coalesce(array_agg(u.code ORDER BY p.id, u.n), '{}')
+              FROM omega.machine_profile p, unnest(p.codes) WITH ORDINALITY AS u (code, n))
+      FROM omega.cell c
+$$;
+
+-- Machines changed by transactions that were not over at the mark.
+CREATE FUNCTION omega.read_changes(_mark bigint, OUT mark bigint, OUT generation bigint, OUT machines bytea)
+LANGUAGE sql STABLE AS $$
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
+           (SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea)
+              FROM omega.machine m WHERE m.changed_by >= _mark::text::xid8)
+      FROM omega.cell c
+$$;
+
+-- Live allocations; all of them without a mark, else those granted by transactions not over at it.
+CREATE FUNCTION omega.read_allocations(
+    _mark bigint,
+    OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
+    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
+) LANGUAGE sql STABLE AS $$
+    WITH live AS (
+        SELECT a.* FROM omega.allocation a WHERE _mark IS NULL
+        UNION ALL
+        SELECT a.* FROM (
+            SELECT DISTINCT j.id AS job_id, g.task
+              FROM omega.transaction t,
+                   LATERAL unnest(omega.claimants(t.jobs, t.ends), t.tasks, t.verdicts) AS g (id, task, verdict),
+                   LATERAL (SELECT g.id) AS j (id)
+             WHERE t.changed_by >= _mark::text::xid8 AND g.verdict = 0) AS granted
+          JOIN omega.allocation a USING (job_id, task)
+    )
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+           coalesce(array_agg(l.job_id), '{}'), coalesce(array_agg(l.task), '{}'), coalesce(array_agg(l.machine_id), '{}'),
+           coalesce(array_agg((extract(epoch FROM l.started_at) * 1000)::bigint), '{}'),
+           coalesce(array_agg(coalesce(s.group_durations_ms[width_bucket(l.task, s.group_starts)], -1)), '{}'),
+           coalesce(array_agg(ARRAY[{{ l.${kind} }}]), '{}')
+      FROM live l JOIN omega.job_spec s ON s.job_id = l.job_id
+$$;

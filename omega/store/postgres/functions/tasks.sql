@@ -1,0 +1,62 @@
+-- Ends of tasks, and of jobs by hand. Lock order as in a commit: jobs by id, then machines by id.
+
+-- End those of these tasks that are live, give their room back, and finish the jobs whose last
+-- task is over. Raises a machine's revision but not its sequence: an end makes nobody conflict.
+CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[])
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    freed record;
+BEGIN
+    IF cardinality(_jobs) IS DISTINCT FROM cardinality(_tasks) THEN
+        RAISE EXCEPTION 'jobs and tasks differ in length' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
+    -- The jobs' rows are held, so nobody else can begin or end a task of theirs now.
+    PERFORM 1 FROM machine
+      WHERE id IN (SELECT a.machine_id FROM unnest(_jobs, _tasks) AS w (job_id, task)
+                     JOIN allocation a USING (job_id, task))
+      ORDER BY id FOR NO KEY UPDATE;
+
+    WITH ended AS (
+        DELETE FROM allocation a USING (SELECT DISTINCT * FROM unnest(_jobs, _tasks)) AS w (job_id, task)
+         WHERE a.job_id = w.job_id AND a.task = w.task
+        RETURNING a.*
+    ), room AS (
+        UPDATE machine m
+           SET {{ ${kind}_used = m.${kind}_used - e.${kind} }},
+               revision = m.revision + 1,
+               changed_by = pg_current_xact_id()
+          FROM (SELECT machine_id, {{ sum(${kind}) AS ${kind} }} FROM ended GROUP BY machine_id) AS e
+         WHERE m.id = e.machine_id
+    ), history AS (
+        INSERT INTO ended_task (job_id, task, machine_id, started_at)
+        SELECT job_id, task, machine_id, started_at FROM ended
+    ), progress AS (
+        UPDATE job j
+           SET ended = j.ended + e.tasks,
+               state = CASE WHEN j.state = 'running' AND j.ended + e.tasks = j.tasks THEN 'succeeded' ELSE j.state END,
+               finished_at = CASE WHEN j.state = 'running' AND j.ended + e.tasks = j.tasks THEN clock_timestamp() END
+          FROM (SELECT job_id, count(*)::integer AS tasks FROM ended GROUP BY job_id) AS e
+         WHERE j.id = e.job_id AND j.state <> 'cancelled'
+    )
+    SELECT count(*)::integer AS tasks INTO freed FROM ended;
+    RETURN freed.tasks;
+END $$;
+
+-- Cancel a job: whatever it runs ends, whatever it waits for is dropped. False if it was over.
+CREATE FUNCTION omega.cancel_job(_job bigint)
+RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    live integer[];
+BEGIN
+    PERFORM 1 FROM job WHERE id = _job AND state NOT IN ('succeeded', 'cancelled') FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE job SET state = 'cancelled', lease_token = NULL, park_reason = NULL, park_detail = NULL,
+                   finished_at = clock_timestamp()
+     WHERE id = _job;
+    SELECT coalesce(array_agg(task), '{}') INTO live FROM allocation WHERE job_id = _job;
+    PERFORM end_tasks(array_fill(_job, ARRAY[cardinality(live)]), live);
+    RETURN true;
+END $$;

@@ -1,0 +1,53 @@
+-- Every invariant, as rows of what breaks it; no rows is clean. One snapshot for all.
+CREATE FUNCTION omega.verify()
+RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+    WITH held AS (
+        SELECT machine_id, {{ sum(${kind}) AS ${kind} }} FROM allocation GROUP BY machine_id
+    ), live AS (
+        SELECT job_id, count(*) AS tasks, range_agg(int4range(task, task + 1)) AS placed FROM allocation GROUP BY job_id
+    ), over AS (
+        SELECT job_id, count(*) AS tasks, count(DISTINCT task) AS distinct_tasks FROM ended_task GROUP BY job_id
+    )
+    SELECT 'used is the sum of live allocations', 'machine ' || m.id,
+           format('used %s, allocated %s', ARRAY[{{ m.${kind}_used }}], ARRAY[{{ coalesce(h.${kind}, 0) }}])
+      FROM machine m LEFT JOIN held h ON h.machine_id = m.id
+     WHERE ({{ m.${kind}_used }}) IS DISTINCT FROM ({{ coalesce(h.${kind}, 0)::integer }})
+    UNION ALL
+    SELECT 'no machine is oversold', 'machine ' || m.id,
+           format('capacity %s, used %s', ARRAY[{{ m.${kind}_capacity }}], ARRAY[{{ m.${kind}_used }}])
+      FROM machine m
+     WHERE NOT ({{ m.${kind}_used BETWEEN 0 AND m.${kind}_capacity | AND }})
+    UNION ALL
+    SELECT 'an allocation has a machine', 'job ' || a.job_id || ' task ' || a.task, 'machine ' || a.machine_id
+      FROM allocation a LEFT JOIN machine m ON m.id = a.machine_id WHERE m.id IS NULL
+    UNION ALL
+    SELECT 'an allocation has a job that goes on', 'job ' || a.job_id, format('%s tasks live', a.tasks)
+      FROM live a LEFT JOIN job j ON j.id = a.job_id
+     WHERE j.id IS NULL OR j.state IN ('succeeded', 'cancelled')
+    UNION ALL
+    SELECT 'a task has at most one live allocation, and none once it is unplaced', 'job ' || j.id, l.placed::text
+      FROM job j JOIN live l ON l.job_id = j.id WHERE l.placed && j.unplaced
+    UNION ALL
+    SELECT 'placed tasks run or are over', 'job ' || j.id,
+           format('placed %s, live %s, ended %s', j.placed, coalesce(l.tasks, 0), j.ended)
+      FROM job j LEFT JOIN live l ON l.job_id = j.id
+     WHERE j.state <> 'cancelled' AND j.placed <> coalesce(l.tasks, 0) + j.ended
+    UNION ALL
+    SELECT 'unplaced tasks are those never placed', 'job ' || j.id, j.unplaced::text
+      FROM job j
+     WHERE j.tasks - j.placed <> (SELECT coalesce(sum(upper(r) - lower(r)), 0) FROM unnest(j.unplaced) AS r)
+    UNION ALL
+    SELECT 'a gang is whole, absent, or above its minimum', 'job ' || j.id, format('placed %s of a minimum of %s', j.placed, j.minimum)
+      FROM job j WHERE j.placed > 0 AND j.placed < j.minimum
+    UNION ALL
+    SELECT 'a task ends once', 'job ' || o.job_id, format('%s ends of %s tasks', o.tasks, o.distinct_tasks)
+      FROM over o WHERE o.tasks <> o.distinct_tasks
+    UNION ALL
+    SELECT 'a granting transaction raises a machine''s sequence by one', 'machine ' || m.id,
+           format('sequence %s, granting transactions %s', m.sequence, coalesce(g.grants, 0))
+      FROM machine m
+      LEFT JOIN (SELECT c.machine, count(DISTINCT t.id) AS grants
+                   FROM transaction t, unnest(t.machines, t.verdicts) AS c (machine, verdict)
+                  WHERE c.verdict = 0 GROUP BY c.machine) AS g ON g.machine = m.id
+     WHERE m.sequence < coalesce(g.grants, 0)
+$$;

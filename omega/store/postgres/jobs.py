@@ -1,0 +1,207 @@
+"""The job queue in Postgres: leases, hand-backs, parking, and what users ask about jobs.
+
+Goal     Carry jobs to the queue's functions and back; decide nothing here.
+Promise  Every time that is compared comes from the server's clock; a lost lease changes nothing.
+Source   docs/decisions/0004-the-job-queue.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from psycopg.types.json import Jsonb
+
+from omega.errors import BadInput
+from omega.lifecycle.states import ParkReason, State
+from omega.limits import LIMITS
+from omega.model.arrays import Index, integers
+from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.wire import spec_from_wire, spec_to_wire
+from omega.store.base import HandBack, JobStatus, ParkedJob, Parking
+from omega.store.postgres.connection import Link
+from omega.store.postgres.packing import Big
+
+_STATUS = """
+    SELECT j.id, s.name, j.scheduler, s.tenant, j.precedence, j.state, j.tasks, j.placed, j.ended,
+           j.minimum, j.attempts, j.fruitless, j.park_reason, j.park_detail,
+           (extract(epoch FROM j.submitted_at) * 1000)::bigint,
+           (extract(epoch FROM j.first_leased_at) * 1000)::bigint,
+           (extract(epoch FROM j.finished_at) * 1000)::bigint,
+           CASE WHEN j.state = 'planning' THEN j.lease_holder END
+      FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
+"""
+
+
+class PostgresJobs:
+    """The JobQueue part of the store on Postgres."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        """Add jobs, all or none; return their ids in order.
+
+        Raises BadInput for more jobs than one submission may hold.
+        """
+        if len(specs) > LIMITS.jobs_per_submission_max:
+            raise BadInput(
+                f"{len(specs)} jobs in one submission; the limit is"
+                f" {LIMITS.jobs_per_submission_max}: submit them in slices"
+            )
+        ((ids,),) = self._link.call(
+            "SELECT omega.submit_jobs(%s)", (Jsonb([spec_to_wire(spec) for spec in specs]),)
+        )
+        return [int(job) for job in ids]
+
+    def lease(
+        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Take up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest."""
+        rows = self._link.call(
+            "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms,"
+            " sibling_tasks, sibling_machines FROM omega.lease_jobs(%s, %s, %s, %s)",
+            (scheduler, holder, jobs_max, lease_ms),
+        )
+        return [
+            LeasedJob(
+                id=job,
+                token=token,
+                spec=spec_from_wire(wire),
+                unplaced=_tasks(starts, stops),
+                placed_task=integers() if tasks is None else tasks,
+                placed_machine=integers() if machines is None else machines,
+                placed=placed,
+                fruitless=fruitless,
+                waited_ms=waited_ms,
+            )
+            for (
+                job,
+                token,
+                wire,
+                starts,
+                stops,
+                placed,
+                fruitless,
+                waited_ms,
+                tasks,
+                machines,
+            ) in rows
+        ]
+
+    def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
+        """Prolong the leases (token by job); return the jobs whose lease is still held."""
+        ((kept,),) = self._link.call(
+            "SELECT omega.renew_leases(%s, %s, %s)",
+            (Big(list(leases)), list(leases.values()), lease_ms),
+        )
+        return {int(job) for job in kept}
+
+    def hand_back(self, jobs: Sequence[HandBack]) -> int:
+        """Give jobs back; those whose lease is no longer held are passed over."""
+        return self._count(
+            "SELECT omega.hand_back_jobs(%s, %s, %s, %s)",
+            Big([it.job for it in jobs]),
+            [it.token for it in jobs],
+            Big([it.delay_ms for it in jobs]),
+            [it.progressed for it in jobs],
+        )
+
+    def park(self, jobs: Sequence[Parking]) -> int:
+        """Set jobs aside; those whose lease is no longer held are passed over."""
+        return self._count(
+            "SELECT omega.park_jobs(%s, %s, %s, %s)",
+            Big([it.job for it in jobs]),
+            [it.token for it in jobs],
+            [it.reason.value for it in jobs],
+            [it.detail for it in jobs],
+        )
+
+    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+        """Return parked jobs of a kind, highest precedence first, then oldest."""
+        rows = self._link.call(
+            """
+            SELECT j.id, s.wire, j.park_reason, j.placed, j.park_generation,
+                   (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
+                   (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r)
+              FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
+             WHERE j.scheduler = %s AND j.state = 'parked'
+             ORDER BY j.precedence DESC, j.id LIMIT %s
+            """,
+            (scheduler, jobs_max),
+        )
+        return [
+            ParkedJob(
+                id=job,
+                spec=spec_from_wire(wire),
+                reason=ParkReason(reason),
+                unplaced=_tasks(starts, stops),
+                placed=placed,
+                generation=generation,
+            )
+            for job, wire, reason, placed, generation, starts, stops in rows
+        ]
+
+    def wake(self, jobs: Sequence[int]) -> int:
+        """Move parked jobs back to pending; return how many were parked."""
+        return self._count("SELECT omega.wake_jobs(%s)", Big(jobs))
+
+    def rescue(self) -> list[int]:
+        """Move jobs whose lease has run out back to pending; return them."""
+        ((jobs,),) = self._link.call("SELECT omega.rescue_jobs()")
+        return [int(job) for job in jobs]
+
+    def cancel(self, job: int) -> bool:
+        """End a job and free its room; False if it was over already or never was."""
+        ((cancelled,),) = self._link.call("SELECT omega.cancel_job(%s)", (job,))
+        return bool(cancelled)
+
+    def job(self, job: int) -> JobStatus | None:
+        """Return one job's status."""
+        rows = self._link.call(_STATUS + " WHERE j.id = %s", (job,))
+        return _status(rows[0]) if rows else None
+
+    def jobs(
+        self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
+    ) -> list[JobStatus]:
+        """Return jobs, newest first."""
+        rows = self._link.call(
+            _STATUS + " WHERE (%(state)s::text IS NULL OR j.state = %(state)s)"
+            " AND (%(scheduler)s::text IS NULL OR j.scheduler = %(scheduler)s)"
+            " ORDER BY j.id DESC LIMIT %(jobs_max)s",
+            {
+                "state": state.value if state else None,
+                "scheduler": scheduler,
+                "jobs_max": jobs_max,
+            },
+        )
+        return [_status(row) for row in rows]
+
+    def placements(self, job: int) -> Mapping[int, str]:
+        """Return the machine name of each running task of a job."""
+        rows = self._link.call(
+            "SELECT a.task, p.name FROM omega.allocation a"
+            " JOIN omega.machine_profile p ON p.id = a.machine_id"
+            " WHERE a.job_id = %s ORDER BY a.task",
+            (job,),
+        )
+        return {int(task): str(name) for task, name in rows}
+
+    def _count(self, query: str, *parameters: object) -> int:
+        ((count,),) = self._link.call(query, parameters)
+        return int(count)
+
+
+def _tasks(starts: Index | None, stops: Index | None) -> Index:
+    """Spell out the tasks of a multirange, given its ranges' bounds; null for none."""
+    if starts is None or stops is None:
+        return np.zeros(0, dtype=np.intp)
+    ranges = zip(starts.tolist(), stops.tolist(), strict=True)
+    return np.concatenate([np.arange(start, stop, dtype=np.intp) for start, stop in ranges])
+
+
+def _status(row: tuple[Any, ...]) -> JobStatus:
+    fields = list(row)
+    fields[5] = State(fields[5])
+    fields[12] = ParkReason(fields[12]) if fields[12] else None
+    return JobStatus(*fields)

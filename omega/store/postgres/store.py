@@ -1,0 +1,39 @@
+"""The store on Postgres: the three parts on one connection.
+
+Goal     One object that is all of a store.
+Promise  One connection, opened at the first call; not to be shared between threads.
+Source   docs/decisions/0002-one-store-protocol.md.
+"""
+
+from collections.abc import Mapping
+
+from omega.store.postgres.cell import PostgresCell
+from omega.store.postgres.connection import Link
+from omega.store.postgres.jobs import PostgresJobs
+from omega.store.postgres.registry import PostgresRegistry
+
+
+class PostgresStore(PostgresCell, PostgresJobs, PostgresRegistry):
+    """A cell, its queue and its registry in one Postgres database."""
+
+    def __init__(
+        self, url: str, *, application_name: str = "omega", statement_timeout_ms: int = 30_000
+    ) -> None:
+        link = Link(
+            url, application_name=application_name, statement_timeout_ms=statement_timeout_ms
+        )
+        PostgresCell.__init__(self, link)
+        PostgresJobs.__init__(self, link)
+        PostgresRegistry.__init__(self, link)
+
+    def __repr__(self) -> str:
+        return f"PostgresStore({self._link!r})"
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What had to be done again, by cause."""
+        return dict(self._link.counts)
+
+    def close(self) -> None:
+        """Close the connection; harmless when repeated."""
+        self._link.close()

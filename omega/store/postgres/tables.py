@@ -1,0 +1,233 @@
+"""The tables, declared once: Alembic compares the database with this, and columns follow `Kind`.
+
+Goal     One declaration of what is stored, with every invariant that a row can state as a CHECK.
+Promise  A bug becomes an error, never an oversold machine; hot updates touch no index.
+Source   docs/decisions/0006-tables.md.
+"""
+
+from enum import Enum
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, INT4MULTIRANGE, JSONB
+from sqlalchemy.types import UserDefinedType
+
+from omega.lifecycle.states import ParkReason, State
+from omega.model.machines import MachineState
+from omega.model.resources import COLUMNS
+
+SCHEMA = "omega"
+_EMPTY_CATALOGUE = """'{"names": [], "values": []}'"""
+
+
+class TransactionNumber(UserDefinedType[str]):
+    """Postgres' `xid8`: the number of the transaction that wrote a row."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        """Return the type's name in SQL."""
+        return "xid8"
+
+
+metadata = MetaData(
+    schema=SCHEMA,
+    naming_convention={
+        "ck": "%(table_name)s_%(constraint_name)s",
+        "pk": "%(table_name)s_pkey",
+        "uq": "%(table_name)s_%(column_0_name)s_key",
+    },
+)
+
+
+def _written_by() -> Column[str]:
+    return Column(
+        "changed_by",
+        TransactionNumber(),
+        nullable=False,
+        server_default=text("pg_current_xact_id()"),
+    )
+
+
+def _moment(name: str, *, required: bool = True) -> Column[Any]:
+    default = func.clock_timestamp() if required else None
+    return Column(name, DateTime(timezone=True), nullable=not required, server_default=default)
+
+
+def _one_of(column: str, values: type[Enum]) -> CheckConstraint:
+    listed = ", ".join(f"'{value.value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
+
+
+cell = Table(
+    "cell",
+    metadata,
+    Column("single", Boolean, primary_key=True, server_default=text("true")),
+    Column("generation", BigInteger, nullable=False, server_default="0"),
+    Column("catalogue", JSONB, nullable=False, server_default=text(_EMPTY_CATALOGUE)),
+    CheckConstraint("single", name="one_row"),
+)
+"""One row. Written when machines are added or attributes change, never by a commit."""
+
+machine = Table(
+    "machine",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    *(Column(f"{kind}_capacity", Integer, nullable=False) for kind in COLUMNS),
+    *(Column(f"{kind}_used", Integer, nullable=False, server_default="0") for kind in COLUMNS),
+    Column("sequence", BigInteger, nullable=False, server_default="0"),
+    Column("revision", BigInteger, nullable=False, server_default="0"),
+    Column("state", SmallInteger, nullable=False, server_default="0"),
+    _written_by(),
+    *(
+        CheckConstraint(f"{kind}_used BETWEEN 0 AND {kind}_capacity", name=f"{kind}_within")
+        for kind in COLUMNS
+    ),
+    CheckConstraint(f"state BETWEEN 0 AND {max(MachineState)}", name="state_known"),
+    # Half-empty pages keep the new version of a row on the row's page, and no index covers what
+    # a commit changes: every commit's update is heap-only.
+    postgresql_with={"fillfactor": 50},
+)
+
+machine_profile = Table(
+    "machine_profile",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False, unique=True),
+    Column("codes", ARRAY(Integer), nullable=False),
+)
+"""What does not change with claims, apart from the rows that do."""
+
+job = Table(
+    "job",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("scheduler", Text, nullable=False),
+    Column("precedence", Integer, nullable=False, server_default="0"),
+    Column("state", Text, nullable=False, server_default=State.PENDING.value),
+    Column("tasks", Integer, nullable=False),
+    Column("minimum", Integer, nullable=False, server_default="0"),
+    Column("placed", Integer, nullable=False, server_default="0"),
+    Column("ended", Integer, nullable=False, server_default="0"),
+    Column("unplaced", INT4MULTIRANGE, nullable=False),
+    Column("lease_token", Uuid),
+    Column("lease_holder", Text),
+    _moment("lease_expires_at", required=False),
+    _moment("not_before"),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("fruitless", Integer, nullable=False, server_default="0"),
+    Column("park_reason", Text),
+    Column("park_detail", Text),
+    Column("park_generation", BigInteger),
+    _moment("submitted_at"),
+    _moment("first_leased_at", required=False),
+    _moment("finished_at", required=False),
+    _one_of("state", State),
+    _one_of("park_reason", ParkReason),
+    CheckConstraint("tasks > 0", name="tasks_positive"),
+    CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
+    CheckConstraint("placed BETWEEN 0 AND tasks", name="placed_within"),
+    CheckConstraint("ended BETWEEN 0 AND placed", name="ended_within"),
+    CheckConstraint("(state = 'planning') = (lease_token IS NOT NULL)", name="lease_iff_planning"),
+    CheckConstraint("(state = 'parked') = (park_reason IS NOT NULL)", name="reason_iff_parked"),
+    CheckConstraint(
+        "state NOT IN ('running', 'succeeded') OR isempty(unplaced)", name="running_iff_placed"
+    ),
+    postgresql_with={"fillfactor": 70},
+)
+
+Index(
+    "job_pending",
+    job.c.scheduler,
+    job.c.precedence.desc(),
+    job.c.id,
+    postgresql_where=text("state = 'pending'"),
+)
+Index(
+    "job_parked",
+    job.c.scheduler,
+    job.c.precedence.desc(),
+    job.c.id,
+    postgresql_where=text("state = 'parked'"),
+)
+Index("job_planning", job.c.id, postgresql_where=text("state = 'planning'"))
+
+job_spec = Table(
+    "job_spec",
+    metadata,
+    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("tenant", Text, nullable=False),
+    Column("sited", Boolean, nullable=False),
+    Column("group_starts", ARRAY(Integer), nullable=False),
+    Column("group_durations_ms", ARRAY(BigInteger), nullable=False),
+    Column("wire", JSONB, nullable=False),
+)
+"""What was submitted. `sited`: placing the rest needs to know where its siblings are."""
+
+allocation = Table(
+    "allocation",
+    metadata,
+    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("task", Integer, primary_key=True, autoincrement=False),
+    Column("machine_id", Integer, nullable=False),
+    *(Column(kind, Integer, nullable=False) for kind in COLUMNS),
+    _moment("started_at"),
+)
+"""Live allocations only: the primary key is the promise of one live allocation a task."""
+
+ended_task = Table(
+    "ended_task",
+    metadata,
+    Column("job_id", BigInteger, nullable=False),
+    Column("task", Integer, nullable=False),
+    Column("machine_id", Integer, nullable=False),
+    _moment("started_at"),
+    _moment("ended_at"),
+)
+"""History, only ever appended to, apart from the rows that commits touch."""
+
+transaction = Table(
+    "transaction",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("scheduler", Text, nullable=False),
+    Column("replica", Text, nullable=False),
+    Column("by_sequence", Boolean, nullable=False),
+    Column("jobs", ARRAY(BigInteger), nullable=False),
+    Column("ends", ARRAY(Integer), nullable=False),
+    Column("tasks", ARRAY(Integer), nullable=False),
+    Column("machines", ARRAY(Integer), nullable=False),
+    Column("verdicts", ARRAY(SmallInteger), nullable=False),
+    _moment("committed_at"),
+    _written_by(),
+    Index("transaction_changed_by", "changed_by"),
+)
+
+process = Table(
+    "process",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("replica", Text, primary_key=True),
+    Column("pid", Integer, nullable=False),
+    Column("facts", JSONB, nullable=False),
+    _moment("started_at"),
+    _moment("seen_at"),
+    postgresql_with={"fillfactor": 50},
+)
