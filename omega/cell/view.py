@@ -31,7 +31,7 @@ class View:
     def __init__(self, snapshot: Snapshot) -> None:
         rows = snapshot.rows
         self._id = rows.id
-        self._capacity = np.asfortranarray(rows.capacity)
+        self._capacity = rows.capacity.copy(order="F")
         self._free = np.asfortranarray(rows.free)
         self._sequence = rows.sequence.copy()
         self._revision = rows.revision.copy()
@@ -68,6 +68,11 @@ class View:
         return _read_only(self._sequence)
 
     @property
+    def revision(self) -> Sequences:
+        """The revision of each machine's row: which of two copies is the newer."""
+        return _read_only(self._revision)
+
+    @property
     def state(self) -> States:
         """The state of each machine."""
         return _read_only(self._state)
@@ -93,6 +98,17 @@ class View:
     def codes(self) -> Codes:
         """Attribute codes: (machines, attributes)."""
         return _read_only(self._codes)
+
+    def rows(self) -> MachineRows:
+        """Return a copy of the rows as this view believes them."""
+        return MachineRows(
+            self._id,
+            self._capacity.copy(),
+            self._capacity - self._free,
+            self._sequence.copy(),
+            self._revision.copy(),
+            self._state.copy(),
+        )
 
     def where(self, ids: Ids) -> Index:
         """Return the row of each machine id; -1 for one that this view does not know."""
@@ -130,23 +146,26 @@ class View:
 
     @contextmanager
     def trying(self) -> Iterator[None]:
-        """Let claims be tried on inside the block; afterwards the view is as it was."""
-        assert self._undo is None, "claims are being tried on already"
-        self._undo = []
+        """Let claims be tried on inside the block; afterwards the view is as it was before.
+
+        Blocks nest: placement tries groups of a job on while a runner tries jobs on.
+        """
+        outer, self._undo = self._undo, []
         try:
             yield
         finally:
             for at, free in reversed(self._undo):
                 self._free[at] = free
-            self._undo = None
+            self._undo = outer
 
     def try_on(self, claims: Claims) -> None:
         """Count claims as taken, inside a `trying` block, so that later jobs see them."""
         assert self._undo is not None, "claims are tried on inside a `trying` block"
         at = self.where(claims.machine)
-        touched = np.unique(at)
+        known = at >= 0  # a claim on a machine that is not here takes nothing: it will be refused
+        touched = np.unique(at[known])
         self._undo.append((touched, self._free[touched]))
-        np.subtract.at(self._free, at, claims.demand)
+        np.subtract.at(self._free, at[known], claims.demand[known])
 
 
 def _read_only(array: NDArray[_T]) -> NDArray[_T]:

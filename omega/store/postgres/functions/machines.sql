@@ -7,6 +7,7 @@ CREATE FUNCTION omega.add_machines(
 ) RETURNS integer[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     first integer;
+    taken text;
     width integer := jsonb_array_length(_catalogue -> 'names');
 BEGIN
     PERFORM 1 FROM cell WHERE generation = _generation FOR UPDATE;
@@ -14,6 +15,12 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT coalesce(max(id), 0) INTO first FROM machine;
+    SELECT name INTO taken
+      FROM (SELECT unnest(_names) AS name UNION ALL SELECT name FROM machine_profile WHERE name = ANY (_names)) AS n
+     GROUP BY name HAVING count(*) > 1 ORDER BY name LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'there is a machine named % already', taken USING ERRCODE = 'unique_violation';
+    END IF;
 
     UPDATE machine_profile    -- machines that came before an attribute lack it
        SET codes = codes || array_fill(0, ARRAY[width - cardinality(codes)])

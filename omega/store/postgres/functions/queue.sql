@@ -33,7 +33,7 @@ BEGIN
     RETURN ids;
 END $$;
 
--- Take pending jobs of a kind, highest precedence first, then oldest, under one token.
+-- Take pending jobs of a kind, highest precedence first, then oldest.
 CREATE FUNCTION omega.lease_jobs(_scheduler text, _holder text, _jobs_max integer, _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
@@ -44,10 +44,10 @@ RETURNS TABLE (
          WHERE j.scheduler = _scheduler AND j.state = 'pending' AND j.not_before <= clock_timestamp()
          ORDER BY j.precedence DESC, j.id LIMIT _jobs_max FOR NO KEY UPDATE SKIP LOCKED
     ), lease AS MATERIALIZED (
-        SELECT gen_random_uuid() AS token, clock_timestamp() AS start
+        SELECT clock_timestamp() AS start
     ), leased AS (
         UPDATE job j
-           SET state = 'planning', lease_token = lease.token, lease_holder = _holder,
+           SET state = 'planning', lease_token = gen_random_uuid(), lease_holder = _holder,
                lease_expires_at = lease.start + _lease_ms * interval '1 ms',
                first_leased_at = coalesce(j.first_leased_at, lease.start), attempts = j.attempts + 1
           FROM taken, lease WHERE j.id = taken.id

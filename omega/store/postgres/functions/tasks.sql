@@ -37,7 +37,7 @@ BEGIN
                state = CASE WHEN j.state = 'running' AND j.ended + e.tasks = j.tasks THEN 'succeeded' ELSE j.state END,
                finished_at = CASE WHEN j.state = 'running' AND j.ended + e.tasks = j.tasks THEN clock_timestamp() END
           FROM (SELECT job_id, count(*)::integer AS tasks FROM ended GROUP BY job_id) AS e
-         WHERE j.id = e.job_id AND j.state <> 'cancelled'
+         WHERE j.id = e.job_id
     )
     SELECT count(*)::integer AS tasks INTO freed FROM ended;
     RETURN freed.tasks;
@@ -53,10 +53,10 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    SELECT coalesce(array_agg(task), '{}') INTO live FROM allocation WHERE job_id = _job;
+    PERFORM end_tasks(array_fill(_job, ARRAY[cardinality(live)]), live);
     UPDATE job SET state = 'cancelled', lease_token = NULL, park_reason = NULL, park_detail = NULL,
                    finished_at = clock_timestamp()
      WHERE id = _job;
-    SELECT coalesce(array_agg(task), '{}') INTO live FROM allocation WHERE job_id = _job;
-    PERFORM end_tasks(array_fill(_job, ARRAY[cardinality(live)]), live);
     RETURN true;
 END $$;

@@ -31,7 +31,7 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     SELECT 'placed tasks run or are over', 'job ' || j.id,
            format('placed %s, live %s, ended %s', j.placed, coalesce(l.tasks, 0), j.ended)
       FROM job j LEFT JOIN live l ON l.job_id = j.id
-     WHERE j.state <> 'cancelled' AND j.placed <> coalesce(l.tasks, 0) + j.ended
+     WHERE j.placed <> coalesce(l.tasks, 0) + j.ended
     UNION ALL
     SELECT 'unplaced tasks are those never placed', 'job ' || j.id, j.unplaced::text
       FROM job j
