@@ -1,0 +1,86 @@
+# Every verb sets up what it needs, on a machine with only python3, its venv module and make.
+# Variables: PYTHON (the interpreter to begin with), ARGS (passed on to the command that a verb runs).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+ARGS ?=
+VENV := .venv
+READY := $(VENV)/.ready
+BIN := $(VENV)/bin
+CODE := $(wildcard omega schedulers migrations benchmarks tests)
+PYTEST := $(BIN)/python -m pytest
+# Processes share one private server, each with its own database; more than four only wait for disks.
+PARALLEL := -n auto --maxprocesses 4
+
+.PHONY: help
+help: ## List the verbs
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+.PHONY: setup
+setup: $(READY) ## Make the virtual environment (the other verbs do this by themselves)
+
+# The stamp is older than what it depends on: set up again, which is quick when little has changed.
+# --no-deps: the pins are the whole list. The project itself is installed as it lies, for its
+# command and for its schedulers' entry points.
+$(READY): pyproject.toml requirements.txt requirements-dev.txt
+	@echo "Setting up $(VENV); the first time takes a minute or two."
+	@if command -v uv >/dev/null; then \
+		$(BIN)/python -c '' 2>/dev/null || uv venv --quiet --clear --python '>=3.11,<3.15' $(VENV); \
+		install=(uv pip install --quiet --python $(BIN)/python --no-deps); \
+	else \
+		$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' || \
+			{ echo "$(PYTHON) is $$($(PYTHON) -V 2>&1); this needs Python 3.11 to 3.14: make PYTHON=python3.12 ..." >&2; exit 2; }; \
+		$(BIN)/python -c '' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV); \
+		$(BIN)/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m ensurepip >/dev/null; \
+		install=($(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps); \
+	fi; \
+	"$${install[@]}" -r requirements-dev.txt; \
+	"$${install[@]}" --editable .
+	@touch $@
+
+.PHONY: demo
+demo: $(READY) ## See several schedulers race for one cell (ARGS="--seconds 10")
+	@$(BIN)/omega demo $(ARGS)
+
+.PHONY: test
+test: check ## Lint, check types and run all tests (ARGS="-k judge")
+	@$(PYTEST) $(PARALLEL) $(ARGS)
+
+.PHONY: test-fast
+test-fast: $(READY) ## Run the tests that need no database and little time
+	@$(PYTEST) $(PARALLEL) -m "not postgres and not slow" $(ARGS)
+
+.PHONY: test-postgres
+test-postgres: $(READY) ## Run the tests that need a database
+	@$(PYTEST) $(PARALLEL) -m postgres $(ARGS)
+
+.PHONY: prove
+prove: $(READY) ## Search longer for a counterexample to any property
+	@$(PYTEST) $(PARALLEL) --hypothesis-profile prove -m "not slow" $(wildcard tests/property tests/contract) $(ARGS)
+
+.PHONY: format
+format: $(READY) ## Put the code in its one layout, and mend what the linter can mend
+	@$(BIN)/ruff format $(CODE)
+	@$(BIN)/ruff check --fix $(CODE)
+
+.PHONY: check
+check: $(READY) ## Lint and check types
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/mypy $(CODE)
+
+.PHONY: db
+db: $(READY) ## Make the database ready: start it, and bring its tables up to date
+	@$(BIN)/omega db init $(ARGS)
+
+.PHONY: ci
+ci: test ## What the continuous integration runs
+
+.PHONY: clean
+clean: ## Remove the environment and every cache
+	@rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

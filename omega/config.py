@@ -1,0 +1,190 @@
+"""What the operator may set, merged from four sources and judged as a whole.
+
+Goal     One frozen set of settings for each process, whichever way they were said.
+Promise  Defaults give way to the TOML file, that to the environment, that to explicit arguments; a
+         source leaves out what it does not say. All problems are told at once, each with where it
+         was said and why it cannot be. The database's URL, with its password, is never printed.
+Source   pydantic-settings. The file is `omega.toml` in the working directory, or the one that
+         OMEGA_CONFIG_FILE names; a field's environment name is OMEGA_ and its name in capitals.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tomllib import TOMLDecodeError
+from typing import Annotated, Any, Literal, Self
+
+import platformdirs
+from pydantic import (
+    AfterValidator,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from omega.errors import SettingsError, did_you_mean
+from omega.limits import LIMITS
+
+ENVIRONMENT_PREFIX = "OMEGA_"
+CONFIG_FILE = "OMEGA_CONFIG_FILE"
+NOT_SETTINGS = frozenset({CONFIG_FILE, "OMEGA_TEST_DATABASE_URL"})
+"""Names with our prefix that are no field: where the file is, and the tests' server."""
+
+DATABASE_SCHEMES = ("postgresql://", "postgres://")
+
+
+class Settings(BaseSettings):
+    """Everything an operator may decide; made by `load_settings`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX,
+        env_ignore_empty=True,  # compose files pass on what is not set as an empty string
+        extra="forbid",
+        frozen=True,
+        validate_default=True,
+    )
+
+    database_url: SecretStr | None = None
+    """Any Postgres from 15 on; without it, the embedded one in `data_dir` is used."""
+    data_dir: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] = Field(
+        default_factory=lambda: platformdirs.user_data_path("omega")
+    )
+    """Where the embedded Postgres keeps the cell."""
+    statement_timeout_ms: PositiveInt = 30_000
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    lease_ms: PositiveInt = 10_000
+    """How long a scheduler may plan a job without a sign of life."""
+    heartbeat_interval_ms: PositiveInt = 2_000
+    rescue_interval_ms: PositiveInt = 2_000
+    """How often expired leases are looked for."""
+    poll_interval_ms: PositiveInt = 200
+    """How often an idle scheduler looks for jobs when no wake-up comes."""
+    jobs_per_lease_max: PositiveInt = 64
+    """How many jobs one scheduler takes at a time."""
+
+    backoff_initial_ms: PositiveInt = 100
+    backoff_max_ms: PositiveInt = 10_000
+    attempts_max: PositiveInt = 50
+    """Attempts without progress before a job is parked."""
+
+    nodes_speedup: Annotated[PositiveFloat, Field(allow_inf_nan=False)] = 1.0
+    """How many seconds of a task's life the virtual nodes let pass in one second."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Name the sources, the strongest first."""
+        toml = TomlConfigSettingsSource(settings_cls, toml_file=_config_file())
+        return init_settings, env_settings, toml
+
+    @model_validator(mode="after")
+    def _is_coherent(self) -> Self:
+        if problems := list(self._problems()):
+            raise SettingsError(problems)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        url = self.database_url
+        if url is not None and not url.get_secret_value().startswith(DATABASE_SCHEMES):
+            yield f"database_url must start with {' or '.join(DATABASE_SCHEMES)}"
+        if self.lease_ms <= 2 * self.heartbeat_interval_ms:
+            yield (
+                f"lease_ms ({self.lease_ms}) must outlast two heartbeats of heartbeat_interval_ms"
+                f" ({self.heartbeat_interval_ms}), or one lost packet takes a job from a live"
+                " scheduler"
+            )
+        if self.rescue_interval_ms > self.lease_ms:
+            yield (
+                f"rescue_interval_ms ({self.rescue_interval_ms}) must not exceed lease_ms"
+                f" ({self.lease_ms}), or a dead scheduler's jobs wait longer for their rescue than"
+                " for their lease"
+            )
+        if self.backoff_initial_ms > self.backoff_max_ms:
+            yield (
+                f"backoff_initial_ms ({self.backoff_initial_ms}) must not exceed backoff_max_ms"
+                f" ({self.backoff_max_ms}), for a delay grows from the one to the other"
+            )
+        if self.statement_timeout_ms <= LIMITS.commit_ms_max:
+            yield (
+                f"statement_timeout_ms ({self.statement_timeout_ms}) must be longer than a commit"
+                f" may take ({LIMITS.commit_ms_max}), or healthy commits are cut off"
+            )
+        if self.jobs_per_lease_max > LIMITS.jobs_per_transaction_max:
+            yield (
+                f"jobs_per_lease_max ({self.jobs_per_lease_max}) must not exceed the jobs that fit"
+                f" one transaction ({LIMITS.jobs_per_transaction_max})"
+            )
+
+
+def load_settings(**said: object) -> Settings:
+    """Merge what was said with the other sources; an argument that is None was not said.
+
+    Raises SettingsError with every problem of the first source or check that has any.
+    """
+    if strangers := list(_unknown_environment_names()):
+        raise SettingsError(strangers)
+    arguments: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    try:
+        return Settings(**arguments)
+    except ValidationError as error:
+        problems = [_problem(detail, arguments) for detail in error.errors(include_url=False)]
+    except TOMLDecodeError as error:
+        problems = [f"{_config_file()} is not TOML: {error}"]
+    # Raised out here, so that no chained traceback shows the input, which may hold the password.
+    raise SettingsError(problems)
+
+
+def environment_names() -> frozenset[str]:
+    """Return every name of the environment that the settings know."""
+    fields = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    return frozenset(fields | NOT_SETTINGS)
+
+
+def _config_file() -> Path:
+    named = os.environ.get(CONFIG_FILE)
+    if named is None:
+        return Path("omega.toml")
+    if not Path(named).is_file():
+        raise SettingsError([f"{CONFIG_FILE} names {named}, and there is no such file"])
+    return Path(named)
+
+
+def _unknown_environment_names() -> Iterator[str]:
+    known = environment_names()
+    for name in sorted(os.environ):
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in known:
+            hint = did_you_mean(name, known, prefix=ENVIRONMENT_PREFIX)
+            yield f"{name} in the environment is no setting{hint}"
+
+
+def _problem(detail: ErrorDetails, arguments: dict[str, Any]) -> str:
+    """Say in one sentence what is wrong with one value, and where it was said."""
+    name = str(detail["loc"][0])
+    if name in arguments:
+        origin = f"{name} (as an argument)"
+    elif (variable := f"{ENVIRONMENT_PREFIX}{name.upper()}") in os.environ:
+        origin = f"{variable} in the environment"
+    else:
+        origin = f"{name} in {_config_file()}"
+    if detail["type"] == "extra_forbidden":
+        return f"{origin} is no setting{did_you_mean(name, Settings.model_fields)}"
+    reason = str(detail["msg"]).replace("Input should be", "must be")
+    value = "" if name == "database_url" else f", not {detail['input']!r}"
+    return f"{origin} {reason}{value}"

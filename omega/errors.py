@@ -1,0 +1,95 @@
+"""Everything that may be raised out of omega, as one tree.
+
+Goal     Let a caller tell what it can mend, what it can retry and what is our own bug.
+Promise  A refused claim is never among these: a conflict is a value (omega.model). Each message is
+         one clear sentence that a user can act on; none holds a secret.
+Source   docs/decisions, and the tree below, which is all there is:
+
+OmegaError
+├── BadInput             something from outside is malformed; names the file, line and field
+├── SettingsError        the operator's settings are wrong or contradict each other
+├── UnknownScheduler     no scheduler is registered under this name
+├── StoreUnavailable     the database did not answer; the same call may work later
+├── SchemaMismatch       the database is at another migration; no retry will help
+└── InvariantBroken      our bug; carries the story of the machine or job
+"""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+
+class OmegaError(Exception):
+    """The root: whatever omega raises on purpose."""
+
+
+class BadInput(OmegaError):
+    """Something from outside (a file, an argument, a row of a trace) cannot be used."""
+
+    def __init__(
+        self,
+        sentence: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        field: str | None = None,
+    ) -> None:
+        self.sentence = sentence
+        self.file = file
+        self.line = line
+        self.field = field
+        places = (
+            file,
+            None if line is None else f"line {line}",
+            None if field is None else f"field {field}",
+        )
+        where = ", ".join(place for place in places if place is not None)
+        super().__init__(f"{where}: {sentence}" if where else sentence)
+
+
+class SettingsError(OmegaError):
+    """The operator's settings cannot be used; every problem is told at once."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        assert problems, "a SettingsError without a problem explains nothing"
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+class UnknownScheduler(OmegaError):
+    """No scheduler is registered under this name."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        self.name = name
+        self.known = tuple(sorted(known))
+        there_are = ", ".join(self.known) or "none at all"
+        super().__init__(
+            f"no scheduler is registered as {name!r}{did_you_mean(name, self.known)}"
+            f" (registered: {there_are})"
+        )
+
+
+class StoreUnavailable(OmegaError):
+    """The database did not answer; the same call may work later."""
+
+
+class SchemaMismatch(OmegaError):
+    """The database is at another migration than this code; no retry will help."""
+
+
+class InvariantBroken(OmegaError):
+    """Our own bug, with the story of the machine or job that shows it."""
+
+    def __init__(self, what: str, *, story: Sequence[str] = ()) -> None:
+        self.what = what
+        self.story = tuple(story)
+        super().__init__("\n  ".join([what, *story]))
+
+
+def did_you_mean(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """Return `; did you mean 'this'?` for the nearest known word, or nothing when none is near.
+
+    A prefix that all words share counts for nothing.
+    """
+    rests = [other.removeprefix(prefix) for other in known]
+    nearest = get_close_matches(word.removeprefix(prefix), rests, n=1)
+    return f"; did you mean {prefix + nearest[0]!r}?" if nearest else ""

@@ -1,0 +1,56 @@
+"""What nobody may exceed, in one place.
+
+Goal     Bound every loop, wait, message and name, so that no input makes a commit slow for others.
+Promise  The limits fit each other: a contradiction fails at import, not in production. Limits are
+         ours and asserted; settings (omega.config) are the operator's and rejected with an error.
+Source   TigerBeetle's constants. Units come last in a name, `_max` last of all.
+"""
+
+from dataclasses import dataclass
+
+INT4_MAX = 2**31 - 1
+"""The greatest number that a Postgres `integer` holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Upper bounds that hold whatever the settings say."""
+
+    tries_max: int = 16
+    """Passes through the loop in one attempt at one job."""
+    claims_per_transaction_max: int = 10_000
+    jobs_per_transaction_max: int = 256
+    lock_wait_ms_max: int = 2_000
+    """How long a commit queues for a row lock."""
+    commit_ms_max: int = 5_000
+    """How long a commit takes in all: waiting, judging and writing."""
+    tasks_per_release_max: int = 1_000
+    """Task ends reported in one call."""
+
+    jobs_per_submission_max: int = 10_000
+    tasks_per_job_max: int = 100_000
+    task_groups_per_job_max: int = 64
+    constraints_per_group_max: int = 32
+    name_length_max: int = 200
+    amount_max: int = INT4_MAX
+    """One task's demand, or one machine's capacity, of one kind."""
+
+    def __post_init__(self) -> None:
+        for name, limit in vars(self).items():
+            assert limit > 0, f"{name} must be positive"
+
+        # A commit that waits for locks must still have time to judge and write.
+        assert self.lock_wait_ms_max < self.commit_ms_max
+        # A transaction holds at least one claim of each of its jobs.
+        assert self.jobs_per_transaction_max <= self.claims_per_transaction_max
+        # Each group has at least one task.
+        assert self.task_groups_per_job_max <= self.tasks_per_job_max
+        # Amounts travel as 32-bit numbers when many rows are packed into one value...
+        assert self.amount_max <= INT4_MAX
+        # ...and sums of them over a transaction, or over one job, stay within 64 bits.
+        assert self.amount_max * self.claims_per_transaction_max < 2**63
+        assert self.amount_max * self.tasks_per_job_max < 2**63
+
+
+LIMITS = Limits()
+"""The limits in force."""

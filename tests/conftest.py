@@ -1,0 +1,13 @@
+"""What all tests share: fixtures, as plugins by theme, and how hard hypothesis looks."""
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.fixtures.databases"]
+
+# No deadlines: a test that needs a time limit to pass is wrong. Database fixtures are made once a
+# test, not once an example, and the tests that use them know it.
+settings.register_profile(
+    "house", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.register_profile("prove", settings.get_profile("house"), max_examples=2_000)
+settings.load_profile("house")
