@@ -1,0 +1,70 @@
+"""Schedulers by name, ours and strangers' through the same door.
+
+Goal     Let a package add a kind of scheduler without omega knowing of it.
+Promise  Nothing is imported before it is asked for; what cannot be used is refused by name, with
+         the package's own error.
+Source   Entry points of the group `omega.schedulers`; Nomad's factory map.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from omega.errors import SettingsError, UnknownScheduler
+from omega.framework.scheduler import Scheduler
+
+ENTRY_POINT_GROUP = "omega.schedulers"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A kind of scheduler that can be run."""
+
+    kind: str
+    origin: str
+    """Where it comes from: `module:Class`."""
+    package: str
+    """Distribution that registered it."""
+
+
+def registered() -> list[Registered]:
+    """Return all kinds that are registered, by name; none is imported."""
+    found = {
+        (entry.name, entry.value): entry.dist.name if entry.dist else "unknown"
+        for entry in _entries()
+    }
+    return [Registered(*names, package) for names, package in sorted(found.items())]
+
+
+def find_scheduler(kind: str) -> type[Scheduler]:
+    """Return the class that is registered under this kind.
+
+    Raises UnknownScheduler if there is none, and SettingsError if it cannot be loaded, is no
+    scheduler, takes another kind of jobs, or is registered twice.
+    """
+    entries = _entries()
+    found = [entry for entry in entries if entry.name == kind]
+    if not found:
+        raise UnknownScheduler(kind, {entry.name for entry in entries})
+    if len({entry.value for entry in found}) > 1:
+        origins = " and ".join(sorted(entry.value for entry in found))
+        raise SettingsError([f"scheduler {kind!r} is registered twice, by {origins}"])
+    return _load(found[0])
+
+
+def _entries() -> Iterable[EntryPoint]:
+    return entry_points(group=ENTRY_POINT_GROUP)
+
+
+def _load(entry: EntryPoint) -> type[Scheduler]:
+    where = f"scheduler {entry.name!r} ({entry.value})"
+    try:
+        loaded = entry.load()
+    except Exception as error:
+        problem = f"{where} cannot be loaded: {type(error).__name__}: {error}"
+        raise SettingsError([problem]) from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Scheduler)):
+        raise SettingsError([f"{where} is no subclass of omega.framework.scheduler.Scheduler"])
+    if loaded.kind != entry.name:
+        raise SettingsError([f"{where} takes jobs of kind {loaded.kind!r}: register it as that"])
+    return loaded

@@ -1,0 +1,1 @@
+"""Which pending job is placed next."""

@@ -1,0 +1,59 @@
+"""Device slots: which GPUs of a machine a task gets.
+
+Goal     Keep whole GPUs whole: a fraction goes to the fullest slot that still takes it.
+Promise  Tasks of a group on one machine get disjoint room; all of a task's GPUs are on one machine.
+Source   docs/decisions/0001-arrays-and-integers.md: a slot is a resource kind of its own.
+"""
+
+import numpy as np
+
+from omega.model.arrays import Amounts, Counts, Index
+from omega.model.jobs import TaskGroup
+from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES
+
+
+def free_devices(free: Amounts, at: Index) -> Amounts:
+    """Return what is free of each slot of the machines in these rows: (machines, slots).
+
+    The slots' columns are contiguous, as they are in a view: sums over slots are three times as
+    fast that way.
+    """
+    return free.T[DEVICES].take(at, axis=1).T
+
+
+def gpus_left(devices: Amounts, slices: int) -> Counts:
+    """Return how many GPUs of so many slices each slot still gives: (machines, slots).
+
+    `devices` is what is free of each slot. A whole GPU is a slot that nobody shares.
+    """
+    if slices == GPU_SLICES:
+        return (devices >= GPU_SLICES).astype(np.int64)
+    return np.maximum(devices, 0) // slices
+
+
+def choose_slots(
+    devices: Amounts, tasks: Counts, group: TaskGroup, chance: np.random.Generator | None
+) -> tuple[Index, Amounts]:
+    """Give each task its slots, fullest slot first, machine by machine.
+
+    `devices` (machines, slots) is what is free, `tasks` how many tasks each machine gets, which
+    must be no more than it takes. Returns the shape of each task and the distinct shapes, as
+    claims hold them. Ties are broken by chance, or towards the lowest slot without one.
+    """
+    assert group.gpus > 0
+    units = gpus_left(devices, group.gpu_slices)
+    tie = np.arange(DEVICES_MAX) / DEVICES_MAX if chance is None else chance.random(devices.shape)
+    order = np.argsort(np.where(units > 0, devices + tie, np.inf), axis=1)
+    units = np.take_along_axis(units, order, axis=1)
+
+    wanted = tasks * group.gpus
+    before = np.cumsum(units, axis=1) - units
+    taken = np.clip(wanted[:, np.newaxis] - before, 0, units)
+    assert (taken.sum(axis=1) == wanted).all(), "more tasks than the machine's GPUs take"
+
+    slot = np.repeat(order.ravel(), taken.ravel()).reshape(-1, group.gpus)
+    slots, shape = np.unique((1 << slot).sum(axis=1), return_inverse=True)
+    shapes = np.tile(group.demand, (len(slots), 1))
+    chosen = slots[:, np.newaxis] >> np.arange(DEVICES_MAX) & 1
+    shapes[:, DEVICES] = chosen * group.gpu_slices
+    return shape.astype(np.intp), shapes

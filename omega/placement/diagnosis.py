@@ -1,0 +1,197 @@
+"""Diagnosis: the one dominant reason why nothing of a job can be placed, in a sentence.
+
+Goal     Tell a user what is missing, and the queue what to wait for.
+Promise  There is a diagnosis if and only if there is no room. A permanent reason is given only
+         where the empty cell, every machine up, would not help either; room to wait for outranks
+         it, for a job may have groups of both kinds.
+Source   docs/decisions/0004-the-job-queue.md; "reasons" of the Kubernetes and Nomad schedulers.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.errors import did_you_mean
+from omega.lifecycle.states import ParkReason
+from omega.model.arrays import Mask, integers
+from omega.model.jobs import Constraint, LeasedJob, Operator, TaskGroup
+from omega.model.machines import MachineRows, MachineState, Snapshot
+from omega.model.resources import GPU_SLICES, Kind
+from omega.placement.devices import free_devices, gpus_left
+from omega.placement.feasibility import matching, meets, room
+from omega.placement.groups import pack, waiting_groups
+
+VALUES_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why a job is parked."""
+
+    reason: ParkReason
+    detail: str
+    """One sentence for the user that names what is missing."""
+
+
+def has_room(view: View, job: LeasedJob) -> bool:
+    """Say whether a task of the job, or what its gang lacks, could be placed now.
+
+    True if and only if `place_groups` returns claims, whatever it is to choose by.
+    """
+    groups = waiting_groups(job)
+    if job.lacking <= 1:
+        return any(len(room(view, job, group).at) for group in groups)
+    if len(groups) == 1:
+        takes = room(view, job, groups[0]).total
+        return min(takes, len(job.unplaced)) >= job.lacking
+    return len(pack(view, job)) >= job.lacking
+
+
+def diagnose(view: View, job: LeasedJob) -> Diagnosis | None:
+    """Say why nothing of the job, or not what its gang lacks, can be placed; None if it can.
+
+    None too for a job that has not enough tasks left for its gang: somebody else has placed some
+    since it was leased, and the next lease will know.
+    """
+    groups = waiting_groups(job)
+    if len(job.unplaced) < max(1, job.lacking) or has_room(view, job):
+        return None
+    empty = _emptied(view)
+    anew = replace(job, placed_task=np.zeros(0, np.intp), placed_machine=integers())
+    hopeless = {group: _why_never(empty, anew, group) for group in groups}
+    hopeful = [group for group in groups if hopeless[group] is None]
+    if sum(len(job.unplaced_in(group)) for group in hopeful) < max(1, job.lacking):
+        return next(found for found in hopeless.values() if found is not None)
+    if not has_room(empty, anew):
+        return Diagnosis(
+            ParkReason.GANG_TOO_LARGE,
+            f"the gang needs {_tasks(job.lacking)} at once; even the empty cell holds only"
+            f" {len(pack(empty, anew))}",
+        )
+    if job.lacking > 1:
+        return Diagnosis(
+            ParkReason.NO_ROOM,
+            f"the gang needs {_tasks(job.lacking)} at once; there is room for"
+            f" {len(pack(view, job))} now",
+        )
+    return Diagnosis(ParkReason.NO_ROOM, _why_not_now(view, job, hopeful[0]))
+
+
+def _emptied(view: View) -> View:
+    """Return the cell as it would be with nothing running and every machine up."""
+    zeros = np.zeros_like(view.sequence)
+    rows = MachineRows(
+        id=view.id,
+        capacity=view.capacity,
+        used=np.zeros_like(view.capacity),
+        sequence=zeros,
+        revision=zeros,
+        state=np.where(view.state == MachineState.GONE, view.state, np.int8(MachineState.OPEN)),
+    )
+    return View(Snapshot(rows, view.names, view.catalogue, view.codes, view.mark, view.generation))
+
+
+def _why_never(empty: View, job: LeasedJob, group: int) -> Diagnosis | None:
+    """Say why no task of a group fits even into the empty cell; None if one does."""
+    asked = job.spec.groups[group]
+    unknown = _unknown_attribute(empty, asked)
+    if unknown is not None:
+        somebodys = (name for name in empty.catalogue.names if _somebody_has(empty, name))
+        return Diagnosis(
+            ParkReason.UNKNOWN_ATTRIBUTE,
+            f"group {group} names the attribute {unknown!r}, which no machine has"
+            f"{did_you_mean(unknown, somebodys)}",
+        )
+    matches = matching(empty, asked) & empty.open
+    if not matches.any():
+        return Diagnosis(ParkReason.NO_MACHINE_MATCHES, _mismatch(empty, asked, group))
+    if not len(room(empty, job, group).at):
+        detail = _shortage(empty, asked, group, matches, now=False)
+        return Diagnosis(ParkReason.NEVER_FITS, detail)
+    return None
+
+
+def _unknown_attribute(empty: View, asked: TaskGroup) -> str | None:
+    """Return an attribute that the group cannot do without and no machine has."""
+    for constraint in asked.constraints:
+        needed = constraint.operator in (Operator.IN, Operator.EXISTS)
+        if needed and not _somebody_has(empty, constraint.attribute):
+            return constraint.attribute
+    spread = asked.spread_over
+    return spread if spread is not None and empty.catalogue.column(spread) is None else None
+
+
+def _somebody_has(view: View, attribute: str) -> bool:
+    return bool((meets(view, Constraint(attribute, Operator.EXISTS)) & view.open).any())
+
+
+def _mismatch(empty: View, asked: TaskGroup, group: int) -> str:
+    if not empty.open.any():
+        return "the cell has no machines"
+    for constraint in asked.constraints:
+        if not (meets(empty, constraint) & empty.open).any():
+            return f"group {group} asks for {constraint}; {_values(empty, constraint.attribute)}"
+    together = " and ".join(str(constraint) for constraint in asked.constraints)
+    return f"no machine meets at once all that group {group} asks for: {together}"
+
+
+def _values(view: View, attribute: str) -> str:
+    """Say which values of an attribute there are."""
+    column = view.catalogue.column(attribute)
+    assert column is not None, "an attribute that nobody has is met or unknown"
+    codes = np.unique(view.codes[view.open, column])
+    values = [str(view.catalogue.value(column, int(code))) for code in codes if code]
+    shown = ", ".join(values[:VALUES_SHOWN_MAX])
+    more = f" and {len(values) - VALUES_SHOWN_MAX} more" if len(values) > VALUES_SHOWN_MAX else ""
+    return f"machines have {attribute} {shown}{more}"
+
+
+def _why_not_now(view: View, job: LeasedJob, group: int) -> str:
+    """Say what a group that the empty cell could take is waiting for."""
+    asked = job.spec.groups[group]
+    matches = matching(view, asked) & view.open
+    if not matches.any():
+        return f"every machine that group {group} may use is down or draining"
+    if asked.different_machines:
+        alone = replace(job, placed_task=np.zeros(0, np.intp), placed_machine=integers())
+        if len(room(view, alone, group).at):
+            return f"every machine with room for group {group} runs a task of it already"
+    return _shortage(view, asked, group, matches, now=True)
+
+
+def _shortage(view: View, asked: TaskGroup, group: int, among: Mask, *, now: bool) -> str:
+    """Name the kind of which no machine has enough, or say that none has enough of all."""
+    demand = asked.demand
+    wanted = {kind.column: int(demand[kind]) for kind in Kind if demand[kind]}
+    most = {kind: int(view.free[among, Kind[kind.upper()]].max()) for kind in wanted}
+    if asked.gpus:
+        gpus = gpus_left(free_devices(view.free, np.flatnonzero(among)), asked.gpu_slices).sum(
+            axis=1
+        )
+        wanted[_gpus(asked)], most[_gpus(asked)] = asked.gpus, int(gpus.max())
+
+    machine = f"{'open ' if now else ''}machine{' that matches' if asked.constraints else ''}"
+    for what, amount in wanted.items():
+        if amount > most[what]:
+            has = f"{most[what]} free" if now else f"{most[what]}"
+            return (
+                f"group {group} asks for {amount} {what} a task;"
+                f" the {'roomiest' if now else 'largest'} {machine} has {has}"
+            )
+    together = ", ".join(f"{amount} {what}" for what, amount in wanted.items())
+    return (
+        f"group {group} asks for {together} a task;"
+        f" no one {machine} has all of that{' free' if now else ''}"
+    )
+
+
+def _gpus(asked: TaskGroup) -> str:
+    """Name the kind of GPU that is asked for, to come after a number."""
+    if asked.gpu_slices < GPU_SLICES:
+        return f"GPU with {asked.gpu_slices} slices"
+    return "whole GPUs" if asked.gpus > 1 else "whole GPU"
+
+
+def _tasks(number: int) -> str:
+    return f"{number} task{'s' if number > 1 else ''}"

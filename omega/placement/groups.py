@@ -1,0 +1,113 @@
+"""A job's groups: from a choice of machines to the claims of the whole job.
+
+Goal     Let a scheduler be one function that chooses machines, and be right about all the rest:
+         constraints, GPUs, several groups, gangs.
+Promise  Whether anything of a job can be placed does not depend on who chooses (`has_room` in
+         `omega.placement.diagnosis` tells beforehand). The view is left as it was.
+Source   docs/decisions/0003-the-commit-rule.md, on gangs.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.model.arrays import Counts
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob
+from omega.placement.best_fit import best_fit
+from omega.placement.devices import choose_slots, free_devices
+from omega.placement.feasibility import Room, room
+
+Choose = Callable[[Room, int, np.random.Generator], Counts]
+"""Says how many tasks each machine of the room gets, given how many are wanted: at least one and
+less than the room takes in total."""
+
+
+def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.Generator) -> Claims:
+    """Return claims for all of a job's tasks that find room, on machines that `choose` chooses.
+
+    A gang gets at least what it lacks, or none. Groups of one gang may stand in each other's way,
+    so there one packing, the same for every scheduler, decides whether the gang is placed; it is
+    also what the gang gets where the scheduler's own choice would waste the room.
+    """
+
+    def place(its_room: Room) -> Claims:
+        wanted = len(job.unplaced_in(its_room.group))
+        if its_room.total <= wanted:
+            return claims_for(its_room, its_room.tasks, chance)
+        given = choose(its_room, wanted, chance)
+        assert given.sum() == wanted, "all that are wanted, for there is room"
+        assert (given <= its_room.tasks).all(), "no more than the machine takes"
+        return claims_for(its_room, given, chance)
+
+    groups = waiting_groups(job)
+    if job.lacking > 1 and len(groups) > 1:
+        packed = pack(view, job, chance)
+        if len(packed) < job.lacking:
+            return Claims.none()
+        chosen = _in_turn(view, job, groups, place)
+        return chosen if len(chosen) >= job.lacking else packed
+    claims = _in_turn(view, job, groups, place)
+    return claims if len(claims) >= job.lacking else Claims.none()
+
+
+def waiting_groups(job: LeasedJob) -> list[int]:
+    """Return the numbers of the groups that have unplaced tasks."""
+    ends = np.cumsum([group.tasks for group in job.spec.groups])
+    return [int(group) for group in np.unique(np.searchsorted(ends, job.unplaced, side="right"))]
+
+
+def pack(view: View, job: LeasedJob, chance: np.random.Generator | None = None) -> Claims:
+    """Return claims for as many of the job's tasks as best fit packs into the view.
+
+    Groups that are hardest to place go first; if the gang then comes out short, last. Chance
+    decides between equal device slots only, never how many tasks are placed.
+    """
+
+    def place(its_room: Room) -> Claims:
+        wanted = min(its_room.total, len(job.unplaced_in(its_room.group)))
+        return claims_for(its_room, best_fit(its_room, wanted, None), chance)
+
+    groups = waiting_groups(job)
+    slack = {group: room(view, job, group).total / len(job.unplaced_in(group)) for group in groups}
+    hardest_first = sorted(groups, key=slack.__getitem__)
+    packed = _in_turn(view, job, hardest_first, place)
+    if len(packed) >= job.lacking:
+        return packed
+    return max(packed, _in_turn(view, job, hardest_first[::-1], place), key=len)
+
+
+def claims_for(room: Room, given: Counts, chance: np.random.Generator | None) -> Claims:
+    """Return the claims that give each machine of the room so many of the group's tasks.
+
+    Unplaced tasks are taken in order, machines too. Chance decides between equal device slots.
+    """
+    used = np.flatnonzero(given)
+    at, tasks = room.at[used], given[used]
+    rows = np.repeat(at, tasks)
+    shape, shapes = np.zeros(len(rows), dtype=np.intp), room.asked.demand[np.newaxis]
+    if room.asked.gpus and len(rows):
+        devices = free_devices(room.view.free, at)
+        shape, shapes = choose_slots(devices, tasks, room.asked, chance)
+    return Claims(
+        task=room.job.unplaced_in(room.group)[: len(rows)],
+        machine=room.view.id[rows],
+        seen=room.view.sequence[rows],
+        shape=shape,
+        shapes=shapes,
+    )
+
+
+def _in_turn(
+    view: View, job: LeasedJob, groups: Sequence[int], place: Callable[[Room], Claims]
+) -> Claims:
+    """Place the groups in this order, each in the room that the others have left."""
+    if len(groups) == 1:
+        return place(room(view, job, groups[0]))
+    parts = {}
+    with view.trying():
+        for group in groups:
+            parts[group] = place(room(view, job, group))
+            view.try_on(parts[group])
+    return Claims.of([parts[group] for group in sorted(groups)])

@@ -1,0 +1,1 @@
+"""Schedulers that come with omega, written on its public face only."""

@@ -1,0 +1,34 @@
+"""The batch scheduler: many small jobs, placed fast.
+
+Goal     Place jobs whose tasks run anywhere, as many a second as the store commits.
+Promise  A task group is placed in one vectorised step; the more replicas, the more random choice
+         keeps them out of each other's way. A spread over failure domains is not attempted.
+Source   Omega (EuroSys 2013), section 4: randomised first fit, incremental commits.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.framework.scheduler import Scheduler
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob
+from omega.ordering.precedence import precedence
+from omega.placement.first_fit import first_fit
+from omega.placement.groups import place_groups
+
+
+class BatchScheduler(Scheduler):
+    """Randomised first fit."""
+
+    kind = "batch"
+    jobs_per_transaction = 32
+
+    def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
+        """Return the jobs, highest precedence first, then oldest."""
+        return precedence(jobs)
+
+    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+        """Claim random machines that have room."""
+        return place_groups(view, job, first_fit, chance)

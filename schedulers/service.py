@@ -1,0 +1,41 @@
+"""The service scheduler: few jobs that run for long, placed with care.
+
+Goal     Keep services up when a failure domain goes down, and leave large holes for others.
+Promise  Tasks are spread evenly over the failure domain that the group names; within a domain,
+         and for groups that name none, each goes where least is left over.
+Source   Omega (EuroSys 2013), section 2.1: service jobs, where the quality of a placement pays.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.framework.scheduler import Scheduler
+from omega.model.arrays import Counts
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob
+from omega.ordering.precedence import precedence
+from omega.placement.best_fit import best_fit, spread
+from omega.placement.feasibility import Room
+from omega.placement.groups import place_groups
+
+
+class ServiceScheduler(Scheduler):
+    """Spread over failure domains, best fit within them."""
+
+    kind = "service"
+
+    def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
+        """Return the jobs, highest precedence first, then oldest."""
+        return precedence(jobs)
+
+    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+        """Claim the machines that suit each group best."""
+        return place_groups(view, job, _choose, chance)
+
+
+def _choose(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+    if room.asked.spread_over is None:
+        return best_fit(room, wanted, chance)
+    return spread(room, wanted, chance)

@@ -1,0 +1,34 @@
+"""The scheduler contract, for the schedulers that come with omega and for a stranger's."""
+
+import pytest
+
+from omega.framework.scheduler import Scheduler
+from omega.testing.scheduler_contract import SchedulerContract
+from schedulers.batch import BatchScheduler
+from schedulers.ml_gpu import MlGpuScheduler
+from schedulers.service import ServiceScheduler
+from tests.contract.stranger import RoomiestScheduler
+
+
+class TestBatch(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return BatchScheduler()
+
+
+class TestService(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return ServiceScheduler()
+
+
+class TestMlGpu(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return MlGpuScheduler()
+
+
+class TestStranger(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return RoomiestScheduler()

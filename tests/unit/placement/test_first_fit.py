@@ -1,0 +1,66 @@
+"""Randomised first fit against the loop that the paper describes."""
+
+from collections import Counter
+from functools import cache
+
+import numpy as np
+
+from omega.model.arrays import integers
+from omega.placement.feasibility import Room
+from omega.placement.first_fit import first_fit
+from omega.testing.builders import a_job, a_view
+
+
+def a_room(*tasks: int) -> Room:
+    return Room(a_view(), a_job(), 0, np.arange(len(tasks)), integers(tasks))
+
+
+@cache
+def by_the_loop(left: tuple[int, ...], wanted: int) -> dict[tuple[int, ...], float]:
+    """How likely the loop leaves each machine with so much room: drawn uniformly, full ones out."""
+    if not wanted:
+        return {left: 1.0}
+    pool = [machine for machine, tasks in enumerate(left) if tasks]
+    likely: Counter[tuple[int, ...]] = Counter()
+    for machine in pool:
+        after = (*left[:machine], left[machine] - 1, *left[machine + 1 :])
+        for end, chance in by_the_loop(after, wanted - 1).items():
+            likely[end] += chance / len(pool)  # type: ignore[assignment]
+    return dict(likely)
+
+
+def test_it_is_equal_in_distribution_to_the_loop() -> None:
+    left, wanted, rounds = (1, 2, 4), 4, 20_000
+    chance = np.random.default_rng(11)
+    ends = Counter(
+        tuple((integers(left) - first_fit(a_room(*left), wanted, chance)).tolist())
+        for _ in range(rounds)
+    )
+
+    expected = by_the_loop(left, wanted)
+    assert expected.keys() == ends.keys()
+    for end, likely in expected.items():  # five standard deviations
+        assert abs(ends[end] / rounds - likely) < 5 * (likely * (1 - likely) / rounds) ** 0.5
+
+
+def test_no_machine_gets_more_than_it_takes() -> None:
+    chance = np.random.default_rng(3)
+    for wanted in range(1, 12):
+        given = first_fit(a_room(1, 5, 2, 3), min(wanted, 11), chance)
+
+        assert min(wanted, 11) == given.sum()
+        assert (given <= [1, 5, 2, 3]).all()
+
+
+def test_the_last_room_is_found_among_many_full_machines() -> None:
+    room = a_room(*[1] * 999, 500)
+
+    assert 1_498 == first_fit(room, 1_498, np.random.default_rng(5)).sum()
+
+
+def test_equal_chance_gives_equal_machines() -> None:
+    first, second = (
+        first_fit(a_room(*[3] * 50), 40, np.random.default_rng(9)).tolist() for _ in range(2)
+    )
+
+    assert first == second
