@@ -115,7 +115,7 @@ Event = (
 class Sink(Protocol):
     """Takes events. A fold, a log, a metric exporter or a test is a sink."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event, /) -> None:
         """Take one event; must not raise and must not block."""
         ...
 

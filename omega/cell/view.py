@@ -118,8 +118,10 @@ class View:
         """Replace rows that are at least as new as ours; return how many were newer.
 
         Rows of machines that this view has not met are left out: a full read brings them, and
-        the cell's generation says when one is due.
+        the cell's generation says when one is due. Must not be called while claims are tried on:
+        taking them off again would bring the old rows back.
         """
+        assert self._undo is None, "claims are being tried on"
         at = self.where(rows.id)
         current = at >= 0
         current[current] = rows.revision[current] >= self._revision[at[current]]
@@ -135,11 +137,7 @@ class View:
         return newer
 
     def catch_up(self, changes: Changes) -> int:
-        """Patch what changed since our mark and move the mark; return how many rows were newer.
-
-        Must not be called while claims are tried on.
-        """
-        assert self._undo is None
+        """Patch what changed since our mark and move the mark; return how many rows were newer."""
         assert changes.generation == self.generation, "a full read is due"
         self.mark = changes.mark
         return self.patch(changes.rows)

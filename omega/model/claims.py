@@ -46,6 +46,7 @@ class Claims:
     def __post_init__(self) -> None:
         assert len(self.task) == len(self.machine) == len(self.seen) == len(self.shape)
         assert self.shapes.shape[1:] == (KINDS,)
+        assert (self.shapes >= 0).all(), "a claim takes; it never gives"
         freeze(self.task, self.machine, self.seen, self.shape, self.shapes)
 
     def __len__(self) -> int:

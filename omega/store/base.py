@@ -171,6 +171,10 @@ class CellStore(Protocol):
         """Read live allocations granted by transactions not over at `mark`, and the next mark."""
         ...
 
+    def now_ms(self) -> int:
+        """Return the time by the store's clock, in milliseconds since the epoch."""
+        ...
+
     def verify(self) -> Sequence[Violation]:
         """Check every invariant; return those that are broken."""
         ...

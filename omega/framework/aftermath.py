@@ -1,0 +1,59 @@
+"""What becomes of a job after an attempt: back to the queue, parked, or nothing more to do.
+
+Goal     One pure decision, so that the policy can be read, tested and argued about.
+Promise  A job is parked at once only where waiting cannot help; otherwise after a number of
+         attempts without progress. Delays grow with them and are jittered.
+Source   docs/decisions/0004-the-job-queue.md; parking as in Nomad's blocked evaluations.
+"""
+
+import numpy as np
+
+from omega.config import Settings
+from omega.framework.progress import Attempted, Ending
+from omega.lifecycle.backoff import delay_ms
+from omega.lifecycle.states import ParkReason
+from omega.store.base import HandBack, Parking
+
+NO_ROOM_ATTEMPTS_MAX = 3
+"""Fruitless attempts before a job that finds no room is parked: the view may have been stale."""
+
+
+def aftermath(
+    attempted: Attempted, settings: Settings, chance: np.random.Generator
+) -> HandBack | Parking | None:
+    """Say what to do with a job; None where its lease has ended with the attempt."""
+    job = attempted.job
+    if attempted.ending is Ending.LEASE_LOST:
+        return None
+    if attempted.ending is Ending.DONE:
+        # Tasks that turned out to be placed already were none of this attempt's: let the queue see.
+        complete = job.placed == job.spec.tasks
+        return None if complete else HandBack(job.id, job.token, delay_ms=0, progressed=True)
+
+    fruitless = 0 if attempted.placed else job.fruitless + 1
+    reason = _reason_to_park(attempted, fruitless, settings)
+    if reason is not None:
+        return Parking(job.id, job.token, reason, _detail(attempted, fruitless))
+    wait_ms = delay_ms(
+        max(1, fruitless),
+        initial_ms=settings.backoff_initial_ms,
+        longest_ms=settings.backoff_max_ms,
+        chance=chance,
+    )
+    return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
+
+
+def _reason_to_park(attempted: Attempted, fruitless: int, settings: Settings) -> ParkReason | None:
+    if attempted.ending is Ending.CONFLICTS:
+        return ParkReason.CONFLICTS if fruitless >= settings.attempts_max else None
+    if attempted.diagnosis is not None and attempted.diagnosis.reason.is_permanent:
+        return attempted.diagnosis.reason
+    return ParkReason.NO_ROOM if fruitless >= NO_ROOM_ATTEMPTS_MAX else None
+
+
+def _detail(attempted: Attempted, fruitless: int) -> str:
+    if attempted.ending is Ending.CONFLICTS:
+        return f"others were faster in {fruitless} attempts in a row"
+    if attempted.diagnosis is not None:
+        return attempted.diagnosis.detail
+    return "no machine has room now for what is left of it"

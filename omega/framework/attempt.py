@@ -1,0 +1,132 @@
+"""One attempt: the optimistic loop of Omega, as a generator of effects.
+
+Goal     All of Omega's loop on two screens: look, think, place, commit, learn, try again.
+Promise  No I/O, no clock, no events: whoever drives it supplies them, in real or in virtual time.
+         Given the same answers it asks the same again. A task is claimed at most once a try.
+Source   Omega (EuroSys 2013), section 3.4 and figure 4. Placement runs after the decision time, on
+         the view read before it: on a private view nothing tells the two orders apart, and on a
+         shared one (a monolithic scheduler) it is what the paper simulates.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+from zlib import crc32
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.errors import InvariantBroken
+from omega.framework.effects import Steps, committed, refreshed, thought
+from omega.framework.progress import Attempted, Progress
+from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.limits import LIMITS, Limits
+from omega.model.arrays import Verdicts
+from omega.model.claims import Claims, Granularity, Transaction
+from omega.model.jobs import LeasedJob
+
+NO_DECISION_TIME = DecisionTime()
+"""Thinking takes as long as it takes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """One replica of a scheduler, as the loop sees it."""
+
+    scheduler: Scheduler
+    name: str
+    """Tells replicas of a kind apart, in transactions and in chance."""
+    run_seed: int
+    new_id: Callable[[], UUID]
+    """Makes transaction ids, which must never repeat on one store."""
+    decision_time: DecisionTime = NO_DECISION_TIME
+    limits: Limits = LIMITS
+
+    def chance(self, job: LeasedJob, tries: int) -> np.random.Generator:
+        """Return the chance of one try: a retry differs, and replicas do not pick alike."""
+        number = crc32(self.name.encode())
+        return np.random.default_rng([self.run_seed, job.id, job.fruitless, tries, number])
+
+    def minimum(self, job: LeasedJob, claims: Claims) -> int:
+        """Return how many of the claims must be granted for any of them to stand."""
+        all_or_nothing = self.scheduler.granularity is Granularity.ALL_OR_NOTHING
+        return len(claims) if all_or_nothing else job.lacking
+
+
+def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted]]:
+    """Plan leased jobs together on one view, commit them together, and retry what was refused."""
+    view = yield from refreshed()
+    going = [Progress(job, replica.limits) for job in replica.scheduler.order(jobs, view)]
+    if sorted(one.job.id for one in going) != sorted(job.id for job in jobs):
+        raise InvariantBroken(f"{replica.scheduler.kind}.order must return the jobs it was given")
+
+    attempted = []
+    while True:
+        attempted += [one.attempted(view) for one in going if one.ending]
+        going = [one for one in going if not one.ending]
+        if not going:
+            return attempted
+        together = _fill(going, replica.limits.claims_per_transaction_max)
+        seconds = [replica.decision_time.of(len(one.asked.unplaced)) for one in together]
+        yield from thought(sum(seconds))
+        claims = _place(replica, view, together)
+        verdicts = yield from _commit(replica, view, together, claims)
+        for one, its_claims, its_verdicts in zip(together, claims, verdicts, strict=True):
+            one.learn(its_claims, its_verdicts)
+
+
+def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:
+    """Begin a try for as many jobs, in order, as one transaction holds; at least for the first.
+
+    Only the first may be larger than a transaction, and is then planned slice by slice.
+    """
+    together: list[Progress] = []
+    room = tasks_max
+    for one in going:
+        if together and len(one.pending) > room:
+            break
+        one.ask()
+        together.append(one)
+        room -= len(one.asked.unplaced)
+    return together
+
+
+def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[Claims]:
+    """Place job after job, each seeing the claims of those before it."""
+    placed = []
+    with view.trying():
+        for one in together:
+            claims = replica.scheduler.place(view, one.asked, replica.chance(one.job, one.tries))
+            if not np.isin(claims.task, one.asked.unplaced).all():
+                raise InvariantBroken(
+                    f"{replica.scheduler.kind} claimed for tasks of job {one.job.id} that it was"
+                    " not asked to place"
+                )
+            if len(claims) < one.job.lacking:
+                claims = Claims.none()  # a gang that cannot stand would only be in the way
+            view.try_on(claims)
+            placed.append(claims)
+    return placed
+
+
+def _commit(
+    replica: Replica, view: View, together: Sequence[Progress], claims: Sequence[Claims]
+) -> Steps[list[Verdicts]]:
+    """Commit what was placed, if anything was, and return the verdicts job by job."""
+    parts = [
+        (one.job.id, one.job.token, replica.minimum(one.job, its), its)
+        for one, its in zip(together, claims, strict=True)
+        if len(its)
+    ]
+    if not parts:
+        return [np.zeros(0, dtype=np.int8) for _ in together]
+    transaction = Transaction.of(
+        parts,
+        id=replica.new_id(),
+        scheduler=replica.scheduler.kind,
+        replica=replica.name,
+        rule=replica.scheduler.rule,
+    )
+    outcome = yield from committed(transaction)
+    view.patch(outcome.fresh)
+    return np.split(outcome.verdicts, np.cumsum([len(its) for its in claims])[:-1])

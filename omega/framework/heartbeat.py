@@ -1,0 +1,127 @@
+"""Leases held by one process, and the thread that keeps them.
+
+Goal     Let a scheduler think for as long as it must, and let others have its jobs soon after it
+         dies.
+Promise  A lease that was lost is noticed at the next beat, and its job is then left alone. The
+         thread has its own store: it never waits for a commit, nor a commit for it.
+Source   docs/decisions/0004-the-job-queue.md; sync code only, threads for heartbeats.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+from uuid import UUID
+
+from omega.errors import StoreUnavailable
+from omega.events import Sink, StoreFaltered
+from omega.model.jobs import LeasedJob
+from omega.store.base import Store
+
+
+class Leases:
+    """The leases that a process holds; shared by its loop and its heartbeat."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[int, UUID] = {}
+        self._lock = threading.Lock()
+
+    def take(self, jobs: Sequence[LeasedJob]) -> None:
+        """Begin to keep these jobs' leases."""
+        with self._lock:
+            self._tokens.update((job.id, job.token) for job in jobs)
+
+    def drop(self, jobs: Iterable[int]) -> None:
+        """Stop keeping the leases of these jobs; harmless where there is none."""
+        with self._lock:
+            for job in jobs:
+                self._tokens.pop(job, None)
+
+    def lose(self, leases: Mapping[int, UUID]) -> None:
+        """Stop keeping these leases, but not newer ones of the same jobs."""
+        with self._lock:
+            for job, token in leases.items():
+                if self._tokens.get(job) == token:
+                    del self._tokens[job]
+
+    def holds(self, job: LeasedJob) -> bool:
+        """Say whether the job's lease is held, as far as we know."""
+        with self._lock:
+            return self._tokens.get(job.id) == job.token
+
+    def held(self) -> dict[int, UUID]:
+        """Return the token of each lease held, by job."""
+        with self._lock:
+            return dict(self._tokens)
+
+
+class Heartbeat:
+    """Renews leases from a thread of its own, inside a `with` block."""
+
+    def __init__(
+        self,
+        leases: Leases,
+        open_store: Callable[[], Store],
+        sink: Sink,
+        *,
+        lease_ms: int,
+        interval_ms: int,
+    ) -> None:
+        self._leases = leases
+        self._open_store = open_store
+        self._sink = sink
+        self._lease_ms = lease_ms
+        self._interval_s = interval_ms / 1_000
+        self._store: Store | None = None
+        self._over = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        # A call that hangs longer than a lease is of no use; a daemon thread ends with the process.
+        self._thread.join(timeout=self._lease_ms / 1_000)
+
+    def beat(self) -> None:
+        """Renew all leases once and drop those that turn out to be lost.
+
+        While the store is away nothing is dropped: the next beat, or the commit, will tell.
+        """
+        leases = self._leases.held()
+        try:
+            if self._store is None:
+                self._store = self._open_store()
+            kept = self._store.renew(leases, lease_ms=self._lease_ms) if leases else set()
+        except StoreUnavailable as error:
+            self._sink(StoreFaltered("renew", str(error)))
+            self._let_go()
+            return
+        self._leases.lose({job: token for job, token in leases.items() if job not in kept})
+
+    def check(self) -> None:
+        """Raise what ended the thread, if anything but our own wish did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _keep_beating(self) -> None:
+        try:
+            while not self._over.wait(self._interval_s):
+                self.beat()
+        except Exception as failure:  # it is raised again, where somebody can do something about it
+            self._failure = failure
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()

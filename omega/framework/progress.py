@@ -1,0 +1,147 @@
+"""How far each job of an attempt has come, and what became of it.
+
+Goal     Keep the bookkeeping of tries apart from the loop that makes them.
+Promise  A task that was granted, or runs already, is never asked for again; a refused one is, in
+         the next try, until two tries in a row only conflict.
+Source   the retry rule of the loop: refused tasks only, from the fresh rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.events import JobAttempted
+from omega.lifecycle.states import ParkReason
+from omega.limits import Limits
+from omega.model.arrays import Index, Mask, Verdicts
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob
+from omega.model.outcomes import Verdict
+from omega.placement.diagnosis import Diagnosis, diagnose
+
+STUCK_MAX = 2
+"""Tries in a row that only conflict before the job is put off: by then waiting beats trying."""
+
+
+class Ending(Enum):
+    """Why a job left the loop."""
+
+    DONE = "done"  # every task has a place
+    NO_ROOM = "no_room"  # placement found no place for what is left
+    CONFLICTS = "conflicts"  # others were faster, try after try
+    LEASE_LOST = "lease_lost"  # somebody else may plan it now
+
+
+@dataclass(frozen=True, eq=False)
+class Attempted:
+    """What came of one job's attempt."""
+
+    job: LeasedJob
+    """The job as the attempt left it: `unplaced` are the tasks that still need a place."""
+    placed: int
+    tries: int
+    decided: int
+    """Tasks decided on, summed over the tries."""
+    ending: Ending
+    diagnosis: Diagnosis | None = None
+    """For NO_ROOM, why placement found nothing, where that can be told."""
+
+    @property
+    def left(self) -> int:
+        """Tasks that still need a place."""
+        return len(self.job.unplaced)
+
+
+def events_of(attempted: Sequence[Attempted], thought_s: float) -> Iterator[JobAttempted]:
+    """Report attempts made together, sharing out their decision time by tasks decided on."""
+    decided = max(1, sum(one.decided for one in attempted))
+    for one in attempted:
+        share_s = thought_s * one.decided / decided
+        yield JobAttempted(one.job.id, one.tries, one.placed, one.left, share_s)
+
+
+class Progress:
+    """A job on its way through the loop."""
+
+    def __init__(self, job: LeasedJob, limits: Limits) -> None:
+        self.job = job
+        self.asked = job
+        """The job as placement sees it in this try: its `unplaced` are what the try is about."""
+        self.pending = job.unplaced
+        self.placed = self.tries = self.decided = self.stuck = 0
+        self.ending: Ending | None = None
+        self._limits = limits
+        if not len(job.unplaced):
+            self.ending = Ending.DONE
+        elif self._too_large:
+            self.ending = Ending.NO_ROOM
+
+    @property
+    def _too_large(self) -> bool:
+        return self.job.lacking > self._limits.claims_per_transaction_max
+
+    def ask(self) -> None:
+        """Begin a try, at as many tasks as one transaction holds."""
+        tasks = self.pending[: self._limits.claims_per_transaction_max]
+        self.asked = replace(self.job, unplaced=tasks)
+        self.tries += 1
+        self.decided += len(tasks)
+
+    def learn(self, claims: Claims, verdicts: Verdicts) -> None:
+        """Take in what a try came to, and find out whether to go on."""
+        granted = verdicts == Verdict.ACCEPTED
+        refused = claims.task[~granted & (verdicts != Verdict.ALREADY_PLACED)]
+        grants = int(np.count_nonzero(granted))
+        self.placed += grants
+        self.stuck = 0 if grants else self.stuck + 1
+        self.job = _with_grants(self.job, claims, granted, refused)
+        if self.job.lacking and len(refused):
+            self.pending = self.job.unplaced  # a broken gang may choose among all its tasks again
+        else:
+            asked = self.asked.unplaced
+            again = asked[np.isin(asked, refused)] if len(refused) else refused
+            self.pending = np.concatenate([again, self.pending[len(asked) :]])
+
+        if (verdicts == Verdict.LEASE_LOST).any():
+            self.ending = Ending.LEASE_LOST
+        elif not len(self.job.unplaced):
+            self.ending = Ending.DONE
+        elif not len(claims) or not len(self.pending):
+            self.ending = Ending.NO_ROOM
+        elif self.stuck >= STUCK_MAX or self.tries >= self._limits.tries_max:
+            self.ending = Ending.CONFLICTS
+
+    def attempted(self, view: View) -> Attempted:
+        """Sum up, now that the job leaves the loop."""
+        assert self.ending is not None
+        return Attempted(
+            self.job, self.placed, self.tries, self.decided, self.ending, self._diagnosis(view)
+        )
+
+    def _diagnosis(self, view: View) -> Diagnosis | None:
+        if self.ending is not Ending.NO_ROOM:
+            return None
+        if self._too_large:
+            return Diagnosis(
+                ParkReason.GANG_TOO_LARGE,
+                f"the gang needs {self.job.lacking} tasks placed at once, and a commit takes"
+                f" {self._limits.claims_per_transaction_max}",
+            )
+        return diagnose(view, self.job)
+
+
+def _with_grants(job: LeasedJob, claims: Claims, granted: Mask, refused: Index) -> LeasedJob:
+    """Return the job with its granted tasks placed; claimed and not refused is placed, too."""
+    unplaced = ~np.isin(job.unplaced, claims.task)
+    if len(refused):
+        unplaced |= np.isin(job.unplaced, refused)
+    return replace(
+        job,
+        unplaced=job.unplaced[unplaced],
+        placed=job.placed + int(np.count_nonzero(granted)),
+        placed_task=np.concatenate([job.placed_task, claims.task[granted]]),
+        placed_machine=np.concatenate([job.placed_machine, claims.machine[granted]]),
+    )

@@ -1,0 +1,1 @@
+"""Measures as folds over events."""

@@ -1,0 +1,96 @@
+"""Facts: what a process did, as a JSON document that adds up with those of others.
+
+Goal     Let one table, one page and one exporter show one process or a hundred.
+Promise  `totals`, `window`, `waits` and `view_ages` are sums and merge by adding; `measures` are
+         derived from them, by the same function for one process and for many.
+Source   Omega (EuroSys 2013), section 4: conflict fraction, busyness, job wait time.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from omega.metrics.histogram import quantile_s
+
+Facts = dict[str, Any]
+"""A JSON object of numbers, and of objects of numbers."""
+
+NOTHING: Facts = {
+    "elapsed_s": 0.0,
+    "process_s": 0.0,
+    "window_s": 0.0,
+    "totals": {},
+    "window": {},
+    "waits": {},
+    "view_ages": {},
+}
+_LONGEST = ("elapsed_s", "window_s")
+"""What processes side by side have in common, and do not add up to."""
+
+
+def merge(*facts: Mapping[str, Any]) -> Facts:
+    """Return the facts of several processes as if one had done it all."""
+    merged: Facts = dict(NOTHING)
+    for one in facts:
+        for name in NOTHING:
+            here, there = merged[name], one.get(name, NOTHING[name])
+            merged[name] = max(here, there) if name in _LONGEST else _added(here, there)
+    return {**merged, "measures": measures(merged)}
+
+
+def measures(facts: Mapping[str, Any]) -> Facts:
+    """Derive what people ask for: rates, fractions, shares and quantiles.
+
+    Names that end in `_now` are over the window, the others over the whole life. A measure that
+    nothing has been counted for yet is None.
+    """
+    totals, window = facts["totals"], facts["window"]
+    return {
+        **_of(totals, over_s=facts["elapsed_s"], process_s=facts["process_s"], suffix=""),
+        **_of(
+            window,
+            over_s=facts["window_s"],
+            process_s=window.get("process_s", 0.0),
+            suffix="_now",
+        ),
+        "wait_p50_s": quantile_s(facts["waits"], 0.5),
+        "wait_p90_s": quantile_s(facts["waits"], 0.9),
+        "view_age_p50_s": quantile_s(facts["view_ages"], 0.5),
+        "view_age_p90_s": quantile_s(facts["view_ages"], 0.9),
+    }
+
+
+def _of(counted: Mapping[str, Any], *, over_s: float, process_s: float, suffix: str) -> Facts:
+    def count(name: str) -> float:
+        return float(counted.get(name, 0))
+
+    conflicted = count("job_transactions_conflicted")
+    useful_s = count("thought_useful_s") + count("commit_useful_s")
+    wasted_s = count("thought_wasted_s") + count("commit_wasted_s")
+    busy_s = count("thought_s") + count("commit_useful_s") + count("commit_wasted_s")
+    named = {
+        "jobs_per_s": _ratio(count("jobs_placed"), over_s),
+        "tasks_per_s": _ratio(count("tasks_placed"), over_s),
+        "conflict_fraction": _ratio(conflicted, count("job_transactions") - conflicted),
+        "claim_conflict_fraction": _ratio(count("claims_refused"), count("claims")),
+        "busy": _ratio(busy_s, process_s),
+        "busy_useful": _ratio(useful_s, process_s),
+        "busy_wasted": _ratio(wasted_s, process_s),
+    }
+    return {f"{name}{suffix}": value for name, value in named.items()}
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    """Divide; None where there is no whole to have a part of."""
+    return part / whole if whole > 0 else None
+
+
+def _added(here: Any, there: Any) -> Any:  # noqa: ANN401 - numbers, or objects of them, from JSON
+    """Add numbers, and objects of numbers name by name."""
+    if isinstance(here, Mapping):
+        return {
+            name: _added(here[name], there[name])
+            if name in here and name in there
+            else here.get(name, there.get(name))
+            for name in [*here, *(name for name in there if name not in here)]
+        }
+    return here + there

@@ -1,0 +1,158 @@
+"""The fold over one scheduler's events: counters, a sliding window, histograms.
+
+Goal     Everything that is shown or exported of a scheduler, from its events alone.
+Promise  Takes an event in constant time and never raises; reads no time but the clock's that it was
+         given. May be called from several threads. Memory is bounded.
+Source   Omega (EuroSys 2013), section 4; docs/decisions/0005-events.md.
+"""
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Mapping
+
+from omega.clock import Clock
+from omega.events import (
+    Event,
+    JobAttempted,
+    JobParked,
+    JobsLeased,
+    JobsRescued,
+    JobsWoken,
+    StoreFaltered,
+    TasksEnded,
+    TransactionJudged,
+    ViewRefreshed,
+)
+from omega.metrics.facts import Facts, measures
+from omega.metrics.histogram import Histogram
+
+WINDOW_S = 10.0
+_SAMPLES_PER_WINDOW = 20
+
+Totals = defaultdict[str, float]
+
+
+class SchedulerFold:
+    """A sink that sums up what one scheduler process does."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = clock.now()
+        self._totals: Totals = defaultdict(int)  # counts stay whole; seconds turn into floats
+        self._samples: deque[tuple[float, Mapping[str, float]]] = deque([(self._began, {})])
+        self._waits = Histogram()
+        self._view_ages = Histogram()
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Count one event."""
+        with self._lock:
+            self._sample(self._clock.now())
+            self._count(event)
+
+    def facts(self) -> Facts:
+        """Return what was counted so far, as JSON; see `omega.metrics.facts`."""
+        with self._lock:
+            now = self._clock.now()
+            self._sample(now)
+            elapsed_s = now - self._began
+            window_s = min(WINDOW_S, elapsed_s)
+            facts: Facts = {
+                "elapsed_s": elapsed_s,
+                "process_s": elapsed_s,
+                "window_s": window_s,
+                "totals": _nested(self._totals),
+                "window": {**_nested(self._within_window()), "process_s": window_s},
+                "waits": self._waits.buckets(),
+                "view_ages": self._view_ages.buckets(),
+            }
+            return {**facts, "measures": measures(facts)}
+
+    def _sample(self, now: float) -> None:
+        """Keep the totals as they stood before now, a few for each window's length."""
+        if now - self._samples[-1][0] >= WINDOW_S / _SAMPLES_PER_WINDOW:
+            self._samples.append((now, dict(self._totals)))
+        while self._samples[0][0] < now - WINDOW_S:
+            self._samples.popleft()
+
+    def _within_window(self) -> dict[str, float]:
+        """Return what was counted since the oldest sample: all of the window, or nearly."""
+        _, before = self._samples[0]
+        return {name: total - before.get(name, 0) for name, total in self._totals.items()}
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, ViewRefreshed):
+            self._view_ages.add(event.age_s)
+        if isinstance(event, JobsLeased):
+            for wait_s in event.first_waits_s:
+                self._waits.add(wait_s)
+        for name, count in counts_of(event).items():
+            self._totals[name] += count
+
+
+def counts_of(event: Event) -> Mapping[str, float]:  # noqa: PLR0911 - a line or two an event
+    """Return what an event adds to which counter; a name with a `/` is one of a group."""
+    match event:
+        case TransactionJudged():
+            return _counts_of_transaction(event)
+        case JobAttempted():
+            return _counts_of_attempt(event)
+        case ViewRefreshed(rows, _, took_s, full):
+            return {"refreshes": 1, "refreshes_full": full, "rows": rows, "refresh_s": took_s}
+        case JobsLeased(jobs, first_waits_s):
+            return {"jobs_leased": jobs, "waits_s": sum(first_waits_s)}
+        case JobParked(_, reason):
+            return {"jobs_parked": 1, f"parked/{reason}": 1}
+        case JobsWoken(jobs):
+            return {"jobs_woken": jobs}
+        case JobsRescued(jobs):
+            return {"jobs_rescued": jobs}
+        case StoreFaltered(what, _):
+            return {"store_faults": 1, f"faltered/{what}": 1}
+        case TasksEnded(tasks):
+            return {"tasks_ended": tasks}
+
+
+def _counts_of_transaction(event: TransactionJudged) -> Mapping[str, float]:
+    refused = sum(event.refused.values())
+    # Jobs committed together share a decision; each that lost a claim wasted its part of it.
+    wasted = event.jobs_conflicted / event.jobs
+    return {
+        "transactions": 1,
+        "transactions_conflicted": event.conflicted,
+        "job_transactions": event.jobs,
+        "job_transactions_conflicted": event.jobs_conflicted,
+        "claims": event.accepted + refused,
+        "claims_refused": refused,
+        "tasks_placed": event.accepted,
+        "thought_useful_s": event.thought_s * (1 - wasted),
+        "thought_wasted_s": event.thought_s * wasted,
+        "commit_useful_s": event.took_s * (1 - wasted),
+        "commit_wasted_s": event.took_s * wasted,
+        **{f"refused/{verdict}": claims for verdict, claims in event.refused.items()},
+    }
+
+
+def _counts_of_attempt(event: JobAttempted) -> Mapping[str, float]:
+    return {
+        "attempts": 1,
+        "attempts_fruitless": event.placed == 0,
+        "tries": event.tries,
+        "retries": max(0, event.tries - 1),
+        "jobs_placed": event.left == 0,
+        "thought_s": event.thought_s,
+    }
+
+
+def _nested(flat: Mapping[str, float]) -> dict[str, float | dict[str, float]]:
+    """Turn names such as `refused/stale` into objects."""
+    nested: dict[str, float | dict[str, float]] = {}
+    for name, count in flat.items():
+        group, _, member = name.rpartition("/")
+        if group:
+            members = nested.setdefault(group, {})
+            assert isinstance(members, dict)
+            members[member] = count
+        else:
+            nested[name] = count
+    return nested

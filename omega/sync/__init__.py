@@ -1,0 +1,1 @@
+"""Synchronisation: how a scheduler's view learns what happened in the cell."""

@@ -1,0 +1,34 @@
+"""Delta synchronisation: read only the rows that changed since the last time.
+
+Goal     Keep refreshing so cheap that every attempt can begin with it.
+Promise  After a refresh the view holds everything that was over at its mark. What a delta does not
+         carry (new machines, attributes) moves the cell's generation and leads to a full read.
+Source   docs/decisions/0011-low-water-marks.md.
+"""
+
+from omega.cell.view import View
+from omega.clock import Clock
+from omega.events import Sink
+from omega.store.base import CellStore
+from omega.sync.refresher import Stopwatch
+
+
+class DeltaRefresher:
+    """Patches the view with what changed, and reads in full where that is not enough."""
+
+    def __init__(self, store: CellStore, clock: Clock, sink: Sink) -> None:
+        self._store = store
+        self._stopwatch = Stopwatch(clock, sink)
+
+    def refresh(self, view: View | None) -> View:
+        """Return the view, caught up; a new one if there was none or the generation moved."""
+        began = self._stopwatch.now()
+        if view is not None:
+            changes = self._store.changes_since(view.mark)
+            if changes.generation == view.generation:
+                view.catch_up(changes)
+                self._stopwatch.report(began, rows=len(changes.rows), full=False)
+                return view
+        view = View(self._store.snapshot())
+        self._stopwatch.report(began, rows=len(view), full=True)
+        return view

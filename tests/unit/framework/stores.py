@@ -1,0 +1,55 @@
+"""Stores that misbehave, for the tests of those who must bear it."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from omega.errors import StoreUnavailable
+from omega.model.claims import Transaction
+from omega.model.jobs import LeasedJob
+from omega.model.outcomes import Outcome
+from omega.store.base import HandBack, Store
+from omega.testing.pass_through import PassThrough
+
+
+class Absent(PassThrough):
+    """Counts down failures: each call to commit, lease, renew or hand_back may fail first."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.absences = 0
+        """How many calls go unanswered from now on."""
+        self.replies_lost = 0
+        """How many commits are applied from now on without an answer."""
+        self.committed: list[UUID] = []
+        self.closed = 0
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        self._fail()
+        self.committed.append(transaction.id)
+        outcome = super().commit(transaction)
+        if self.replies_lost:
+            self.replies_lost -= 1
+            raise StoreUnavailable("the reply was lost")
+        return outcome
+
+    def lease(
+        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+    ) -> list[LeasedJob]:
+        self._fail()
+        return super().lease(scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms)
+
+    def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
+        self._fail()
+        return super().renew(leases, lease_ms=lease_ms)
+
+    def hand_back(self, jobs: Sequence[HandBack]) -> int:
+        self._fail()
+        return super().hand_back(jobs)
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def _fail(self) -> None:
+        if self.absences:
+            self.absences -= 1
+            raise StoreUnavailable("the server is away")

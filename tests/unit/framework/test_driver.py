@@ -1,0 +1,110 @@
+"""How the loop's effects are answered with a store and a clock."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from omega.clock import ManualClock
+from omega.config import Settings
+from omega.events import Event, JobAttempted, StoreFaltered, TransactionJudged, ViewRefreshed
+from omega.framework.driver import Driver
+from omega.framework.patience import Patience
+from omega.framework.scheduler import DecisionTime
+from omega.model.claims import Transaction
+from omega.model.outcomes import Outcome
+from omega.store.memory import MemoryStore
+from omega.sync.delta import DeltaRefresher
+from omega.testing.builders import a_spec
+from omega.testing.steps import add_a_cell, submit_and_lease
+from tests.unit.framework.loops import InOrder, a_replica
+from tests.unit.framework.stores import Absent
+
+
+class Slow(Absent):
+    """Takes a quarter of a second for a commit."""
+
+    def __init__(self, store: MemoryStore, clock: ManualClock) -> None:
+        super().__init__(store)
+        self.clock = clock
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        self.clock.advance(0.25)
+        return super().commit(transaction)
+
+
+class TestDriver:
+    """A driver on a memory store and a clock that is moved by hand."""
+
+    def setup_method(self) -> None:
+        self.clock = ManualClock()
+        self.store = Slow(MemoryStore(self.clock), self.clock)
+        self.events: list[Event] = []
+        add_a_cell(self.store)
+        sink = self.events.append
+        refresher = DeltaRefresher(self.store, self.clock, sink)
+        patience = Patience(
+            self.clock, sink, Settings(), np.random.default_rng(1), threading.Event()
+        )
+        self.driver = Driver(self.store, refresher, self.clock, sink, patience)
+
+    def judged(self) -> list[TransactionJudged]:
+        return [event for event in self.events if isinstance(event, TransactionJudged)]
+
+    def test_it_tells_of_the_view_the_transaction_and_each_job(self) -> None:
+        jobs = submit_and_lease(self.store, a_spec(2), a_spec(1))
+
+        self.driver.attempt(a_replica(InOrder(together=2)), jobs)
+
+        assert [ViewRefreshed, TransactionJudged, JobAttempted, JobAttempted] == [
+            type(event) for event in self.events
+        ]
+
+    def test_decision_time_is_slept_and_told_apart_from_the_commit(self) -> None:
+        jobs = submit_and_lease(self.store, a_spec(4))
+        replica = a_replica(decision_time=DecisionTime(job_s=1.0, task_s=0.25))
+
+        self.driver.attempt(replica, jobs)
+
+        (judged,) = self.judged()
+        assert [2.0] == self.clock.slept
+        assert (2.0, 0.25) == (judged.thought_s, judged.took_s)
+        assert JobAttempted(jobs[0].id, 1, 4, 0, thought_s=2.0) == self.events[-1]
+
+    def test_an_attempt_that_finds_no_room_has_thought_all_the_same(self) -> None:
+        jobs = submit_and_lease(self.store, a_spec(1, cpu_milli=64_000))
+        replica = a_replica(decision_time=DecisionTime(job_s=1.0))
+
+        self.driver.attempt(replica, jobs)
+
+        assert [] == self.judged()
+        assert JobAttempted(jobs[0].id, 1, 0, 1, thought_s=1.0) == self.events[-1]
+
+    def test_without_decision_time_nobody_sleeps(self) -> None:
+        self.driver.attempt(a_replica(), submit_and_lease(self.store, a_spec(4)))
+
+        assert [] == self.clock.slept
+
+    @pytest.mark.parametrize("away", ["before", "after"])
+    def test_a_commit_without_an_answer_is_sent_again_under_its_id(self, away: str) -> None:
+        jobs = submit_and_lease(self.store, a_spec(3))
+        if away == "before":
+            self.store.absences = 2
+        else:
+            self.store.replies_lost = 2
+
+        (attempted,) = self.driver.attempt(a_replica(), jobs)
+
+        faults = [event.what for event in self.events if isinstance(event, StoreFaltered)]
+        assert ["commit", "commit"] == faults
+        assert 1 == len(set(self.store.committed))
+        assert 3 == attempted.placed
+        assert 3 == len(self.store.allocations())
+        assert [] == list(self.store.verify())
+
+    def test_the_view_is_kept_between_attempts(self) -> None:
+        for _ in range(2):
+            self.driver.attempt(a_replica(), submit_and_lease(self.store, a_spec(1)))
+
+        full = [event.full for event in self.events if isinstance(event, ViewRefreshed)]
+        assert [True, False] == full

@@ -1,0 +1,81 @@
+"""Effects: how a loop is driven, and what a commit tells of itself."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from omega.framework.effects import Commit, Effect, Steps, Think, drive, thought
+from omega.model.machines import MachineRows
+from omega.model.outcomes import Outcome, Verdict
+from omega.testing.builders import a_claim, a_job, a_stretch, a_transaction, some_claims
+
+
+def counting(closed: list[bool]) -> Steps[str]:
+    try:
+        yield from thought(1.0)
+        yield from thought(2.0)
+    finally:
+        closed.append(True)
+    return "over"
+
+
+def test_driving_answers_each_effect_and_returns_the_result() -> None:
+    seen: list[Effect] = []
+
+    result = drive(counting([]), seen.append)
+
+    assert "over" == result
+    assert [Think(1.0), Think(2.0)] == seen
+
+
+def test_a_loop_is_closed_when_its_driver_fails() -> None:
+    closed: list[bool] = []
+    answers: Iterator[None] = iter([None])
+
+    def answer(effect: Effect) -> None:
+        if next(answers, effect) is effect:
+            raise RuntimeError("the driver broke")
+
+    with pytest.raises(RuntimeError, match="broke"):
+        drive(counting(closed), answer)
+    assert [True] == closed
+
+
+def test_a_judged_commit_counts_claims_by_verdict_and_conflicted_jobs() -> None:
+    commit = Commit(
+        a_transaction(
+            a_stretch(a_job(2, job=1), some_claims([0, 1], [1, 2])),
+            a_stretch(a_job(1, job=2), a_claim(0)),
+            a_stretch(a_job(2, job=3), some_claims([0, 1], [1, 2])),
+            scheduler="service",
+        )
+    )
+    verdicts = [
+        Verdict.ACCEPTED,
+        Verdict.OVERCOMMIT,
+        Verdict.ACCEPTED,
+        Verdict.GANG_BROKEN,
+        Verdict.OVERCOMMIT,
+    ]
+    outcome = Outcome(np.array(verdicts, dtype=np.int8), MachineRows.none())
+
+    judged = commit.judged(outcome, thought_s=0.5, took_s=0.25)
+
+    assert "service" == judged.scheduler
+    assert (3, 2) == (judged.jobs, judged.jobs_conflicted)
+    assert 2 == judged.accepted
+    assert {"overcommit": 2, "gang_broken": 1} == judged.refused
+    assert (0.5, 0.25) == (judged.thought_s, judged.took_s)
+    assert judged.conflicted
+
+
+def test_a_commit_without_refusals_is_no_conflict() -> None:
+    commit = Commit(a_transaction(a_stretch(a_job(), a_claim(0))))
+
+    judged = commit.judged(
+        Outcome(np.zeros(1, dtype=np.int8), MachineRows.none()), thought_s=0.0, took_s=0.0
+    )
+
+    assert not judged.conflicted
+    assert 0 == judged.jobs_conflicted

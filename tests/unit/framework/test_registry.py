@@ -1,0 +1,93 @@
+"""Schedulers by name."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from omega.errors import SettingsError, UnknownScheduler
+from omega.framework import registry
+from omega.framework.registry import find_scheduler, registered
+from schedulers.batch import BatchScheduler
+from tests.contract.stranger import RoomiestScheduler
+
+
+@pytest.fixture
+def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
+    """Return the entry points that the registry finds; a test may add to them."""
+    found = [
+        EntryPoint(name, value, registry.ENTRY_POINT_GROUP)
+        for name, value in (
+            ("batch", "schedulers.batch:BatchScheduler"),
+            ("service", "schedulers.service:ServiceScheduler"),
+            ("roomiest", "tests.contract.stranger:RoomiestScheduler"),
+        )
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda *, group: list(found))
+    return found
+
+
+def add(entries: list[EntryPoint], name: str, value: str) -> None:
+    entries.append(EntryPoint(name, value, registry.ENTRY_POINT_GROUP))
+
+
+@pytest.mark.usefixtures("entries")
+def test_ours_and_a_strangers_are_found_alike() -> None:
+    assert BatchScheduler is find_scheduler("batch")
+    assert RoomiestScheduler is find_scheduler("roomiest")
+
+
+@pytest.mark.usefixtures("entries")
+def test_all_are_listed_with_their_origin() -> None:
+    listed = {kind.kind: kind.origin for kind in registered()}
+
+    assert ["batch", "roomiest", "service"] == list(listed)
+    assert "schedulers.batch:BatchScheduler" == listed["batch"]
+
+
+def test_listing_imports_nothing(entries: list[EntryPoint]) -> None:
+    add(entries, "broken", "nowhere.at_all:Scheduler")
+
+    assert "broken" in [kind.kind for kind in registered()]
+
+
+@pytest.mark.usefixtures("entries")
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(UnknownScheduler, match="did you mean 'batch'") as raised:
+        find_scheduler("bacth")
+
+    assert ("batch", "roomiest", "service") == raised.value.known
+
+
+def test_what_cannot_be_imported_is_told_with_its_error(entries: list[EntryPoint]) -> None:
+    add(entries, "broken", "nowhere.at_all:Scheduler")
+
+    with pytest.raises(SettingsError, match=r"'broken'.*cannot be loaded: ModuleNotFoundError"):
+        find_scheduler("broken")
+
+
+def test_what_is_no_scheduler_is_refused(entries: list[EntryPoint]) -> None:
+    add(entries, "dict", "builtins:dict")
+
+    with pytest.raises(SettingsError, match="no subclass"):
+        find_scheduler("dict")
+
+
+def test_a_scheduler_under_another_name_is_refused(entries: list[EntryPoint]) -> None:
+    add(entries, "other", "schedulers.batch:BatchScheduler")
+
+    with pytest.raises(SettingsError, match="takes jobs of kind 'batch'"):
+        find_scheduler("other")
+
+
+def test_two_that_want_one_name_are_both_named(entries: list[EntryPoint]) -> None:
+    add(entries, "batch", "tests.contract.stranger:RoomiestScheduler")
+
+    with pytest.raises(SettingsError, match=r"twice, by schedulers\.batch.* and tests\.contract"):
+        find_scheduler("batch")
+
+
+def test_one_that_is_found_on_two_paths_is_one(entries: list[EntryPoint]) -> None:
+    add(entries, "batch", "schedulers.batch:BatchScheduler")
+
+    assert BatchScheduler is find_scheduler("batch")
+    assert ["batch", "roomiest", "service"] == [kind.kind for kind in registered()]

@@ -1,0 +1,117 @@
+"""Which parked jobs are woken, and when the queue is looked at at all."""
+
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.clock import ManualClock
+from omega.config import Settings
+from omega.events import Event, JobsWoken, ignore
+from omega.framework.patience import Patience
+from omega.framework.waking import Waker
+from omega.lifecycle.states import ParkReason, State
+from omega.model.jobs import JobSpec
+from omega.store.base import ParkedJob, Parking
+from omega.store.memory import MemoryStore
+from omega.testing.builders import a_cell, a_spec
+from omega.testing.pass_through import PassThrough
+from omega.testing.steps import (
+    a_running_job,
+    add_a_cell,
+    end,
+    status_of,
+    submit_and_lease,
+)
+
+
+class Watched(PassThrough):
+    """Counts how often parked jobs are asked for."""
+
+    looks = 0
+
+    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+        self.looks += 1
+        return super().parked(scheduler, jobs_max=jobs_max)
+
+
+class TestWaking:
+    """One machine of four cores, and a waker that has seen it full."""
+
+    def setup_method(self) -> None:
+        clock = ManualClock()
+        self.store = Watched(MemoryStore(clock))
+        self.events: list[Event] = []
+        add_a_cell(self.store, 1)
+        chance = np.random.default_rng(1)
+        patience = Patience(clock, ignore, Settings(), chance, threading.Event())
+        self.waker = Waker("batch", self.store, self.events.append, patience)
+        self.running = a_running_job(self.store, a_spec(4), [1, 1, 1, 1])
+        self.check()
+        self.store.looks = 0
+
+    def check(self) -> int:
+        return self.waker.check(View(self.store.snapshot()))
+
+    def park(self, reason: ParkReason, *specs: JobSpec) -> Sequence[int]:
+        jobs = submit_and_lease(self.store, *specs)
+        self.store.park([Parking(job.id, job.token, reason, "because") for job in jobs])
+        return [job.id for job in jobs]
+
+    def test_without_any_change_nobody_looks(self) -> None:
+        self.park(ParkReason.NO_ROOM, a_spec())
+
+        assert 0 == self.check()
+        assert 0 == self.store.looks
+
+    def test_freed_room_wakes_those_that_fit_it_and_no_others(self) -> None:
+        small, large = self.park(ParkReason.NO_ROOM, a_spec(), a_spec(cpu_milli=3_000))
+        end(self.store, self.running, 0)
+
+        assert 1 == self.check()
+        assert State.PENDING is status_of(self.store, small).state
+        assert State.PARKED is status_of(self.store, large).state
+        assert [JobsWoken(1)] == self.events
+
+    def test_room_is_news_only_once(self) -> None:
+        self.park(ParkReason.NO_ROOM, a_spec(cpu_milli=3_000))
+        end(self.store, self.running, 0)
+        self.check()
+
+        assert 0 == self.check()
+        assert 1 == self.store.looks
+
+    def test_freed_room_helps_nobody_who_is_parked_for_good(self) -> None:
+        self.park(ParkReason.NO_MACHINE_MATCHES, a_spec())
+        end(self.store, self.running, 0)
+
+        assert 0 == self.check()
+
+    def test_new_machines_wake_whoever_they_help(self) -> None:
+        helped, hopeless = self.park(
+            ParkReason.NEVER_FITS, a_spec(cpu_milli=8_000), a_spec(cpu_milli=80_000)
+        )
+        self.store.add_machines(a_cell(1, cpu_milli=8_000, first=2))
+
+        assert 1 == self.check()
+        assert State.PENDING is status_of(self.store, helped).state
+        assert State.PARKED is status_of(self.store, hopeless).state
+
+    def test_one_that_lost_to_others_is_looked_at_without_a_change(self) -> None:
+        end(self.store, self.running, 0)
+        self.check()
+        (job,) = self.park(ParkReason.CONFLICTS, a_spec())
+        self.waker.note([ParkReason.CONFLICTS])
+
+        assert 1 == self.check()
+        assert State.PENDING is status_of(self.store, job).state
+
+    def test_a_gang_is_woken_when_all_that_it_lacks_fits(self) -> None:
+        (gang,) = self.park(ParkReason.NO_ROOM, a_spec(2, minimum=2))
+        end(self.store, self.running, 0)
+        first = self.check()
+        end(self.store, self.running, 1)
+
+        assert (0, 1) == (first, self.check())
+        assert State.PENDING is status_of(self.store, gang).state
