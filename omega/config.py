@@ -37,8 +37,9 @@ from omega.limits import LIMITS
 
 ENVIRONMENT_PREFIX = "OMEGA_"
 CONFIG_FILE = "OMEGA_CONFIG_FILE"
-NOT_SETTINGS = frozenset({CONFIG_FILE, "OMEGA_TEST_DATABASE_URL"})
-"""Names with our prefix that are no field: where the file is, and the tests' server."""
+NOT_SETTINGS = frozenset({CONFIG_FILE, "OMEGA_DEBUG", "OMEGA_TEST_DATABASE_URL", "OMEGA_TRACES"})
+"""Names with our prefix that are no field: where the file is, whether the command line shows
+tracebacks, the tests' server, and where the published traces are for the tests."""
 
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 

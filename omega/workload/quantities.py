@@ -1,0 +1,105 @@
+"""Amounts as people write them: cores, memory, GPUs, times.
+
+Goal     Let a spec say 500m, 4GiB or 10m, and mean exactly that.
+Promise  What cannot be said in whole units is refused, never rounded. Each function takes what
+         YAML gave and raises ValueError with one sentence for what it cannot read.
+Source   docs/decisions/0001-arrays-and-integers.md.
+"""
+
+import re
+from decimal import Decimal
+
+from omega.limits import LIMITS
+from omega.model.resources import DEVICES_MAX, GPU_SLICES
+
+MIB_PER_UNIT = {"MiB": 1, "GiB": 1_024, "TiB": 1_048_576}
+MS_PER_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MILLI_PER_UNIT = {"m": 1, "": 1_000}
+DURATION_MS_MAX = 100 * 366 * MS_PER_UNIT["d"]
+"""A century: who wants longer says nothing, and the task runs until it is cancelled."""
+
+_NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", re.ASCII)
+_SHOWN_MAX = 60
+
+
+def shown(value: object) -> str:
+    """Quote what was read as YAML says it, shortened to what fits a sentence."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = str(value)
+    short = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+    return repr(short) if isinstance(value, str) else short
+
+
+def cpu_milli(value: object) -> int:
+    """Read cores: 2, 0.5 or "500m"."""
+    return _amount(value, MILLI_PER_UNIT, "of CPU; write for example 2, 0.5 or 500m")
+
+
+def mib(value: object) -> int:
+    """Read memory or disk: "512MiB", "4GiB" or "1.5TiB"; zero needs no unit."""
+    if value == 0 and not isinstance(value, bool):
+        return 0
+    return _amount(value, MIB_PER_UNIT, "of memory; write for example 512MiB or 4GiB")
+
+
+def disk_mib(value: object) -> int:
+    """Read disk, in the units of memory."""
+    if value == 0 and not isinstance(value, bool):
+        return 0
+    return _amount(value, MIB_PER_UNIT, "of disk; write for example 512MiB or 4GiB")
+
+
+def gpus_and_slices(value: object) -> tuple[int, int]:
+    """Read GPUs: 2 is two whole ones, 0.5 a share of one; return their number and the slices."""
+    wanted = f"a number of GPUs; write 1 to {DEVICES_MAX}, or for example 0.5 for a share of one"
+    number = _number(value, {"": 1})
+    if number is None:
+        raise ValueError(f"{shown(value)} is not {wanted}")
+    if number == int(number):
+        if number > DEVICES_MAX:
+            raise ValueError(f"{shown(value)} is more than the {DEVICES_MAX} GPUs of one machine")
+        return int(number), GPU_SLICES
+    slices = number * GPU_SLICES
+    if number > 1:
+        raise ValueError(f"{shown(value)} is not {wanted}: only a single GPU can be shared")
+    if slices != int(slices):
+        raise ValueError(f"{shown(value)} is finer than 1/{GPU_SLICES} of a GPU")
+    return 1, int(slices)
+
+
+def duration_ms(value: object) -> int | None:
+    """Read a time: seconds as a number, or "250ms", "30s", "10m", "1.5h", "2d"; None stays."""
+    if value is None:
+        return None
+    number = _number(value, {"": MS_PER_UNIT["s"], **MS_PER_UNIT})
+    if number is None:
+        raise ValueError(
+            f"{shown(value)} is not a duration; write seconds, or for example 30s, 10m or 2h"
+        )
+    if number != int(number):
+        raise ValueError(f"{shown(value)} is finer than a millisecond")
+    if number > DURATION_MS_MAX:
+        raise ValueError(f"{shown(value)} is more than a century; leave it out to run on and on")
+    return int(number)
+
+
+def _amount(value: object, units: dict[str, int], what: str) -> int:
+    number = _number(value, units)
+    if number is None:
+        raise ValueError(f"{shown(value)} is not an amount {what}")
+    if number != int(number):
+        raise ValueError(f"{shown(value)} is finer than the unit that is counted in")
+    if number > LIMITS.amount_max:
+        raise ValueError(f"{shown(value)} is more than any machine can have")
+    return int(number)
+
+
+def _number(value: object, units: dict[str, int]) -> Decimal | None:
+    """Return a number in the smallest unit, exactly; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    match = _NUMBER.fullmatch(str(value).strip())
+    if match is None or match[2] not in units:
+        return None
+    return Decimal(match[1]) * units[match[2]]

@@ -1,0 +1,262 @@
+"""Job specs as users write them, in YAML.
+
+Goal     A spec that is right is a job; one that is wrong is told where, and what to write instead.
+Promise  Text in, jobs or one BadInput out: the first thing wrong, with file, line and field.
+         Nothing is read half, and no limit of `omega.limits` is exceeded.
+Source   README.md shows a spec. A file holds one job, a list of jobs, or several documents.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import ErrorDetails
+
+from omega.errors import BadInput, did_you_mean
+from omega.limits import INT4_MAX, LIMITS
+from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+from omega.model.resources import GPU_SLICES
+from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, mib, shown
+from omega.workload.yaml_lines import Document, Steps, documents
+
+_CONSTRAINT = re.compile(r"(\S+)\s+(in|not in|not_in|exists|missing)(?:\s+(.*))?", re.DOTALL)
+_CONSTRAINT_EXAMPLE = "write for example 'zone in a|b', 'zone not in c' or 'ssd exists'"
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it must not be empty")
+    if len(text) > LIMITS.name_length_max:
+        raise ValueError(f"it is longer than {LIMITS.name_length_max} characters")
+    if not text.isprintable():
+        raise ValueError("it holds characters that cannot be printed")
+    return text
+
+
+def _minimum(value: object) -> object:
+    if value == "all":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"{shown(value)} is not a number of tasks; write one, or all")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class ConstraintSpec(_Part):
+    """A condition on an attribute of the machine."""
+
+    attribute: Name
+    operator: Literal["in", "not_in", "exists", "missing"]
+    values: list[Name] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        match = _CONSTRAINT.fullmatch(value.strip())
+        if match is None:
+            raise ValueError(f"{shown(value)} is not a constraint; {_CONSTRAINT_EXAMPLE}")
+        values = [part.strip() for part in match[3].split("|")] if match[3] else []
+        return {
+            "attribute": match[1],
+            "operator": match[2].replace(" ", "_"),
+            "values": values,
+        }
+
+    @model_validator(mode="after")
+    def _values_where_compared(self) -> "ConstraintSpec":
+        if bool(self.values) != (self.operator in ("in", "not_in")):
+            raise ValueError(
+                f"in and not_in take values, exists and missing none; {_CONSTRAINT_EXAMPLE}"
+            )
+        return self
+
+
+class GroupSpec(_Part):
+    """Tasks of one shape."""
+
+    tasks: Annotated[int, Field(ge=1, le=LIMITS.tasks_per_job_max)] = 1
+    cpu: Annotated[int, BeforeValidator(cpu_milli)] = 0
+    memory: Annotated[int, BeforeValidator(mib)] = 0
+    disk: Annotated[int, BeforeValidator(disk_mib)] = 0
+    gpus: Annotated[tuple[int, int], BeforeValidator(gpus_and_slices)] = (0, GPU_SLICES)
+    duration: Annotated[int | None, BeforeValidator(duration_ms)] = None
+    constraints: Annotated[
+        list[ConstraintSpec], Field(max_length=LIMITS.constraints_per_group_max)
+    ] = []
+    spread_over: Name | None = None
+    different_machines: bool = False
+
+
+class JobFields(_Part):
+    """A job."""
+
+    name: Name
+    scheduler: Name
+    tenant: Name = "default"
+    precedence: Annotated[int, Field(ge=-INT4_MAX, le=INT4_MAX)] = 0
+    minimum: Annotated[int | None, BeforeValidator(_minimum)] = 0
+    """None for all."""
+    groups: Annotated[
+        list[GroupSpec], Field(min_length=1, max_length=LIMITS.task_groups_per_job_max)
+    ]
+
+
+PARTS: Mapping[str, type[_Part]] = {
+    "": JobFields,
+    "groups": GroupSpec,
+    "constraints": ConstraintSpec,
+}
+"""The model of what stands in a list of this name."""
+
+
+def read_specs(path: Path) -> list[JobSpec]:
+    """Return the jobs of a YAML file."""
+    try:
+        return parse_specs(path.read_bytes(), str(path))
+    except OSError as error:
+        said = error.strerror or str(error)
+        raise BadInput(f"it cannot be read: {said}", file=str(path)) from None
+
+
+def parse_specs(text: str | bytes, file: str) -> list[JobSpec]:
+    """Return the jobs of a YAML text; `file` is what errors call it."""
+    if isinstance(text, bytes):
+        text = _decoded(text, file)
+    specs = [
+        _job(document, value, root)
+        for document in documents(text, file)
+        for root, value in _jobs_in(document)
+    ]
+    if not specs:
+        raise BadInput("there is no job in it", file=file)
+    if len(specs) > LIMITS.jobs_per_submission_max:
+        raise BadInput(
+            f"there are {len(specs)} jobs in it, more than {LIMITS.jobs_per_submission_max}",
+            file=file,
+        )
+    return specs
+
+
+def _decoded(content: bytes, file: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BadInput("this is not UTF-8 text", file=file, line=line) from None
+
+
+def _jobs_in(document: Document) -> Iterator[tuple[Steps, object]]:
+    if isinstance(document.value, list):
+        yield from (((at,), value) for at, value in enumerate(document.value))
+    elif document.value is not None:
+        yield (), document.value
+
+
+def _job(document: Document, value: object, root: Steps) -> JobSpec:
+    """Turn one job's values into a spec."""
+    try:
+        job = JobFields.model_validate(value)
+    except ValidationError as error:
+        # A field that is missing is often one that is misspelt: what is there goes first.
+        refusals = [
+            (
+                problem["type"] == "missing",
+                document.reject((*root, *problem["loc"]), _sentence(problem), root=len(root)),
+            )
+            for problem in error.errors(include_url=False)
+        ]
+        raise min(refusals, key=lambda one: (one[0], one[1].line))[1] from None
+
+    def reject(steps: Steps, sentence: str) -> BadInput:
+        return document.reject((*root, *steps), sentence, root=len(root))
+
+    tasks = sum(group.tasks for group in job.groups)
+    if tasks > LIMITS.tasks_per_job_max:
+        raise reject(
+            ("groups",), f"the job has {tasks} tasks, more than {LIMITS.tasks_per_job_max}"
+        )
+    if job.minimum is not None and job.minimum > tasks:
+        raise reject(("minimum",), f"{job.minimum} is more than the job's {tasks} tasks")
+    for at, group in enumerate(job.groups):
+        if not (group.cpu or group.memory or group.disk or group.gpus[0]):
+            raise reject(("groups", at), "its tasks ask for nothing; say how much cpu or memory")
+    return JobSpec(
+        name=job.name,
+        scheduler=job.scheduler,
+        tenant=job.tenant,
+        precedence=job.precedence,
+        minimum=tasks if job.minimum is None else job.minimum,
+        groups=tuple(_group(group) for group in job.groups),
+    )
+
+
+def _group(group: GroupSpec) -> TaskGroup:
+    return TaskGroup(
+        tasks=group.tasks,
+        cpu_milli=group.cpu,
+        memory_mib=group.memory,
+        disk_mib=group.disk,
+        gpus=group.gpus[0],
+        gpu_slices=group.gpus[1],
+        duration_ms=group.duration,
+        constraints=tuple(
+            Constraint(one.attribute, Operator(one.operator), tuple(dict.fromkeys(one.values)))
+            for one in group.constraints
+        ),
+        spread_over=group.spread_over,
+        different_machines=group.different_machines,
+    )
+
+
+def _sentence(problem: ErrorDetails) -> str:
+    """Say in our words what pydantic found."""
+    kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
+    if kind == "extra_forbidden":
+        known = PARTS[_list_above(problem["loc"])].model_fields
+        word = str(problem["loc"][-1])
+        return f"there is no such field{did_you_mean(word, known)} (known: {', '.join(known)})"
+    if kind == "missing":
+        return "this field must be given"
+    if value is None:
+        return "it has no value"
+    if kind == "value_error":
+        return str(context["error"])
+    return _MUST_BE[kind](value, context)
+
+
+def _list_above(loc: Sequence[str | int]) -> str:
+    """Return the name of the list in which the part stands; empty for the job itself."""
+    return next((step for step in reversed(loc[:-1]) if isinstance(step, str)), "")
+
+
+_MUST_BE: Mapping[str, Callable[[object, Mapping[str, Any]], str]] = {
+    "int_type": lambda value, _: f"{shown(value)} is not a whole number",
+    "string_type": lambda value, _: f"{shown(value)} is not text; put it in quotes",
+    "bool_type": lambda value, _: f"{shown(value)} is not true or false",
+    "list_type": lambda value, _: f"{shown(value)} is not a list",
+    "model_type": lambda value, _: f"{shown(value)} is not a mapping of fields",
+    "literal_error": lambda value, said: f"{shown(value)} is not one of {said['expected']}",
+    "greater_than_equal": lambda value, said: f"{shown(value)} is less than {said['ge']}",
+    "less_than_equal": lambda value, said: f"{shown(value)} is more than {said['le']}",
+    "too_short": lambda _, said: f"it must hold at least {said['min_length']}",
+    "too_long": lambda _, said: f"it must hold no more than {said['max_length']}",
+}
+"""By pydantic's type of error, the sentence; the fields above can cause no others."""

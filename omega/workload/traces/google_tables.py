@@ -1,0 +1,188 @@
+"""The tables of google-2011 as arrays and jobs.
+
+Goal     Keep what a column means apart from what is made of the trace.
+Promise  Normalised amounts become integers: 1.0 is 64 cores, 256 GiB of memory, 1 TiB of disk.
+         Times are seconds of the trace; a malformed cell is BadInput.
+Source   Google ClusterData2011_2, folded into CSV; priorities and classes as in its format.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from omega.limits import LIMITS
+from omega.model.arrays import Amounts, Codes, Ids, Score
+from omega.model.jobs import JobSpec, TaskGroup
+from omega.model.machines import Machines
+from omega.model.resources import KINDS, Kind
+from omega.workload.arrivals import BATCH, SERVICE, Arrival
+from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks
+from omega.workload.traces.columns import Table, read_table
+
+AT_1 = {Kind.CPU_MILLI: 64_000, Kind.MEMORY_MIB: 262_144, Kind.DISK_MIB: 1_048_576}
+"""What 1.0, the most that any machine has, stands for."""
+SHARE_MAX = 16.0
+"""A task may ask for more than any machine has; this bounds what is believable."""
+
+WINDOW_START_S = 600.0
+MS_PER_S = 1_000
+SECONDS_MAX = 1e9
+ID_MAX = 2**40
+"""The trace's ids are below 2^33; up to this one, a job and a task fit one integer."""
+NO_MACHINE = -1
+
+SCHEDULER_BY_CLASS = (BATCH, BATCH, SERVICE, SERVICE)
+PRIORITY_MAX = 11
+MACHINE_EVENTS = ("add", "remove", "update")
+TASK_EVENTS = ("submit", "schedule", "evict", "fail", "finish", "kill")
+SUBMIT, SCHEDULE, EVICT = 0, 1, 2
+"""Positions in TASK_EVENTS; from EVICT on, an event ends a run of the task."""
+
+JOB_COLUMNS = ("job_id", "scheduling_class", "priority", "cpu", "mem", "disk", "different_machine")
+TASK_COLUMNS = (*JOB_COLUMNS, "task_index")
+
+
+@dataclass(frozen=True, eq=False)
+class StartTasks:
+    """The tasks that were there before the window, placed or pending."""
+
+    tasks: Tasks
+    key: Ids
+    """Job and task index as one integer."""
+    machine: Ids
+    """The machine's id in the trace, or NO_MACHINE for a pending task."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskEvents:
+    """What happened to tasks in the window, ordered by task, then by time."""
+
+    tasks: Tasks
+    key: Ids
+    event: Codes
+    """Position in TASK_EVENTS."""
+    since_start_ms: Ids
+
+
+def read_machines(path: Path) -> tuple[Machines, Ids]:
+    """Return the machines of time 0, and their ids in the trace, ascending."""
+    table = read_table(path, ("time_s", "machine_id", "event", "platform", "cpu", "mem"))
+    event = np.array(table.words("event", allowed=MACHINE_EVENTS))
+    at_start = (table.numbers("time_s", highest=SECONDS_MAX) == 0) & (event == "add")
+    id_in_trace = table.integers("machine_id", highest=ID_MAX)
+    rows = np.flatnonzero(at_start)
+    rows = rows[np.argsort(id_in_trace[rows], kind="stable")]
+    ids = id_in_trace[rows]
+    for again in np.flatnonzero(np.diff(ids) == 0).tolist():
+        raise table.reject(int(rows[again + 1]), "machine_id", "the machine is there already")
+    platform = table.words("platform", may_miss=True)
+    capacity = _amounts(
+        table.numbers("cpu", highest=1.0, empty=0.0),
+        table.numbers("mem", highest=1.0, empty=0.0),
+        # No table says what disk a machine has: all of it, for no task asks for more than 1 %.
+        np.ones(len(table)),
+    )
+    machines = Machines(
+        names=tuple(map(str, ids.tolist())),
+        capacity=capacity[rows],
+        attributes={"platform": [platform[row] or None for row in rows.tolist()]},
+    )
+    return machines, ids
+
+
+def read_start(path: Path) -> StartTasks:
+    """Return the state of the cell when the window begins."""
+    table = read_table(path, (*TASK_COLUMNS, "machine_id"))
+    return StartTasks(
+        _tasks(table),
+        _key(table),
+        table.integers("machine_id", highest=ID_MAX, empty=NO_MACHINE),
+    )
+
+
+def read_events(path: Path) -> TaskEvents:
+    """Return the task events of the window."""
+    table = read_table(path, (*TASK_COLUMNS, "time_s", "event"))
+    code = {event: number for number, event in enumerate(TASK_EVENTS)}
+    event = np.array([code[e] for e in table.words("event", allowed=code)], dtype=np.int32)
+    since_start_ms = _since_start_ms(table, "time_s")
+    key = _key(table)
+    order = np.lexsort((since_start_ms, key))
+    return TaskEvents(_tasks(table).take(order), key[order], event[order], since_start_ms[order])
+
+
+def read_jobs(path: Path) -> tuple[tuple[Arrival, ...], Ids]:
+    """Return the jobs submitted in the window, and their ids.
+
+    A task runs for the median of the job's tasks that finished in the window, or, as run times
+    are cut off at its end, for as long as the job did.
+    """
+    more = ("submit_s", "n_tasks", "schedule_s", "end_s", "task_runtime_median_s")
+    table = read_table(path, (*JOB_COLUMNS, *more))
+    columns = _tasks(table)
+    count = table.integers("n_tasks", lowest=1, highest=LIMITS.tasks_per_job_max)
+    ran_s = table.numbers("end_s", highest=SECONDS_MAX, empty=np.nan) - table.numbers(
+        "schedule_s", highest=SECONDS_MAX, empty=np.nan
+    )
+    median_s = table.numbers("task_runtime_median_s", highest=SECONDS_MAX, empty=np.nan)
+    duration_s = np.where(np.isnan(median_s), np.maximum(ran_s, 0.0), median_s)
+    submit_s = (_since_start_ms(table, "submit_s") / MS_PER_S).tolist()
+    arrivals = tuple(
+        Arrival(submit_s[row], _job(columns, row, int(count[row]), float(duration_s[row])))
+        for row in range(len(table))
+    )
+    return arrivals, columns.owner
+
+
+def _job(columns: Tasks, row: int, tasks: int, duration_s: float) -> JobSpec:
+    amounts = columns.amounts[row]
+    group = TaskGroup(
+        tasks=tasks,
+        cpu_milli=int(amounts[Kind.CPU_MILLI]),
+        memory_mib=int(amounts[Kind.MEMORY_MIB]),
+        disk_mib=int(amounts[Kind.DISK_MIB]),
+        duration_ms=None if np.isnan(duration_s) else round(duration_s * MS_PER_S),
+        different_machines=bool(columns.different_machines[row]),
+    )
+    return JobSpec(
+        name=str(columns.owner[row]),
+        scheduler=SCHEDULERS[columns.scheduler[row]],
+        precedence=int(columns.precedence[row]),
+        groups=(group,),
+    )
+
+
+def _tasks(table: Table) -> Tasks:
+    """Return the tasks (or jobs) of a table, as ones that run on."""
+    kinds = np.array([SCHEDULERS.index(name) for name in SCHEDULER_BY_CLASS], dtype=np.int32)
+    cpu, memory, disk = (
+        table.numbers(column, highest=SHARE_MAX, empty=0.0) for column in ("cpu", "mem", "disk")
+    )
+    return Tasks(
+        owner=table.integers("job_id", highest=ID_MAX),
+        scheduler=kinds[table.integers("scheduling_class", highest=len(kinds) - 1)],
+        precedence=table.integers("priority", highest=PRIORITY_MAX),
+        amounts=_amounts(cpu, memory, disk),
+        different_machines=table.integers("different_machine", highest=1, empty=0) == 1,
+        duration_ms=np.full(len(table), RUNS_ON, dtype=np.int64),
+    )
+
+
+def _amounts(cpu: Score, memory: Score, disk: Score) -> Amounts:
+    amounts = np.zeros((len(cpu), KINDS), dtype=np.int64)
+    columns: Sequence[Score] = (cpu, memory, disk)
+    for (kind, whole), share in zip(AT_1.items(), columns, strict=True):
+        amounts[:, kind] = np.rint(share * whole)
+    return amounts
+
+
+def _key(table: Table) -> Ids:
+    task = table.integers("task_index", highest=LIMITS.tasks_per_job_max - 1)
+    return table.integers("job_id", highest=ID_MAX) * LIMITS.tasks_per_job_max + task
+
+
+def _since_start_ms(table: Table, column: str) -> Ids:
+    seconds = table.numbers(column, lowest=WINDOW_START_S, highest=SECONDS_MAX) - WINDOW_START_S
+    return np.rint(seconds * MS_PER_S).astype(np.int64)

@@ -1,0 +1,216 @@
+"""Whatever comes in from outside is a value or BadInput; whatever goes out comes back."""
+
+import gzip
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import yaml
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from omega.errors import BadInput
+from omega.limits import LIMITS
+from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+from omega.model.resources import DEVICES_MAX, GPU_SLICES
+from omega.model.wire import spec_from_wire, spec_to_wire
+from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, mib
+from omega.workload.spec import parse_specs
+from omega.workload.traces.detect import LOADERS
+
+SAMPLES = Path(__file__).resolve().parents[1] / "samples"
+AMOUNT = st.integers(0, LIMITS.amount_max)
+NAMES = st.text(min_size=1, max_size=20)
+
+CONSTRAINTS = st.one_of(
+    st.builds(
+        Constraint,
+        NAMES,
+        st.sampled_from([Operator.IN, Operator.NOT_IN]),
+        st.lists(NAMES, min_size=1, max_size=3).map(tuple),
+    ),
+    st.builds(Constraint, NAMES, st.sampled_from([Operator.EXISTS, Operator.MISSING])),
+)
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> TaskGroup:
+    gpus = draw(st.integers(0, DEVICES_MAX))
+    return TaskGroup(
+        tasks=draw(st.integers(1, 1_000)),
+        cpu_milli=draw(AMOUNT),
+        memory_mib=draw(AMOUNT),
+        disk_mib=draw(AMOUNT),
+        gpus=gpus,
+        gpu_slices=draw(st.integers(1, GPU_SLICES)) if gpus <= 1 else GPU_SLICES,
+        duration_ms=draw(st.none() | st.integers(0, 2**50)),
+        constraints=tuple(draw(st.lists(CONSTRAINTS, max_size=3))),
+        spread_over=draw(st.none() | NAMES),
+        different_machines=draw(st.booleans()),
+    )
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> JobSpec:
+    parts = tuple(draw(st.lists(groups(), min_size=1, max_size=3)))
+    return JobSpec(
+        name=draw(NAMES),
+        scheduler=draw(NAMES),
+        groups=parts,
+        tenant=draw(NAMES),
+        precedence=draw(st.integers(-(2**31), 2**31)),
+        minimum=draw(st.integers(0, sum(part.tasks for part in parts))),
+    )
+
+
+@given(specs())
+def test_a_job_survives_the_wire(spec: JobSpec) -> None:
+    assert spec == spec_from_wire(json.loads(json.dumps(spec_to_wire(spec))))
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=9), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["name", "scheduler", "tenant", "precedence", "minimum", "groups"]), PLAIN
+    )
+)
+def test_any_json_from_the_wire_is_a_job_or_bad_input(wire: dict[str, object]) -> None:
+    returns_or_bad_input(lambda: spec_from_wire(wire))
+
+
+def returns_or_bad_input(call: Callable[[], object]) -> None:
+    """Call; any other exception than BadInput, or an error of several lines, fails the test."""
+    error = refusal(call)
+
+    assert error is None or len(str(error).splitlines()) == 1
+
+
+def refusal(call: Callable[[], object]) -> BadInput | None:
+    try:
+        call()
+    except BadInput as error:
+        return error
+    return None
+
+
+@given(st.text() | st.binary())
+@example("a: !!int 0x")
+@example("{a, b: [c, ? d]}")
+@example("? ? ?")
+@example("<<: [*a]")
+def test_any_text_is_a_spec_or_bad_input(text: str | bytes) -> None:
+    returns_or_bad_input(lambda: parse_specs(text, "jobs.yaml"))
+
+
+@settings(max_examples=300)
+@given(st.text(alphabet="ab:-[]{}&*!|>%@`'\"#?,<=~\\\n\t 019.xU", max_size=60))
+def test_anything_that_looks_like_yaml_is_a_spec_or_bad_input(text: str) -> None:
+    returns_or_bad_input(lambda: parse_specs(text, "jobs.yaml"))
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from(["all", "4GiB", "500m", "1.5", "10m", "zone in a|b", "ssd exists", "x in"])
+)
+
+
+def part(fields: tuple[str, ...], values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    return st.dictionaries(st.sampled_from(fields) | st.text(max_size=5), values, max_size=8)
+
+
+CONSTRAINT_LIKE = SCALARS | part(("attribute", "operator", "values"), SCALARS | st.lists(SCALARS))
+GROUP_LIKE = part(
+    ("tasks", "cpu", "memory", "disk", "gpus", "duration", "constraints", "spread_over"),
+    SCALARS | st.lists(CONSTRAINT_LIKE, max_size=3),
+)
+JOB_LIKE = part(
+    ("name", "scheduler", "tenant", "precedence", "minimum", "groups"),
+    SCALARS | st.lists(GROUP_LIKE | SCALARS, max_size=3),
+)
+
+
+@settings(max_examples=300)
+@given(JOB_LIKE | st.lists(JOB_LIKE, max_size=2) | PLAIN)
+def test_anything_that_looks_like_a_spec_is_one_or_bad_input(value: object) -> None:
+    text = yaml.safe_dump(value, allow_unicode=True)
+
+    returns_or_bad_input(lambda: parse_specs(text, "jobs.yaml"))
+
+
+@given(st.sampled_from([cpu_milli, mib, disk_mib, gpus_and_slices, duration_ms]), SCALARS | PLAIN)
+def test_any_value_is_an_amount_or_a_value_error(
+    read: Callable[[object], object], value: object
+) -> None:
+    with suppress(ValueError):
+        amount = read(value)
+
+        assert amount is None or isinstance(amount, int | tuple)
+
+
+TABLES = [
+    (trace, path.name)
+    for trace in sorted(LOADERS)
+    for path in sorted((SAMPLES / trace).glob("*.csv"))
+]
+CELLS = st.text(max_size=6) | st.sampled_from(
+    ["", "-1", "1e400", "nan", "0x1", "9" * 25, '"', "T4"]
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(TABLES), st.integers(0, 200), CELLS)
+def test_a_trace_with_any_one_cell_changed_is_read_or_bad_input(
+    table: tuple[str, str], at: int, cell: str
+) -> None:
+    trace, name = table
+    lines = (SAMPLES / trace / name).read_text().splitlines()
+    row = at % len(lines)
+    cells = lines[row].split(",")
+    cells[at % len(cells)] = cell
+    lines[row] = ",".join(cells)
+
+    load_with(trace, name, "\n".join(lines).encode("utf-8", "surrogatepass"))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(TABLES), st.binary() | st.text().map(lambda text: text.encode()))
+def test_a_trace_with_any_bytes_for_a_table_is_read_or_bad_input(
+    table: tuple[str, str], content: bytes
+) -> None:
+    load_with(*table, content)
+    load_with(*table, content, packed=True)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(TABLES), st.integers(0, 400))
+def test_a_gzipped_trace_that_is_cut_short_is_bad_input(table: tuple[str, str], at: int) -> None:
+    whole = gzip.compress((SAMPLES / table[0] / table[1]).read_bytes())
+
+    load_with(*table, whole[: min(at, len(whole) - 1)], packed=True)
+
+
+def load_with(trace: str, name: str, content: bytes, *, packed: bool = False) -> None:
+    """Load a sample of which one table has this content instead."""
+    with TemporaryDirectory() as folder:
+        for path in (SAMPLES / trace).glob("*.csv"):
+            if path.name != name:
+                (Path(folder) / path.name).write_bytes(path.read_bytes())
+        (Path(folder) / (name + ".gz" * packed)).write_bytes(content)
+        returns_or_bad_input(
+            lambda: LOADERS[trace].load(Path(folder), chance=np.random.default_rng(0))
+        )

@@ -1,0 +1,56 @@
+"""Arrays: reductions, freezing and finding."""
+
+import numpy as np
+import pytest
+
+from omega.model.arrays import every_kind, freeze, integers, positions, some_kind
+
+
+@pytest.mark.parametrize("values", [[3, 1], (3, 1), iter([3, 1]), np.array([3, 1], dtype=np.int32)])
+def test_integers_come_from_whatever_holds_them(values: list[int]) -> None:
+    array = integers(values)
+
+    assert np.int64 == array.dtype
+    assert [3, 1] == array.tolist()
+
+
+def test_integers_are_none_unless_told() -> None:
+    assert (0,) == integers().shape
+
+
+def test_integers_that_are_integers_already_are_not_copied() -> None:
+    array = np.arange(3, dtype=np.int64)
+
+    assert array is integers(array)
+
+
+def test_every_kind_and_some_kind_look_along_a_row() -> None:
+    condition = np.array([[True, True], [True, False], [False, False]])
+
+    assert [True, False, False] == every_kind(condition).tolist()
+    assert [True, True, False] == some_kind(condition).tolist()
+
+
+def test_a_frozen_array_cannot_be_written() -> None:
+    one, two = np.zeros(2), np.zeros(2)
+    freeze(one, two)
+
+    for array in (one, two):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("ids", "wanted", "expected"),
+    [
+        ([2, 5, 9], [5, 2, 9, 5], [1, 0, 2, 1]),
+        ([2, 5, 9], [1, 3, 10], [-1, -1, -1]),
+        ([2, 5, 9], [], []),
+        ([], [1, 2], [-1, -1]),
+        ([7], [7, 8, 6], [0, -1, -1]),
+    ],
+)
+def test_positions_are_found_or_minus_one(
+    ids: list[int], wanted: list[int], expected: list[int]
+) -> None:
+    assert expected == positions(integers(ids), integers(wanted)).tolist()

@@ -1,0 +1,40 @@
+"""Verdicts and outcomes."""
+
+import numpy as np
+
+from omega.model.machines import MachineRows
+from omega.model.outcomes import Outcome, Verdict
+
+
+def an_outcome(*verdicts: Verdict) -> Outcome:
+    return Outcome(np.array(verdicts, dtype=np.int8), MachineRows.none())
+
+
+def test_an_outcome_counts_what_it_granted_and_refused() -> None:
+    outcome = an_outcome(Verdict.ACCEPTED, Verdict.OVERCOMMIT, Verdict.ACCEPTED, Verdict.STALE)
+
+    assert [True, False, True, False] == outcome.accepted.tolist()
+    assert 2 == outcome.refused
+
+
+def test_verdicts_are_counted_in_their_order_and_only_those_that_occur() -> None:
+    outcome = an_outcome(Verdict.OVERCOMMIT, Verdict.ACCEPTED, Verdict.OVERCOMMIT)
+
+    assert [(Verdict.ACCEPTED, 1), (Verdict.OVERCOMMIT, 2)] == list(outcome.by_verdict().items())
+
+
+def test_the_numbers_of_verdicts_are_stored_and_never_change() -> None:
+    assert {
+        "ACCEPTED": 0,
+        "STALE": 1,
+        "OVERCOMMIT": 2,
+        "GANG_BROKEN": 3,
+        "LEASE_LOST": 4,
+        "ALREADY_PLACED": 5,
+        "GONE": 6,
+        "CLOSED": 7,
+    } == {verdict.name: verdict.value for verdict in Verdict}
+
+
+def test_an_outcome_is_read_only() -> None:
+    assert not an_outcome(Verdict.ACCEPTED).verdicts.flags.writeable

@@ -1,0 +1,86 @@
+"""The wire form keeps all of a job, and says so when it is not one."""
+
+import json
+
+import pytest
+
+from omega.errors import BadInput
+from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+from omega.model.wire import spec_from_wire, spec_to_wire
+
+FULL = JobSpec(
+    name="train",
+    scheduler="ml-gpu",
+    tenant="vision",
+    precedence=-3,
+    minimum=2,
+    groups=(
+        TaskGroup(
+            tasks=2,
+            cpu_milli=500,
+            memory_mib=1_024,
+            disk_mib=7,
+            gpus=1,
+            gpu_slices=250,
+            duration_ms=60_000,
+            constraints=(
+                Constraint("gpu_model", Operator.IN, ("A100", "H100")),
+                Constraint("ssd", Operator.EXISTS),
+            ),
+            spread_over="rack",
+            different_machines=True,
+        ),
+        TaskGroup(tasks=1),
+    ),
+)
+
+
+def test_a_job_comes_back_from_json_as_it_was() -> None:
+    assert FULL == spec_from_wire(json.loads(json.dumps(spec_to_wire(FULL))))
+
+
+def test_every_key_is_there_even_when_nothing_was_said() -> None:
+    bare = spec_to_wire(JobSpec(name="bare", scheduler="batch", groups=(TaskGroup(tasks=1),)))
+
+    assert {
+        "name": "bare",
+        "scheduler": "batch",
+        "tenant": "default",
+        "precedence": 0,
+        "minimum": 0,
+        "groups": [
+            {
+                "tasks": 1,
+                "cpu_milli": 0,
+                "memory_mib": 0,
+                "disk_mib": 0,
+                "gpus": 0,
+                "gpu_slices": 1_000,
+                "duration_ms": None,
+                "constraints": [],
+                "spread_over": None,
+                "different_machines": False,
+            }
+        ],
+    } == bare
+
+
+@pytest.mark.parametrize("key", ["name", "groups", "minimum"])
+def test_a_missing_key_is_named(key: str) -> None:
+    wire = spec_to_wire(FULL)
+    del wire[key]
+
+    with pytest.raises(BadInput, match=key):
+        spec_from_wire(wire)
+
+
+def test_an_unknown_operator_is_named() -> None:
+    text = json.dumps(spec_to_wire(FULL)).replace('"exists"', '"nearby"')
+
+    with pytest.raises(BadInput, match="nearby"):
+        spec_from_wire(json.loads(text))
+
+
+def test_a_gang_larger_than_its_job_is_refused() -> None:
+    with pytest.raises(BadInput, match="not the wire form"):
+        spec_from_wire({**spec_to_wire(FULL), "minimum": 4})

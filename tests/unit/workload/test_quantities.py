@@ -1,0 +1,89 @@
+"""Amounts as people write them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, mib, shown
+
+
+@pytest.mark.parametrize(
+    ("written", "milli"),
+    [(2, 2_000), (0.5, 500), ("500m", 500), ("0.25", 250), ("1.001", 1_001), (0, 0), ("3 ", 3_000)],
+)
+def test_cores_become_thousandths(written: object, milli: int) -> None:
+    assert milli == cpu_milli(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "amount"),
+    [("512MiB", 512), ("4GiB", 4_096), ("1.5 TiB", 1_572_864), ("0.5GiB", 512), (0, 0)],
+)
+def test_memory_and_disk_become_mebibytes(written: object, amount: int) -> None:
+    assert amount == mib(written)
+    assert amount == disk_mib(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [(2, (2, 1_000)), (0.5, (1, 500)), ("0.25", (1, 250)), (0, (0, 1_000)), (1.0, (1, 1_000))],
+)
+def test_gpus_are_whole_or_a_share_of_one(written: object, meant: tuple[int, int]) -> None:
+    assert meant == gpus_and_slices(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "milliseconds"),
+    [
+        (90, 90_000),
+        (0.5, 500),
+        ("250ms", 250),
+        ("30s", 30_000),
+        ("10m", 600_000),
+        ("1.5h", 5_400_000),
+        ("2d", 172_800_000),
+        ("7", 7_000),
+        (None, None),
+    ],
+)
+def test_times_become_milliseconds(written: object, milliseconds: int | None) -> None:
+    assert milliseconds == duration_ms(written)
+
+
+@pytest.mark.parametrize(
+    ("read", "written", "said"),
+    [
+        (cpu_milli, "2 cores", "not an amount of CPU; write for example 2, 0.5 or 500m"),
+        (cpu_milli, -1, "not an amount of CPU"),
+        (cpu_milli, True, "true is not an amount of CPU"),
+        (cpu_milli, [1], "not an amount of CPU"),
+        (cpu_milli, 0.0005, "finer than"),
+        (cpu_milli, 1e-7, "not an amount of CPU"),
+        (cpu_milli, 3_000_000, "more than any machine"),
+        (mib, 4, "4 is not an amount of memory; write for example 512MiB or 4GiB"),
+        (mib, "4GB?", r"'4GB\?' is not an amount of memory"),
+        (mib, "0.1MiB", "finer than"),
+        (mib, "9" * 15 + "TiB", "more than any machine"),
+        (disk_mib, "10 gigs", "not an amount of disk"),
+        (disk_mib, False, "false is not an amount of disk"),
+        (gpus_and_slices, 1.5, "only a single GPU can be shared"),
+        (gpus_and_slices, 9, "more than the 8 GPUs of one machine"),
+        (gpus_and_slices, 0.0005, "finer than 1/1000"),
+        (gpus_and_slices, "two", "not a number of GPUs"),
+        (duration_ms, "soon", "not a duration; write seconds, or for example 30s, 10m or 2h"),
+        (duration_ms, "5M", "not a duration"),
+        (duration_ms, "0.0001s", "finer than a millisecond"),
+        (duration_ms, "40000d", "more than a century"),
+    ],
+)
+def test_what_cannot_be_read_says_what_to_write(
+    read: Callable[[object], object], written: object, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        read(written)
+
+
+def test_what_is_shown_reads_like_yaml_and_is_short() -> None:
+    assert ["'a'", "true", "2"] == [shown(value) for value in ("a", True, 2)]
+    assert len(shown("x" * 1_000)) < 70
+    assert len(shown(["x"] * 1_000)) < 70

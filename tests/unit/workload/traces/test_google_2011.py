@@ -1,0 +1,114 @@
+"""google-2011: a start state that fits, and what arrives in the window."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omega.model.arrays import every_kind
+from omega.model.resources import Kind
+from omega.workload.arrivals import Workload
+from omega.workload.traces.google_2011 import GOOGLE_2011
+
+
+def load(folder: Path, **options: str) -> Workload:
+    return GOOGLE_2011.load(folder, chance=np.random.default_rng(0), **options)
+
+
+@pytest.fixture
+def workload(samples: Path) -> Workload:
+    return load(samples / "google-2011")
+
+
+def placed(workload: Workload) -> list[tuple[str, str, int | None]]:
+    """Name of job and machine, and duration, of each task at the start."""
+    prefill = workload.prefill
+    rows = []
+    for job, task, machine in zip(prefill.job, prefill.task, prefill.machine, strict=True):
+        spec = prefill.jobs[job]
+        durations = [group.duration_ms for group in spec.groups for _ in range(group.tasks)]
+        rows.append((spec.name, workload.machines.names[machine], durations[task]))
+    return sorted(rows, key=str)
+
+
+def test_an_overcommitted_machine_drops_its_lowest_priority(workload: Workload) -> None:
+    assert [
+        ("100", "10", None),
+        ("100", "20", None),
+        ("200", "10", 20_000),
+        ("200", "20", 300_000),
+    ] == placed(workload)
+    assert 1 == workload.counts["tasks_dropped"]
+    assert any("lowest priority first" in note for note in workload.notes)
+
+
+def test_scaling_keeps_every_task_and_shrinks_those_of_a_crowded_machine(samples: Path) -> None:
+    workload = load(samples / "google-2011", overcommit="scale")
+    used = workload.prefill.used(2)
+
+    assert 5 == len(workload.prefill)
+    assert 3 == workload.counts["tasks_scaled"]
+    assert every_kind(used <= workload.machines.capacity).all()
+    assert 24_000 == used[1, Kind.CPU_MILLI]  # machine 20 was not crowded
+    assert 30_000 <= used[0, Kind.CPU_MILLI] <= 32_000
+
+
+def test_tasks_on_machines_that_are_not_there_are_left_out_and_counted(workload: Workload) -> None:
+    assert "300" not in {spec.name for spec in workload.prefill.jobs}
+    assert 1 == workload.counts["tasks_on_unknown_machines"]
+    assert 6 == workload.counts["tasks_at_start"]
+
+
+def test_pending_tasks_arrive_at_once(workload: Workload) -> None:
+    first = workload.arrivals[0]
+
+    assert (0.0, "400-pending", 2) == (first.submit_s, first.spec.name, first.spec.tasks)
+    assert 2 == workload.counts["tasks_pending"]
+
+
+def test_pending_tasks_can_be_left_out(samples: Path) -> None:
+    arrivals = load(samples / "google-2011", pending="leave").arrivals
+
+    assert not any("pending" in arrival.spec.name for arrival in arrivals)
+
+
+def test_jobs_of_the_window_and_what_comes_back_arrive_in_order(workload: Workload) -> None:
+    assert [
+        (0.0, "400-pending", None),
+        (10.0, "200-back", 20_000),  # 15 s, up to the next ten
+        (15.5, "600", 30_250),
+        (60.0, "500", 1_000_000),
+        (100.0, "500-back", None),  # runs past the window
+    ] == [(a.submit_s, a.spec.name, a.spec.groups[0].duration_ms) for a in workload.arrivals]
+
+
+def test_a_task_that_ends_before_it_is_scheduled_does_not_come_back(workload: Workload) -> None:
+    back = [arrival for arrival in workload.arrivals if arrival.spec.name == "200-back"]
+
+    assert [1] == [arrival.spec.tasks for arrival in back]
+
+
+@pytest.mark.trace
+def test_the_published_start_state_fits_once_the_lowest_priorities_are_dropped(
+    published: Path,
+) -> None:
+    workload = load(published / "google-2011")
+
+    assert 12_477 == len(workload.machines)
+    assert 132_982 == workload.counts["tasks_at_start"]
+    assert 13 == workload.counts["tasks_on_unknown_machines"]
+    assert 11_357 == workload.counts["tasks_pending"]
+    assert 113 == workload.counts["cpu_asked_percent"]
+    assert 132_982 - 13 == len(workload.prefill) + workload.counts["tasks_dropped"]
+    assert (914, 46_570) == (
+        workload.counts["jobs_in_window"],
+        workload.counts["tasks_in_window"],
+    )
+
+
+@pytest.mark.trace
+def test_the_published_start_state_fits_with_every_task_when_scaled(published: Path) -> None:
+    workload = load(published / "google-2011", overcommit="scale")
+
+    assert 132_982 - 13 == len(workload.prefill)
+    assert 0 == workload.counts["tasks_dropped"]

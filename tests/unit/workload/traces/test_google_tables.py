@@ -1,0 +1,110 @@
+"""The tables of google-2011, cell by cell."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omega.errors import BadInput
+from omega.model.resources import Kind
+from omega.workload.tasks import SCHEDULERS
+from omega.workload.traces.google_tables import (
+    NO_MACHINE,
+    TASK_EVENTS,
+    read_events,
+    read_jobs,
+    read_machines,
+    read_start,
+)
+
+
+@pytest.fixture
+def folder(samples: Path) -> Path:
+    return samples / "google-2011"
+
+
+def test_the_machines_of_time_0_come_by_id_in_whole_units(folder: Path) -> None:
+    machines, ids = read_machines(folder / "machine_events.csv")
+
+    assert [10, 20] == ids.tolist()
+    assert ("10", "20") == machines.names
+    assert ["P0", "P1"] == list(machines.attributes["platform"])
+    assert [32_000, 32_000] == machines.capacity[:, Kind.CPU_MILLI].tolist()
+    assert [131_072, 65_536] == machines.capacity[:, Kind.MEMORY_MIB].tolist()
+
+
+def test_a_machine_that_is_added_twice_is_named(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "machine_events.csv"
+    text = (folder / "machine_events.csv").read_text()
+    path.write_text(text.replace("0,10,", "0,20,", 1))
+
+    with pytest.raises(BadInput, match="line 3, field machine_id"):
+        read_machines(path)
+
+
+def test_tasks_at_the_start_are_placed_or_pending(folder: Path) -> None:
+    start = read_start(folder / "tasks_at_start.csv")
+
+    assert [10, 20, 10, 10, 20, 99, NO_MACHINE, NO_MACHINE] == start.machine.tolist()
+    assert [9, 9, 1, 1, 1, 4, 0, 0] == start.tasks.precedence.tolist()
+    assert ["service"] * 2 + ["batch"] * 4 + ["service"] * 2 == [
+        SCHEDULERS[at] for at in start.tasks.scheduler
+    ]
+    assert [True, True] + [False] * 6 == start.tasks.different_machines.tolist()
+    assert [16_000, 32_768, 105] == start.tasks.amounts[0, : Kind.GPU_0].tolist()
+    assert len(set(start.key.tolist())) == len(start.key)
+
+
+def test_events_come_by_task_and_time_from_the_start_of_the_window(folder: Path) -> None:
+    events = read_events(folder / "task_events_600s_to_5611s.csv")
+
+    assert (np.diff(events.key) >= 0).all()
+    assert ["evict", "submit", "schedule", "finish"] == [
+        TASK_EVENTS[code] for code in events.event[:4]
+    ]
+    assert [12_500, 12_500, 40_000, 55_000] == events.since_start_ms[:4].tolist()
+
+
+def test_a_job_runs_for_its_median_or_else_for_its_own_time(folder: Path) -> None:
+    arrivals, ids = read_jobs(folder / "job_arrivals_600s_to_5611s.csv")
+
+    assert [500, 600] == ids.tolist()
+    assert [60.0, 15.5] == [arrival.submit_s for arrival in arrivals]
+    assert [1_000_000, 30_250] == [arrival.spec.groups[0].duration_ms for arrival in arrivals]
+    assert [1, 40] == [arrival.spec.tasks for arrival in arrivals]
+    assert ["batch", "service"] == [arrival.spec.scheduler for arrival in arrivals]
+    assert [2, 9] == [arrival.spec.precedence for arrival in arrivals]
+    assert [False, True] == [arrival.spec.groups[0].different_machines for arrival in arrivals]
+
+
+def test_a_job_that_never_ended_runs_on(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "job_arrivals.csv"
+    text = (folder / "job_arrivals_600s_to_5611s.csv").read_text()
+    path.write_text(text.replace("661,1661,finish", "661,,"))
+
+    assert read_jobs(path)[0][0].spec.groups[0].duration_ms is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("612.5,200,0,evict", "599,200,0,evict", "time_s"),
+        ("612.5,200,0,evict", "612.5,200,0,vanish", "event"),
+        ("612.5,200,0,evict", "612.5,200,-1,evict", "task_index"),
+        ("612.5,200,0,evict", "612.5,two,0,evict", "job_id"),
+        ("evict,10,0,1,0.25", "evict,10,4,1,0.25", "scheduling_class"),
+        ("evict,10,0,1,0.25", "evict,10,0,12,0.25", "priority"),
+        ("evict,10,0,1,0.25", "evict,10,0,1,17", "cpu"),
+    ],
+)
+def test_a_malformed_event_is_named_by_line_and_column(
+    folder: Path, tmp_path: Path, old: str, new: str, field: str
+) -> None:
+    path = tmp_path / "events.csv"
+    text = (folder / "task_events_600s_to_5611s.csv").read_text()
+    path.write_text(text.replace(old, new))
+
+    with pytest.raises(BadInput) as caught:
+        read_events(path)
+
+    assert (2, field) == (caught.value.line, caught.value.field)
