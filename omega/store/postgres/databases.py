@@ -3,11 +3,13 @@
 Goal     Let a demo have a database of its own, empty each time, beside the user's.
 Promise  Two processes never share it: the second is refused while the first holds it. No other
          database is touched.
-Source   Advisory locks are per database: this one is taken in the database that the URL names.
+Source   Advisory locks are per database: this one is taken in the URL's own, after which the other
+         is named, so whoever would share the one meets the lock in the other.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from typing import Final
 
 import psycopg
 from psycopg import sql
@@ -15,26 +17,39 @@ from sqlalchemy import make_url
 
 from omega.errors import SettingsError, StoreUnavailable
 
+NAME_LENGTH_MAX: Final = 63
+"""Bytes of a name in Postgres; what is longer is cut."""
+
 
 def beside(url: str, name: str) -> str:
     """Return the URL of another database of the same server."""
     return make_url(url).set(database=name).render_as_string(hide_password=False)
 
 
+def suffixed(url: str, suffix: str) -> str:
+    """Return the URL of the database that is named like the URL's own, with a suffix."""
+    own = make_url(url).database or ""
+    return beside(url, own[: NAME_LENGTH_MAX - len(suffix)] + suffix)
+
+
 @contextmanager
-def made_anew(url: str, name: str) -> Iterator[str]:
-    """Drop the database of that name, make it empty, and give its URL; it stays afterwards.
+def made_anew(url: str, suffix: str) -> Iterator[str]:
+    """Drop the database beside the URL's own, make it empty, and give its URL; it stays afterwards.
 
     Raises StoreUnavailable if another process holds it or the server does not answer, and
     SettingsError if the URL's user may not make databases.
     """
+    there = suffixed(url, suffix)
+    name = make_url(there).database
+    assert name is not None
     try:
-        with psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
-            _hold(connection, name)
-            _make(connection, name)
-            yield beside(url, name)
+        connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
     except psycopg.OperationalError as silence:
         raise StoreUnavailable(" ".join(str(silence).split())) from silence
+    with closing(connection):
+        _hold(connection, name)
+        _make(connection, name)
+        yield there
 
 
 def _hold(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:

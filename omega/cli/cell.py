@@ -1,0 +1,151 @@
+"""`omega cell`: load machines and look at the cell.
+
+Goal     Bring machines into the cell from whatever lists them, and show what there is.
+Promise  A source is read whole before anything is stored; a name that is taken refuses all of it.
+Source   omega.cli.sources.
+"""
+
+from collections import Counter
+from typing import Annotated, Final
+
+import numpy as np
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from omega.cli.cells import OfDemo, cell_store
+from omega.cli.chance import chance_of
+from omega.cli.consoles import Output
+from omega.cli.loading import NOTHING
+from omega.cli.options import DataDir, JsonTo, Seed, TraceOptions
+from omega.cli.screens import allocated, cell_line, cell_table
+from omega.cli.shown_loading import add_machines, place_running
+from omega.cli.sources import read_options, read_source
+from omega.cli.stopping import stop_on_signals
+from omega.cli.wording import things
+from omega.clock import RealClock
+from omega.model.machines import MachineState, Snapshot
+from omega.model.resources import named
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+SHAPES_SHOWN: Final = 20
+VALUES_SHOWN: Final = 8
+
+
+@app.command()
+def load(
+    source: Annotated[
+        str, typer.Argument(help="A trace's folder, a .csv or .yaml list, or synthetic:1000.")
+    ],
+    running: Annotated[
+        bool,
+        typer.Option("--running", help="Load what runs on a trace's machines at its start too."),
+    ] = False,
+    trace_option: TraceOptions = None,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    json_to: JsonTo = None,
+) -> None:
+    """Add machines to the cell.
+
+    A CSV file has the columns name, cpu_milli, memory_mib, and if you like disk_mib, gpus, count;
+    any other column is an attribute that constraints can name.
+    """
+    output = Output(json_to)
+    clock = RealClock()
+    with output.console.status(f"Reading {source}"):
+        workload = read_source(source, chance_of(seed), read_options(trace_option or []))
+    with stop_on_signals() as stop, cell_store(data_dir) as store:
+        seconds, ids = add_machines(workload, store, output, clock)
+        loaded = NOTHING
+        if running and not stop.is_set():
+            loaded = place_running(workload, store, ids, output, clock, stop)
+    output.document(
+        parameters={"source": source, "running": running, "seed": seed},
+        rows=[],
+        summary={
+            "machines": len(ids),
+            "seconds": round(seconds, 3),
+            "running": vars(loaded),
+            "notes": list(workload.notes),
+        },
+    )
+    for note in workload.notes if running else ():
+        output.console.print(f"[dim]{note}[/]")
+
+
+@app.command()
+def show(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
+    """Show the machines by shape, their use, and the attributes that constraints can name."""
+    output = Output(json_to)
+    with cell_store(data_dir, demo=demo) as store:
+        use, snapshot = store.use(), store.snapshot()
+    shapes, attributes = _shapes(snapshot), _attributes(snapshot)
+    output.document(
+        parameters={"demo": demo},
+        rows=[{"machines": machines, **shape} for shape, machines in shapes],
+        summary={
+            "machines": use.machines,
+            "open": use.open,
+            "capacity": dict(use.capacity),
+            "used": dict(use.used),
+            "allocated": allocated(use),
+            "attributes": attributes,
+        },
+    )
+    console = output.console
+    console.print(cell_line(use))
+    if not use.machines:
+        console.print("Load some: omega cell load synthetic:1000")
+        return
+    console.print(cell_table(use, console.width))
+    console.print(_shapes_table(shapes))
+    if attributes:
+        console.print(_attributes_table(attributes))
+
+
+def _shapes(snapshot: Snapshot) -> list[tuple[dict[str, int], int]]:
+    """Return the distinct capacities of machines that are not gone, the commonest first."""
+    here = snapshot.rows.state != MachineState.GONE
+    rows, counts = np.unique(snapshot.rows.capacity[here], axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [(named(rows[at]), int(counts[at])) for at in order.tolist()]
+
+
+def _attributes(snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """Return, by attribute, how many machines have each value, the commonest first."""
+    counted = {}
+    for column, name in enumerate(snapshot.catalogue.names):
+        values = snapshot.catalogue.values[column]
+        codes = Counter(snapshot.codes[:, column].tolist())
+        counted[name] = {values[code - 1]: n for code, n in codes.most_common() if code}
+    return counted
+
+
+def _shapes_table(shapes: list[tuple[dict[str, int], int]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for header in ("machines", "cpu", "memory", "disk", "gpus"):
+        table.add_column(header, justify="right")
+    for shape, machines in shapes[:SHAPES_SHOWN]:
+        table.add_row(
+            f"{machines:,}",
+            f"{shape.get('cpu_milli', 0) / 1_000:g} cores",
+            f"{shape.get('memory_mib', 0) / 1_024:,.4g} GiB",
+            f"{shape.get('disk_mib', 0) / 1_024:,.4g} GiB",
+            str(sum(kind.startswith("gpu") for kind in shape)),
+        )
+    if (more := len(shapes) - SHAPES_SHOWN) > 0:
+        table.caption = f"and {things(more, 'shape')} more; --json has all"
+    return table
+
+
+def _attributes_table(attributes: dict[str, dict[str, int]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("attribute")
+    table.add_column("values, with the number of machines", overflow="fold")
+    for name, values in sorted(attributes.items()):
+        listed = ", ".join(f"{value} ({n:,})" for value, n in list(values.items())[:VALUES_SHOWN])
+        more = len(values) - VALUES_SHOWN
+        table.add_row(Text(name), Text(f"{listed}, and {more} more" if more > 0 else listed))
+    return table

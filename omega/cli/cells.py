@@ -1,0 +1,49 @@
+"""Which cell a verb works on, and how it comes to its store.
+
+Goal     One way to the store for all verbs.
+Promise  A demo's cell is a database of its own: no verb touches it unless told to.
+Source   omega.store.opening; omega.store.postgres.databases.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from pydantic import SecretStr
+
+from omega.config import Settings, load_settings
+from omega.store.base import Store
+from omega.store.opening import opened, server
+from omega.store.postgres.databases import suffixed
+
+DEMO: Final = "_demo"
+"""What the name of the demo's database has behind that of the cell's."""
+
+OfDemo = Annotated[bool, typer.Option("--demo", help="Look at the cell that the last demo left.")]
+
+
+@contextmanager
+def cell_url(data_dir: Path | None, *, demo: bool = False) -> Iterator[str]:
+    """Give the URL of the cell's database; an embedded server is up meanwhile."""
+    with server(load_settings(data_dir=data_dir)) as url:
+        yield suffixed(url, DEMO) if demo else url
+
+
+@contextmanager
+def cell_store(
+    data_dir: Path | None, *, demo: bool = False, name: str = "omega"
+) -> Iterator[Store]:
+    """Give the store of the cell, and close it in the end."""
+    settings = load_settings(data_dir=data_dir)
+    with (
+        cell_url(data_dir, demo=demo) as url,
+        opened(settings_for(settings, url), application_name=name) as store,
+    ):
+        yield store
+
+
+def settings_for(settings: Settings, url: str) -> Settings:
+    """Return the settings with the database named."""
+    return settings.model_copy(update={"database_url": SecretStr(url)})

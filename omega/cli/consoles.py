@@ -1,0 +1,108 @@
+"""Where a verb says things: results, progress and warnings, and the JSON document.
+
+Goal     Let a script read the results of every verb, and a person watch the same verb at work.
+Promise  With `--json -` standard output holds the document and nothing else; what a person reads
+         goes to standard error then. A file that cannot be written is refused before the work.
+Source   design, section 8.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from omega import __version__
+from omega.clock import RealClock
+from omega.errors import BadInput
+
+STANDARD_OUTPUT: Final = "-"
+
+Advance = Callable[[int], None]
+"""Told how much more is done; what a long piece of work calls as it goes."""
+
+
+def warnings() -> Console:
+    """Return the console on standard error."""
+    return Console(stderr=True)
+
+
+class Output:
+    """What one run of a verb says."""
+
+    def __init__(self, json_to: str | None = None) -> None:
+        self._json_to = json_to
+        self.console = Console(stderr=json_to == STANDARD_OUTPUT)
+        if json_to is not None and json_to != STANDARD_OUTPUT:
+            _refuse_unwritable(Path(json_to))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody asked for the document."""
+        return self._json_to is not None
+
+    def progress(self) -> Progress:
+        """Return a progress bar, seen only on a terminal and gone when the work is done."""
+        return Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=self.console,
+            transient=True,
+            disable=not self.console.is_terminal,
+            expand=True,
+        )
+
+    def document(
+        self,
+        *,
+        parameters: Mapping[str, object],
+        rows: Sequence[Mapping[str, object]],
+        summary: Mapping[str, object],
+        environment: Mapping[str, object] | None = None,
+    ) -> None:
+        """Write the document to where it was asked for, if it was."""
+        if self._json_to is None:
+            return
+        text = json.dumps(
+            {
+                "parameters": dict(parameters),
+                "environment": {**describe_environment(), **(environment or {})},
+                "rows": [dict(row) for row in rows],
+                "summary": dict(summary),
+            },
+            indent=2,
+            default=str,
+        )
+        if self._json_to == STANDARD_OUTPUT:
+            Console(soft_wrap=True, highlight=False, markup=False, no_color=True).out(
+                text, highlight=False
+            )
+        else:
+            Path(self._json_to).write_text(text + "\n", encoding="utf-8")
+
+
+def describe_environment() -> dict[str, object]:
+    """Return what one has to know of the machine to compare two documents."""
+    return {
+        "omega": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "at": RealClock().wall().isoformat(timespec="seconds"),
+    }
+
+
+def _refuse_unwritable(path: Path) -> None:
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise BadInput(f"there is no folder {folder} to write to", field="--json")
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder, not a file", field="--json")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise BadInput(f"{path} cannot be written", field="--json")

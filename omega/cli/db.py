@@ -1,0 +1,68 @@
+"""`omega db`: make, migrate and check the database.
+
+Goal     Bring a database to where the other verbs need it, and prove that it is sound.
+Promise  `init` and `migrate` are harmless when repeated. `verify` exits 1 when anything is broken.
+Source   omega.store.postgres.schema; CellStore.verify.
+"""
+
+import typer
+from rich.table import Table
+
+from omega.cli.cells import OfDemo, cell_store, cell_url
+from omega.cli.consoles import Output
+from omega.cli.options import DataDir, JsonTo
+from omega.store.postgres import schema
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.command()
+def init(data_dir: DataDir = None) -> None:
+    """Make the database ready: start it, and bring its tables up to date."""
+    with cell_url(data_dir) as url:
+        before = schema.current(url)
+        schema.migrate(url)
+    state = "is ready" if before is None else "was ready before, and is up to date"
+    Output().console.print(f"The database {state} (schema {schema.head()}).", highlight=False)
+
+
+@app.command()
+def migrate(data_dir: DataDir = None) -> None:
+    """Bring the tables and functions up to date with this version of omega."""
+    with cell_url(data_dir) as url:
+        before = schema.current(url)
+        schema.migrate(url)
+    Output().console.print(
+        f"The schema is {schema.head()}; it was {before or 'not there'}.", highlight=False
+    )
+
+
+@app.command()
+def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
+    """Check every invariant in the database; exit 1 and list them when any is broken."""
+    output = Output(json_to)
+    with cell_store(data_dir, demo=demo) as store:
+        violations = store.verify()
+    output.document(
+        parameters={"demo": demo},
+        rows=[vars(violation) for violation in violations],
+        summary={"violations": len(violations)},
+    )
+    if not violations:
+        output.console.print("[green]Every invariant holds.[/]")
+        return
+    table = Table("invariant", "where", "what", title="Broken invariants", title_justify="left")
+    for violation in violations:
+        table.add_row(violation.invariant, violation.subject, violation.detail)
+    output.console.print(table)
+    raise typer.Exit(1)
+
+
+@app.command()
+def url(data_dir: DataDir = None, demo: OfDemo = False) -> None:
+    """Print the database's URL, as psql takes it. It may hold a password.
+
+    An embedded server runs only while somebody needs it: a scheduler, say, or another verb.
+    """
+    with cell_url(data_dir, demo=demo) as found:
+        typer.echo(found)

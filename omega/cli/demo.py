@@ -1,0 +1,217 @@
+"""`omega demo`: several schedulers race for one cell, before your eyes.
+
+Goal     Show in a minute, with one command and no set-up, what this is.
+Promise  Works in a database of its own, made anew each time: no cell of the user's is touched. The
+         processes end with it, however it ends. Exit 1 when an invariant is broken.
+Source   design, section 8.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Final
+
+import typer
+
+from omega.cli.cells import DEMO, settings_for
+from omega.cli.chance import chance_of
+from omega.cli.consoles import Output
+from omega.cli.demo_plan import DemoPlan, Scenario, scenario_of
+from omega.cli.demo_run import Cast, DemoRun, Seat
+from omega.cli.demo_screen import Screen
+from omega.cli.demo_summary import Result
+from omega.cli.feeding import Feeder
+from omega.cli.options import (
+    DataDir,
+    JsonTo,
+    Seed,
+    Speedup,
+    TraceOptions,
+    TTask,
+    read_crews,
+    replicas_of,
+)
+from omega.cli.processes import NODES
+from omega.cli.shown_loading import add_machines, place_running
+from omega.cli.sources import read_options
+from omega.cli.stopping import stop_on_signals
+from omega.cli.supervisor import ChildSpec, Supervisor, omega_command
+from omega.cli.wording import things
+from omega.clock import Clock, RealClock
+from omega.config import Settings, load_settings
+from omega.store.base import Store
+from omega.store.opening import opened, server
+from omega.store.postgres.databases import made_anew
+from omega.store.postgres.schema import migrate
+
+INTERRUPTED: Final = 130
+_T_JOB_S: Final = 0.05
+"""Ours decide within a millisecond, and conflicts would be rare. Schedulers that weigh more take
+longer (Omega, section 4), and this is what a demonstration of conflicts is about."""
+
+
+Trace = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A published trace's folder, instead of synthetic work."),
+]
+Seconds = Annotated[
+    float, typer.Option(min=0.1, max=86_400, metavar="N", help="How long jobs keep arriving.")
+]
+Schedulers = Annotated[
+    str,
+    typer.Option(
+        metavar="KIND=N,...", help="How many of each kind; KIND:sequence=N chooses the rule."
+    ),
+]
+MachineCount = Annotated[
+    int, typer.Option(min=1, max=200_000, metavar="N", help="Machines of the synthetic cell.")
+]
+Fill = Annotated[
+    float, typer.Option(min=0, max=0.95, metavar="X", help="Share of it that is taken at first.")
+]
+TimeOfJob = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        metavar="S",
+        help="Seconds added to each decision on a job; 0.05 if not given, for traces 0.",
+    ),
+]
+
+
+def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
+    trace: Trace = None,
+    trace_option: TraceOptions = None,
+    seconds: Seconds = 30.0,
+    schedulers: Schedulers = "batch=2,service=1,ml-gpu=1",
+    machines: MachineCount = 10_000,
+    fill: Fill = 0.5,
+    speedup: Speedup = None,
+    t_job: TimeOfJob = None,
+    t_task: TTask = 0.0,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    json_to: JsonTo = None,
+) -> None:
+    """See several schedulers race for the machines of one cell.
+
+    Two conflict rules on the same hot cell:
+    [bold]omega demo --schedulers batch:fit=2,batch:sequence=2 --fill 0.8[/]
+
+    All pods of a real GPU cluster: [bold]omega demo --trace openb --seconds 60 --json out.json[/]
+    """
+    output = Output(json_to)
+    plan = DemoPlan(
+        seconds=seconds,
+        crews=read_crews(schedulers),
+        machines=machines,
+        fill=fill,
+        speedup=speedup,
+        t_job=_T_JOB_S if t_job is None and trace is None else t_job or 0.0,
+        t_task=t_task,
+        seed=seed,
+        trace=trace,
+        trace_options=read_options(trace_option or []),
+    )
+    plan.check()
+    settings = load_settings(data_dir=data_dir)
+    with stop_on_signals() as stop:
+        result = _demo(plan, settings, output, stop)
+    output.document(parameters=plan.parameters(), rows=result.rows(), summary=result.summary())
+    result.show(output.console, _next_steps(data_dir))
+    if result.violations:
+        raise typer.Exit(1)
+    if result.interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _demo(plan: DemoPlan, settings: Settings, output: Output, stop: Event) -> Result:
+    clock, say = RealClock(stop), output.console.print
+    with output.console.status("Drawing the work" if plan.trace is None else "Reading the trace"):
+        scenario = scenario_of(plan, chance_of(plan.seed))
+    workload = scenario.workload
+    for note in scenario.notes:
+        say(f"[dim]{note}[/]")
+    with _fresh_cell(settings, output) as (url, store):
+        load_machines_s, ids = add_machines(workload, store, output, clock)
+        loaded = place_running(workload, store, ids, output, clock, stop)
+        with _processes(plan, scenario, settings, url, clock) as cast:
+            title = f"omega demo · {things(len(workload.machines), 'machine')}"
+            with Screen(output.console, title) as screen:
+                run = DemoRun(
+                    store,
+                    cast,
+                    Feeder(workload.arrivals, store),
+                    clock=clock,
+                    stop=stop,
+                    show=screen.show,
+                    seconds=plan.seconds,
+                )
+                run.wait_for_start()
+                played = run.play()
+        with output.console.status("Checking every invariant"):
+            violations = store.verify()
+    return Result(
+        played=played,
+        loaded=loaded,
+        load_machines_s=load_machines_s,
+        machines=len(workload.machines),
+        seats=cast.seats,
+        speedup=scenario.speedup,
+        notes=scenario.notes,
+        violations=violations,
+        interrupted=stop.is_set(),
+    )
+
+
+@contextmanager
+def _fresh_cell(settings: Settings, output: Output) -> Iterator[tuple[str, Store]]:
+    """Give the URL and the store of an empty cell; it stays for whoever looks later."""
+    with (
+        output.console.status("Starting Postgres") as status,
+        server(settings) as url,
+        made_anew(url, DEMO) as fresh,
+    ):
+        migrate(fresh)
+        with opened(settings_for(settings, fresh), application_name="omega demo") as store:
+            status.stop()
+            yield fresh, store
+
+
+@contextmanager
+def _processes(
+    plan: DemoPlan, scenario: Scenario, settings: Settings, url: str, clock: Clock
+) -> Iterator[Cast]:
+    """Start the schedulers and the virtual nodes, each a process of its own."""
+    schedulers = [
+        ChildSpec(name, omega_command(*arguments))
+        for name, arguments in plan.scheduler_commands().items()
+    ]
+    nodes = omega_command(NODES, "simulate", f"--speedup={scenario.speedup}")
+    events = [f"{things(len(schedulers), 'scheduler')} and the virtual nodes are started"]
+    supervisor = Supervisor(
+        [*schedulers, ChildSpec(NODES, nodes)],
+        log_dir=settings.data_dir / "logs" / "demo",
+        environment={"OMEGA_DATABASE_URL": url, "OMEGA_DATA_DIR": str(settings.data_dir)},
+        clock=clock,
+        tell=events.append,
+    )
+    replicas = replicas_of(plan.crews)
+    seats = [
+        Seat(crew.kind, replica, crew.rule.value if crew.rule else None, child)
+        for (crew, replica), child in zip(replicas, supervisor.children, strict=False)
+    ]
+    with supervisor:
+        yield Cast(supervisor, seats, events)
+
+
+def _next_steps(data_dir: Path | None) -> list[tuple[str, str]]:
+    where = f" --data-dir {data_dir}" if data_dir is not None else ""
+    return [
+        (f"omega jobs --demo --state parked{where}", "what could not be placed"),
+        (f"omega job 1 --demo{where}", "where one job's tasks run"),
+        (f"omega status --demo{where}", "the cell as it is now"),
+        ("omega demo --schedulers batch:fit=2,batch:sequence=2", "two conflict rules"),
+        ("omega demo --help", "real traces, other cells"),
+    ]

@@ -1,0 +1,169 @@
+"""The demo's result, for people and for scripts.
+
+Goal     Say at the end what was placed, what was fought over, what is left, and that nothing broke.
+Promise  The names of the summary are those that scripts rely on (design, section 8).
+Source   omega.metrics.facts; CellStore.verify.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from omega.cli.demo_run import Played, Seat
+from omega.cli.loading import Loaded
+from omega.cli.processes import ProcessState, line_of, total_line
+from omega.cli.screens import LEGEND, allocated, schedulers_table, shares, verdicts_line
+from omega.cli.wording import count, fraction, share, things
+from omega.lifecycle.states import State
+from omega.store.base import Violation
+
+VIOLATIONS_SHOWN: Final = 20
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that a demo came to."""
+
+    played: Played
+    loaded: Loaded
+    load_machines_s: float
+    machines: int
+    seats: Sequence[Seat]
+    speedup: float
+    notes: Sequence[str]
+    violations: Sequence[Violation]
+    interrupted: bool
+
+    def summary(self) -> dict[str, object]:
+        """Return the figures by the names that scripts rely on."""
+        facts = self.played.ledger.schedulers()
+        totals, use = facts["totals"], self.played.use
+        jobs = use.jobs_by_state
+        tasks = int(totals.get("tasks_placed", 0))
+        placed = jobs.get(State.RUNNING, 0) + jobs.get(State.SUCCEEDED, 0)
+        waiting = jobs.get(State.PENDING, 0) + jobs.get(State.PLANNING, 0)
+        return {
+            "tasks_placed": tasks,
+            "jobs_placed": max(0, placed - self.loaded.jobs),
+            "jobs_parked": {r.value: n for r, n in sorted_by_count(use.parked_by_reason)},
+            "jobs_left": waiting,
+            "jobs_submitted": self.played.submitted,
+            "tasks_per_second": round(tasks / self.played.load_s, 1) if self.played.load_s else 0.0,
+            "conflict_fraction": facts["measures"]["conflict_fraction"] or 0.0,
+            "conflicts": {v: int(n) for v, n in sorted_by_count(totals.get("refused", {}))},
+            "allocated": allocated(use),
+            "violations": len(self.violations),
+            "restarts": sum(seat.child.restarts for seat in self.seats),
+            "load_s": round(self.played.load_s, 3),
+            "queue_dry": self.played.dry,
+            "interrupted": self.interrupted,
+            "prefill": {**asdict(self.loaded), "machines": self.machines},
+            "load_machines_s": round(self.load_machines_s, 3),
+            "speedup": self.speedup,
+            "notes": list(self.notes),
+        }
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row a scheduler."""
+        return [
+            {
+                "scheduler": seat.kind,
+                "replica": seat.replica,
+                "rule": seat.rule,
+                "restarts": seat.child.restarts,
+                **self._facts(seat)["measures"],
+                "totals": self._facts(seat)["totals"],
+            }
+            for seat in self.seats
+        ]
+
+    def show(self, console: Console, next_steps: Sequence[tuple[str, str]]) -> None:
+        """Print it all for a person."""
+        summary = self.summary()
+        lines = [
+            line_of(seat.name, ProcessState.ENDED, self._facts(seat), recent=False)
+            for seat in self.seats
+        ]
+        total = total_line([self._facts(seat) for seat in self.seats], recent=False)
+        console.print()
+        console.print(schedulers_table(lines, total, width=console.width, with_state=False))
+        console.print(LEGEND)
+        console.print()
+        console.print(_figures(summary, self))
+        console.print()
+        self._show_violations(console)
+        console.print("[bold]Where to look next[/]")
+        longest = max(len(what) for _, what in next_steps)
+        for command, what in next_steps:
+            text = Text.assemble(f"{what:<{longest}}  ", (command, "cyan"))
+            console.print(text, soft_wrap=True)
+
+    def _facts(self, seat: Seat) -> dict[str, Any]:
+        return self.played.ledger.of(seat.kind, seat.replica)
+
+    def _show_violations(self, console: Console) -> None:
+        if not self.violations:
+            return
+        console.print(f"[red bold]{things(len(self.violations), 'invariant')} broken:[/]")
+        for violation in self.violations[:VIOLATIONS_SHOWN]:
+            text = f"  {violation.invariant}: {violation.subject}: {violation.detail}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.print()
+
+
+def sorted_by_count(counts: Mapping[Any, float]) -> list[tuple[Any, float]]:
+    """Return the entries, the largest first."""
+    return sorted(counts.items(), key=lambda entry: -entry[1])
+
+
+def _figures(summary: Mapping[str, Any], result: Result) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row(
+        "placed",
+        f"{summary['tasks_placed']:,} tasks of {things(summary['jobs_placed'], 'job')},"
+        f" {count(summary['tasks_per_second'])} a second over {summary['load_s']:.0f} s",
+    )
+    table.add_row("conflicts", _conflicts(summary))
+    table.add_row("parked", _parked(summary["jobs_parked"]))
+    if summary["restarts"]:
+        table.add_row("restarts", f"{summary['restarts']} of schedulers that crashed")
+    if summary["interrupted"]:
+        table.add_row("ended", "[yellow]early, as it was told to[/]")
+    if summary["jobs_left"]:
+        table.add_row("still waiting", f"[yellow]{things(summary['jobs_left'], 'job')}[/]")
+    table.add_row(
+        "allocated",
+        " · ".join(
+            f"{name.removesuffix('_milli').removesuffix('_mib')} {share(one.part)}"
+            for name, one in shares(result.played.use).items()
+            if one.capacity
+        ),
+    )
+    broken = summary["violations"]
+    table.add_row(
+        "verify",
+        Text(f"{broken} broken", "red bold") if broken else Text("every invariant holds", "green"),
+    )
+    return table
+
+
+def _conflicts(summary: Mapping[str, Any]) -> Text:
+    text = verdicts_line(summary["conflicts"])
+    head = (
+        f"{fraction(summary['conflict_fraction'])} per conflict-free transaction; refused claims: "
+    )
+    return Text(head).append_text(text)
+
+
+def _parked(reasons: Mapping[str, int]) -> Text:
+    if not reasons:
+        return Text("none", "green")
+    total = sum(reasons.values())
+    listed = ", ".join(f"{jobs:,} {reason}" for reason, jobs in reasons.items())
+    return Text(f"{things(total, 'job')}: {listed}")

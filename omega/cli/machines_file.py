@@ -1,0 +1,170 @@
+"""Machines of a cell from a file that a person writes: CSV or YAML.
+
+Goal     Let an operator list machines without learning a trace's format.
+Promise  All or none: one malformed machine is BadInput with its line and field. A machine has all
+         its kinds from 0 up to LIMITS.amount_max, and a name of its own.
+Source   CSV: columns name, cpu_milli, memory_mib, disk_mib, gpus, count (so many alike), and one
+         for each attribute; an empty value is none. YAML: a list of machines with the same keys,
+         and `attributes`.
+"""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from omega.errors import BadInput, did_you_mean
+from omega.limits import LIMITS
+from omega.model.machines import Machines
+from omega.model.resources import DEVICES_MAX, machine_capacity
+from omega.workload.yaml_lines import documents
+
+AMOUNTS: Final = ("cpu_milli", "memory_mib", "disk_mib", "gpus")
+REQUIRED: Final = ("name", "cpu_milli", "memory_mib")
+COLUMNS: Final = ("name", *AMOUNTS, "count")
+KEYS: Final = (*COLUMNS, "attributes")
+COUNT_MAX: Final = 100_000
+"""Machines that one line may stand for."""
+YAML_SUFFIXES: Final = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Machines alike, as one line says."""
+
+    line: int
+    said: Mapping[str, Any]
+    attributes: Mapping[str, Any]
+
+
+def read_machines(path: Path) -> Machines:
+    """Read the machines of a CSV or YAML file, by its suffix.
+
+    Raises BadInput.
+    """
+    if path.suffix.lower() not in (".csv", *YAML_SUFFIXES):
+        raise BadInput("a list of machines is a .csv or a .yaml file", file=str(path))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BadInput(f"cannot be read: {reason}", file=str(path)) from error
+    read = _csv_entries if path.suffix.lower() == ".csv" else _yaml_entries
+    return _machines(str(path), list(read(str(path), text)))
+
+
+def _csv_entries(file: str, text: str) -> Iterator[_Entry]:
+    reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
+    columns = [column.strip() for column in reader.fieldnames or ()]
+    for column in REQUIRED:
+        if column not in columns:
+            raise BadInput(f"there is no column {column}", file=file, line=1)
+    reader.fieldnames = columns
+    for row in reader:
+        if None in row or None in row.values():
+            raise BadInput(
+                f"a row has as many values as there are columns, {len(columns)}",
+                file=file,
+                line=reader.line_num,
+            )
+        said = {name: value.strip() for name, value in row.items() if value.strip()}
+        attributes = {name: value for name, value in said.items() if name not in COLUMNS}
+        yield _Entry(reader.line_num, said, attributes)
+
+
+def _yaml_entries(file: str, text: str) -> Iterator[_Entry]:
+    for document in documents(text, file):
+        if not isinstance(document.value, list):
+            raise BadInput("a list of machines is expected, each with `- name:`", file=file)
+        for at, said in enumerate(document.value):
+            line = document.lines[at,]
+            if not isinstance(said, dict):
+                raise BadInput("a machine is a mapping of keys to values", file=file, line=line)
+            yield _yaml_entry(file, line, said)
+
+
+def _yaml_entry(file: str, line: int, said: dict[Any, Any]) -> _Entry:
+    for key in said:
+        if key not in KEYS:
+            hint = did_you_mean(str(key), KEYS)
+            raise BadInput(f"a machine has no such key{hint}", file=file, line=line, field=str(key))
+    attributes = said.get("attributes") or {}
+    if not isinstance(attributes, dict) or any(
+        isinstance(v, dict | list) for v in attributes.values()
+    ):
+        raise BadInput("gives one value a name", file=file, line=line, field="attributes")
+    return _Entry(line, said, attributes)
+
+
+def _machines(file: str, entries: list[_Entry]) -> Machines:
+    if not entries:
+        raise BadInput("there is no machine in it", file=file)
+    names: list[str] = []
+    taken: dict[str, int] = {}
+    capacities = []
+    columns: dict[str, list[str | None]] = {}
+    for entry in entries:
+        amounts = {key: _amount(file, entry, key) for key in AMOUNTS}
+        capacity = machine_capacity(**amounts)
+        for name in _names(file, entry):
+            if name in taken:
+                raise BadInput(
+                    f"{name} is the name of the machine on line {taken[name]}",
+                    file=file,
+                    line=entry.line,
+                    field="name",
+                )
+            taken[name] = entry.line
+            for attribute, value in entry.attributes.items():
+                column = columns.setdefault(str(attribute), [])
+                column.extend([None] * (len(names) - len(column)))
+                column.append(None if value is None else str(value))
+            names.append(name)
+            capacities.append(capacity)
+    for column in columns.values():
+        column.extend([None] * (len(names) - len(column)))
+    return Machines(tuple(names), np.array(capacities, dtype=np.int64), columns)
+
+
+def _names(file: str, entry: _Entry) -> list[str]:
+    name = str(entry.said.get("name", "")).strip()
+    if not name:
+        raise BadInput("is missing", file=file, line=entry.line, field="name")
+    if len(name) > LIMITS.name_length_max:
+        raise BadInput(
+            f"is longer than {LIMITS.name_length_max} characters",
+            file=file,
+            line=entry.line,
+            field="name",
+        )
+    if "count" not in entry.said:
+        return [name]
+    count = _whole(file, entry, "count", entry.said["count"], lowest=1, highest=COUNT_MAX)
+    return [f"{name}-{number}" for number in range(1, count + 1)]
+
+
+def _amount(file: str, entry: _Entry, key: str) -> int:
+    if key not in entry.said:
+        if key in REQUIRED:
+            raise BadInput("is missing", file=file, line=entry.line, field=key)
+        return 0
+    highest = DEVICES_MAX if key == "gpus" else LIMITS.amount_max
+    return _whole(file, entry, key, entry.said[key], lowest=0, highest=highest)
+
+
+def _whole(file: str, entry: _Entry, key: str, said: object, *, lowest: int, highest: int) -> int:
+    try:
+        number = int(said) if isinstance(said, str | int) and said is not True else None
+    except ValueError:
+        number = None
+    if number is None or not lowest <= number <= highest:
+        raise BadInput(
+            f"must be a whole number from {lowest} to {highest}, not {said!r}",
+            file=file,
+            line=entry.line,
+            field=key,
+        )
+    return number

@@ -1,0 +1,133 @@
+"""`omega`: finds the verb, runs it, and turns what goes wrong into one sentence and an exit code.
+
+Goal     Start fast: only the verb that was asked for is imported.
+Promise  Exit codes: 0 done; 1 what was asked for failed, or an invariant is broken; 2 bad usage or
+         bad input; 130 interrupted. An expected error is one sentence, never a traceback.
+Source   design, section 8.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Final
+
+import typer
+
+from omega import __version__
+from omega.cli.consoles import warnings
+from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, UnknownScheduler
+
+VERBS: Final = {
+    "demo": "See several schedulers race for the machines of one cell.",
+    "db": "Make, migrate and check the database.",
+    "cell": "Load machines and show the cell.",
+    "submit": "Submit the jobs of a YAML file.",
+    "jobs": "List jobs, newest first.",
+    "job": "Show one job: where its tasks run, or why they do not.",
+    "cancel": "End a job and free its room.",
+    "scheduler": "Run a scheduler, or list those that can be run.",
+    "nodes": "Run the cell's machines, as far as schedulers can tell.",
+    "status": "Show the cell, the queue and the processes.",
+}
+"""The verbs in the order of the help; each one's module has its name."""
+
+DEBUG: Final = "OMEGA_DEBUG"
+DONE, FAILED, BAD_USAGE = 0, 1, 2
+
+GUIDE: Final = """Schedule work on the machines of one cell: any number of schedulers, one Postgres.
+
+Start with [bold]omega demo[/]. For a cell of your own:
+
+  omega db init
+  omega cell load synthetic:1000
+  omega scheduler run batch &
+  omega submit job.yaml --wait
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    said = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        build(said)(said, prog_name="omega")
+    except OmegaError as error:
+        if _debugs(said):
+            raise
+        _complain(str(error))
+        sys.exit(exit_code(error))
+    except OSError as error:  # a folder that cannot be made, a disk that is full
+        if _debugs(said) or error.filename is None:
+            raise
+        _complain(f"{error.filename}: {error.strerror}")
+        sys.exit(FAILED)
+
+
+def _debugs(said: Sequence[str]) -> bool:
+    return "--debug" in said or bool(os.environ.get(DEBUG))
+
+
+def _complain(sentence: str) -> None:
+    warnings().print(f"omega: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+def exit_code(error: OmegaError) -> int:
+    """Tell what the operator can mend from what failed."""
+    match error:
+        case BadInput() | SettingsError() | UnknownScheduler():
+            return BAD_USAGE
+        case InvariantBroken() | OmegaError():
+            return FAILED
+
+
+def build(said: Sequence[str]) -> typer.Typer:
+    """Return the command line with all its verbs, of which those named in `said` can be run."""
+    app = typer.Typer(
+        help=GUIDE,
+        rich_markup_mode="rich",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_before)
+    completing = any(name.endswith("_COMPLETE") for name in os.environ)
+    for verb, sentence in VERBS.items():
+        if verb in said or completing:
+            _add(app, verb)
+        else:
+            app.command(verb, help=sentence)(_not_asked_for)
+    return app
+
+
+def _add(app: typer.Typer, verb: str) -> None:
+    module = import_module(f"omega.cli.{verb}")
+    if hasattr(module, "app"):
+        app.add_typer(module.app, name=verb, help=VERBS[verb])
+    else:
+        app.command(verb)(module.command)
+
+
+def _not_asked_for() -> None:
+    raise AssertionError("a verb that is run was named, and then it is the real one")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"omega {__version__}")
+        raise typer.Exit
+
+
+def _before(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error (also: OMEGA_DEBUG=1)."),
+    ] = False,
+) -> None:
+    assert not version
+    del debug  # read from the command line itself, for errors come out past typer

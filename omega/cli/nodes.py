@@ -1,0 +1,83 @@
+"""`omega nodes`: virtual nodes, which end tasks when their time is up.
+
+Goal     Give a cell without machines the life that schedulers need.
+Promise  Ctrl-C and SIGTERM end it cleanly; tasks that are over meanwhile end when it runs again.
+Source   omega.nodes.virtual.
+"""
+
+import os
+import threading
+from typing import Annotated, Final
+
+import typer
+
+from omega.cli.cells import cell_url, settings_for
+from omega.cli.chance import chance_of
+from omega.cli.fault_log import warn
+from omega.cli.options import DataDir, EndWithParent, Speedup
+from omega.cli.processes import NODES
+from omega.cli.stopping import stop_on_signals, stop_with_parent
+from omega.clock import Clock, RealClock
+from omega.config import Settings, load_settings
+from omega.errors import StoreUnavailable
+from omega.events import fan_out
+from omega.framework.patience import Patience
+from omega.framework.timer import Timer
+from omega.metrics.fold import SchedulerFold
+from omega.nodes.virtual import STEP_S, VirtualNodes
+from omega.store.base import Store
+from omega.store.opening import opened
+
+REPORT_INTERVAL_MS: Final = 1_000
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.callback()
+def _nodes() -> None:
+    """Run the cell's machines, as far as schedulers can tell."""
+
+
+@app.command()
+def simulate(
+    speedup: Speedup = None,
+    replica: Annotated[str, typer.Option(metavar="NAME", hidden=True)] = "0",
+    data_dir: DataDir = None,
+    end_with_parent: EndWithParent = False,
+) -> None:
+    """End tasks when their time is up, until Ctrl-C or SIGTERM.
+
+    Sixty times as fast as they say: [bold]omega nodes simulate --speedup 60[/]
+    """
+    with stop_on_signals() as stop, cell_url(data_dir) as url:
+        if end_with_parent:
+            stop_with_parent(stop)
+        settings = settings_for(load_settings(data_dir=data_dir, nodes_speedup=speedup), url)
+        with opened(settings, application_name="omega nodes") as store:
+            _run(store, settings, RealClock(stop), stop, replica)
+
+
+def _run(
+    store: Store, settings: Settings, clock: Clock, stop: threading.Event, replica: str
+) -> None:
+    fold = SchedulerFold(clock)
+    sink = fan_out(fold, warn)
+    patiently = Patience(clock, sink, settings, chance_of(os.getpid()), stop)
+    nodes = VirtualNodes(store, clock, sink, patiently, speedup=settings.nodes_speedup)
+    reports = Timer(clock, REPORT_INTERVAL_MS)
+
+    def report() -> None:
+        facts = {**fold.facts(), "speedup": settings.nodes_speedup}
+        store.report(NODES, replica, pid=os.getpid(), facts=facts)
+
+    try:
+        while not stop.is_set():
+            ended = nodes.step(patiently("now_ms", store.now_ms))
+            if reports.due():
+                patiently("report", report)
+            if not ended:
+                clock.sleep(STEP_S)
+        store.forget(NODES, replica)
+    except StoreUnavailable:
+        if not stop.is_set():
+            raise

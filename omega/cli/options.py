@@ -1,0 +1,114 @@
+"""Options that several verbs have, declared once.
+
+Goal     Let an option mean the same, and be explained the same, wherever it appears.
+Promise  What cannot be read is BadInput that names the option; nothing has been done by then.
+Source   design, section 8.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omega.errors import BadInput
+from omega.model.claims import ConflictRule, Granularity
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        help="Where the embedded Postgres keeps the cell; OMEGA_DATABASE_URL: another server.",
+    ),
+]
+JsonTo = Annotated[
+    str | None,
+    typer.Option(
+        "--json", metavar="FILE|-", help="Write the results as one JSON document; - is stdout."
+    ),
+]
+EndWithParent = Annotated[
+    bool, typer.Option("--end-with-parent", hidden=True, help="End when standard input does.")
+]
+Rule = Annotated[
+    ConflictRule | None,
+    typer.Option(help="When a claim conflicts; the scheduler's choice if not given."),
+]
+Unit = Annotated[
+    Granularity | None,
+    typer.Option(
+        "--granularity",
+        help="What a refused claim does to its siblings; the scheduler's choice if not given.",
+    ),
+]
+Speedup = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001, metavar="X", help="Seconds of a task's life in one second; 1 if not given."
+    ),
+]
+TraceOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trace-option",
+        metavar="NAME=VALUE",
+        help="What the trace's loader is to do; can be said again.",
+    ),
+]
+TJob = Annotated[
+    float, typer.Option(min=0, metavar="S", help="Seconds added to each decision on a job.")
+]
+TTask = Annotated[
+    float, typer.Option(min=0, metavar="S", help="Seconds added to it for each of the job's tasks.")
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all chance.")]
+
+
+@dataclass(frozen=True)
+class Crew:
+    """So many replicas of one kind of scheduler, with one conflict rule."""
+
+    kind: str
+    replicas: int
+    rule: ConflictRule | None = None
+
+    def __str__(self) -> str:
+        rule = f":{self.rule.value}" if self.rule is not None else ""
+        return f"{self.kind}{rule}={self.replicas}"
+
+
+def read_crews(text: str, *, option: str = "--schedulers") -> tuple[Crew, ...]:
+    """Read `batch=2,service=1,batch:sequence=2`.
+
+    Raises BadInput for what is not of this form, for a rule that there is not, and for no replica.
+    """
+    crews = tuple(_read_crew(part.strip(), option) for part in text.split(",") if part.strip())
+    if not sum(crew.replicas for crew in crews):
+        raise BadInput("at least one scheduler is needed, as in batch=2,service=1", field=option)
+    return crews
+
+
+def replicas_of(crews: tuple[Crew, ...]) -> Iterator[tuple[Crew, str]]:
+    """Yield each replica as its crew and a name, distinct among those of its kind."""
+    numbers: Counter[tuple[str, str]] = Counter()
+    for crew in crews:
+        prefix = "" if crew.rule is None else crew.rule.value[:3]
+        for _ in range(crew.replicas):
+            yield crew, f"{prefix}{numbers[crew.kind, prefix]}"
+            numbers[crew.kind, prefix] += 1
+
+
+def _read_crew(part: str, option: str) -> Crew:
+    name, equals, number = part.partition("=")
+    kind, colon, rule = name.strip().partition(":")
+    if not kind or (equals and not number.strip().isdecimal()):
+        raise BadInput(
+            f"{part!r} does not read as KIND=REPLICAS or KIND:RULE=REPLICAS", field=option
+        )
+    rules = {each.value: each for each in ConflictRule}
+    if colon and rule not in rules:
+        raise BadInput(f"{part!r} names no rule; the rules are {', '.join(rules)}", field=option)
+    return Crew(kind, int(number) if equals else 1, rules.get(rule))

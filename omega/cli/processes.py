@@ -1,0 +1,117 @@
+"""What the processes of a cell say of themselves, as lines of a screen.
+
+Goal     Turn the reports in the store into rates and states that a person understands.
+Promise  A process that has not been heard of for a while is called silent, whatever it said last.
+         What a process did before it crashed still counts in the sums.
+Source   Registry.reports; omega.metrics.facts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from omega.metrics.facts import Facts, merge
+from omega.store.base import ProcessReport
+
+SILENT_AFTER_MS: Final = 10_000
+NODES: Final = "nodes"
+"""The kind under which virtual nodes report; every other kind is a scheduler's."""
+
+
+class ProcessState(Enum):
+    """Where a process stands, as far as a screen can know."""
+
+    RUNNING = "running"
+    STARTING = "starting"
+    SILENT = "silent"
+    CRASHED = "crashed"
+    ENDED = "ended"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerLine:
+    """One scheduler's figures; None where there is nothing to tell yet."""
+
+    name: str
+    state: ProcessState
+    jobs_per_second: float | None = None
+    tasks_per_second: float | None = None
+    conflict_fraction: float | None = None
+    busyness: float | None = None
+    wait_p50_s: float | None = None
+    wait_p90_s: float | None = None
+    view_age_s: float | None = None
+
+
+def is_heard_of(report: ProcessReport) -> bool:
+    """Say whether a process spoke lately."""
+    return report.seen_ms_ago < SILENT_AFTER_MS
+
+
+def kinds_heard_of(reports: Iterable[ProcessReport]) -> set[str]:
+    """Return the kinds of scheduler of which a replica spoke lately."""
+    return {report.kind for report in reports if is_heard_of(report)} - {NODES}
+
+
+def name_of(kind: str, replica: str) -> str:
+    """Return how a screen calls a replica."""
+    return f"{kind} {replica}"
+
+
+def line_of(
+    name: str, state: ProcessState, facts: Mapping[str, Any], *, recent: bool
+) -> SchedulerLine:
+    """Return a scheduler's line: rates of the last seconds, or over its whole life."""
+    measured: Mapping[str, Any] = facts.get("measures", {})
+    suffix = "_now" if recent else ""
+    return SchedulerLine(
+        name=name,
+        state=state,
+        jobs_per_second=measured.get(f"jobs_per_s{suffix}"),
+        tasks_per_second=measured.get(f"tasks_per_s{suffix}"),
+        conflict_fraction=measured.get(f"conflict_fraction{suffix}"),
+        busyness=measured.get(f"busy{suffix}"),
+        wait_p50_s=measured.get("wait_p50_s"),
+        wait_p90_s=measured.get("wait_p90_s"),
+        view_age_s=measured.get("view_age_p50_s"),
+    )
+
+
+def lines_of(reports: Sequence[ProcessReport], *, recent: bool = True) -> list[SchedulerLine]:
+    """Return a line for each scheduler that has reported, by name."""
+    return [
+        line_of(
+            name_of(report.kind, report.replica),
+            ProcessState.RUNNING if is_heard_of(report) else ProcessState.SILENT,
+            report.facts,
+            recent=recent,
+        )
+        for report in sorted(reports, key=lambda report: (report.kind, report.replica))
+        if report.kind != NODES
+    ]
+
+
+def total_line(facts: Iterable[Mapping[str, Any]], *, recent: bool = True) -> SchedulerLine:
+    """Return the line of all schedulers as if one had done it all."""
+    return line_of("all", ProcessState.RUNNING, merge(*facts), recent=recent)
+
+
+class Ledger:
+    """The last facts of every process there was: those that crashed or ended included."""
+
+    def __init__(self) -> None:
+        self._facts: dict[tuple[str, str, int], Mapping[str, Any]] = {}
+
+    def note(self, reports: Iterable[ProcessReport]) -> None:
+        """Take in what the processes say now."""
+        for report in reports:
+            self._facts[report.kind, report.replica, report.pid] = report.facts
+
+    def of(self, kind: str, replica: str) -> Facts:
+        """Return the facts of one replica, summed over its restarts."""
+        return merge(*(f for (k, r, _), f in self._facts.items() if (k, r) == (kind, replica)))
+
+    def schedulers(self) -> Facts:
+        """Return the facts of all schedulers as if one had done it all."""
+        return merge(*(facts for (kind, _, _), facts in self._facts.items() if kind != NODES))

@@ -1,0 +1,98 @@
+"""`omega scheduler`: run one replica of a scheduler, or list the kinds there are.
+
+Goal     Run any registered scheduler against the cell, ours or a stranger's.
+Promise  Ctrl-C and SIGTERM end it cleanly: its leases are given back, nothing is half-done.
+Source   omega.framework.runner; omega.framework.registry.
+"""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from omega.cli.cells import cell_url, settings_for
+from omega.cli.consoles import Output
+from omega.cli.fault_log import warn
+from omega.cli.options import DataDir, EndWithParent, JsonTo, Rule, Seed, TJob, TTask, Unit
+from omega.cli.stopping import stop_on_signals, stop_with_parent
+from omega.clock import RealClock
+from omega.config import load_settings
+from omega.framework.registry import find_scheduler, registered
+from omega.framework.runner import SchedulerProcess
+from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.model.claims import ConflictRule, Granularity
+from omega.store.opening import opened
+from omega.store.postgres.store import PostgresStore
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.command()
+def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
+    kind: Annotated[str, typer.Argument(help="Which scheduler, as `omega scheduler list` shows.")],
+    replica: Annotated[
+        str, typer.Option(metavar="NAME", help="Tells replicas of a kind apart; give each its own.")
+    ] = "0",
+    rule: Rule = None,
+    granularity: Unit = None,
+    t_job: TJob = 0.0,
+    t_task: TTask = 0.0,
+    seed: Seed = 0,
+    data_dir: DataDir = None,
+    end_with_parent: EndWithParent = False,
+) -> None:
+    """Run one replica until Ctrl-C or SIGTERM.
+
+    Two that race for the same machines: [bold]omega scheduler run batch --replica a &[/] and
+    [bold]omega scheduler run batch --replica b &[/]
+    """
+    scheduler = _chosen(kind, rule, granularity)
+    with stop_on_signals() as stop, cell_url(data_dir) as url:
+        if end_with_parent:
+            stop_with_parent(stop)
+        settings = settings_for(load_settings(data_dir=data_dir), url)
+        name = f"omega {kind}/{replica}"
+
+        def another() -> PostgresStore:
+            return PostgresStore(
+                url,
+                application_name=f"{name} heartbeat",
+                statement_timeout_ms=settings.statement_timeout_ms,
+            )
+
+        with opened(settings, application_name=name) as store:
+            SchedulerProcess(
+                scheduler=scheduler,
+                store=store,
+                open_store=another,
+                clock=RealClock(stop),
+                settings=settings,
+                sink=warn,
+                replica=replica,
+                run_seed=seed,
+                stop=stop,
+                decision_time=DecisionTime(job_s=t_job, task_s=t_task),
+            ).run()
+
+
+@app.command("list")
+def list_them(json_to: JsonTo = None) -> None:
+    """List the kinds of scheduler that are registered, ours and other packages'."""
+    output = Output(json_to)
+    kinds = registered()
+    output.document(
+        parameters={}, rows=[vars(each) for each in kinds], summary={"schedulers": len(kinds)}
+    )
+    table = Table("kind", "class", "from", box=None, pad_edge=False, header_style="bold")
+    for each in kinds:
+        table.add_row(each.kind, each.origin, each.package)
+    output.console.print(table)
+
+
+def _chosen(kind: str, rule: ConflictRule | None, granularity: Granularity | None) -> Scheduler:
+    scheduler = find_scheduler(kind)()
+    if rule is not None:
+        scheduler.rule = rule
+    if granularity is not None:
+        scheduler.granularity = granularity
+    return scheduler

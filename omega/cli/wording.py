@@ -1,0 +1,64 @@
+"""Figures as a person reads them.
+
+Goal     Let a column of a screen be read at a glance.
+Promise  Never wider than nine characters; what is not known is a dash.
+Source   Units: seconds as in `ms`, `s`, `min`, `h`; shares in percent.
+"""
+
+from typing import Final
+
+UNKNOWN: Final = "-"
+MINUTE_S: Final = 60
+HOUR_S: Final = 3_600
+MILLION: Final = 1_000_000
+
+
+def count(number: float | None) -> str:
+    """Write a number of things: 12,345, and from ten million on 12.3 M."""
+    if number is None:
+        return UNKNOWN
+    if number >= 10 * MILLION:
+        return f"{number / MILLION:,.1f} M"
+    if 0 < number < 10:  # noqa: PLR2004 - one digit says too little of a rate
+        return f"{number:.1f}".removesuffix(".0")
+    return f"{number:,.0f}"
+
+
+def share(part: float | None) -> str:
+    """Write a share of one as percent."""
+    if part is None:
+        return UNKNOWN
+    return f"{part:.1%}" if 0 < part < 0.1 else f"{part:.0%}"  # noqa: PLR2004 - as above
+
+
+def fraction(number: float | None) -> str:
+    """Write a conflict fraction, which may exceed one."""
+    return UNKNOWN if number is None else f"{number:.2f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Write a time with two digits that mean something."""
+    if seconds is None:
+        return UNKNOWN
+    for limit, factor, unit in (
+        (0.0095, 1_000, "ms"),
+        (0.9995, 1_000, "ms"),
+        (9.95, 1, "s"),
+        (2 * MINUTE_S, 1, "s"),
+        (2 * HOUR_S, 1 / MINUTE_S, "min"),
+    ):
+        if seconds < limit:
+            digits = 1 if limit in (0.0095, 9.95) else 0
+            return f"{seconds * factor:.{digits}f} {unit}"
+    return f"{seconds / HOUR_S:.0f} h"
+
+
+def clock(seconds: float) -> str:
+    """Write a time as minutes and seconds."""
+    minutes, rest = divmod(max(0, int(seconds)), MINUTE_S)
+    return f"{minutes:02d}:{rest:02d}"
+
+
+def things(number: int, noun: str) -> str:
+    """Write a number of a noun: 1 machine, 2 machines."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

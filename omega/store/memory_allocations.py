@@ -1,0 +1,67 @@
+"""The allocations of a memory store: one structured array whose free rows are used again.
+
+Goal     Hold millions of short-lived allocations without an object each.
+Promise  A row's position (its slot) stays the same as long as the allocation lives.
+Source   ARCHITECTURE.md, state and its versions.
+"""
+
+import numpy as np
+
+from omega.model.arrays import Ids, Index, freeze
+from omega.model.resources import KINDS
+from omega.store.base import Allocations
+
+ROW = np.dtype(
+    [
+        ("job", np.int64),  # 0 in a free row: jobs are numbered from 1
+        ("task", np.int64),
+        ("machine", np.int64),
+        ("amounts", np.int64, (KINDS,)),
+        ("started_ms", np.int64),
+        ("duration_ms", np.int64),
+        ("granted_by", np.int64),  # number of the transaction
+    ]
+)
+ROWS_AT_FIRST = 1_024
+
+
+class AllocationTable:
+    """All live allocations."""
+
+    def __init__(self) -> None:
+        self.rows = np.zeros(ROWS_AT_FIRST, dtype=ROW)
+        self._free = list(range(ROWS_AT_FIRST - 1, -1, -1))
+
+    def __len__(self) -> int:
+        return len(self.rows) - len(self._free)
+
+    def add(self, rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> Index:
+        """Add allocations; return the slot of each."""
+        while len(self._free) < len(rows):
+            held = len(self.rows)
+            self.rows = np.concatenate([self.rows, np.zeros(held, dtype=ROW)])
+            self._free[:0] = range(2 * held - 1, held - 1, -1)
+        kept = len(self._free) - len(rows)
+        slots = np.array(self._free[kept:], dtype=np.intp)
+        del self._free[kept:]
+        self.rows[slots] = rows
+        return slots
+
+    def end(self, slots: Index) -> None:
+        """Forget the allocations in these slots."""
+        self.rows[slots] = 0
+        self._free.extend(slots.tolist())
+
+    def machines(self, slots: Index) -> Ids:
+        """Return the machine of each of these allocations."""
+        return np.asarray(self.rows["machine"][slots])
+
+    def live(self, since: int = 0) -> Allocations:
+        """Return a copy of the allocations granted by transactions above a number."""
+        rows = self.rows[(self.rows["job"] > 0) & (self.rows["granted_by"] > since)]
+        columns = [
+            rows[name].copy()
+            for name in ("job", "task", "machine", "amounts", "started_ms", "duration_ms")
+        ]
+        freeze(*columns)
+        return Allocations(*columns)

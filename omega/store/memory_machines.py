@@ -1,0 +1,110 @@
+"""The machines of a memory store: one array a column, one row a machine.
+
+Goal     Keep and hand out the cell's rows without an object a machine.
+Promise  What is handed out is a copy. Ids are 1, 2, 3 in the order of adding. Each change of a row
+         raises its revision and notes the number of the transaction that made it.
+Source   ARCHITECTURE.md, state and its versions.
+"""
+
+import numpy as np
+
+from omega.errors import BadInput
+from omega.model.arrays import Amounts, Ids, Index, integers
+from omega.model.machines import Catalogue, Changes, MachineRows, Machines, Snapshot
+from omega.model.resources import KINDS
+
+
+class MachineTable:
+    """All machines of a cell; the machine with id n is row n - 1."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+        self.catalogue = Catalogue()
+        self.codes = np.zeros((0, 0), dtype=np.int32)
+        self.capacity = np.zeros((0, KINDS), dtype=np.int64)
+        self.used = np.zeros((0, KINDS), dtype=np.int64)
+        self.sequence = integers()
+        self.revision = integers()
+        self.state = np.zeros(0, dtype=np.int8)
+        self.changed_by = integers()
+        """The number of the transaction that last changed each row."""
+        self.generation = 0
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, machines: Machines, number: int) -> Ids:
+        """Add open, unused machines; return their ids. Raises BadInput for a name that is taken."""
+        _refuse_taken_names(self.names, machines.names)
+        if not len(machines):
+            return integers()
+        rows = MachineRows.empty(machines.capacity)
+        ids = rows.id + len(self)
+        self.catalogue, codes = self.catalogue.encode(machines)
+        more_columns = codes.shape[1] - self.codes.shape[1]
+        self.codes = np.concatenate([np.pad(self.codes, ((0, 0), (0, more_columns))), codes])
+        self.names += machines.names
+        self.capacity = np.concatenate([self.capacity, rows.capacity])
+        self.used = np.concatenate([self.used, rows.used])
+        self.sequence = np.concatenate([self.sequence, rows.sequence])
+        self.revision = np.concatenate([self.revision, rows.revision])
+        self.state = np.concatenate([self.state, rows.state])
+        self.changed_by = np.concatenate([self.changed_by, np.full(len(rows), number)])
+        self.generation += 1
+        return ids
+
+    def named(self, ids: Ids) -> Index:
+        """Return the positions of those of the machines that exist, distinct and ascending."""
+        distinct = np.unique(ids)
+        return distinct[(distinct >= 1) & (distinct <= len(self))] - 1
+
+    def rows(self, at: Index) -> MachineRows:
+        """Return a copy of the rows at distinct, ascending positions."""
+        return MachineRows(
+            at + 1,
+            self.capacity[at],
+            self.used[at],
+            self.sequence[at],
+            self.revision[at],
+            self.state[at],
+        )
+
+    def write(self, rows: MachineRows, number: int) -> None:
+        """Take over use, sequence and revision of those of the rows that are newer than ours."""
+        newer = rows.revision > self.revision[rows.id - 1]
+        at = rows.id[newer] - 1
+        self.used[at] = rows.used[newer]
+        self.sequence[at] = rows.sequence[newer]
+        self.revision[at] = rows.revision[newer]
+        self.changed_by[at] = number
+
+    def free(self, machine: Ids, amounts: Amounts, number: int) -> None:
+        """Count amounts on machines as free again: revisions rise, sequences stay."""
+        np.subtract.at(self.used, machine - 1, amounts)
+        at = np.unique(machine) - 1
+        self.revision[at] += 1
+        self.changed_by[at] = number
+
+    def snapshot(self, mark: int) -> Snapshot:
+        """Return a copy of everything."""
+        return Snapshot(
+            self.rows(np.arange(len(self))),
+            self.names,
+            self.catalogue,
+            self.codes.copy(),
+            mark,
+            self.generation,
+        )
+
+    def changes_since(self, since: int, mark: int) -> Changes:
+        """Return the rows that transactions above the number `since` changed."""
+        at = np.flatnonzero(self.changed_by > since)
+        return Changes(self.rows(at), mark, self.generation)
+
+
+def _refuse_taken_names(taken: tuple[str, ...], wanted: tuple[str, ...]) -> None:
+    known = set(taken)
+    for name in wanted:
+        if name in known:
+            raise BadInput(f"a machine named {name!r} is in the cell already", field="name")
+        known.add(name)

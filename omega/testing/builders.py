@@ -1,0 +1,254 @@
+"""Builders: cells, views, jobs, claims and transactions in one readable line each.
+
+Goal     Let a test name only what it is about; everything else has a plain default.
+Promise  The same call builds the same thing, but for a transaction's id, which is new each time.
+Source   Machines are numbered from 1, as the stores number them; tasks from 0.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypedDict, Unpack
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from omega.cell.judge import Standing
+from omega.cell.view import View
+from omega.model.arrays import Sequences, integers
+from omega.model.claims import Claims, ConflictRule, Transaction
+from omega.model.jobs import Constraint, JobSpec, LeasedJob, TaskGroup
+from omega.model.machines import Catalogue, MachineRows, Machines, MachineState, Snapshot
+from omega.model.resources import amounts, machine_capacity
+
+Stretch = tuple[int, UUID, int, Claims]
+"""Job, lease token, minimum and claims: what `Transaction.of` takes."""
+
+AmountsByMachine = Mapping[int, Mapping[str, int]]
+"""By machine id, amounts by the name of their kind."""
+
+
+class GroupFields(TypedDict, total=False):
+    """Fields of a task group that a builder of jobs passes on."""
+
+    cpu_milli: int
+    memory_mib: int
+    disk_mib: int
+    gpus: int
+    gpu_slices: int
+    duration_ms: int | None
+    constraints: tuple[Constraint, ...]
+    spread_over: str | None
+    different_machines: bool
+
+
+def a_cell(
+    machines: int = 3,
+    *,
+    cpu_milli: int = 4_000,
+    memory_mib: int = 16_384,
+    disk_mib: int = 100_000,
+    gpus: int = 0,
+    first: int = 1,
+    attributes: Mapping[str, Collection[str | None]] | None = None,
+) -> Machines:
+    """Return equal machines named machine-1, machine-2 and so on, counted from `first`."""
+    capacity = machine_capacity(cpu_milli, memory_mib, disk_mib, gpus)
+    return Machines(
+        names=tuple(f"machine-{number}" for number in range(first, first + machines)),
+        capacity=np.tile(capacity, (machines, 1)),
+        attributes={name: tuple(values) for name, values in (attributes or {}).items()},
+    )
+
+
+def join_cells(*cells: Machines) -> Machines:
+    """Return all the machines of these cells; a machine lacks the attributes of other cells."""
+    attributes: dict[str, list[str | None]] = {
+        name: [] for cell in cells for name in cell.attributes
+    }
+    for cell in cells:
+        for name, values in attributes.items():
+            values.extend(cell.attributes.get(name, [None] * len(cell)))
+    return Machines(
+        names=tuple(name for cell in cells for name in cell.names),
+        capacity=np.concatenate([cell.capacity for cell in cells]),
+        attributes=attributes,
+    )
+
+
+def some_rows(
+    cell: Machines | None = None,
+    *,
+    used: AmountsByMachine | None = None,
+    state: Mapping[int, MachineState] | None = None,
+    sequence: Mapping[int, int] | None = None,
+    revision: Mapping[int, int] | None = None,
+) -> MachineRows:
+    """Return the rows of a cell whose machines have ids from 1; what is not told is 0 and open."""
+    capacity = (a_cell() if cell is None else cell).capacity
+    machines = len(capacity)
+    used_rows = np.zeros_like(capacity)
+    for machine, named in (used or {}).items():
+        used_rows[machine - 1] = amounts(named)
+    return MachineRows(
+        id=np.arange(1, machines + 1, dtype=np.int64),
+        capacity=capacity.astype(np.int64),
+        used=used_rows,
+        sequence=_by_machine(machines, sequence),
+        revision=_by_machine(machines, revision),
+        state=_by_machine(machines, state).astype(np.int8),
+    )
+
+
+def _by_machine(machines: int, told: Mapping[int, int] | None) -> Sequences:
+    return integers([(told or {}).get(machine, 0) for machine in range(1, machines + 1)])
+
+
+def a_snapshot(
+    cell: Machines | None = None,
+    *,
+    used: AmountsByMachine | None = None,
+    state: Mapping[int, MachineState] | None = None,
+    sequence: Mapping[int, int] | None = None,
+    mark: int = 0,
+    generation: int = 1,
+) -> Snapshot:
+    """Return the whole of a cell at one moment."""
+    cell = a_cell() if cell is None else cell
+    catalogue, codes = Catalogue().encode(cell)
+    rows = some_rows(cell, used=used, state=state, sequence=sequence)
+    return Snapshot(rows, cell.names, catalogue, codes, mark, generation)
+
+
+def a_view(
+    cell: Machines | None = None,
+    *,
+    used: AmountsByMachine | None = None,
+    state: Mapping[int, MachineState] | None = None,
+    sequence: Mapping[int, int] | None = None,
+) -> View:
+    """Return a scheduler's view of a cell: `a_view(a_cell(5), used={2: {"cpu_milli": 500}})`."""
+    return View(a_snapshot(cell, used=used, state=state, sequence=sequence))
+
+
+def a_group(tasks: int = 1, **fields: Unpack[GroupFields]) -> TaskGroup:
+    """Return a task group; its tasks ask for one core unless told otherwise."""
+    fields.setdefault("cpu_milli", 1_000)
+    return TaskGroup(tasks=tasks, **fields)
+
+
+def a_spec(
+    tasks: int = 1,
+    *,
+    groups: Iterable[TaskGroup] = (),
+    name: str = "job",
+    scheduler: str = "batch",
+    tenant: str = "default",
+    precedence: int = 0,
+    minimum: int = 0,
+    **fields: Unpack[GroupFields],
+) -> JobSpec:
+    """Return a job as submitted: of `groups`, or of one group of `tasks` with these fields."""
+    return JobSpec(
+        name=name,
+        scheduler=scheduler,
+        groups=tuple(groups) or (a_group(tasks, **fields),),
+        tenant=tenant,
+        precedence=precedence,
+        minimum=minimum,
+    )
+
+
+def a_job(
+    tasks: int = 1,
+    *,
+    spec: JobSpec | None = None,
+    job: int = 1,
+    minimum: int = 0,
+    runs_on: Mapping[int, int] | None = None,
+    fruitless: int = 0,
+    waited_ms: int | None = None,
+    **fields: Unpack[GroupFields],
+) -> LeasedJob:
+    """Return a leased job of `spec`, or of one group of `tasks` with these fields.
+
+    `runs_on` gives the machine id of each task that runs already; the others are unplaced.
+    """
+    spec = a_spec(tasks, minimum=minimum, **fields) if spec is None else spec
+    runs_on = dict(sorted((runs_on or {}).items()))
+    return LeasedJob(
+        id=job,
+        token=UUID(int=job),
+        spec=spec,
+        unplaced=np.setdiff1d(np.arange(spec.tasks), list(runs_on)).astype(np.intp),
+        placed_task=np.array(list(runs_on), dtype=np.intp),
+        placed_machine=integers(list(runs_on.values())),
+        placed=len(runs_on),
+        fruitless=fruitless,
+        waited_ms=waited_ms,
+    )
+
+
+def a_claim(task: int = 0, *, machine: int = 1, seen: int = 0, **named: int) -> Claims:
+    """Return one claim: `a_claim(3, machine=7, memory_mib=512)`; one core if nothing is named."""
+    return some_claims([task], [machine], seen=seen, **named)
+
+
+def some_claims(
+    tasks: Iterable[int], machines: Iterable[int], *, seen: int | Iterable[int] = 0, **named: int
+) -> Claims:
+    """Return claims of one shape: task by task, machine by machine, and the sequence seen there."""
+    task = np.array(list(tasks), dtype=np.intp)
+    machine = integers(list(machines))
+    sequences = [seen] * len(task) if isinstance(seen, int) else list(seen)
+    shape = amounts(named) if named else amounts(cpu_milli=1_000)
+    return Claims(
+        task, machine, integers(sequences), np.zeros(len(task), np.intp), shape[np.newaxis]
+    )
+
+
+def claims_in(view: View, tasks: Iterable[int], machines: Iterable[int], **named: int) -> Claims:
+    """Return claims of one shape that carry the sequences which the view shows."""
+    machine = integers(list(machines))
+    return some_claims(
+        tasks, machine.tolist(), seen=view.sequence[view.where(machine)].tolist(), **named
+    )
+
+
+def a_stretch(job: LeasedJob, *claims: Claims, minimum: int = 0) -> Stretch:
+    """Return one job's part of a transaction, for `a_transaction`."""
+    return job.id, job.token, minimum, Claims.of(claims)
+
+
+def a_transaction(
+    *stretches: Stretch,
+    rule: ConflictRule = ConflictRule.FIT,
+    scheduler: str = "batch",
+    replica: str = "0",
+) -> Transaction:
+    """Return a transaction with a new id: `a_transaction(a_stretch(job, a_claim(0)))`."""
+    return Transaction.of(stretches, id=uuid4(), scheduler=scheduler, replica=replica, rule=rule)
+
+
+def a_standing(
+    transaction: Transaction,
+    *,
+    lost: Collection[int] = (),
+    lacking: Mapping[int, int] | None = None,
+    placed: Mapping[int, Collection[int]] | None = None,
+) -> Standing:
+    """Return what a store knows of the jobs: all leases held and all tasks unplaced, but for these.
+
+    `lost` are jobs without a lease; `lacking` and `placed` (tasks) are by job.
+    """
+    unplaced = [
+        task not in (placed or {}).get(part.job, ())
+        for part in transaction.jobs
+        for task in transaction.claims.task[part.claims].tolist()
+    ]
+    wanting = [
+        0 if part.job in lost else (lacking or {}).get(part.job, 0) for part in transaction.jobs
+    ]
+    return Standing(
+        lease_held=np.array([part.job not in lost for part in transaction.jobs], dtype=np.bool_),
+        lacking=integers(wanting),
+        unplaced=np.array(unplaced, dtype=np.bool_),
+    )

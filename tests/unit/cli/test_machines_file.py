@@ -1,0 +1,133 @@
+"""Lists of machines that a person writes."""
+
+from pathlib import Path
+
+import pytest
+
+from omega.cli.machines_file import read_machines
+from omega.errors import BadInput
+from omega.model.resources import machine_capacity
+
+CSV = """\
+name, cpu_milli, memory_mib, disk_mib, gpus, zone, ssd
+a, 4000, 16384, 100, 2, z1, yes
+b, 8000, 32768, , , z2,
+"""
+YAML = """\
+- name: a
+  cpu_milli: 4000
+  memory_mib: 16384
+  disk_mib: 100
+  gpus: 2
+  attributes: {zone: z1, ssd: yes}
+- name: b
+  cpu_milli: 8000
+  memory_mib: 32768
+  attributes: {zone: z2}
+"""
+
+
+def written(folder: Path, text: str, suffix: str = ".csv") -> Path:
+    path = folder / f"machines{suffix}"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_csv_file_has_a_row_a_machine(tmp_path: Path) -> None:
+    machines = read_machines(written(tmp_path, CSV))
+
+    assert ("a", "b") == machines.names
+    assert machine_capacity(4_000, 16_384, 100, 2).tolist() == machines.capacity[0].tolist()
+    assert machine_capacity(8_000, 32_768).tolist() == machines.capacity[1].tolist()
+    assert {"zone": ["z1", "z2"], "ssd": ["yes", None]} == machines.attributes
+
+
+def test_yaml_says_the_same(tmp_path: Path) -> None:
+    machines = read_machines(written(tmp_path, YAML, ".yaml"))
+
+    assert ("a", "b") == machines.names
+    assert [4_000, 8_000] == machines.capacity[:, 0].tolist()
+    assert ["z1", "z2"] == list(machines.attributes["zone"])
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix"),
+    [
+        ("name,cpu_milli,memory_mib,count\nm,1000,1024,3\n", ".csv"),
+        ("[{name: m, cpu_milli: 1000, memory_mib: 1024, count: 3}]", ".yml"),
+    ],
+)
+def test_one_line_may_stand_for_many(tmp_path: Path, text: str, suffix: str) -> None:
+    machines = read_machines(written(tmp_path, text, suffix))
+
+    assert ("m-1", "m-2", "m-3") == machines.names
+    assert [1_000] * 3 == machines.capacity[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "says"),
+    [
+        ("name,cpu_milli\na,1\n", 1, None, "no column memory_mib"),
+        ("name,cpu_milli,memory_mib\n", None, None, "no machine"),
+        ("name,cpu_milli,memory_mib\na,1,x\n", 2, "memory_mib", "whole number from 0"),
+        ("name,cpu_milli,memory_mib\na,1,1\nb,,1\n", 3, "cpu_milli", "is missing"),
+        ("name,cpu_milli,memory_mib\na,1,1,1\n", 2, None, "as many values"),
+        ("name,cpu_milli,memory_mib\na,1\n", 2, None, "as many values"),
+        ("name,cpu_milli,memory_mib\na,1,1\na,1,1\n", 3, "name", "machine on line 2"),
+        ("name,cpu_milli,memory_mib\n,1,1\n", 2, "name", "is missing"),
+        ("name,cpu_milli,memory_mib,gpus\na,1,1,9\n", 2, "gpus", "from 0 to 8, not '9'"),
+        ("name,cpu_milli,memory_mib,count\na,1,1,0\n", 2, "count", "from 1 to"),
+        (f"name,cpu_milli,memory_mib\n{'x' * 201},1,1\n", 2, "name", "longer than 200"),
+    ],
+)
+def test_a_malformed_row_names_its_line_and_field(
+    tmp_path: Path, text: str, line: int | None, field: str | None, says: str
+) -> None:
+    path = written(tmp_path, text)
+
+    with pytest.raises(BadInput) as refusal:
+        read_machines(path)
+
+    assert (str(path), line, field) == (
+        refusal.value.file,
+        refusal.value.line,
+        refusal.value.field,
+    )
+    assert says in refusal.value.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("name: a", None, "a list of machines"),
+        ("- a", 1, "mapping of keys"),
+        ("- name: a\n  cpu_mili: 1", 1, "did you mean 'cpu_milli'"),
+        ("- name: a\n  cpu_milli: 1\n  memory_mib: 1.5", 1, "whole number"),
+        (
+            "- name: a\n  cpu_milli: 1\n  memory_mib: 1\n  attributes: 3",
+            1,
+            "gives one value a name",
+        ),
+        ("- name: [", 1, "not YAML"),
+    ],
+)
+def test_malformed_yaml_names_its_line(
+    tmp_path: Path, text: str, line: int | None, says: str
+) -> None:
+    path = written(tmp_path, text, ".yaml")
+
+    with pytest.raises(BadInput) as refusal:
+        read_machines(path)
+
+    assert (str(path), line) == (refusal.value.file, refusal.value.line)
+    assert says in refusal.value.sentence
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"absent\.csv: cannot be read: No such file"):
+        read_machines(tmp_path / "absent.csv")
+    with pytest.raises(BadInput, match=r"a \.csv or a \.yaml file"):
+        read_machines(tmp_path / "machines.txt")
+    (tmp_path / "latin.csv").write_bytes(b"name\xe9")
+    with pytest.raises(BadInput, match="not UTF-8"):
+        read_machines(tmp_path / "latin.csv")

@@ -1,0 +1,141 @@
+"""The command line as a whole: help, version, what goes wrong and the code it ends with."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import typer
+
+from omega import __version__
+from omega.cli.main import VERBS, exit_code
+from omega.errors import (
+    BadInput,
+    InvariantBroken,
+    OmegaError,
+    SchemaMismatch,
+    SettingsError,
+    StoreUnavailable,
+    UnknownScheduler,
+)
+from tests.fixtures.command_line import Omega
+
+SINGLE = [verb for verb in VERBS if not hasattr(import_module(f"omega.cli.{verb}"), "app")]
+GROUPS = [verb for verb in VERBS if verb not in SINGLE]
+
+
+def commands_of(group: str) -> list[str]:
+    app: typer.Typer = import_module(f"omega.cli.{group}").app
+    return [
+        info.name or info.callback.__name__ for info in app.registered_commands if info.callback
+    ]
+
+
+PATHS = [(verb,) for verb in VERBS] + [
+    (group, command) for group in GROUPS for command in commands_of(group)
+]
+
+
+def test_the_version_is_the_packages(omega: Omega) -> None:
+    assert (0, f"omega {__version__}\n", "") == omega("--version")
+
+
+def test_help_lists_every_verb_with_its_sentence(omega: Omega) -> None:
+    ran = omega("--help")
+
+    assert 0 == ran.code
+    for verb, sentence in VERBS.items():
+        assert verb in ran.out
+        assert sentence in ran.out
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_every_command_has_help(omega: Omega, path: tuple[str, ...]) -> None:
+    ran = omega(*path, "--help")
+
+    assert 0 == ran.code
+    assert f"Usage: omega {' '.join(path)}" in ran.out
+    assert "" == ran.err
+
+
+@pytest.mark.parametrize("verb", SINGLE)
+def test_a_verbs_own_help_begins_with_the_sentence_of_the_list(verb: str) -> None:
+    docstring = import_module(f"omega.cli.{verb}").command.__doc__
+
+    assert VERBS[verb] == docstring.split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("fly",), ("jobs", "--fast"), ("job",), ("job", "seven"), ("jobs", "--limit", "0")],
+)
+def test_bad_usage_ends_with_two(omega: Omega, arguments: tuple[str, ...]) -> None:
+    ran = omega(*arguments)
+
+    assert 2 == ran.code
+    assert "" == ran.out
+    assert "Error" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BadInput("no"), 2),
+        (SettingsError(["no"]), 2),
+        (UnknownScheduler("x", []), 2),
+        (StoreUnavailable("no"), 1),
+        (SchemaMismatch("no"), 1),
+        (InvariantBroken("no"), 1),
+        (OmegaError("no"), 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_the_user_can_mend_ends_with_two_and_the_rest_with_one(
+    error: OmegaError, code: int
+) -> None:
+    assert code == exit_code(error)
+
+
+def test_an_expected_error_is_one_sentence(omega: Omega) -> None:
+    ran = omega("scheduler", "run", "bach")
+
+    assert 2 == ran.code
+    assert "" == ran.out
+    assert ran.err.startswith("omega: no scheduler is registered as 'bach'; did you mean 'batch'?")
+    assert 1 == ran.err.count("\n")
+
+
+def test_every_problem_of_the_settings_is_told(
+    omega: Omega, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_LEASE_MS", "0")
+
+    ran = omega("status")
+
+    assert 2 == ran.code
+    assert "OMEGA_LEASE_MS in the environment" in ran.err
+
+
+def test_debug_shows_where_an_error_came_from(
+    omega: Omega, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnknownScheduler):
+        omega("--debug", "scheduler", "run", "bach")
+    monkeypatch.setenv("OMEGA_DEBUG", "1")
+    with pytest.raises(UnknownScheduler):
+        omega("scheduler", "run", "bach")
+
+
+def test_the_schedulers_are_listed(omega: Omega) -> None:
+    ran = omega("scheduler", "list")
+
+    assert 0 == ran.code
+    for kind in ("batch", "ml-gpu", "service"):
+        assert kind in ran.out
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(omega: Omega, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    ran = omega("status", "--data-dir", tmp_path / "file" / "data")
+
+    assert (1, f"omega: {tmp_path / 'file' / 'data'}: Not a directory\n") == (ran.code, ran.err)

@@ -1,0 +1,51 @@
+"""Options that several verbs have."""
+
+import pytest
+
+from omega.cli.options import Crew, read_crews, replicas_of
+from omega.errors import BadInput
+from omega.model.claims import ConflictRule
+
+
+def test_crews_are_kinds_with_numbers() -> None:
+    crews = read_crews("batch=2, service=1,ml-gpu")
+
+    assert (Crew("batch", 2), Crew("service", 1), Crew("ml-gpu", 1)) == crews
+
+
+def test_a_crew_may_name_its_rule() -> None:
+    fit, sequence = read_crews("batch:fit=2,batch:sequence=1")
+
+    assert Crew("batch", 2, ConflictRule.FIT) == fit
+    assert Crew("batch", 1, ConflictRule.SEQUENCE) == sequence
+
+
+def test_a_crew_is_written_as_it_is_read() -> None:
+    crews = read_crews("batch=2,batch:sequence=1")
+
+    assert crews == read_crews(",".join(map(str, crews)))
+
+
+def test_replicas_of_a_kind_have_names_of_their_own() -> None:
+    replicas = list(replicas_of(read_crews("batch=2,batch:fit=1,batch:sequence=2,service=1")))
+
+    assert ["0", "1", "fit0", "seq0", "seq1", "0"] == [name for _, name in replicas]
+    assert len(replicas) == len({(crew.kind, name) for crew, name in replicas})
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("batch=x", "'batch=x' does not read as"),
+        ("=2", "'=2' does not read as"),
+        ("batch=-1", "'batch=-1' does not read as"),
+        ("batch:late=1", "the rules are fit, sequence"),
+        ("batch=0", "at least one scheduler"),
+        ("", "at least one scheduler"),
+    ],
+)
+def test_what_is_no_crew_is_refused(text: str, says: str) -> None:
+    with pytest.raises(BadInput, match="field --schedulers") as refusal:
+        read_crews(text)
+
+    assert says in str(refusal.value)

@@ -1,0 +1,178 @@
+"""The screens, drawn from values."""
+
+from collections.abc import Mapping
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+
+from omega.cli.demo_screen import EVENTS_SHOWN, Moment, Screen, line, picture
+from omega.cli.processes import NODES, ProcessState, SchedulerLine
+from omega.cli.screens import allocated, cell_line, queue_line, shares, verdicts_line
+from omega.cli.status import status_screen
+from omega.lifecycle.states import ParkReason, State
+from omega.model.resources import COLUMNS
+from omega.store.base import CellUse, ProcessReport
+
+BUSY_LINE = SchedulerLine(
+    name="batch 0",
+    state=ProcessState.RUNNING,
+    jobs_per_second=1_234.5,
+    tasks_per_second=123_456.7,
+    conflict_fraction=12.34,
+    busyness=1.0,
+    wait_p50_s=0.0999,
+    wait_p90_s=119.0,
+    view_age_s=0.0123,
+)
+LINES = [
+    BUSY_LINE,
+    SchedulerLine(name="a-scheduler-with-a-long-name seq10", state=ProcessState.SILENT),
+    SchedulerLine(name="ml-gpu 0", state=ProcessState.STARTING),
+]
+
+
+def a_use(
+    *,
+    jobs: Mapping[State, int] | None = None,
+    parked: Mapping[ParkReason, int] | None = None,
+    closed: int = 0,
+    disk_mib: int = 0,
+) -> CellUse:
+    """Return 10,000 machines with eight GPUs each, half of everything taken."""
+    capacity = dict.fromkeys(COLUMNS, 10_000_000)
+    capacity |= {"cpu_milli": 320_000_000, "memory_mib": 1_280_000_000, "disk_mib": disk_mib}
+    return CellUse(
+        machines=10_000,
+        open=10_000 - closed,
+        capacity=capacity,
+        used={kind: amount // 2 for kind, amount in capacity.items()},
+        jobs_by_state=jobs or {},
+        parked_by_reason=parked or {},
+        live_allocations=123_456,
+    )
+
+
+def a_moment(**fields: object) -> Moment:
+    given: dict[str, object] = {
+        "phase": "load",
+        "elapsed_s": 12.3,
+        "seconds": 30.0,
+        "submitted": 1_234,
+        "to_submit": 4_567,
+        "lines": LINES,
+        "total": BUSY_LINE,
+        "use": a_use(
+            jobs={State.PENDING: 1_200, State.PLANNING: 64, State.PARKED: 7},
+            parked={ParkReason.NO_ROOM: 5, ParkReason.NEVER_FITS: 2},
+        ),
+        "events": ["4 schedulers are started", "batch-0 was killed", "batch-1 " + "x" * 200],
+    }
+    return Moment(**{**given, **fields})  # type: ignore[arg-type]
+
+
+def drawn(renderable: RenderableType, width: int) -> list[str]:
+    """Return the lines as they appear on a terminal of this width."""
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get().rstrip("\n").split("\n")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_demos_picture_fits(width: int) -> None:
+    lines = drawn(picture(a_moment(), "omega demo", width), width)
+
+    assert {width} == {cell_len(text) for text in lines}
+    assert len(lines) <= 24, "an ordinary terminal has 24 lines"
+
+
+def test_the_demos_picture_shows_who_does_what() -> None:
+    text = "\n".join(drawn(picture(a_moment(), "omega demo", 80), 80))
+
+    for figure in ("123,457", "12.34", "100%", "100 ms", "119 s", "12 ms", "00:12 of 00:30"):
+        assert figure in text
+    assert "silent" in text
+    assert "7 parked (5 no_room, 2 never_fits)" in text
+    assert "160,000 of 320,000 cores" in text
+    assert "40,000 of 80,000 devices" in text
+    assert "disk" not in text, "the cell has none"
+    assert "batch-0 was killed" in text
+    assert "4 schedulers are started" not in text, f"only the last {EVENTS_SHOWN} events are shown"
+
+
+def test_a_wide_screen_spells_its_headers_out() -> None:
+    assert "wait p50" in "\n".join(drawn(picture(a_moment(), "", 120), 120))
+    assert "wait p50" not in "\n".join(drawn(picture(a_moment(), "", 80), 80))
+
+
+def test_a_moment_is_also_one_line() -> None:
+    assert (
+        "00:12  load  123,457 tasks/s  conflict 12.34  cpu 50%  memory 50%  gpu 50%"
+        "  waiting 1,264  parked 7"
+    ) == line(a_moment())
+
+
+def test_without_a_terminal_there_is_a_line_now_and_then(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Screen(Console(), "omega demo") as screen:
+        for elapsed_s in (0.0, 0.5, 4.9, 5.0, 5.5):
+            screen.show(a_moment(elapsed_s=elapsed_s, events=["started"]))
+        screen.show(a_moment(elapsed_s=5.6, phase="drain", events=["started", "batch-0 crashed"]))
+
+    said = capsys.readouterr().out.splitlines()
+    assert ["started", "00:00", "00:05", "batch-0 crashed", "00:05"] == [
+        text.split("  ")[0] for text in said
+    ]
+
+
+def test_all_device_slots_are_one_resource() -> None:
+    use = a_use()
+
+    assert (80_000_000, 40_000_000) == (shares(use)["gpu"].capacity, shares(use)["gpu"].used)
+    assert 0.5 == allocated(use)["gpu"] == allocated(use)["gpu_7"] == allocated(use)["cpu_milli"]
+    assert 0.0 == allocated(use)["disk_mib"]
+    assert {*COLUMNS, "gpu"} == set(allocated(use))
+
+
+def test_closed_machines_are_told() -> None:
+    assert "10,000 machines · 123,456 tasks running" == cell_line(a_use()).plain
+    assert "10,000 machines, 3 closed · 123,456 tasks running" == cell_line(a_use(closed=3)).plain
+
+
+def test_only_states_that_occur_are_told() -> None:
+    assert "no jobs yet" == queue_line(a_use()).plain
+    assert "3 running" == queue_line(a_use(jobs={State.RUNNING: 3, State.PENDING: 0})).plain
+
+
+def test_refused_claims_are_told_by_verdict_the_most_frequent_first() -> None:
+    assert "none" == verdicts_line({}).plain
+    assert "1,200 stale · 3 overcommit" == verdicts_line({"overcommit": 3, "stale": 1_200}).plain
+
+
+def a_report(kind: str, *, seen_ms_ago: int = 10, **facts: object) -> ProcessReport:
+    return ProcessReport(kind, "0", 1, 0, seen_ms_ago, facts)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_status_fits(width: int) -> None:
+    reports = [a_report("batch"), a_report("service", seen_ms_ago=60_000)]
+
+    assert max(map(cell_len, drawn(status_screen(reports, a_use(), width), width))) <= width
+
+
+def test_the_status_says_what_is_missing() -> None:
+    text = "\n".join(drawn(status_screen([], a_use(), 80), 80))
+
+    assert "No scheduler runs: omega scheduler run batch" in text
+    assert "none: tasks do not end by themselves" in text
+
+
+def test_the_status_tells_who_is_silent_and_how_fast_nodes_are() -> None:
+    reports = [a_report("batch", seen_ms_ago=60_000), a_report(NODES, speedup=60.0)]
+    text = "\n".join(drawn(status_screen(reports, a_use(), 80), 80))
+
+    assert "batch 0" in text
+    assert "silent" in text
+    assert "virtual, at 60× speed" in text  # noqa: RUF001 - the sign for times

@@ -1,0 +1,61 @@
+"""How a process learns that it is to end."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from omega.cli.stopping import SIGNALS, stop_on_signals
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_sets_the_event(number: signal.Signals) -> None:
+    with stop_on_signals() as stop:
+        os.kill(os.getpid(), number)
+
+        assert stop.wait(10)
+
+
+def test_a_second_interrupt_ends_at_once() -> None:
+    with stop_on_signals() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.wait(10)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_sigterm_changes_nothing() -> None:
+    with stop_on_signals() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.wait(10)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_the_handlers_are_given_back() -> None:
+    before = [signal.getsignal(number) for number in SIGNALS]
+    with stop_on_signals():
+        pass
+
+    assert before == [signal.getsignal(number) for number in SIGNALS]
+
+
+def test_the_end_of_standard_input_sets_the_event() -> None:
+    script = """
+import threading
+from omega.cli.stopping import stop_with_parent
+stop = threading.Event()
+stop_with_parent(stop)
+print("up", flush=True)
+stop.wait()
+print("ended by it")
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert "up\n" == process.stdout.readline()
+        out, _ = process.communicate()
+
+    assert ("ended by it\n", 0) == (out, process.returncode)
