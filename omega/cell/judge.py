@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from omega.model.arrays import Amounts, Counts, Index, Mask, Verdicts, freeze, some_kind
-from omega.model.claims import ConflictRule, JobPart, Transaction
+from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome, Verdict
 
@@ -43,11 +43,11 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     demand = claims.demand
 
     free = rows.free
-    for number, job in enumerate(transaction.jobs):
+    for job, lacking in zip(transaction.jobs, standing.lacking, strict=True):
         mine = verdicts[job.claims]  # a window: what is written here is written there
         left = _serve(free, at[job.claims], demand[job.claims], claims.task[job.claims], mine)
         granted = mine == Verdict.ACCEPTED
-        if np.count_nonzero(granted) >= _needed(job, int(standing.lacking[number])):
+        if np.count_nonzero(granted) >= max(job.minimum, lacking):
             free = left
         else:
             mine[granted] = Verdict.GANG_BROKEN  # `left` is dropped: nothing to roll back
@@ -56,25 +56,19 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     return Outcome(verdicts, fresh=rows.after_grants(touched, rows.capacity - free))
 
 
-def _needed(job: JobPart, lacking: int) -> int:
-    return max(job.minimum, lacking)
-
-
 def _before_fit(
     rows: MachineRows, transaction: Transaction, standing: Standing, at: Index
 ) -> Verdicts:
     """Give the verdicts that do not depend on other claims; later lines outrank earlier ones."""
     verdicts = np.full(len(at), Verdict.ACCEPTED, dtype=np.int8)
-    known = at >= 0
+    known = np.flatnonzero(at >= 0)
     if transaction.rule is ConflictRule.SEQUENCE:
-        seen = transaction.claims.seen
-        verdicts[known] = np.where(
-            rows.sequence[at[known]] == seen[known], Verdict.ACCEPTED, Verdict.STALE
-        )
-    state = rows.state[at[known]]
-    verdicts[np.flatnonzero(known)[state != MachineState.OPEN]] = Verdict.CLOSED
-    verdicts[np.flatnonzero(known)[state == MachineState.GONE]] = Verdict.GONE
-    verdicts[~known] = Verdict.GONE
+        moved = rows.sequence[at[known]] != transaction.claims.seen[known]
+        verdicts[known[moved]] = Verdict.STALE
+    state = np.full(len(at), MachineState.GONE, dtype=np.int8)  # also of what never was
+    state[known] = rows.state[at[known]]
+    verdicts[state != MachineState.OPEN] = Verdict.CLOSED
+    verdicts[state == MachineState.GONE] = Verdict.GONE
     verdicts[~standing.unplaced] = Verdict.ALREADY_PLACED
     for job, held in zip(transaction.jobs, standing.lease_held, strict=True):
         if not held:
@@ -84,19 +78,18 @@ def _before_fit(
 
 def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Verdicts) -> Amounts:
     """Serve one job's claims in order, mark those that miss out, and say what is left."""
-    live = np.flatnonzero(verdicts == Verdict.ACCEPTED)
-    left = free.copy()
-    np.subtract.at(left, at[live], demand[live])
-
     # Order matters only on machines asked for more than they have, and where a task is claimed
     # twice. Both are rare, so walking the claims one by one costs nothing that a profile shows.
+    left = free.copy()
     if _distinct(task):
+        live = np.flatnonzero(verdicts == Verdict.ACCEPTED)
+        np.subtract.at(left, at[live], demand[live])
         short = some_kind(left < 0)
         left[short] = free[short]
-        _walk(left, live[short[at[live]]], at, demand, task, verdicts)
+        in_order = live[short[at[live]]]
     else:
-        left = free.copy()
-        _walk(left, np.arange(len(task)), at, demand, task, verdicts)
+        in_order = np.arange(len(task))
+    _walk(left, in_order, at, demand, task, verdicts)
     return left
 
 
@@ -105,10 +98,11 @@ def _distinct(task: Index) -> bool:
 
 
 def _walk(
-    left: Amounts, order: Index, at: Index, demand: Amounts, task: Index, verdicts: Verdicts
+    left: Amounts, in_order: Index, at: Index, demand: Amounts, task: Index, verdicts: Verdicts
 ) -> None:
+    """Serve these claims one after the other, writing to `left` and `verdicts`."""
     placed: set[int] = set()
-    for claim in order:
+    for claim in in_order:
         if int(task[claim]) in placed:
             verdicts[claim] = Verdict.ALREADY_PLACED
         elif verdicts[claim] != Verdict.ACCEPTED:

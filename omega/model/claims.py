@@ -5,9 +5,10 @@ Promise  Frozen arrays, one entry a claim; claims of one job are adjacent and in
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate, pairwise
 from uuid import UUID
 
 import numpy as np
@@ -65,22 +66,22 @@ class Claims:
     @classmethod
     def of(cls, parts: Sequence["Claims"]) -> "Claims":
         """Join claims, in order."""
-        first_shape = np.cumsum([0, *(len(part.shapes) for part in parts)])
+        first_shape = np.cumsum([0, *(len(part.shapes) for part in parts)])[:-1]
         return cls(
-            task=_joined([part.task for part in parts]),
-            machine=_joined([part.machine for part in parts]),
-            seen=_joined([part.seen for part in parts]),
+            task=_joined(part.task for part in parts),
+            machine=_joined(part.machine for part in parts),
+            seen=_joined(part.seen for part in parts),
             shape=_joined(
-                [part.shape + first for part, first in zip(parts, first_shape, strict=False)]
+                part.shape + first for part, first in zip(parts, first_shape, strict=True)
             ),
-            shapes=np.concatenate([part.shapes for part in parts])
-            if parts
-            else np.zeros((0, KINDS), dtype=np.int64),
+            shapes=np.concatenate(
+                [np.zeros((0, KINDS), dtype=np.int64), *(part.shapes for part in parts)]
+            ),
         )
 
 
-def _joined(arrays: Sequence[Ids]) -> Ids:
-    return np.concatenate([np.zeros(0, np.int64), *arrays])
+def _joined(arrays: Iterable[Ids]) -> Ids:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
 
 
 @dataclass(frozen=True)
@@ -126,9 +127,9 @@ class Transaction:
         rule: ConflictRule = ConflictRule.FIT,
     ) -> "Transaction":
         """Build a transaction from (job, lease token, minimum, claims), in order."""
-        edges = np.cumsum([0, *(len(claims) for _, _, _, claims in parts)]).tolist()
+        edges = accumulate((len(claims) for *_, claims in parts), initial=0)
         jobs = tuple(
             JobPart(job, token, minimum, slice(first, last))
-            for (job, token, minimum, _), first, last in zip(parts, edges, edges[1:], strict=False)
+            for (job, token, minimum, _), (first, last) in zip(parts, pairwise(edges), strict=True)
         )
-        return cls(id, scheduler, replica, rule, jobs, Claims.of([part[3] for part in parts]))
+        return cls(id, scheduler, replica, rule, jobs, Claims.of([claims for *_, claims in parts]))

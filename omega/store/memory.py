@@ -60,11 +60,10 @@ class MemoryStore(MemoryQueue, MemoryRegistry):
 
     def commit(self, transaction: Transaction) -> Outcome:
         """Judge the claims against the cell as it is now and apply those that stand."""
-        named = self._machines.named(transaction.claims.machine)
+        rows = self._machines.rows(self._machines.named(transaction.claims.machine))
         recorded = self._judged.get(transaction.id)
         if recorded is not None:
-            return Outcome(recorded, fresh=self._machines.rows(named))
-        rows = self._machines.rows(named)
+            return Outcome(recorded, fresh=rows)
         outcome = judge(rows, transaction, self._standing(transaction))
         if outcome.accepted.any():
             self._apply(transaction, outcome)

@@ -19,9 +19,8 @@ from omega.events import (
     StoreFaltered,
     TransactionJudged,
 )
-from omega.framework.attempt import NO_DECISION_TIME
 from omega.framework.runner import SchedulerProcess
-from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob

@@ -1,4 +1,4 @@
--- The commit rule (design: omega/cell/judge.py says the same in numpy; a property test compares).
+-- The commit rule. omega/cell/judge.py says the same in numpy; a property test compares them.
 --
 -- Lock order, always: jobs by id, then machines by id. Two commits that want the same rows queue
 -- behind one another and cannot deadlock. Needs READ COMMITTED: a row is judged as it is once
