@@ -52,8 +52,8 @@ class Scheduler(ABC):
     claims_per_transaction: int = 1_000
     """How many tasks they may have between them; a job with more is planned by itself.
 
-    A commit holds its machines until it is over: large ones are cheaper a task, and make others
-    wait and conflict.
+    Large commits are cheaper a task, and make others wait and conflict:
+    docs/decisions/0014-the-size-of-a-transaction.md.
     """
 
     def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
