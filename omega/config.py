@@ -3,7 +3,8 @@
 Goal     One frozen set of settings for each process, whichever way they were said.
 Promise  Defaults give way to the TOML file, that to the environment, that to explicit arguments; a
          source leaves out what it does not say. All problems are told at once, each with where it
-         was said and why it cannot be. The database's URL, with its password, is never printed.
+         was said and why it cannot be. The database's URL, with its password, is never printed,
+         nor is what a library says of it: that may quote half of it.
 Source   pydantic-settings. The file is `omega.toml` in the working directory, or the one that
          OMEGA_CONFIG_FILE names; a field's environment name is OMEGA_ and its name in capitals.
 """
@@ -12,9 +13,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tomllib import TOMLDecodeError
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
 import platformdirs
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from pydantic import (
     AfterValidator,
     Field,
@@ -42,6 +45,14 @@ NOT_SETTINGS = frozenset({CONFIG_FILE, "OMEGA_DEBUG", "OMEGA_TEST_DATABASE_URL",
 tracebacks, the tests' server, and where the published traces are for the tests."""
 
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
+UNREADABLE_URL: Final = (
+    "OMEGA_DATABASE_URL cannot be read; write %, @, / and : in the password as %25, %40, %2F, %3A"
+)
+PORT_MAX: Final = 65_535
+
+DAY_MS: Final = 24 * 60 * 60 * 1_000
+Milliseconds = Annotated[int, Field(gt=0, le=DAY_MS)]
+"""A time to wait; longer than a day is a slip, and much longer is more than a clock can add."""
 
 
 class Settings(BaseSettings):
@@ -61,20 +72,20 @@ class Settings(BaseSettings):
         default_factory=lambda: platformdirs.user_data_path("omega")
     )
     """Where the embedded Postgres keeps the cell."""
-    statement_timeout_ms: PositiveInt = 30_000
+    statement_timeout_ms: Milliseconds = 30_000
 
-    lease_ms: PositiveInt = 10_000
+    lease_ms: Milliseconds = 10_000
     """How long a scheduler may plan a job without a sign of life."""
-    heartbeat_interval_ms: PositiveInt = 2_000
-    rescue_interval_ms: PositiveInt = 2_000
+    heartbeat_interval_ms: Milliseconds = 2_000
+    rescue_interval_ms: Milliseconds = 2_000
     """How often expired leases are looked for."""
-    poll_interval_ms: PositiveInt = 200
+    poll_interval_ms: Milliseconds = 200
     """How often an idle scheduler looks for jobs when no wake-up comes."""
     jobs_per_lease_max: PositiveInt = 64
     """How many jobs one scheduler takes at a time."""
 
-    backoff_initial_ms: PositiveInt = 100
-    backoff_max_ms: PositiveInt = 10_000
+    backoff_initial_ms: Milliseconds = 100
+    backoff_max_ms: Milliseconds = 10_000
     attempts_max: PositiveInt = 50
     """Attempts without progress before a job is parked."""
 
@@ -102,8 +113,8 @@ class Settings(BaseSettings):
 
     def _problems(self) -> Iterator[str]:
         url = self.database_url
-        if url is not None and not url.get_secret_value().startswith(DATABASE_SCHEMES):
-            yield f"database_url must start with {' or '.join(DATABASE_SCHEMES)}"
+        if url is not None:
+            yield from _url_problems(url.get_secret_value())
         if self.lease_ms <= 2 * self.heartbeat_interval_ms:
             yield (
                 f"lease_ms ({self.lease_ms}) must outlast two heartbeats of heartbeat_interval_ms"
@@ -147,6 +158,8 @@ def load_settings(**said: object) -> Settings:
         problems = [_problem(detail, arguments) for detail in error.errors(include_url=False)]
     except TOMLDecodeError as error:
         problems = [f"{_config_file()} is not TOML: {error}"]
+    except UnicodeDecodeError:
+        problems = [f"{_config_file()} is not UTF-8 text"]
     # Raised out here, so that no chained traceback shows the input, which may hold the password.
     raise SettingsError(problems)
 
@@ -159,11 +172,33 @@ def environment_names() -> frozenset[str]:
 
 def _config_file() -> Path:
     named = os.environ.get(CONFIG_FILE)
-    if named is None:
+    if not named:  # compose files pass on what is not set as an empty string
         return Path("omega.toml")
     if not Path(named).is_file():
         raise SettingsError([f"{CONFIG_FILE} names {named}, and there is no such file"])
     return Path(named)
+
+
+def _url_problems(url: str) -> Iterator[str]:
+    """Say what is wrong with the database's URL, in words of ours alone."""
+    if not url.startswith(DATABASE_SCHEMES):
+        yield f"database_url must start with {' or '.join(DATABASE_SCHEMES)}"
+        return
+    try:
+        said = conninfo_to_dict(url)
+    except psycopg.Error:  # its text quotes the URL
+        yield UNREADABLE_URL
+        return
+    # What is not escaped in a password ends it early, and its rest is taken for what follows.
+    authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
+    ports = [port for port in str(said.get("port") or "").split(",") if port]
+    strays = (authority.partition("@")[2], path, str(said.get("host") or "").removeprefix("@"))
+    if any("@" in part for part in strays) or not all(map(_is_port, ports)):
+        yield UNREADABLE_URL
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 1 <= int(text) <= PORT_MAX
 
 
 def _unknown_environment_names() -> Iterator[str]:

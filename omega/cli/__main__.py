@@ -1,11 +1,24 @@
-"""`python -m omega.cli`: the same as `omega`, for whoever starts processes.
+"""`omega`, and `python -m omega.cli` for whoever starts processes.
 
 Goal     Let a supervisor start a verb with its own interpreter, wherever the script is installed.
-Promise  Exit codes are those of omega.cli.main.
+Promise  Exit codes are those of omega.cli.main, also for a Ctrl-C while that is being loaded.
 Source   docs/decisions/0013-processes.md.
 """
 
-from omega.cli.main import main
+import sys
+
+
+def main() -> None:
+    """Load the command line and run it."""
+    try:
+        # Here, and not above: it takes a moment, in which somebody may change their mind.
+        from omega.cli.main import main as run  # noqa: PLC0415
+
+        run()
+    except KeyboardInterrupt:
+        sys.stderr.write("omega: interrupted\n")
+        sys.exit(130)
+
 
 if __name__ == "__main__":
     main()

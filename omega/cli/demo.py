@@ -25,12 +25,14 @@ from omega.cli.demo_summary import Result
 from omega.cli.feeding import Feeder
 from omega.cli.loading import add_machines, place_running
 from omega.cli.options import (
+    DECISION_S_MAX,
     DataDir,
     JsonTo,
     Seed,
     Speedup,
     TraceOptions,
     TTask,
+    a_number,
     read_crews,
     replicas_of,
 )
@@ -41,6 +43,7 @@ from omega.cli.supervisor import ChildSpec, Supervisor, omega_command
 from omega.cli.wording import duration, things
 from omega.clock import Clock, RealClock
 from omega.config import Settings, load_settings
+from omega.framework.patience import Patience
 from omega.framework.registry import find_scheduler
 from omega.store.base import Store
 from omega.store.opening import server, store_at
@@ -58,7 +61,14 @@ Trace = Annotated[
     typer.Option(metavar="DIR", help="A published trace's folder, instead of synthetic work."),
 ]
 Seconds = Annotated[
-    float, typer.Option(min=0.1, max=86_400, metavar="N", help="How long jobs keep arriving.")
+    float,
+    typer.Option(
+        min=0.1,
+        max=86_400,
+        callback=a_number,
+        metavar="N",
+        help="How long jobs keep arriving.",
+    ),
 ]
 Schedulers = Annotated[
     str,
@@ -70,7 +80,14 @@ MachineCount = Annotated[
     int, typer.Option(min=1, max=200_000, metavar="N", help="Machines of the synthetic cell.")
 ]
 Fill = Annotated[
-    float, typer.Option(min=0, max=0.95, metavar="X", help="Share of it that is taken at first.")
+    float,
+    typer.Option(
+        min=0,
+        max=0.95,
+        callback=a_number,
+        metavar="X",
+        help="Share of it that is taken at first.",
+    ),
 ]
 PictureTo = Annotated[
     Path | None,
@@ -82,6 +99,8 @@ TimeOfJob = Annotated[
     float | None,
     typer.Option(
         min=0,
+        max=DECISION_S_MAX,
+        callback=a_number,
         metavar="S",
         help="Seconds added to each decision on a job; 0.04 if not given, for traces 0.",
     ),
@@ -162,6 +181,7 @@ def _demo(
                 stop=stop,
                 show=screen.show,
                 seconds=plan.seconds,
+                patiently=Patience(clock, cast.tell, settings, chance_of(plan.seed), stop),
             )
             run.wait_for_start()
             played = run.play()

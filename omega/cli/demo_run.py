@@ -2,7 +2,8 @@
 
 Goal     Run the schedulers of a demo against its cell for so many seconds, and tell what happened.
 Promise  Ends by itself: after the last arrival the queue gets a bounded time to run dry. Ends
-         early, but in order, when asked to stop or when no scheduler is left.
+         early, but in order, when asked to stop or when no scheduler is left. A store that is away
+         for a while is waited for.
 Source   docs/decisions/0013-processes.md.
 """
 
@@ -26,6 +27,8 @@ from omega.cli.processes import (
 from omega.cli.supervisor import Child, ChildState, Supervisor
 from omega.clock import Clock
 from omega.errors import OmegaError
+from omega.events import Event, StoreFaltered
+from omega.framework.patience import Patience
 from omega.framework.timer import Timer
 from omega.model.claims import ConflictRule
 from omega.store.base import CellUse, ProcessReport, Store
@@ -65,7 +68,14 @@ class Cast:
 
     supervisor: Supervisor
     seats: Sequence[Seat]
-    events: Sequence[str]
+    events: list[str]
+
+    def tell(self, event: Event) -> None:
+        """Note that the store did not answer; the sink of the demo's own calls."""
+        if isinstance(event, StoreFaltered):
+            self.events.append(
+                f"the store did not answer ({event.what}), asking again: {event.why}"
+            )
 
 
 @dataclass(frozen=True)
@@ -93,6 +103,7 @@ class DemoRun:
         stop: threading.Event,
         show: Callable[[Moment], None],
         seconds: float,
+        patiently: Patience,
     ) -> None:
         self._store = store
         self._supervisor = cast.supervisor
@@ -103,11 +114,12 @@ class DemoRun:
         self._stop = stop
         self._show = show
         self._seconds = seconds
+        self._patiently = patiently
         self._look = Timer(clock, LOOK_INTERVAL_MS)
         self._began = clock.now()
         self._ledger = Ledger()
         self._reports: dict[tuple[str, str], ProcessReport] = {}
-        self._use = store.use()
+        self._use = patiently("use", store.use)
 
     def wait_for_start(self) -> None:
         """Wait until every scheduler has reported.
@@ -157,7 +169,7 @@ class DemoRun:
         return wanted <= self._reports.keys()
 
     def _is_fed(self, elapsed_s: float) -> bool:
-        self._feeder.feed(elapsed_s)
+        self._patiently("submit", lambda: self._feeder.feed(elapsed_s))
         return self._feeder.done and elapsed_s >= self._seconds
 
     @property
@@ -171,10 +183,10 @@ class DemoRun:
         )
 
     def _observe(self) -> None:
-        reports = self._store.reports()
+        reports = self._patiently("reports", self._store.reports)
         self._ledger.note(reports)
         self._reports = {(report.kind, report.replica): report for report in reports}
-        self._use = self._store.use()
+        self._use = self._patiently("use", self._store.use)
 
     def _moment(self, phase: str, elapsed_s: float) -> Moment:
         lines = [self._line(seat) for seat in self._seats]

@@ -1,19 +1,20 @@
 """Submits a workload's jobs when their time has come.
 
 Goal     Play arrivals against a running cell.
-Promise  Every job is submitted once, in order, never before its time.
+Promise  Every job is submitted once, in order, never before its time; a slice whose call got no
+         answer is submitted again when fed again, and so perhaps twice.
 Source   omega.workload.arrivals.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
-from omega.cli.loading import submit_all
+from omega.cli.loading import JOBS_PER_CALL, submit_all
 from omega.store.base import JobQueue
 from omega.workload.arrivals import Arrival
 
-JOBS_PER_FEED: Final = 2_000
-"""At most so many at once, so that whoever feeds can do something else in between."""
+JOBS_PER_FEED: Final = JOBS_PER_CALL
+"""At most so many at once, in one call: one that fails has submitted none, and can be repeated."""
 
 
 class Feeder:

@@ -17,7 +17,12 @@ from omega.cli.options import DataDir, JsonTo
 from omega.cli.processes import kinds_heard_of
 from omega.errors import OmegaError
 
-JobId = Annotated[int, typer.Argument(metavar="ID", help="The job's number, as submit prints it.")]
+JobId = Annotated[
+    int,
+    typer.Argument(
+        min=1, max=2**63 - 1, metavar="ID", help="The job's number, as submit prints it."
+    ),
+]
 
 
 def command(

@@ -34,6 +34,7 @@ NEXT_STEPS: Final = {
     ParkReason.GANG_TOO_LARGE: "Lower the gang's minimum or its tasks' size; or load machines.",
     ParkReason.NO_ROOM: "Nothing: it is tried again when room is freed. Precedence would help.",
     ParkReason.CONFLICTS: "Nothing: it is tried again soon. Fewer replicas, or the fit rule, help.",
+    ParkReason.UNREADABLE: "Cancel it and submit it anew; then run: omega db verify.",
 }
 MACHINES_SHOWN: Final = 20
 
@@ -72,24 +73,31 @@ def why_waiting(job: JobStatus, kinds_running: Collection[str]) -> Why | None:
 def jobs_table(jobs: Sequence[JobStatus]) -> Table:
     """Return a line a job."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("id", justify="right")
-    table.add_column("name", overflow="ellipsis", no_wrap=True, ratio=1)
-    table.add_column("scheduler")
-    table.add_column("state")
-    table.add_column("placed", justify="right")
-    table.add_column("wait", justify="right")
-    table.add_column("why", overflow="ellipsis", no_wrap=True)
+    # Where there is no room for all, rich takes it from the columns that may wrap, the widest
+    # first: these are the ones with texts of any length, which are cut instead of wrapped.
+    table.add_column("id", justify="right", no_wrap=True)
+    table.add_column("name")
+    table.add_column("scheduler", min_width=len("scheduler"))
+    table.add_column("state", no_wrap=True)
+    table.add_column("placed", justify="right", no_wrap=True)
+    table.add_column("wait", justify="right", no_wrap=True)
+    table.add_column("why")
     for job in jobs:
         table.add_row(
             str(job.id),
-            Text(job.name),
-            Text(job.scheduler),
+            _cut(job.name),
+            _cut(job.scheduler),
             Text(job.state.value, COLOURS[job.state]),
             f"{job.placed:,}/{job.tasks:,}",
             duration(_wait_s(job)),
-            "" if job.park_reason is None else job.park_reason.value,
+            _cut("" if job.park_reason is None else job.park_reason.value),
         )
     return table
+
+
+def _cut(text: str) -> Text:
+    """Return a text that ends in an ellipsis where it is cut off."""
+    return Text(text, no_wrap=True, overflow="ellipsis")
 
 
 def job_screen(job: JobStatus, placements: Mapping[int, str], why: Why | None) -> RenderableType:

@@ -5,7 +5,7 @@ Promise  Newest first; never more than the limit.
 Source   JobQueue.jobs.
 """
 
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -15,13 +15,16 @@ from omega.cli.job_screens import jobs_table, row_of
 from omega.cli.options import DataDir, JsonTo
 from omega.lifecycle.states import State
 
+LIMIT_MAX: Final = 100_000
+"""Jobs that one list may have: they are all held in memory."""
+
 
 def command(
     state: Annotated[State | None, typer.Option(help="Only jobs in this state.")] = None,
     scheduler: Annotated[
         str | None, typer.Option(metavar="KIND", help="Only jobs for this kind of scheduler.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many at most.")] = 50,
     data_dir: DataDir = None,
     demo: OfDemo = False,
     json_to: JsonTo = None,

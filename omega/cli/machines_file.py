@@ -9,8 +9,10 @@ Source   CSV: columns name, cpu_milli, memory_mib, disk_mib, gpus, count (so man
 """
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ from omega.errors import BadInput, did_you_mean
 from omega.limits import LIMITS
 from omega.model.machines import Machines
 from omega.model.resources import DEVICES_MAX, machine_capacity
+from omega.workload.quantities import shown
 from omega.workload.yaml_lines import documents
 
 AMOUNTS: Final = ("cpu_milli", "memory_mib", "disk_mib", "gpus")
@@ -48,7 +51,8 @@ def read_machines(path: Path) -> Machines:
     if path.suffix.lower() not in (".csv", *YAML_SUFFIXES):
         raise BadInput("a list of machines is a .csv or a .yaml file", file=str(path))
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8-sig", newline="") as opened:
+            text = opened.read()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise BadInput(f"cannot be read: {reason}", file=str(path)) from error
@@ -57,22 +61,34 @@ def read_machines(path: Path) -> Machines:
 
 
 def _csv_entries(file: str, text: str) -> Iterator[_Entry]:
-    reader = csv.DictReader(text.splitlines(), skipinitialspace=True)
-    columns = [column.strip() for column in reader.fieldnames or ()]
+    reader = csv.reader(StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    try:
+        columns = [column.strip() for column in next(reader, [])]
+        _check_columns(file, columns)
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != len(columns):
+                raise BadInput(
+                    f"a row has as many values as there are columns, {len(columns)}",
+                    file=file,
+                    line=reader.line_num,
+                )
+            values = zip(columns, map(str.strip, row), strict=True)
+            said = {name: value for name, value in values if value}
+            attributes = {name: value for name, value in said.items() if name not in COLUMNS}
+            yield _Entry(reader.line_num, said, attributes)
+    except csv.Error as error:
+        raise BadInput(f"this is not CSV: {error}", file=file, line=reader.line_num) from None
+
+
+def _check_columns(file: str, columns: list[str]) -> None:
     for column in REQUIRED:
         if column not in columns:
             raise BadInput(f"there is no column {column}", file=file, line=1)
-    reader.fieldnames = columns
-    for row in reader:
-        if None in row or None in row.values():
-            raise BadInput(
-                f"a row has as many values as there are columns, {len(columns)}",
-                file=file,
-                line=reader.line_num,
-            )
-        said = {name: value.strip() for name, value in row.items() if value.strip()}
-        attributes = {name: value for name, value in said.items() if name not in COLUMNS}
-        yield _Entry(reader.line_num, said, attributes)
+    for column, times in Counter(columns).items():
+        if times > 1:
+            raise BadInput(f"the column {shown(column)} is there twice", file=file, line=1)
 
 
 def _yaml_entries(file: str, text: str) -> Iterator[_Entry]:
@@ -107,6 +123,7 @@ def _machines(file: str, entries: list[_Entry]) -> Machines:
     capacities = []
     columns: dict[str, list[str | None]] = {}
     for entry in entries:
+        _check_attributes(file, entry)
         amounts = {key: _amount(file, entry, key) for key in AMOUNTS}
         capacity = machine_capacity(**amounts)
         for name in _names(file, entry):
@@ -129,17 +146,32 @@ def _machines(file: str, entries: list[_Entry]) -> Machines:
     return Machines(tuple(names), np.array(capacities, dtype=np.int64), columns)
 
 
+def _check_attributes(file: str, entry: _Entry) -> None:
+    for attribute, value in entry.attributes.items():
+        for text in (str(attribute), "" if value is None else str(value)):
+            if problem := _problem_with(text):
+                raise BadInput(problem, file=file, line=entry.line, field=shown(str(attribute)))
+        if not str(attribute):
+            raise BadInput("an attribute has a name", file=file, line=entry.line)
+
+
+def _problem_with(text: str) -> str | None:
+    """Say why this cannot be a name or a value, by the rule for the names of jobs."""
+    if len(text) > LIMITS.name_length_max:
+        return f"is longer than {LIMITS.name_length_max} characters"
+    if not text.isprintable():
+        return "holds characters that cannot be printed"
+    return None
+
+
 def _names(file: str, entry: _Entry) -> list[str]:
-    name = str(entry.said.get("name", "")).strip()
-    if not name:
-        raise BadInput("is missing", file=file, line=entry.line, field="name")
-    if len(name) > LIMITS.name_length_max:
-        raise BadInput(
-            f"is longer than {LIMITS.name_length_max} characters",
-            file=file,
-            line=entry.line,
-            field="name",
-        )
+    said = entry.said.get("name")
+    if isinstance(said, bool | list | dict):
+        raise BadInput(f"{shown(said)} is no name", file=file, line=entry.line, field="name")
+    name = "" if said is None else str(said).strip()
+    problem = _problem_with(name) if name else "is missing"
+    if problem is not None:
+        raise BadInput(problem, file=file, line=entry.line, field="name")
     if "count" not in entry.said:
         return [name]
     count = _whole(file, entry, "count", entry.said["count"], lowest=1, highest=COUNT_MAX)
@@ -157,12 +189,12 @@ def _amount(file: str, entry: _Entry, key: str) -> int:
 
 def _whole(file: str, entry: _Entry, key: str, said: object, *, lowest: int, highest: int) -> int:
     try:
-        number = int(said) if isinstance(said, str | int) and said is not True else None
+        number = int(said) if isinstance(said, str | int) and not isinstance(said, bool) else None
     except ValueError:
         number = None
     if number is None or not lowest <= number <= highest:
         raise BadInput(
-            f"must be a whole number from {lowest} to {highest}, not {said!r}",
+            f"must be a whole number from {lowest} to {highest}, not {shown(said)}",
             file=file,
             line=entry.line,
             field=key,

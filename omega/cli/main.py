@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Final
 
 import typer
@@ -33,7 +34,9 @@ VERBS: Final = {
 """The verbs in the order of the help; each one's module has its name."""
 
 DEBUG: Final = "OMEGA_DEBUG"
-DONE, FAILED, BAD_USAGE = 0, 1, 2
+NO: Final = frozenset({"", "0", "false", "no", "off"})
+"""What an environment says that does not want something."""
+DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 GUIDE: Final = """Schedule work on the machines of one cell: any number of schedulers, one Postgres.
 
@@ -49,6 +52,7 @@ Start with [bold]omega demo[/]. For a cell of your own:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     said = list(sys.argv[1:] if arguments is None else arguments)
+    _print_what_can_be()
     try:
         build(said)(said, prog_name="omega")
     except OmegaError as error:
@@ -56,6 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         _complain(str(error))
         sys.exit(exit_code(error))
+    except KeyboardInterrupt:  # while the verb was being loaded
+        _complain("interrupted")
+        sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _complain("interrupted")
+        raise
     except OSError as error:  # a folder that cannot be made, a disk that is full
         if _debugs(said) or error.filename is None:
             raise
@@ -64,7 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _debugs(said: Sequence[str]) -> bool:
-    return "--debug" in said or bool(os.environ.get(DEBUG))
+    return "--debug" in said or os.environ.get(DEBUG, "").strip().lower() not in NO
+
+
+def _print_what_can_be() -> None:
+    """Have characters that the terminal's encoding lacks replaced, instead of ending a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _complain(sentence: str) -> None:

@@ -5,16 +5,30 @@ Promise  What cannot be read is BadInput that names the option; nothing has been
 Source   typer, whose options are annotations; docs/decisions/0009-errors-and-retries.md.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule, Granularity
+
+SCHEDULERS_MAX: Final = 64
+"""Schedulers that one command starts, each a process with connections of its own."""
+DECISION_S_MAX: Final = 3_600.0
+"""Seconds that one decision may be made to take."""
+
+
+def a_number(value: float | None) -> float | None:
+    """Refuse what reads as a number and is none, which no bound keeps out."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("it is not a number")
+    return value
+
 
 DataDir = Annotated[
     Path | None,
@@ -47,7 +61,11 @@ Unit = Annotated[
 Speedup = Annotated[
     float | None,
     typer.Option(
-        min=0.001, metavar="X", help="Seconds of a task's life in one second; 1 if not given."
+        min=0.001,
+        max=1e9,
+        callback=a_number,
+        metavar="X",
+        help="Seconds of a task's life in one second; 1 if not given.",
     ),
 ]
 TraceOptions = Annotated[
@@ -59,10 +77,24 @@ TraceOptions = Annotated[
     ),
 ]
 TJob = Annotated[
-    float, typer.Option(min=0, metavar="S", help="Seconds added to each decision on a job.")
+    float,
+    typer.Option(
+        min=0,
+        max=DECISION_S_MAX,
+        callback=a_number,
+        metavar="S",
+        help="Seconds added to each decision on a job.",
+    ),
 ]
 TTask = Annotated[
-    float, typer.Option(min=0, metavar="S", help="Seconds added to it for each of the job's tasks.")
+    float,
+    typer.Option(
+        min=0,
+        max=DECISION_S_MAX,
+        callback=a_number,
+        metavar="S",
+        help="Seconds added to it for each of the job's tasks.",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all chance.")]
 
@@ -83,10 +115,14 @@ class Crew:
 def read_crews(text: str, *, option: str = "--schedulers") -> tuple[Crew, ...]:
     """Read `batch=2,service=1,batch:sequence=2`.
 
-    Raises BadInput for what is not of this form, for a rule that there is not, and for no replica.
+    Raises BadInput for what is not of this form, for a rule that there is not, and for no replica
+    or more than SCHEDULERS_MAX.
     """
     crews = tuple(_read_crew(part.strip(), option) for part in text.split(",") if part.strip())
-    if not sum(crew.replicas for crew in crews):
+    replicas = sum(crew.replicas for crew in crews)
+    if replicas > SCHEDULERS_MAX:
+        raise BadInput(f"more than {SCHEDULERS_MAX} schedulers are not started", field=option)
+    if not replicas:
         raise BadInput("at least one scheduler is needed, as in batch=2,service=1", field=option)
     return crews
 
@@ -111,4 +147,6 @@ def _read_crew(part: str, option: str) -> Crew:
     rules = {each.value: each for each in ConflictRule}
     if colon and rule not in rules:
         raise BadInput(f"{part!r} names no rule; the rules are {', '.join(rules)}", field=option)
-    return Crew(kind, int(number) if equals else 1, rules.get(rule))
+    # The length first: Python refuses to read a number of thousands of digits.
+    replicas = SCHEDULERS_MAX + 1 if len(number.strip()) > 9 else int(number or 1)  # noqa: PLR2004
+    return Crew(kind, replicas, rules.get(rule))

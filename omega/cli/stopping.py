@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
+from omega.errors import StoreUnavailable
+
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ORPHAN_GRACE_S: Final = 20.0
 """How long a process may take to end cleanly once its parent is gone."""
@@ -24,17 +26,28 @@ ORPHANED: Final = 1
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """Inside the block, have the signals set the event that is returned."""
+    """Inside the block, have the signals set the event that is returned.
+
+    Raises KeyboardInterrupt instead of StoreUnavailable after a Ctrl-C: it reaches the terminal's
+    other processes too, and a server that was on its way up ends with it.
+    """
     stop = threading.Event()
+    interrupts: list[int] = []
 
     def ask(number: int, _frame: FrameType | None) -> None:
         if stop.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
+        if number == signal.SIGINT:
+            interrupts.append(number)
         stop.set()
 
     before = {number: signal.signal(number, ask) for number in SIGNALS}
     try:
         yield stop
+    except StoreUnavailable as error:
+        if interrupts:
+            raise KeyboardInterrupt from error
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -58,6 +58,7 @@ class ParkReason(Enum):
     GANG_TOO_LARGE = "gang_too_large"  # even the empty cell could not hold the gang
     NO_ROOM = "no_room"  # it could fit, but the cell is full for it now
     CONFLICTS = "conflicts"  # others were always faster
+    UNREADABLE = "unreadable"  # its row is not what this program writes
 
     @property
     def is_permanent(self) -> bool:

@@ -32,11 +32,11 @@ def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
     """
     try:
         return JobSpec(
-            name=wire["name"],
-            scheduler=wire["scheduler"],
-            tenant=wire["tenant"],
-            precedence=wire["precedence"],
-            minimum=wire["minimum"],
+            name=_text(wire["name"]),
+            scheduler=_text(wire["scheduler"]),
+            tenant=_text(wire["tenant"]),
+            precedence=_whole(wire["precedence"]),
+            minimum=_whole(wire["minimum"]),
             groups=tuple(_group_from_wire(group) for group in wire["groups"]),
         )
     except (AssertionError, KeyError, TypeError, ValueError) as error:
@@ -68,12 +68,12 @@ def _group_to_wire(group: TaskGroup) -> dict[str, object]:
 
 def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
     return TaskGroup(
-        tasks=wire["tasks"],
-        cpu_milli=wire["cpu_milli"],
-        memory_mib=wire["memory_mib"],
-        disk_mib=wire["disk_mib"],
-        gpus=wire["gpus"],
-        gpu_slices=wire["gpu_slices"],
+        tasks=_whole(wire["tasks"]),
+        cpu_milli=_whole(wire["cpu_milli"]),
+        memory_mib=_whole(wire["memory_mib"]),
+        disk_mib=_whole(wire["disk_mib"]),
+        gpus=_whole(wire["gpus"]),
+        gpu_slices=_whole(wire["gpu_slices"]),
         duration_ms=wire["duration_ms"],
         constraints=tuple(
             Constraint(one["attribute"], Operator(one["operator"]), tuple(one["values"]))
@@ -82,3 +82,16 @@ def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
         spread_over=wire["spread_over"],
         different_machines=wire["different_machines"],
     )
+
+
+def _whole(value: object) -> int:
+    """Return a number that an array of ours can hold."""
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise ValueError(f"{str(value)[:30]} is no whole number of 64 bits")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{str(value)[:30]} is no text")
+    return value

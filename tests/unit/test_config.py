@@ -1,5 +1,6 @@
 """Settings come from four sources, and are judged as a whole."""
 
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import platformdirs
 import pytest
 from pydantic import ValidationError
 
-from omega.config import environment_names, load_settings
+from omega.config import DAY_MS, UNREADABLE_URL, Settings, environment_names, load_settings
 from omega.errors import SettingsError
 
 
@@ -188,3 +189,68 @@ def test_every_setting_has_an_environment_name() -> None:
 
     assert {"OMEGA_DATABASE_URL", "OMEGA_LEASE_MS", "OMEGA_CONFIG_FILE"} <= names
     assert all(name.startswith("OMEGA_") for name in names)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://boss:WRONG%pw99@127.0.0.1:15999/cell",
+        "postgresql://boss:WRONG@pw99@127.0.0.1:15999/cell",
+        "postgresql://boss:WRONG/pw99@127.0.0.1:15999/cell",
+        "postgresql://boss:12/WRONG@127.0.0.1:15999/cell",
+        "postgresql://boss:WRONG?x@pw99@127.0.0.1:15999/cell",
+        "postgresql://boss:WRONG:pw99@127.0.0.1:x/cell",
+        "postgresql://boss:WRONG@127.0.0.1:99999/cell",
+        "postgresql://boss:WRONG@127.0.0.1:0/cell",
+        "postgresql://boss:WRONG@127.0.0.1/cell?port=1x",
+        "postgresql://boss:WRONG@127.0.0.1/cell?sslmodus=WRONG",
+        "postgresql://boss:WRONG@[::1/cell",
+    ],
+)
+def test_a_database_url_that_cannot_be_read_is_told_without_a_piece_of_it(url: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(database_url=url)
+
+    assert (UNREADABLE_URL,) == caught.value.problems
+    told = "".join(traceback.format_exception(caught.value))
+    assert not any(piece in told for piece in ("WRONG@", "WRONG%", "pw99", "sslmodus"))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://boss:a%25b%40c%2Fd%3Ae@127.0.0.1:15999/cell",
+        "postgresql://boss:a?b@127.0.0.1:15999/cell",
+        "postgresql://boss@/cell?host=/var/run/postgresql&port=5433",
+        "postgresql://boss:x@[::1]:5432/cell?sslmode=require",
+        "postgres://%2Frun%2Fpostgresql/cell",
+        "postgresql://",
+    ],
+)
+def test_a_database_url_that_libpq_reads_is_taken(url: str) -> None:
+    settings = load_settings(database_url=url)
+
+    assert settings.database_url is not None
+    assert url == settings.database_url.get_secret_value()
+
+
+@pytest.mark.parametrize("name", [n for n in Settings.model_fields if n.endswith("_ms")])
+def test_no_time_is_longer_than_a_day(name: str) -> None:
+    (problem,) = problems_of(**{name: DAY_MS + 1})
+
+    assert f"{name} (as an argument) must be less than or equal to {DAY_MS}" in problem
+
+
+def test_a_file_that_is_not_utf_8_is_told(tmp_path: Path) -> None:
+    (tmp_path / "omega.toml").write_bytes(b"# caf\xe9\n")
+
+    assert ("omega.toml is not UTF-8 text",) == problems_of()
+
+
+def test_an_empty_name_of_the_file_is_none(
+    monkeypatch: pytest.MonkeyPatch, write_toml: Callable[..., Path]
+) -> None:
+    write_toml("lease_ms = 11_000")
+    monkeypatch.setenv("OMEGA_CONFIG_FILE", "")
+
+    assert 11_000 == load_settings().lease_ms

@@ -60,37 +60,26 @@ class PostgresJobs:
     def lease(
         self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
     ) -> list[LeasedJob]:
-        """Take up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest."""
+        """Take up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
+
+        One whose row this program cannot read is parked, and not among them.
+        """
         rows = self._link.call(
             "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms,"
             " sibling_tasks, sibling_machines FROM omega.lease_jobs(%s, %s, %s, %s)",
             (scheduler, holder, jobs_max, lease_ms),
         )
-        return [
-            LeasedJob(
-                id=job,
-                token=token,
-                spec=spec_from_wire(wire),
-                unplaced=_tasks(starts, stops),
-                placed_task=integers() if tasks is None else tasks,
-                placed_machine=integers() if machines is None else machines,
-                placed=placed,
-                fruitless=fruitless,
-                waited_ms=waited_ms,
-            )
-            for (
-                job,
-                token,
-                wire,
-                starts,
-                stops,
-                placed,
-                fruitless,
-                waited_ms,
-                tasks,
-                machines,
-            ) in rows
-        ]
+        jobs: list[LeasedJob] = []
+        unreadable: list[Parking] = []
+        for row in rows:
+            try:
+                jobs.append(_leased(row))
+            except BadInput as error:
+                job, token = row[:2]
+                unreadable.append(Parking(job, token, ParkReason.UNREADABLE, str(error)))
+        if unreadable:  # or they would stop every scheduler of their kind, one after the other
+            self.park(unreadable)
+        return jobs
 
     def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
         """Prolong the leases (token by job); return the jobs whose lease is still held."""
@@ -121,7 +110,10 @@ class PostgresJobs:
         )
 
     def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
-        """Return parked jobs of a kind, highest precedence first, then oldest."""
+        """Return parked jobs of a kind, highest precedence first, then oldest.
+
+        One whose row this program cannot read is not among them; a later program may read it.
+        """
         rows = self._link.call(
             """
             SELECT j.id, s.wire, j.park_reason, j.placed, j.park_generation,
@@ -139,29 +131,7 @@ class PostgresJobs:
             """,
             (scheduler, jobs_max),
         )
-        return [
-            ParkedJob(
-                id=job,
-                spec=spec_from_wire(wire),
-                reason=ParkReason(reason),
-                unplaced=_tasks(starts, stops),
-                placed_task=integers() if tasks is None else tasks,
-                placed_machine=integers() if machines is None else machines,
-                placed=placed,
-                generation=generation,
-            )
-            for (
-                job,
-                wire,
-                reason,
-                placed,
-                generation,
-                starts,
-                stops,
-                tasks,
-                machines,
-            ) in rows
-        ]
+        return [parked for row in rows if (parked := _parked(row)) is not None]
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Move parked jobs back to pending; return how many were parked."""
@@ -213,10 +183,55 @@ class PostgresJobs:
         return int(count)
 
 
-def _tasks(starts: Index | None, stops: Index | None) -> Index:
-    """Spell out the tasks of a multirange, given its ranges' bounds; null for none."""
+def _leased(row: tuple[Any, ...]) -> LeasedJob:
+    """Read one row of omega.lease_jobs; raise BadInput if no job can be made of it."""
+    job, token, wire, starts, stops, placed, fruitless, waited_ms, tasks, machines = row
+    spec = spec_from_wire(wire)
+    return LeasedJob(
+        id=job,
+        token=token,
+        spec=spec,
+        unplaced=_tasks(starts, stops, spec.tasks),
+        placed_task=integers() if tasks is None else tasks,
+        placed_machine=integers() if machines is None else machines,
+        placed=placed,
+        fruitless=fruitless,
+        waited_ms=waited_ms,
+    )
+
+
+def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
+    """Read one parked job; None if no job can be made of it."""
+    job, wire, reason, placed, generation, starts, stops, tasks, machines = row
+    try:
+        spec = spec_from_wire(wire)
+        unplaced = _tasks(starts, stops, spec.tasks)
+    except BadInput:
+        return None
+    return ParkedJob(
+        id=job,
+        spec=spec,
+        reason=ParkReason(reason),
+        unplaced=unplaced,
+        placed_task=integers() if tasks is None else tasks,
+        placed_machine=integers() if machines is None else machines,
+        placed=placed,
+        generation=generation,
+    )
+
+
+def _tasks(starts: Index | None, stops: Index | None, tasks: int) -> Index:
+    """Spell out the tasks of a multirange, given its ranges' bounds; null for none.
+
+    Raises BadInput for more than a job may have, before room is made for them, and for a task
+    that the job has not.
+    """
+    if tasks > LIMITS.tasks_per_job_max:
+        raise BadInput(f"the job has {tasks} tasks, more than {LIMITS.tasks_per_job_max}")
     if starts is None or stops is None:
         return np.zeros(0, dtype=np.intp)
+    if starts.min() < 0 or stops.max() > tasks:
+        raise BadInput(f"the job has {tasks} tasks, and its row names others")
     ranges = zip(starts.tolist(), stops.tolist(), strict=True)
     return np.concatenate([np.arange(start, stop, dtype=np.intp) for start, stop in ranges])
 

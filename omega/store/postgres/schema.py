@@ -13,21 +13,30 @@ import psycopg
 from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.engine import Engine
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 import omega
-from omega.errors import StoreUnavailable
+from omega.errors import SchemaMismatch, StoreUnavailable
 from omega.store.postgres.functions import DROP_ALL, rendered
 from omega.store.postgres.tables import SCHEMA
+
+STRANGERS_TABLE = """
+    SELECT min(c.relname::text) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = :schema AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+       AND NOT EXISTS (SELECT FROM pg_class o
+                        WHERE o.relnamespace = n.oid AND o.relname = 'alembic_version')
+"""
 
 
 def migrate(url: str) -> None:
     """Bring the database to the newest schema; harmless when it is there already.
 
-    Raises StoreUnavailable if the server does not answer.
+    Raises StoreUnavailable if the server does not answer or refuses, and SchemaMismatch if its
+    schema `omega` is somebody else's or cannot be migrated; it is as it was then.
     """
     _run(url, "head")
 
@@ -94,6 +103,7 @@ def _execute(connection: Connection, sql: str) -> None:
 def _run(url: str, revision: str) -> None:
     config = _config()
     with _answering(), _engine(url).begin() as connection:
+        _refuse_a_strangers(connection)
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('omega.migrate'))"))
         remove_functions(connection)
@@ -105,12 +115,45 @@ def _run(url: str, revision: str) -> None:
             command.downgrade(config, revision)
 
 
+def _refuse_a_strangers(connection: Connection) -> None:
+    """Raise SchemaMismatch if there are tables in a schema `omega` that no migration has made."""
+    strange = connection.scalar(text(STRANGERS_TABLE), {"schema": SCHEMA})
+    if strange is not None:
+        raise SchemaMismatch(
+            f"this database has a schema {SCHEMA} that is not ours: it holds {strange}, and no"
+            " record of our migrations; name another database"
+        )
+
+
 @contextmanager
 def _answering() -> Iterator[None]:
+    """Turn what may go wrong into one sentence; the server's words never hold a password."""
     try:
         yield
     except OperationalError as silence:
-        raise StoreUnavailable(" ".join(str(silence.orig).split())) from silence
+        raise StoreUnavailable(_sentence(silence)) from silence
+    except DBAPIError as refusal:
+        if isinstance(refusal.orig, psycopg.errors.InsufficientPrivilege):
+            raise StoreUnavailable(
+                f"the database's user may not do this: {_sentence(refusal)}"
+            ) from refusal
+        raise SchemaMismatch(f"the schema cannot be used: {_sentence(refusal)}") from refusal
+    except psycopg.Error as refusal:  # from the functions, which go past SQLAlchemy
+        said = refusal.diag.message_primary or str(refusal)
+        raise SchemaMismatch(
+            f"the functions cannot be installed: {' '.join(said.split())}"
+        ) from refusal
+    except CommandError as refusal:  # such as a revision of a later program
+        raise SchemaMismatch(
+            f"the schema cannot be migrated by this program: {refusal}"
+        ) from refusal
+    except SQLAlchemyError as refusal:
+        raise StoreUnavailable(f"the database cannot be used: {type(refusal).__name__}") from None
+
+
+def _sentence(error: DBAPIError) -> str:
+    primary = error.orig.diag.message_primary if isinstance(error.orig, psycopg.Error) else None
+    return " ".join((primary or str(error.orig)).split())
 
 
 def _config() -> Config:

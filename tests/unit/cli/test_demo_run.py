@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -16,8 +17,9 @@ from omega.cli.processes import ProcessState
 from omega.cli.supervisor import ChildSpec, ChildState, Supervisor
 from omega.clock import ManualClock
 from omega.config import Settings
-from omega.errors import OmegaError
+from omega.errors import OmegaError, StoreUnavailable
 from omega.events import ignore
+from omega.framework.patience import Patience
 from omega.framework.registry import find_scheduler
 from omega.framework.runner import SchedulerProcess
 from omega.model.claims import ConflictRule
@@ -50,6 +52,7 @@ class Stage:
         self.stop = threading.Event()
         self.store = MemoryStore(self.clock)
         self.store.add_machines(a_cell(10))
+        self.events = ["started"]
         self.shown: list[Moment] = []
         process = SchedulerProcess(
             scheduler=find_scheduler("batch")(),
@@ -67,14 +70,17 @@ class Stage:
         self.seats = [Seat("batch", "0", ConflictRule.FIT, self.child)]
 
     def run(self, arrivals: Sequence[Arrival]) -> DemoRun:
+        chance = np.random.default_rng(1)
+        cast = Cast(self.supervisor, self.seats, self.events)
         return DemoRun(
             self.store,
-            Cast(self.supervisor, self.seats, ["started"]),
+            cast,
             Feeder(arrivals, self.store),
             clock=self.clock,
             stop=self.stop,
             show=self.shown.append,
             seconds=3.0,
+            patiently=Patience(self.clock, cast.tell, SETTINGS, chance, self.stop),
         )
 
 
@@ -211,3 +217,26 @@ def test_a_scheduler_that_crashed_is_shown_as_that(stage: Stage) -> None:
     run.play()
 
     assert {ProcessState.CRASHED} == {line.state for m in stage.shown for line in m.lines}
+
+
+@pytest.mark.parametrize("name", ["use", "reports", "submit"])
+def test_a_store_that_is_away_for_a_while_is_waited_for(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    run = stage.run(ARRIVALS)
+    run.wait_for_start()
+    call, calls = getattr(stage.store, name), []
+
+    def cut_off(*arguments: object) -> object:
+        calls.append(arguments)
+        if len(calls) in (2, 3):
+            raise StoreUnavailable("terminating connection")
+        return call(*arguments)
+
+    monkeypatch.setattr(stage.store, name, cut_off)
+    played = run.play()
+
+    assert (3, True) == (played.submitted, played.dry)
+    assert 12 == played.ledger.schedulers()["totals"]["tasks_placed"]
+    again = f"the store did not answer ({name}), asking again: terminating connection"
+    assert ["started", again, again] == stage.events

@@ -1,6 +1,7 @@
 """What is told of jobs."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 import pytest
 from rich.console import Console, RenderableType
@@ -122,3 +123,21 @@ def test_a_row_has_every_field_as_json() -> None:
 
     assert ("parked", "no_room", 7) == (row["state"], row["park_reason"], row["id"])
     assert set(JobStatus.__dataclass_fields__) == set(row)
+
+
+@pytest.mark.parametrize("kind", ["batch", "k" * 90])
+def test_a_long_name_takes_no_room_from_what_tells_jobs_apart(kind: str) -> None:
+    long = replace(
+        a_status(State.PARKED, park_reason=ParkReason.NO_MACHINE_MATCHES, name="n" * 200),
+        id=123_456,
+        scheduler=kind,
+    )
+    header, *rows = drawn(jobs_table([long, a_status(State.SUCCEEDED)])).splitlines()
+
+    assert ["id", "name", "scheduler", "state", "placed", "wait", "why"] == header.split()
+    assert 2 == len(rows)
+    assert max(map(len, rows)) <= 80
+    identity, name, _, state, placed, *_ = rows[0].split()
+    assert ("123456", "parked", "12/40") == (identity, state, placed)
+    assert name.endswith("n\u2026")
+    assert rows[1].split()[:4] == ["7", "train", "batch", "succeeded"]

@@ -78,6 +78,17 @@ def test_one_line_may_stand_for_many(tmp_path: Path, text: str, suffix: str) -> 
         ("name,cpu_milli,memory_mib,gpus\na,1,1,9\n", 2, "gpus", "from 0 to 8, not '9'"),
         ("name,cpu_milli,memory_mib,count\na,1,1,0\n", 2, "count", "from 1 to"),
         (f"name,cpu_milli,memory_mib\n{'x' * 201},1,1\n", 2, "name", "longer than 200"),
+        ("name,cpu_milli,memory_mib,cpu_milli\na,1,1,2\n", 1, None, "'cpu_milli' is there twice"),
+        ("name,cpu_milli,memory_mib,zone,zone\na,1,1,2,3\n", 1, None, "'zone' is there twice"),
+        ('name,cpu_milli,memory_mib\n"a\nb",1,1\n', 3, "name", "cannot be printed"),
+        ("name,cpu_milli,memory_mib\na\x00b,1,1\n", 2, "name", "cannot be printed"),
+        ("name,cpu_milli,memory_mib\na\x1b[2Jb,1,1\n", 2, "name", "cannot be printed"),
+        ("name,cpu_milli,memory_mib,zone\na,1,1,z\x07\n", 2, "'zone'", "cannot be printed"),
+        ("name,cpu_milli,memory_mib,z\x07\na,1,1,1\n", 2, "'z\\x07'", "cannot be printed"),
+        (f"name,cpu_milli,memory_mib,zone\na,1,1,{'z' * 201}\n", 2, "'zone'", "longer than 200"),
+        ('name,cpu_milli,memory_mib\n"a,1,1\n', 2, None, "not CSV"),
+        (f"name,cpu_milli,memory_mib\n{'a' * 200_000},1,1\n", 2, None, "not CSV"),
+        (f"name,cpu_milli,memory_mib\na,1,{'1' * 5_000}\n", 2, "memory_mib", "whole number"),
     ],
 )
 def test_a_malformed_row_names_its_line_and_field(
@@ -109,6 +120,20 @@ def test_a_malformed_row_names_its_line_and_field(
             "gives one value a name",
         ),
         ("- name: [", 1, "not YAML"),
+        ("- name: null\n  cpu_milli: 1\n  memory_mib: 1", 1, "is missing"),
+        ("- name: [a]\n  cpu_milli: 1\n  memory_mib: 1", 1, "is no name"),
+        ("- name: true\n  cpu_milli: 1\n  memory_mib: 1", 1, "is no name"),
+        ('- name: "a\\nb"\n  cpu_milli: 1\n  memory_mib: 1', 1, "cannot be printed"),
+        ("- name: a\n  cpu_milli: [1]\n  memory_mib: 1", 1, "whole number"),
+        ("- name: a\n  cpu_milli: no\n  memory_mib: 1", 1, "whole number"),
+        ("- name: a\n  cpu_milli: yes\n  memory_mib: 1", 1, "whole number"),
+        ("- name: a\n  cpu_milli: null\n  memory_mib: 1", 1, "whole number"),
+        ("- name: a\n  cpu_milli: 1\n  memory_mib: 1\n  gpus: false", 1, "whole number"),
+        (
+            '- name: a\n  cpu_milli: 1\n  memory_mib: 1\n  attributes: {zone: "a\\u0000"}',
+            1,
+            "cannot be printed",
+        ),
     ],
 )
 def test_malformed_yaml_names_its_line(
@@ -131,3 +156,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes(b"name\xe9")
     with pytest.raises(BadInput, match="not UTF-8"):
         read_machines(tmp_path / "latin.csv")
+
+
+@pytest.mark.parametrize(("text", "suffix"), [(CSV, ".csv"), (YAML, ".yaml")])
+def test_the_mark_with_which_windows_begins_a_file_is_passed_over(
+    tmp_path: Path, text: str, suffix: str
+) -> None:
+    machines = read_machines(written(tmp_path, "\ufeff" + text.replace("\n", "\r\n"), suffix))
+
+    assert ("a", "b") == machines.names
+    assert ["z1", "z2"] == list(machines.attributes["zone"])

@@ -1,5 +1,7 @@
 """The command line as a whole: help, version, what goes wrong and the code it ends with."""
 
+import io
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -7,6 +9,8 @@ import pytest
 import typer
 
 from omega import __version__
+from omega.cli import __main__, jobs
+from omega.cli.consoles import Output
 from omega.cli.main import VERBS, exit_code
 from omega.errors import (
     BadInput,
@@ -29,6 +33,8 @@ def commands_of(group: str) -> list[str]:
         info.name or info.callback.__name__ for info in app.registered_commands if info.callback
     ]
 
+
+NUMBERS = ("inf", "nan", "-1", "1e9")
 
 PATHS = [(verb,) for verb in VERBS] + [
     (group, command) for group in GROUPS for command in commands_of(group)
@@ -66,7 +72,12 @@ def test_a_verbs_own_help_begins_with_the_sentence_of_the_list(verb: str) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    [("fly",), ("jobs", "--fast"), ("job",), ("job", "seven"), ("jobs", "--limit", "0")],
+    [("fly",), ("jobs", "--fast"), ("job",), ("job", "seven"), ("jobs", "--limit", "0")]
+    + [(verb, str(number)) for verb in ("job", "cancel") for number in (0, 2**63, 10**20)]
+    + [("jobs", "--limit", "9" * 20), ("jobs", "--limit", "9" * 5_000)]
+    + [("demo", f"--{option}={value}") for option in ("t-job", "t-task") for value in NUMBERS]
+    + [("scheduler", "run", "batch", f"--t-job={value}") for value in NUMBERS]
+    + [("demo", "--seconds=nan"), ("demo", "--fill=nan"), ("demo", "--speedup=inf")],
 )
 def test_bad_usage_ends_with_two(omega: Omega, arguments: tuple[str, ...]) -> None:
     ran = omega(*arguments)
@@ -139,3 +150,53 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(omega: Omega, tmp_path: Pa
     ran = omega("status", "--data-dir", tmp_path / "file" / "data")
 
     assert (1, f"omega: {tmp_path / 'file' / 'data'}: Not a directory\n") == (ran.code, ran.err)
+
+
+@pytest.mark.parametrize("said", ["0", "false", "No", "off", ""])
+def test_debug_can_be_switched_off(
+    omega: Omega, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setenv("OMEGA_DEBUG", said)
+
+    assert 2 == omega("scheduler", "run", "bach").code
+
+
+def test_what_the_terminal_cannot_show_is_replaced(
+    omega: Omega, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+    monkeypatch.setattr(jobs, "command", lambda: Output().console.print("na\u00efve \u2026"))
+
+    assert 0 == omega("jobs").code
+    sys.stdout.flush()
+    assert b"na?ve ?\n" == shown.getvalue()
+
+
+@pytest.mark.parametrize("moment", ["load", "run"])
+def test_an_interrupt_is_a_word_and_a_code(
+    omega: Omega, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    if moment == "load":
+        monkeypatch.setattr("omega.cli.main.build", lambda _said: interrupted())
+    else:
+        monkeypatch.setattr(jobs, "command", interrupted)
+
+    assert (130, "", "omega: interrupted\n") == omega("jobs")
+
+
+def test_an_interrupt_before_anything_is_loaded_is_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("omega.cli.main.main", interrupted)
+    with pytest.raises(SystemExit) as end:
+        __main__.main()
+
+    assert 130 == end.value.code
+    assert "omega: interrupted\n" == capsys.readouterr().err

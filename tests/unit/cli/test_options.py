@@ -42,6 +42,9 @@ def test_replicas_of_a_kind_have_names_of_their_own() -> None:
         ("batch:late=1", "the rules are fit, sequence"),
         ("batch=0", "at least one scheduler"),
         ("", "at least one scheduler"),
+        ("batch=65", "more than 64 schedulers"),
+        ("batch=40,service=25", "more than 64 schedulers"),
+        ("batch=" + "9" * 5_000, "more than 64 schedulers"),
     ],
 )
 def test_what_is_no_crew_is_refused(text: str, says: str) -> None:

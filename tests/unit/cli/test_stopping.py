@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from omega.cli.stopping import SIGNALS, stop_on_signals
+from omega.errors import StoreUnavailable
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -31,6 +32,23 @@ def test_a_second_sigterm_changes_nothing() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.wait(10)
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, StoreUnavailable)],
+)
+def test_a_server_that_an_interrupt_ended_is_an_interrupt(
+    number: signal.Signals, raised: type[BaseException]
+) -> None:
+    def work() -> None:
+        with stop_on_signals() as stop:
+            os.kill(os.getpid(), number)
+            assert stop.wait(10)
+            raise StoreUnavailable("no data directory can be made")
+
+    with pytest.raises(raised):
+        work()
 
 
 def test_the_handlers_are_given_back() -> None:

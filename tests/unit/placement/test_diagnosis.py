@@ -238,3 +238,17 @@ def test_the_view_is_left_as_it_was() -> None:
     diagnose(view, a_job(spec=a_spec(groups=groups, minimum=8)))
 
     assert np.array_equal(before, view.free)
+
+
+def test_a_constraint_with_many_values_is_told_in_short() -> None:
+    zones = [f"z{number}" for number in range(20_000)]
+    view = a_view(a_cell(2, attributes={"zone": ["a", "b"], "rack": ["r1", "r2"]}))
+
+    reason, detail = found(view, a_job(constraints=is_in("zone", *zones)))
+    both = found(view, a_job(constraints=is_in("zone", "a", *zones) + is_in("rack", "r2")))
+
+    assert ParkReason.NO_MACHINE_MATCHES is reason
+    assert (
+        "group 0 asks for zone in z0|z1|z2|z3|z4 and 19,995 more; machines have zone a, b"
+    ) == detail
+    assert both[1].endswith("zone in a|z0|z1|z2|z3 and 19,996 more and rack in r2")
