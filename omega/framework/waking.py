@@ -2,7 +2,8 @@
 
 Goal     Park without forgetting: a job that fits again is back in the queue within one check.
 Promise  The queue is looked at only if the view has gained room or the cell's generation has moved.
-         Permanent reasons are looked into only when the generation moved: freed room cures none.
+         Permanent reasons are looked into only when machines have joined, opened or grown: freed
+         room cures none.
 Source   Nomad's blocked evaluations, as one comparison of arrays.
 """
 
@@ -17,6 +18,7 @@ from omega.framework.patience import Patience
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineRows
 from omega.placement.diagnosis import has_room
 from omega.store.base import JobQueue, ParkedJob
 
@@ -36,6 +38,7 @@ class Waker:
         self._sink = sink
         self._patiently = patience
         self._room: Amounts | None = None
+        self._could = MachineRows.none().capacity  # what open machines could hold, emptied
         self._generation = -1
         self._conflicts = False
 
@@ -46,10 +49,11 @@ class Waker:
     def check(self, view: View) -> int:
         """Wake the parked jobs that have room in this view; return how many were moved."""
         room = np.where(view.open[:, np.newaxis], view.free, 0)
-        moved = view.generation != self._generation
+        could = np.where(view.open[:, np.newaxis], view.capacity, 0)
+        moved = view.generation != self._generation or bool((could > self._could).any())
         gained = moved or self._room is None or bool((room > self._room).any())
         conflicts, self._conflicts = self._conflicts, False
-        self._room, self._generation = room, view.generation
+        self._room, self._could, self._generation = room, could, view.generation
         if not gained and not conflicts:
             return 0
 

@@ -109,7 +109,7 @@ def test_a_name_that_comes_twice_is_named(tmp_path: Path) -> None:
     [
         ("t.csv", b"a\n\xff\xfe\n", "not UTF-8"),
         ("t.csv.gz", b"a\n1\n", "not a whole gzip file"),
-        ("t.csv.gz", gzip.compress(b"a\n" + b"1\n" * 999)[:-9], "not a whole gzip file"),
+        ("t.csv.gz", gzip.compress(b"a\n" + b"1\n" * 999, mtime=0)[:-9], "not a whole gzip file"),
         ("t.csv", b'a\n"open\n', "not CSV"),
         ("t.csv", b'a\n"x"y\n', "not CSV"),
         ("t.csv", b"", "the column is missing"),
