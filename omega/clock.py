@@ -2,8 +2,9 @@
 
 Goal     Let every loop that waits run for real, by hand in a test, or in virtual time.
 Promise  `now` never goes back. A real sleep ends early when the stop event is set. Times compared
-         between processes never come from here: those are the database's (design, 4).
-Source   trio's Clock. tests/architecture/ bans the `time` module everywhere else.
+         between processes never come from here: those are the database's.
+Source   trio's Clock; docs/decisions/0004-the-job-queue.md. tests/architecture/ bans the `time`
+         module everywhere else.
 """
 
 import threading

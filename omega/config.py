@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tomllib import TOMLDecodeError
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import platformdirs
 from pydantic import (
@@ -62,7 +62,6 @@ class Settings(BaseSettings):
     )
     """Where the embedded Postgres keeps the cell."""
     statement_timeout_ms: PositiveInt = 30_000
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     lease_ms: PositiveInt = 10_000
     """How long a scheduler may plan a job without a sign of life."""

@@ -6,15 +6,12 @@ Promise  A task group is placed in one vectorised step; the more replicas, the m
 Source   Omega (EuroSys 2013), section 4: randomised first fit, incremental commits.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from omega.cell.view import View
 from omega.framework.scheduler import Scheduler
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.ordering.precedence import precedence
 from omega.placement.first_fit import first_fit
 from omega.placement.groups import place_groups
 
@@ -24,10 +21,6 @@ class BatchScheduler(Scheduler):
 
     kind = "batch"
     jobs_per_transaction = 32
-
-    def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
-        """Return the jobs, highest precedence first, then oldest."""
-        return precedence(jobs)
 
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
         """Claim random machines that have room."""

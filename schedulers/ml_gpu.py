@@ -6,8 +6,6 @@ Promise  Tasks with whole GPUs, and gangs, come on the fewest machines; a fracti
 Source   Gandiva's packing of shared GPUs; Omega (EuroSys 2013), section 5, specialised schedulers.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from omega.cell.view import View
@@ -16,7 +14,6 @@ from omega.model.arrays import Counts
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.resources import GPU_SLICES
-from omega.ordering.precedence import precedence
 from omega.placement.best_fit import best_fit, best_fit_slots
 from omega.placement.feasibility import Room
 from omega.placement.gangs import on_fewest_machines
@@ -28,10 +25,6 @@ class MlGpuScheduler(Scheduler):
 
     kind = "ml-gpu"
     jobs_per_transaction = 8
-
-    def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
-        """Return the jobs, highest precedence first, then oldest."""
-        return precedence(jobs)
 
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
         """Claim machines and device slots."""

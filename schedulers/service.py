@@ -6,8 +6,6 @@ Promise  Tasks are spread evenly over the failure domain that the group names; w
 Source   Omega (EuroSys 2013), section 2.1: service jobs, where the quality of a placement pays.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from omega.cell.view import View
@@ -15,7 +13,6 @@ from omega.framework.scheduler import Scheduler
 from omega.model.arrays import Counts
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.ordering.precedence import precedence
 from omega.placement.best_fit import best_fit, spread
 from omega.placement.feasibility import Room
 from omega.placement.groups import place_groups
@@ -25,10 +22,6 @@ class ServiceScheduler(Scheduler):
     """Spread over failure domains, best fit within them."""
 
     kind = "service"
-
-    def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
-        """Return the jobs, highest precedence first, then oldest."""
-        return precedence(jobs)
 
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
         """Claim the machines that suit each group best."""

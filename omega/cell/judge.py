@@ -11,7 +11,7 @@ import numpy as np
 from omega.cell.exchange import judge_in_order
 from omega.cell.standing import Standing, door_verdicts
 from omega.model.arrays import Amounts, Index, Verdicts, integers, some_kind
-from omega.model.claims import Claims, JobPart, Transaction
+from omega.model.claims import Claims, Transaction
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 
@@ -30,12 +30,11 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     demand = claims.demand
 
     free = rows.free
-    lacking = standing.lacking
-    for number, job in enumerate(transaction.jobs):
+    for job, lacking in zip(transaction.jobs, standing.lacking, strict=True):
         mine = verdicts[job.claims]  # a window: what is written here is written there
         left = _serve(free, at[job.claims], demand[job.claims], claims.task[job.claims], mine)
         granted = mine == Verdict.ACCEPTED
-        if np.count_nonzero(granted) >= _needed(job, int(lacking[number])):
+        if np.count_nonzero(granted) >= max(job.minimum, int(lacking)):
             free = left
         else:
             mine[granted] = Verdict.GANG_BROKEN  # `left` is dropped: nothing to roll back
@@ -58,10 +57,6 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     )
 
 
-def _needed(job: JobPart, lacking: int) -> int:
-    return max(job.minimum, lacking)
-
-
 def _before_fit(
     rows: MachineRows, transaction: Transaction, standing: Standing, at: Index
 ) -> Verdicts:
@@ -82,19 +77,18 @@ def _needs_an_alternate(claims: Claims, verdicts: Verdicts) -> bool:
 
 def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Verdicts) -> Amounts:
     """Serve one job's claims in order, mark those that miss out, and say what is left."""
-    live = np.flatnonzero(verdicts == Verdict.ACCEPTED)
-    left = free.copy()
-    np.subtract.at(left, at[live], demand[live])
-
     # Order matters only on machines asked for more than they have, and where a task is claimed
     # twice. Both are rare, so walking the claims one by one costs nothing that a profile shows.
+    left = free.copy()
     if _distinct(task):
+        live = np.flatnonzero(verdicts == Verdict.ACCEPTED)
+        np.subtract.at(left, at[live], demand[live])
         short = some_kind(left < 0)
         left[short] = free[short]
-        _walk(left, live[short[at[live]]], at, demand, task, verdicts)
+        in_order = live[short[at[live]]]
     else:
-        left = free.copy()
-        _walk(left, np.arange(len(task)), at, demand, task, verdicts)
+        in_order = np.arange(len(task))
+    _walk(left, in_order, at, demand, task, verdicts)
     return left
 
 
@@ -103,10 +97,11 @@ def _distinct(task: Index) -> bool:
 
 
 def _walk(
-    left: Amounts, order: Index, at: Index, demand: Amounts, task: Index, verdicts: Verdicts
+    left: Amounts, in_order: Index, at: Index, demand: Amounts, task: Index, verdicts: Verdicts
 ) -> None:
+    """Serve these claims one after the other, writing to `left` and `verdicts`."""
     placed: set[int] = set()
-    for claim in order:
+    for claim in in_order:
         if int(task[claim]) in placed:
             verdicts[claim] = Verdict.ALREADY_PLACED
         elif verdicts[claim] != Verdict.ACCEPTED:

@@ -2,7 +2,7 @@
 
 Goal     Let a supervisor start a verb with its own interpreter, wherever the script is installed.
 Promise  Exit codes are those of omega.cli.main.
-Source   design, section 8.
+Source   docs/decisions/0013-processes.md.
 """
 
 from omega.cli.main import main

@@ -16,10 +16,9 @@ from rich.text import Text
 from omega.cli.cells import OfDemo, cell_store
 from omega.cli.chance import chance_of
 from omega.cli.consoles import Output
-from omega.cli.loading import NOTHING
+from omega.cli.loading import NOTHING, add_machines, place_running
 from omega.cli.options import DataDir, JsonTo, Seed, TraceOptions
 from omega.cli.screens import allocated, cell_line, cell_table
-from omega.cli.shown_loading import add_machines, place_running
 from omega.cli.sources import read_options, read_source
 from omega.cli.stopping import stop_on_signals
 from omega.cli.wording import things

@@ -6,16 +6,15 @@ Source   omega.store.opening; omega.store.postgres.databases.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from pydantic import SecretStr
 
 from omega.config import Settings, load_settings
 from omega.store.base import Store
-from omega.store.opening import opened, server
+from omega.store.opening import server, store_at
 from omega.store.postgres.databases import suffixed
 
 DEMO: Final = "_demo"
@@ -25,10 +24,20 @@ OfDemo = Annotated[bool, typer.Option("--demo", help="Look at the cell that the 
 
 
 @contextmanager
+def cell_settings(
+    data_dir: Path | None, *, demo: bool = False, **said: object
+) -> Iterator[tuple[Settings, str]]:
+    """Give the settings, and the URL of the cell's database; an embedded server is up meanwhile."""
+    settings = load_settings(data_dir=data_dir, **said)
+    with server(settings) as url:
+        yield settings, suffixed(url, DEMO) if demo else url
+
+
+@contextmanager
 def cell_url(data_dir: Path | None, *, demo: bool = False) -> Iterator[str]:
-    """Give the URL of the cell's database; an embedded server is up meanwhile."""
-    with server(load_settings(data_dir=data_dir)) as url:
-        yield suffixed(url, DEMO) if demo else url
+    """Give the URL of the cell's database alone."""
+    with cell_settings(data_dir, demo=demo) as (_, url):
+        yield url
 
 
 @contextmanager
@@ -36,14 +45,8 @@ def cell_store(
     data_dir: Path | None, *, demo: bool = False, name: str = "omega"
 ) -> Iterator[Store]:
     """Give the store of the cell, and close it in the end."""
-    settings = load_settings(data_dir=data_dir)
     with (
-        cell_url(data_dir, demo=demo) as url,
-        opened(settings_for(settings, url), application_name=name) as store,
+        cell_settings(data_dir, demo=demo) as (settings, url),
+        closing(store_at(url, settings, name)) as store,
     ):
         yield store
-
-
-def settings_for(settings: Settings, url: str) -> Settings:
-    """Return the settings with the database named."""
-    return settings.model_copy(update={"database_url": SecretStr(url)})

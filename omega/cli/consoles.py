@@ -3,7 +3,7 @@
 Goal     Let a script read the results of every verb, and a person watch the same verb at work.
 Promise  With `--json -` standard output holds the document and nothing else; what a person reads
          goes to standard error then. A file that cannot be written is refused before the work.
-Source   design, section 8.
+Source   README.md, first steps.
 """
 
 import json
@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from omega import __version__
 from omega.clock import RealClock
 from omega.errors import BadInput
+from omega.events import Event, StoreFaltered
 
 STANDARD_OUTPUT: Final = "-"
 
@@ -31,6 +32,18 @@ def warnings() -> Console:
     return Console(stderr=True)
 
 
+def warn(event: Event) -> None:
+    """Say on standard error, which a supervisor keeps as a log, when the store is away.
+
+    The sink of processes that run on their own: quiet while all is well.
+    """
+    if isinstance(event, StoreFaltered):
+        at = RealClock().wall().isoformat(timespec="seconds")
+        warnings().print(
+            f"{at} {event.what}: {event.why}", markup=False, highlight=False, soft_wrap=True
+        )
+
+
 class Output:
     """What one run of a verb says."""
 
@@ -38,7 +51,7 @@ class Output:
         self._json_to = json_to
         self.console = Console(stderr=json_to == STANDARD_OUTPUT)
         if json_to is not None and json_to != STANDARD_OUTPUT:
-            _refuse_unwritable(Path(json_to))
+            refuse_unwritable(Path(json_to), field="--json")
 
     @property
     def wanted(self) -> bool:
@@ -98,11 +111,12 @@ def describe_environment() -> dict[str, object]:
     }
 
 
-def _refuse_unwritable(path: Path) -> None:
+def refuse_unwritable(path: Path, *, field: str) -> None:
+    """Raise BadInput for a file that could not be written when the work is done."""
     folder = path.absolute().parent
     if not folder.is_dir():
-        raise BadInput(f"there is no folder {folder} to write to", field="--json")
+        raise BadInput(f"there is no folder {folder} to write to", field=field)
     if path.is_dir():
-        raise BadInput(f"{path} is a folder, not a file", field="--json")
+        raise BadInput(f"{path} is a folder, not a file", field=field)
     if not os.access(path if path.exists() else folder, os.W_OK):
-        raise BadInput(f"{path} cannot be written", field="--json")
+        raise BadInput(f"{path} cannot be written", field=field)

@@ -3,25 +3,27 @@
 Goal     Show in a minute, with one command and no set-up, what this is.
 Promise  Works in a database of its own, made anew each time: no cell of the user's is touched. The
          processes end with it, however it ends. Exit 1 when an invariant is broken.
-Source   design, section 8.
+Source   docs/decisions/0013-processes.md.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Annotated, Final
 
 import typer
 
-from omega.cli.cells import DEMO, settings_for
+from omega.cli.cells import DEMO
 from omega.cli.chance import chance_of
-from omega.cli.consoles import Output
+from omega.cli.consoles import Output, refuse_unwritable
+from omega.cli.demo_picture import PICTURE_WIDTH, draw, titled
 from omega.cli.demo_plan import DemoPlan, Scenario, scenario_of
 from omega.cli.demo_run import Cast, DemoRun, Seat
 from omega.cli.demo_screen import Screen
 from omega.cli.demo_summary import Result
 from omega.cli.feeding import Feeder
+from omega.cli.loading import add_machines, place_running
 from omega.cli.options import (
     DataDir,
     JsonTo,
@@ -33,21 +35,21 @@ from omega.cli.options import (
     replicas_of,
 )
 from omega.cli.processes import NODES
-from omega.cli.shown_loading import add_machines, place_running
 from omega.cli.sources import read_options
 from omega.cli.stopping import stop_on_signals
 from omega.cli.supervisor import ChildSpec, Supervisor, omega_command
-from omega.cli.wording import things
+from omega.cli.wording import duration, things
 from omega.clock import Clock, RealClock
 from omega.config import Settings, load_settings
+from omega.framework.registry import find_scheduler
 from omega.store.base import Store
-from omega.store.opening import opened, server
+from omega.store.opening import server, store_at
 from omega.store.postgres.databases import made_anew
 from omega.store.postgres.schema import migrate
 
 INTERRUPTED: Final = 130
-_T_JOB_S: Final = 0.05
-"""Ours decide within a millisecond, and conflicts would be rare. Schedulers that weigh more take
+_T_JOB_S: Final = 0.04
+"""Ours decide in a millisecond or two, and conflicts would be rare. Schedulers that weigh more take
 longer (Omega, section 4), and this is what a demonstration of conflicts is about."""
 
 
@@ -70,12 +72,18 @@ MachineCount = Annotated[
 Fill = Annotated[
     float, typer.Option(min=0, max=0.95, metavar="X", help="Share of it that is taken at first.")
 ]
+PictureTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--picture", metavar="FILE.svg", help="Draw the screen and the results into a file."
+    ),
+]
 TimeOfJob = Annotated[
     float | None,
     typer.Option(
         min=0,
         metavar="S",
-        help="Seconds added to each decision on a job; 0.05 if not given, for traces 0.",
+        help="Seconds added to each decision on a job; 0.04 if not given, for traces 0.",
     ),
 ]
 
@@ -93,6 +101,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     seed: Seed = 0,
     data_dir: DataDir = None,
     json_to: JsonTo = None,
+    picture_to: PictureTo = None,
 ) -> None:
     """See several schedulers race for the machines of one cell.
 
@@ -102,6 +111,8 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     All pods of a real GPU cluster: [bold]omega demo --trace openb --seconds 60 --json out.json[/]
     """
     output = Output(json_to)
+    if picture_to is not None:
+        refuse_unwritable(picture_to, field="--picture")
     plan = DemoPlan(
         seconds=seconds,
         crews=read_crews(schedulers),
@@ -116,17 +127,23 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     )
     plan.check()
     settings = load_settings(data_dir=data_dir)
+    screen = Screen(output.console)
     with stop_on_signals() as stop:
-        result = _demo(plan, settings, output, stop)
+        result = _demo(plan, settings, output, screen, stop)
     output.document(parameters=plan.parameters(), rows=result.rows(), summary=result.summary())
     result.show(output.console, _next_steps(data_dir))
+    if picture_to is not None:
+        end = titled(result.figures(), "in the end")
+        draw(picture_to, "omega demo", [*screen.of_the_load(PICTURE_WIDTH), end])
     if result.violations:
         raise typer.Exit(1)
     if result.interrupted:
         raise typer.Exit(INTERRUPTED)
 
 
-def _demo(plan: DemoPlan, settings: Settings, output: Output, stop: Event) -> Result:
+def _demo(
+    plan: DemoPlan, settings: Settings, output: Output, screen: Screen, stop: Event
+) -> Result:
     clock, say = RealClock(stop), output.console.print
     with output.console.status("Drawing the work" if plan.trace is None else "Reading the trace"):
         scenario = scenario_of(plan, chance_of(plan.seed))
@@ -136,20 +153,18 @@ def _demo(plan: DemoPlan, settings: Settings, output: Output, stop: Event) -> Re
     with _fresh_cell(settings, output) as (url, store):
         load_machines_s, ids = add_machines(workload, store, output, clock)
         loaded = place_running(workload, store, ids, output, clock, stop)
-        with _processes(plan, scenario, settings, url, clock) as cast:
-            title = f"omega demo · {things(len(workload.machines), 'machine')}"
-            with Screen(output.console, title) as screen:
-                run = DemoRun(
-                    store,
-                    cast,
-                    Feeder(workload.arrivals, store),
-                    clock=clock,
-                    stop=stop,
-                    show=screen.show,
-                    seconds=plan.seconds,
-                )
-                run.wait_for_start()
-                played = run.play()
+        with _processes(plan, scenario, settings, url, clock) as cast, screen:
+            run = DemoRun(
+                store,
+                cast,
+                Feeder(workload.arrivals, store),
+                clock=clock,
+                stop=stop,
+                show=screen.show,
+                seconds=plan.seconds,
+            )
+            run.wait_for_start()
+            played = run.play()
         with output.console.status("Checking every invariant"):
             violations = store.verify()
     return Result(
@@ -174,7 +189,7 @@ def _fresh_cell(settings: Settings, output: Output) -> Iterator[tuple[str, Store
         made_anew(url, DEMO) as fresh,
     ):
         migrate(fresh)
-        with opened(settings_for(settings, fresh), application_name="omega demo") as store:
+        with closing(store_at(fresh, settings, "omega demo")) as store:
             status.stop()
             yield fresh, store
 
@@ -189,7 +204,11 @@ def _processes(
         for name, arguments in plan.scheduler_commands().items()
     ]
     nodes = omega_command(NODES, "simulate", f"--speedup={scenario.speedup}")
-    events = [f"{things(len(schedulers), 'scheduler')} and the virtual nodes are started"]
+    started = f"{things(len(schedulers), 'scheduler')} and the virtual nodes are started"
+    events = [f"{started}, each a process of its own"]
+    if plan.t_job:
+        took = duration(plan.t_job)
+        events.append(f"deciding on a job is made to take {took} (--t-job), so that the race shows")
     supervisor = Supervisor(
         [*schedulers, ChildSpec(NODES, nodes)],
         log_dir=settings.data_dir / "logs" / "demo",
@@ -199,7 +218,7 @@ def _processes(
     )
     replicas = replicas_of(plan.crews)
     seats = [
-        Seat(crew.kind, replica, crew.rule.value if crew.rule else None, child)
+        Seat(crew.kind, replica, crew.rule or find_scheduler(crew.kind).rule, child)
         for (crew, replica), child in zip(replicas, supervisor.children, strict=False)
     ]
     with supervisor:

@@ -107,9 +107,9 @@ def scenario_of(plan: DemoPlan, chance: np.random.Generator) -> Scenario:
     _refuse_orphans(workload, plan)
     last_s = workload.arrivals[-1].submit_s if workload.arrivals else 0.0
     if last_s == 0.0:
-        return Scenario(
-            workload.evenly_over(plan.seconds), plan.speedup or 1.0, tuple(workload.notes)
-        )
+        note = f"in this demo they come evenly over {plan.seconds:g} s"
+        spread = workload.evenly_over(plan.seconds)
+        return Scenario(spread, plan.speedup or 1.0, (*workload.notes, note))
     factor = last_s / plan.seconds
     note = f"its {last_s:,.0f} s of arrivals are replayed in {plan.seconds:g} s"
     return Scenario(workload.faster(factor), plan.speedup or factor, (*workload.notes, note))

@@ -3,7 +3,7 @@
 Goal     Run the schedulers of a demo against its cell for so many seconds, and tell what happened.
 Promise  Ends by itself: after the last arrival the queue gets a bounded time to run dry. Ends
          early, but in order, when asked to stop or when no scheduler is left.
-Source   design, section 8.
+Source   docs/decisions/0013-processes.md.
 """
 
 import threading
@@ -27,7 +27,7 @@ from omega.cli.supervisor import Child, ChildState, Supervisor
 from omega.clock import Clock
 from omega.errors import OmegaError
 from omega.framework.timer import Timer
-from omega.lifecycle.states import State
+from omega.model.claims import ConflictRule
 from omega.store.base import CellUse, ProcessReport, Store
 
 TICK_S: Final = 0.05
@@ -37,7 +37,6 @@ DRAIN_S_MIN: Final = 20.0
 """How long the queue may take to run dry, or as long as the load took, if that is longer."""
 SETTLE_S: Final = 1.5
 """From the moment the queue is dry until every process has reported what it did."""
-WAITING: Final = (State.PENDING, State.PLANNING)
 NOT_RUNNING: Final = {
     ChildState.WAITING: ProcessState.CRASHED,
     ChildState.GIVEN_UP: ProcessState.CRASHED,
@@ -51,7 +50,7 @@ class Seat:
 
     kind: str
     replica: str
-    rule: str | None
+    rule: ConflictRule
     child: Child
 
     @property
@@ -163,8 +162,7 @@ class DemoRun:
 
     @property
     def _is_dry(self) -> bool:
-        waiting = sum(self._use.jobs_by_state.get(state, 0) for state in WAITING)
-        return self._feeder.done and not waiting
+        return self._feeder.done and not self._use.jobs_waiting
 
     @property
     def _some_go_on(self) -> bool:

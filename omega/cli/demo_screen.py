@@ -15,17 +15,20 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
+from omega.cli.demo_trail import Trail, strip
+from omega.cli.job_screens import COLOURS
 from omega.cli.processes import SchedulerLine
 from omega.cli.screens import (
     GPU,
     LEGEND,
-    cell_line,
+    bar_width,
     cell_table,
-    queue_line,
+    conflict_colour,
+    reasons,
     schedulers_table,
     shares,
 )
-from omega.cli.wording import clock, count, fraction, share
+from omega.cli.wording import clock, count, fraction, share, things
 from omega.lifecycle.states import State
 from omega.model.resources import Kind
 from omega.store.base import CellUse
@@ -33,6 +36,12 @@ from omega.store.base import CellUse
 EVENTS_SHOWN: Final = 2
 LINE_INTERVAL_S: Final = 5.0
 PANEL_FRAME: Final = 4
+PHASES: Final = {
+    "start": "schedulers start",
+    "load": "jobs arrive",
+    "drain": "the queue runs dry",
+    "settle": "the last reports come in",
+}
 
 
 @dataclass(frozen=True)
@@ -53,10 +62,11 @@ class Moment:
 class Screen:
     """Shows moments; a context manager, for a picture has to be put away."""
 
-    def __init__(self, console: Console, title: str) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._title = title
         self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._trail: list[tuple[float, float]] = []
+        self._loaded: list[Moment] = []
         self._phase = ""
         self._line_due_s = 0.0
         self._told = 0
@@ -72,8 +82,12 @@ class Screen:
 
     def show(self, moment: Moment) -> None:
         """Draw the moment, or write its line if one is due."""
+        if moment.phase == "load":
+            self._loaded = [moment]
+        if moment.phase != "start" and moment.total.conflict_fraction is not None:
+            self._trail.append((moment.elapsed_s, moment.total.conflict_fraction))
         if self._console.is_terminal:
-            self._live.update(picture(moment, self._title, self._console.width), refresh=True)
+            self._live.update(picture(moment, self._console.width, self._trail), refresh=True)
             return
         for event in moment.events[self._told :]:
             self._console.print(event, markup=False, highlight=False, soft_wrap=True)
@@ -83,22 +97,32 @@ class Screen:
             self._line_due_s = moment.elapsed_s + LINE_INTERVAL_S
             self._console.print(line(moment), highlight=False, soft_wrap=True)
 
+    def of_the_load(self, width: int) -> list[RenderableType]:
+        """Return the screen as it was when the last jobs arrived; none if there were none."""
+        trail = self._trail
+        return [
+            picture(moment, width, [point for point in trail if point[0] <= moment.elapsed_s])
+            for moment in self._loaded
+        ]
 
-def picture(moment: Moment, title: str, width: int) -> RenderableType:
+
+def picture(moment: Moment, width: int, trail: Trail = ()) -> RenderableType:
     """Return the whole screen."""
+    inside = width - PANEL_FRAME
     return Panel(
         Group(
             _head(moment),
-            schedulers_table(moment.lines, moment.total, width=width - PANEL_FRAME),
             Rule(style="bright_black"),
-            cell_line(moment.use),
-            cell_table(moment.use, width - PANEL_FRAME),
-            Text.assemble(("queue  ", "bold"), queue_line(moment.use)),
+            schedulers_table(moment.lines, moment.total, width=inside),
+            Rule(style="bright_black"),
+            cell_table(moment.use, inside, above=[_conflicts(moment, trail, bar_width(inside))]),
+            _labelled("tasks", Text(f"{moment.use.live_allocations:,} running")),
+            _labelled("jobs", _jobs(moment.use)),
             Rule(style="bright_black"),
             *(Text(event, "dim", no_wrap=True, overflow="ellipsis") for event in _last(moment)),
             LEGEND,
         ),
-        title=title,
+        title=f"[bold cyan]omega demo[/][default] · {things(moment.use.machines, 'machine')}[/]",
         title_align="left",
         border_style="bright_black",
     )
@@ -107,7 +131,6 @@ def picture(moment: Moment, title: str, width: int) -> RenderableType:
 def line(moment: Moment) -> str:
     """Return the moment in one line."""
     parts = shares(moment.use)
-    waiting = sum(moment.use.jobs_by_state.get(s, 0) for s in (State.PENDING, State.PLANNING))
     gpu = parts[GPU].part
     return "  ".join(
         [
@@ -118,7 +141,7 @@ def line(moment: Moment) -> str:
             f"cpu {share(parts[Kind.CPU_MILLI.column].part)}",
             f"memory {share(parts[Kind.MEMORY_MIB.column].part)}",
             *([f"gpu {share(gpu)}"] if gpu is not None else []),
-            f"waiting {waiting:,}",
+            f"waiting {moment.use.jobs_waiting:,}",
             f"parked {moment.use.jobs_by_state.get(State.PARKED, 0):,}",
         ]
     )
@@ -126,10 +149,32 @@ def line(moment: Moment) -> str:
 
 def _head(moment: Moment) -> Text:
     return Text.assemble(
-        (moment.phase, "bold"),
+        (PHASES.get(moment.phase, moment.phase), "bold"),
         f"  {clock(moment.elapsed_s)} of {clock(moment.seconds)}",
         f"  ·  {moment.submitted:,} of {moment.to_submit:,} jobs submitted",
     )
+
+
+def _conflicts(moment: Moment, trail: Trail, width: int) -> tuple[str, Text, Text, str]:
+    now = moment.total.conflict_fraction
+    figure = Text(fraction(now), conflict_colour(now))
+    return "conflicts", strip(trail, moment.seconds, width), figure, "per conflict-free one"
+
+
+def _labelled(label: str, text: Text) -> Text:
+    line = Text(no_wrap=True, overflow="ellipsis")
+    return line.append(f"{label:<11}", "bold").append_text(text)
+
+
+def _jobs(use: CellUse) -> Text:
+    """Count the jobs, those first of which something is still to come."""
+    jobs = use.jobs_by_state
+    text = Text()
+    for state in (State.PARKED, State.RUNNING, State.SUCCEEDED, State.CANCELLED):
+        if jobs.get(state):
+            why = f" ({reasons(use)})" if state is State.PARKED else ""
+            text.append(" · ").append(f"{jobs[state]:,} {state.value}{why}", COLOURS[state])
+    return Text.assemble((f"{use.jobs_waiting:,} waiting", COLOURS[State.PENDING]), text)
 
 
 def _last(moment: Moment) -> list[str]:

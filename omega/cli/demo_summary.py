@@ -1,7 +1,7 @@
 """The demo's result, for people and for scripts.
 
 Goal     Say at the end what was placed, what was fought over, what is left, and that nothing broke.
-Promise  The names of the summary are those that scripts rely on (design, section 8).
+Promise  The names of the summary stay as they are: scripts rely on them.
 Source   omega.metrics.facts; CellStore.verify.
 """
 
@@ -19,9 +19,11 @@ from omega.cli.processes import ProcessState, line_of, total_line
 from omega.cli.screens import LEGEND, allocated, schedulers_table, shares, verdicts_line
 from omega.cli.wording import count, fraction, share, things
 from omega.lifecycle.states import State
-from omega.store.base import Violation
+from omega.metrics.facts import Facts, merge
+from omega.store.base import CellUse, Violation
 
 VIOLATIONS_SHOWN: Final = 20
+HOLDS: Final = Text("every invariant holds", "green")
 
 
 @dataclass(frozen=True)
@@ -38,24 +40,25 @@ class Result:
     violations: Sequence[Violation]
     interrupted: bool
 
-    def summary(self) -> dict[str, object]:
+    def summary(self) -> dict[str, Any]:
         """Return the figures by the names that scripts rely on."""
         facts = self.played.ledger.schedulers()
         totals, use = facts["totals"], self.played.use
         jobs = use.jobs_by_state
         tasks = int(totals.get("tasks_placed", 0))
         placed = jobs.get(State.RUNNING, 0) + jobs.get(State.SUCCEEDED, 0)
-        waiting = jobs.get(State.PENDING, 0) + jobs.get(State.PLANNING, 0)
         return {
             "tasks_placed": tasks,
             "jobs_placed": max(0, placed - self.loaded.jobs),
             "jobs_parked": {r.value: n for r, n in sorted_by_count(use.parked_by_reason)},
-            "jobs_left": waiting,
+            "jobs_left": use.jobs_waiting,
             "jobs_submitted": self.played.submitted,
             "tasks_per_second": round(tasks / self.played.load_s, 1) if self.played.load_s else 0.0,
             "conflict_fraction": facts["measures"]["conflict_fraction"] or 0.0,
             "conflicts": {v: int(n) for v, n in sorted_by_count(totals.get("refused", {}))},
+            "claims": int(totals.get("claims", 0)),
             "allocated": allocated(use),
+            "rules": self._rules(),
             "violations": len(self.violations),
             "restarts": sum(seat.child.restarts for seat in self.seats),
             "load_s": round(self.played.load_s, 3),
@@ -73,7 +76,7 @@ class Result:
             {
                 "scheduler": seat.kind,
                 "replica": seat.replica,
-                "rule": seat.rule,
+                "rule": seat.rule.value,
                 "restarts": seat.child.restarts,
                 **self._facts(seat)["measures"],
                 "totals": self._facts(seat)["totals"],
@@ -83,7 +86,6 @@ class Result:
 
     def show(self, console: Console, next_steps: Sequence[tuple[str, str]]) -> None:
         """Print it all for a person."""
-        summary = self.summary()
         lines = [
             line_of(seat.name, ProcessState.ENDED, self._facts(seat), recent=False)
             for seat in self.seats
@@ -93,7 +95,7 @@ class Result:
         console.print(schedulers_table(lines, total, width=console.width, with_state=False))
         console.print(LEGEND)
         console.print()
-        console.print(_figures(summary, self))
+        console.print(self.figures())
         console.print()
         self._show_violations(console)
         console.print("[bold]Where to look next[/]")
@@ -101,6 +103,47 @@ class Result:
         for command, what in next_steps:
             text = Text.assemble(f"{what:<{longest}}  ", (command, "cyan"))
             console.print(text, soft_wrap=True)
+
+    def figures(self) -> Table:
+        """Return the results as a few lines."""
+        summary = self.summary()
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row(
+            "placed",
+            f"{summary['tasks_placed']:,} tasks of {things(summary['jobs_placed'], 'job')},"
+            f" {count(summary['tasks_per_second'])} a second over {summary['load_s']:.0f} s",
+        )
+        table.add_row("conflicts", _conflicts(summary))
+        for kind, rules in summary["rules"].items():
+            for rule, one in rules.items():
+                conflict = fraction(one["conflict_fraction"])
+                table.add_row(f"  {kind} by {rule}", f"{conflict}; {_refused(one)}")
+        table.add_row("parked", _parked(summary["jobs_parked"]))
+        if summary["restarts"]:
+            table.add_row("restarts", f"{summary['restarts']} of schedulers that crashed")
+        if summary["interrupted"]:
+            table.add_row("ended", "[yellow]early, as it was told to[/]")
+        if summary["jobs_left"]:
+            table.add_row("still waiting", f"[yellow]{things(summary['jobs_left'], 'job')}[/]")
+        table.add_row("allocated", _allocated(self.played.use))
+        broken = summary["violations"]
+        verified = Text(f"{broken} broken", "red bold") if broken else HOLDS
+        table.add_row("verify", verified)
+        return table
+
+    def _rules(self) -> dict[str, dict[str, object]]:
+        """Return what each conflict rule came to, for kinds of which replicas differ in it."""
+        facts: dict[str, dict[str, list[Facts]]] = {}
+        for seat in self.seats:
+            of_kind = facts.setdefault(seat.kind, {})
+            of_kind.setdefault(seat.rule.value, []).append(self._facts(seat))
+        return {
+            kind: {rule: _conflict_figures(merge(*these)) for rule, these in rules.items()}
+            for kind, rules in facts.items()
+            if len(rules) > 1
+        }
 
     def _facts(self, seat: Seat) -> dict[str, Any]:
         return self.played.ledger.of(seat.kind, seat.replica)
@@ -120,45 +163,26 @@ def sorted_by_count(counts: Mapping[Any, float]) -> list[tuple[Any, float]]:
     return sorted(counts.items(), key=lambda entry: -entry[1])
 
 
-def _figures(summary: Mapping[str, Any], result: Result) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row(
-        "placed",
-        f"{summary['tasks_placed']:,} tasks of {things(summary['jobs_placed'], 'job')},"
-        f" {count(summary['tasks_per_second'])} a second over {summary['load_s']:.0f} s",
-    )
-    table.add_row("conflicts", _conflicts(summary))
-    table.add_row("parked", _parked(summary["jobs_parked"]))
-    if summary["restarts"]:
-        table.add_row("restarts", f"{summary['restarts']} of schedulers that crashed")
-    if summary["interrupted"]:
-        table.add_row("ended", "[yellow]early, as it was told to[/]")
-    if summary["jobs_left"]:
-        table.add_row("still waiting", f"[yellow]{things(summary['jobs_left'], 'job')}[/]")
-    table.add_row(
-        "allocated",
-        " · ".join(
-            f"{name.removesuffix('_milli').removesuffix('_mib')} {share(one.part)}"
-            for name, one in shares(result.played.use).items()
-            if one.capacity
-        ),
-    )
-    broken = summary["violations"]
-    table.add_row(
-        "verify",
-        Text(f"{broken} broken", "red bold") if broken else Text("every invariant holds", "green"),
-    )
-    return table
+def _conflict_figures(facts: Facts) -> dict[str, Any]:
+    totals = facts["totals"]
+    return {
+        "conflict_fraction": facts["measures"]["conflict_fraction"] or 0.0,
+        "conflicts": {v: int(n) for v, n in sorted_by_count(totals.get("refused", {}))},
+        "claims": int(totals.get("claims", 0)),
+        "tasks_placed": int(totals.get("tasks_placed", 0)),
+    }
 
 
-def _conflicts(summary: Mapping[str, Any]) -> Text:
-    text = verdicts_line(summary["conflicts"])
-    head = (
-        f"{fraction(summary['conflict_fraction'])} per conflict-free transaction; refused claims: "
-    )
-    return Text(head).append_text(text)
+def _conflicts(figures: Mapping[str, Any]) -> Text:
+    text = Text(f"{fraction(figures['conflict_fraction'])} per conflict-free transaction; ")
+    text.append(_refused(figures))
+    if figures["conflicts"]:
+        text.append(" and retried: ").append_text(verdicts_line(figures["conflicts"]))
+    return text
+
+
+def _refused(figures: Mapping[str, Any]) -> str:
+    return f"{sum(figures['conflicts'].values()):,} of {figures['claims']:,} claims refused"
 
 
 def _parked(reasons: Mapping[str, int]) -> Text:
@@ -167,3 +191,11 @@ def _parked(reasons: Mapping[str, int]) -> Text:
     total = sum(reasons.values())
     listed = ", ".join(f"{jobs:,} {reason}" for reason, jobs in reasons.items())
     return Text(f"{things(total, 'job')}: {listed}")
+
+
+def _allocated(use: CellUse) -> str:
+    return " · ".join(
+        f"{name.removesuffix('_milli').removesuffix('_mib')} {share(one.part)}"
+        for name, one in shares(use).items()
+        if one.capacity
+    )

@@ -1,6 +1,7 @@
 """Loads a workload's machines and what runs on them, by the ordinary door.
 
-Goal     Fill a cell of ten thousand machines in seconds, with progress to look at.
+Goal     Fill a cell of ten thousand machines in seconds, with progress to look at; `cell load` and
+         `demo` alike.
 Promise  What runs at the start was submitted, leased and committed like anything else, so every
          invariant covers it. What could not be placed is counted, not hidden.
 Source   omega.workload.arrivals.Prefill.
@@ -8,10 +9,12 @@ Source   omega.workload.arrivals.Prefill.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Final, TypeVar
 from uuid import UUID, uuid4
 
-from omega.cli.consoles import Advance
+from omega.cli.consoles import Advance, Output
+from omega.cli.wording import count, things
 from omega.clock import Clock
 from omega.errors import StoreUnavailable
 from omega.limits import LIMITS
@@ -20,7 +23,7 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.outcomes import Outcome
 from omega.store.base import HandBack, JobQueue, Store
-from omega.workload.arrivals import Prefill
+from omega.workload.arrivals import Prefill, Workload
 
 HOLDER: Final = "prefill"
 LEASE_MS: Final = 15 * 60_000
@@ -49,6 +52,42 @@ class Loaded:
 
 NOTHING: Final = Loaded(0, 0, 0, 0, 0.0)
 """What became of a start state that nobody wanted loaded."""
+
+
+def add_machines(
+    workload: Workload, store: Store, output: Output, clock: Clock
+) -> tuple[float, Ids]:
+    """Add a workload's machines; return the seconds that it took, and their ids."""
+    machines = things(len(workload.machines), "machine")
+    began = clock.now()
+    with output.console.status(f"Adding {machines}"):
+        ids = store.add_machines(workload.machines)
+    seconds = clock.now() - began
+    output.console.print(f"{machines} added in {seconds:.1f} s.", highlight=False)
+    return seconds, ids
+
+
+def place_running(
+    workload: Workload, store: Store, ids: Ids, output: Output, clock: Clock, stop: Event
+) -> Loaded:
+    """Place what runs on the machines at the start."""
+    with output.progress() as progress:
+        bar = progress.add_task("Filling the cell", total=len(workload.prefill))
+        loaded = place_prefill(
+            store,
+            workload.prefill,
+            ids,
+            clock=clock,
+            advance=lambda tasks: progress.advance(bar, tasks),
+            stopped=stop.is_set,
+        )
+    if loaded.tasks:
+        output.console.print(
+            f"{loaded.placed:,} of {things(loaded.tasks, 'task')} placed on them in"
+            f" {loaded.seconds:.1f} s, {count(loaded.tasks_per_second)} a second.",
+            highlight=False,
+        )
+    return loaded
 
 
 def submit_all(

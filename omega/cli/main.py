@@ -3,7 +3,7 @@
 Goal     Start fast: only the verb that was asked for is imported.
 Promise  Exit codes: 0 done; 1 what was asked for failed, or an invariant is broken; 2 bad usage or
          bad input; 130 interrupted. An expected error is one sentence, never a traceback.
-Source   design, section 8.
+Source   docs/decisions/0009-errors-and-retries.md.
 """
 
 import os

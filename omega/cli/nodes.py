@@ -7,26 +7,27 @@ Source   omega.nodes.virtual.
 
 import os
 import threading
+from contextlib import closing, suppress
 from typing import Annotated, Final
 
 import typer
 
-from omega.cli.cells import cell_url, settings_for
+from omega.cli.cells import cell_settings
 from omega.cli.chance import chance_of
-from omega.cli.fault_log import warn
+from omega.cli.consoles import warn
 from omega.cli.options import DataDir, EndWithParent, Speedup
 from omega.cli.processes import NODES
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.clock import Clock, RealClock
-from omega.config import Settings, load_settings
+from omega.config import Settings
 from omega.errors import StoreUnavailable
 from omega.events import fan_out
 from omega.framework.patience import Patience
 from omega.framework.timer import Timer
 from omega.metrics.fold import SchedulerFold
-from omega.nodes.virtual import STEP_S, VirtualNodes
+from omega.nodes.virtual import VirtualNodes
 from omega.store.base import Store
-from omega.store.opening import opened
+from omega.store.opening import store_at
 
 REPORT_INTERVAL_MS: Final = 1_000
 
@@ -49,11 +50,13 @@ def simulate(
 
     Sixty times as fast as they say: [bold]omega nodes simulate --speedup 60[/]
     """
-    with stop_on_signals() as stop, cell_url(data_dir) as url:
+    with (
+        stop_on_signals() as stop,
+        cell_settings(data_dir, nodes_speedup=speedup) as (settings, url),
+    ):
         if end_with_parent:
             stop_with_parent(stop)
-        settings = settings_for(load_settings(data_dir=data_dir, nodes_speedup=speedup), url)
-        with opened(settings, application_name="omega nodes") as store:
+        with closing(store_at(url, settings, "omega nodes")) as store:
             _run(store, settings, RealClock(stop), stop, replica)
 
 
@@ -70,14 +73,10 @@ def _run(
         facts = {**fold.facts(), "speedup": settings.nodes_speedup}
         store.report(NODES, replica, pid=os.getpid(), facts=facts)
 
-    try:
-        while not stop.is_set():
-            ended = nodes.step(patiently("now_ms", store.now_ms))
-            if reports.due():
-                patiently("report", report)
-            if not ended:
-                clock.sleep(STEP_S)
+    def report_when_due() -> None:
+        if reports.due():
+            patiently("report", report)
+
+    nodes.run(stop, report_when_due)
+    with suppress(StoreUnavailable):  # a report that stays is soon called silent
         store.forget(NODES, replica)
-    except StoreUnavailable:
-        if not stop.is_set():
-            raise

@@ -2,7 +2,7 @@
 
 Goal     Let an option mean the same, and be explained the same, wherever it appears.
 Promise  What cannot be read is BadInput that names the option; nothing has been done by then.
-Source   design, section 8.
+Source   typer, whose options are annotations; docs/decisions/0009-errors-and-retries.md.
 """
 
 from collections import Counter

@@ -5,24 +5,22 @@ Promise  Ctrl-C and SIGTERM end it cleanly: its leases are given back, nothing i
 Source   omega.framework.runner; omega.framework.registry.
 """
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from omega.cli.cells import cell_url, settings_for
-from omega.cli.consoles import Output
-from omega.cli.fault_log import warn
+from omega.cli.cells import cell_settings
+from omega.cli.consoles import Output, warn
 from omega.cli.options import DataDir, EndWithParent, JsonTo, Rule, Seed, TJob, TTask, Unit
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.clock import RealClock
-from omega.config import load_settings
 from omega.framework.registry import find_scheduler, registered
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
-from omega.store.opening import opened
-from omega.store.postgres.store import PostgresStore
+from omega.store.opening import store_at
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -47,24 +45,15 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     [bold]omega scheduler run batch --replica b &[/]
     """
     scheduler = _chosen(kind, rule, granularity)
-    with stop_on_signals() as stop, cell_url(data_dir) as url:
+    name = f"omega {kind}/{replica}"
+    with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
         if end_with_parent:
             stop_with_parent(stop)
-        settings = settings_for(load_settings(data_dir=data_dir), url)
-        name = f"omega {kind}/{replica}"
-
-        def another() -> PostgresStore:
-            return PostgresStore(
-                url,
-                application_name=f"{name} heartbeat",
-                statement_timeout_ms=settings.statement_timeout_ms,
-            )
-
-        with opened(settings, application_name=name) as store:
+        with closing(store_at(url, settings, name)) as store:
             SchedulerProcess(
                 scheduler=scheduler,
                 store=store,
-                open_store=another,
+                open_store=lambda: store_at(url, settings, f"{name} heartbeat"),
                 clock=RealClock(stop),
                 settings=settings,
                 sink=warn,

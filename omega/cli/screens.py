@@ -37,8 +37,9 @@ WIDE_HEADERS: Final = (
     "wait p90",
     "view age",
 )
-WIDE: Final = 100
+WIDE: Final = 92
 MUCH_CONFLICT: Final = 0.5
+SOME_CONFLICT: Final = 0.1
 BUSY: Final = 0.9
 FULL: Final = 0.9
 GPU: Final = "gpu"
@@ -67,28 +68,22 @@ class Share:
 
 def shares(use: CellUse) -> dict[str, Share]:
     """Return the use of each resource, with all device slots as one, named gpu."""
-    devices = [kind.column for kind in Kind if kind.is_device]
-    plain = {
-        kind.column: Share(use.capacity.get(kind.column, 0), use.used.get(kind.column, 0))
-        for kind in Kind
-        if not kind.is_device
-    }
-    gpu = Share(
-        sum(use.capacity.get(column, 0) for column in devices),
-        sum(use.used.get(column, 0) for column in devices),
-    )
-    return {**plain, GPU: gpu}
+    devices = [kind for kind in Kind if kind.is_device]
+    plain = {kind.column: _share(use, kind) for kind in Kind if not kind.is_device}
+    return {**plain, GPU: _share(use, *devices)}
 
 
 def allocated(use: CellUse) -> dict[str, float]:
     """Return the share of each kind in use, and `gpu` over all slots; kinds not there are 0."""
-    each = {
-        kind.column: Share(use.capacity.get(kind.column, 0), use.used.get(kind.column, 0))
-        for kind in Kind
-    }
-    return {
-        name: round(one.part or 0.0, 6) for name, one in {**each, GPU: shares(use)[GPU]}.items()
-    }
+    each = {kind.column: _share(use, kind) for kind in Kind}
+    return {name: round(one.part or 0.0, 6) for name, one in {**each, **shares(use)}.items()}
+
+
+def _share(use: CellUse, *kinds: Kind) -> Share:
+    return Share(
+        sum(use.capacity.get(kind.column, 0) for kind in kinds),
+        sum(use.used.get(kind.column, 0) for kind in kinds),
+    )
 
 
 def schedulers_table(
@@ -96,14 +91,15 @@ def schedulers_table(
 ) -> Table:
     """Return a line a scheduler, and one for all of them."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold", expand=True)
-    table.add_column("scheduler", no_wrap=True, ratio=1, overflow="ellipsis")
+    table.add_column("scheduler")  # the only column to give way where there is too little room
     if with_state:
         table.add_column("state", no_wrap=True)
     for header in WIDE_HEADERS if width >= WIDE else NARROW_HEADERS:
         table.add_column(header, justify="right", no_wrap=True)
     for line in lines:
         state = [Text(line.state.value, PROCESS_COLOURS[line.state])] if with_state else []
-        table.add_row(Text(line.name), *state, *_measures(line))
+        name = Text(line.name, no_wrap=True, overflow="ellipsis")
+        table.add_row(name, *state, *_measures(line))
     if len(lines) > 1:
         blank = [Text()] if with_state else []
         table.add_row(Text("all"), *blank, *_measures(total), style="bold")
@@ -111,19 +107,31 @@ def schedulers_table(
 
 
 LEGEND: Final = Text(
-    "conflicts per conflict-free transaction · busy: share of time deciding · p50, p90: wait for"
-    " the first attempt · view: its age",
+    "conflicts per conflict-free transaction · busy: share of time spent deciding\n"
+    "p50, p90: wait for a job's first attempt · view: its age before each refresh",
     "dim",
 )
 
 
-def cell_table(use: CellUse, width: int) -> RenderableType:
-    """Return a bar for each resource that the cell has."""
+def bar_width(width: int) -> int:
+    """Return how long bars are on a screen of so many columns."""
+    return max(10, min(60, width - 50))
+
+
+def cell_table(
+    use: CellUse, width: int, *, above: Sequence[tuple[str, Text, Text, str]] = ()
+) -> RenderableType:
+    """Return a bar for each resource that the cell has.
+
+    Rows `above` them are a name, a bar, a figure and what there is to say of it.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
-    table.add_column(style="bold", width=7)
+    table.add_column(style="bold", width=9)
     table.add_column()
     table.add_column(justify="right", width=5)
     table.add_column(justify="right")
+    for row in above:
+        table.add_row(*row)
     for name, resource in shares(use).items():
         if not resource.capacity:
             continue
@@ -131,7 +139,7 @@ def cell_table(use: CellUse, width: int) -> RenderableType:
         part = resource.part or 0.0
         table.add_row(
             label,
-            _bar(part, max(10, min(60, width - 48))),
+            _bar(part, bar_width(width)),
             share(part),
             f"{count(resource.used / unit)} of {count(resource.capacity / unit)} {plural}",
         )
@@ -157,7 +165,7 @@ def queue_line(use: CellUse) -> Text:
         text.append(" · " if text else "")
         text.append(f"{jobs:,} {state.value}", COLOURS[state])
         if state is State.PARKED:
-            text.append(f" ({_reasons(use)})", COLOURS[state])
+            text.append(f" ({reasons(use)})", COLOURS[state])
     return text or Text("no jobs yet", "dim")
 
 
@@ -169,12 +177,18 @@ def verdicts_line(conflicts: Mapping[str, int]) -> Text:
     return Text(" · ".join(f"{claims:,} {verdict}" for verdict, claims in ordered if claims))
 
 
+def conflict_colour(conflict: float | None) -> str:
+    """Return the colour of a conflict fraction."""
+    if conflict is None or conflict < SOME_CONFLICT:
+        return ""
+    return "red" if conflict > MUCH_CONFLICT else "yellow"
+
+
 def _measures(line: SchedulerLine) -> tuple[Text, ...]:
-    conflict = line.conflict_fraction or 0.0
     return (
         Text(count(line.jobs_per_second)),
         Text(count(line.tasks_per_second)),
-        Text(fraction(line.conflict_fraction), "red" if conflict > MUCH_CONFLICT else ""),
+        Text(fraction(line.conflict_fraction), conflict_colour(line.conflict_fraction)),
         Text(share(line.busyness), "yellow" if (line.busyness or 0.0) > BUSY else ""),
         Text(duration(line.wait_p50_s)),
         Text(duration(line.wait_p90_s)),
@@ -182,12 +196,13 @@ def _measures(line: SchedulerLine) -> tuple[Text, ...]:
     )
 
 
-def _reasons(use: CellUse) -> str:
+def reasons(use: CellUse) -> str:
+    """Count the parked jobs by reason, the most frequent first."""
     ordered = sorted(use.parked_by_reason.items(), key=lambda one: -one[1])
     return ", ".join(f"{jobs:,} {reason.value}" for reason, jobs in ordered)
 
 
 def _bar(part: float, width: int) -> Text:
     filled = round(part * width)
-    colour = "red" if part > FULL else "green"
-    return Text("█" * filled, colour).append("░" * (width - filled), "bright_black")
+    colour = "yellow" if part > FULL else "green"
+    return Text("━" * filled, colour).append("━" * (width - filled), "bright_black")

@@ -1,9 +1,10 @@
 """`omega submit`: jobs from a YAML file into the queue.
 
 Goal     Hand in work, and if wanted wait until it runs.
-Promise  All jobs of a file or none. `--wait` exits 1 when a job is parked or cancelled, or the time
-         is up; the jobs stay in the queue.
-Source   omega.workload.spec; JobQueue.submit.
+Promise  All jobs of a file or none, in one submission; a file with more jobs than one takes is
+         refused. `--wait` exits 1 when a job is parked or cancelled, or the time is up; the jobs
+         stay in the queue.
+Source   omega.workload.spec, which holds files to the limit; JobQueue.submit.
 """
 
 from collections.abc import Callable, Sequence

@@ -34,7 +34,7 @@ class ChildState(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
+class RestartPolicy:
     """How a supervisor deals with crashes, and how long it waits for an end."""
 
     delay_first_s: float = 0.5
@@ -106,14 +106,14 @@ class Supervisor:
         log_dir: Path,
         environment: Mapping[str, str] | None = None,
         clock: Clock | None = None,
-        patience: Patience | None = None,
+        policy: RestartPolicy | None = None,
         tell: Callable[[str], None] = lambda sentence: None,
     ) -> None:
         assert len({spec.name for spec in specs}) == len(specs), "children's names are distinct"
         self._log_dir = log_dir
         self._environment = {**os.environ, **(environment or {})}
         self._clock = clock if clock is not None else RealClock()
-        self._patience = patience if patience is not None else Patience()
+        self._policy = policy if policy is not None else RestartPolicy()
         self._tell = tell
         self._stopping = False
         self.children = [Child(spec, log_dir / f"{spec.name}.log") for spec in specs]
@@ -151,7 +151,7 @@ class Supervisor:
         living = [child for child in self.children if child.process is not None]
         for child in living:
             _signal(child, signal.SIGTERM)
-        deadline = self._clock.now() + self._patience.grace_s
+        deadline = self._clock.now() + self._policy.grace_s
         for child in living:
             self._wait_or_kill(child, deadline)
 
@@ -182,16 +182,16 @@ class Supervisor:
             return
 
         now = self._clock.now()
-        steady = now - child.started_at >= self._patience.steady_after_s
+        steady = now - child.started_at >= self._policy.steady_after_s
         child.crashes = 1 if steady else child.crashes + 1
-        if child.crashes >= self._patience.crashes_max:
+        if child.crashes >= self._policy.crashes_max:
             child.state = ChildState.GIVEN_UP
             self._tell(
                 f"{child.spec.name} {child.last_end} {child.crashes} times in a row and is given"
                 f" up; see {child.log}"
             )
             return
-        delay_s = self._patience.delay_s(child.crashes)
+        delay_s = self._policy.delay_s(child.crashes)
         child.state = ChildState.WAITING
         child.start_due = now + delay_s
         self._tell(

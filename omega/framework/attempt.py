@@ -19,14 +19,11 @@ from omega.cell.view import View
 from omega.errors import InvariantBroken
 from omega.framework.effects import Steps, committed, refreshed, thought
 from omega.framework.progress import Attempted, Progress
-from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
 from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
-
-NO_DECISION_TIME = DecisionTime()
-"""Thinking takes as long as it takes."""
 
 
 @dataclass(frozen=True, kw_only=True)

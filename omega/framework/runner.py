@@ -8,7 +8,7 @@ Source   docs/decisions/0004-the-job-queue.md; ARCHITECTURE.md, the loop.
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid4
 from zlib import crc32
@@ -20,12 +20,12 @@ from omega.config import Settings
 from omega.errors import StoreUnavailable
 from omega.events import JobParked, JobsLeased, JobsRescued, Sink, StoreFaltered, fan_out
 from omega.framework.aftermath import aftermath
-from omega.framework.attempt import NO_DECISION_TIME, Replica
+from omega.framework.attempt import Replica
 from omega.framework.driver import Driver
 from omega.framework.heartbeat import Heartbeat, Leases
 from omega.framework.patience import Patience
 from omega.framework.progress import Attempted
-from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.framework.timer import Timer
 from omega.framework.waking import Waker
 from omega.limits import LIMITS
@@ -82,6 +82,7 @@ class SchedulerProcess:
         self._driver = Driver(self.store, refresher, self.clock, self._sink, self._patiently)
         self._waker = Waker(kind, self.store, self._sink, self._patiently)
         self._together = min(self.scheduler.jobs_per_transaction, LIMITS.jobs_per_transaction_max)
+        self._claims_max = self.scheduler.claims_per_transaction
         self._jobs_max = self._together
         self._rescues = Timer(self.clock, self.settings.rescue_interval_ms)
         self._wakes = Timer(self.clock, self.settings.rescue_interval_ms)
@@ -113,11 +114,11 @@ class SchedulerProcess:
         self._housekeep()
         began = self.clock.now()
         jobs = self._lease()
-        for first in range(0, len(jobs), self._together):
+        for together in self._parts(jobs):
             if self.stop.is_set():
                 break
             # The heartbeat may have learnt meanwhile that a lease was lost.
-            held = [job for job in jobs[first : first + self._together] if self.leases.holds(job)]
+            held = [job for job in together if self.leases.holds(job)]
             if held:
                 self._settle(self._driver.attempt(self._replica, held))
             self._housekeep()
@@ -155,6 +156,19 @@ class SchedulerProcess:
         if has_its_own_order and len(jobs) > self._together:
             return self.scheduler.order(jobs, self._driver.refresh())
         return jobs
+
+    def _parts(self, jobs: Sequence[LeasedJob]) -> Iterator[Sequence[LeasedJob]]:
+        """Divide the jobs, in order, into those that are attempted together."""
+        part: list[LeasedJob] = []
+        tasks = 0
+        for job in jobs:
+            tasks += len(job.unplaced)
+            if part and (len(part) == self._together or tasks > self._claims_max):
+                yield part
+                part, tasks = [], len(job.unplaced)
+            part.append(job)
+        if part:
+            yield part
 
     def _settle(self, attempted: Sequence[Attempted]) -> None:
         """Give each job back, park it, or let it go."""

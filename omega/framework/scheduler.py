@@ -14,14 +14,14 @@ import numpy as np
 from omega.cell.view import View
 from omega.model.claims import Claims, ConflictRule, Granularity
 from omega.model.jobs import LeasedJob
+from omega.ordering.precedence import precedence
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionTime:
     """How long a decision takes: t_job + t_task x tasks (Omega, section 4).
 
-    Both are zero in production, where thinking takes as long as it takes; benchmarks and the
-    simulator set them.
+    Benchmarks and the simulator set them.
     """
 
     job_s: float = 0.0
@@ -32,8 +32,12 @@ class DecisionTime:
         return self.job_s + self.task_s * tasks
 
 
+NO_DECISION_TIME = DecisionTime()
+"""As in production: thinking takes as long as it takes."""
+
+
 class Scheduler(ABC):
-    """Base of all schedulers: FIFO, fit rule, incremental. Override `place`, and what differs.
+    """Base: highest precedence first, fit rule, incremental. Override `place`, and what differs.
 
     A scheduler keeps no state that decides placements: planning twice from the same view, job and
     chance gives the same claims.
@@ -45,10 +49,19 @@ class Scheduler(ABC):
     granularity: Granularity = Granularity.INCREMENTAL
     jobs_per_transaction: int = 1
     """How many jobs are planned on one view and committed together."""
+    claims_per_transaction: int = 1_000
+    """How many tasks they may have between them; a job with more is planned by itself.
+
+    Large commits are cheaper a task, and make others wait and conflict:
+    docs/decisions/0014-the-size-of-a-transaction.md.
+    """
 
     def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
-        """Return the jobs in the order in which they are to be placed."""
-        return jobs
+        """Return the jobs in the order in which they are to be placed.
+
+        The queue hands them out highest precedence first, then oldest, and so they stay.
+        """
+        return precedence(jobs)
 
     @abstractmethod
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:

@@ -1,32 +1,29 @@
 """Waking parked jobs when something has changed that could help them.
 
-Goal     Park without forgetting: a job that fits again is back in the queue within one check.
-Promise  The queue is looked at only if the view has gained room or the cell's generation has moved.
-         Permanent reasons are looked into only when machines have joined, opened or grown: freed
-         room cures none.
-Source   Nomad's blocked evaluations, as one comparison of arrays.
+Goal     Park without forgetting: while there is room for parked jobs, each check brings some back,
+         about as many as fit.
+Promise  The queue is looked at only if the view has gained room, the cell's generation has moved,
+         or the last look held jobs back, for whom others may leave room. Permanent reasons are
+         looked into only when machines have joined, opened or grown since: freed room cures
+         none.
+Source   Nomad's blocked evaluations, as comparisons of arrays.
 """
 
-from collections.abc import Hashable, Sequence
-from uuid import UUID
+from collections.abc import Sequence
 
 import numpy as np
 
 from omega.cell.view import View
 from omega.events import JobsWoken, Sink
+from omega.framework.fitting import fitting
 from omega.framework.patience import Patience
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
-from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows
-from omega.placement.diagnosis import has_room
 from omega.store.base import JobQueue, ParkedJob
 
 PARKED_MAX = 10_000
 """Parked jobs looked at in one check, those of highest precedence first."""
-
-NOBODYS = UUID(int=0)
-"""The token of a job that is looked at without a lease."""
 
 
 class Waker:
@@ -41,6 +38,9 @@ class Waker:
         self._could = MachineRows.none().capacity  # what open machines could hold, emptied
         self._generation = -1
         self._conflicts = False
+        self._held_back = False
+        self._woken: set[int] = set()
+        """Jobs woken since the view last gained: they had their turn at this room."""
 
     def note(self, reasons: Sequence[ParkReason]) -> None:
         """Hear why jobs are being parked: one that lost to others may find room with no change."""
@@ -54,40 +54,29 @@ class Waker:
         gained = moved or self._room is None or bool((room > self._room).any())
         conflicts, self._conflicts = self._conflicts, False
         self._room, self._could, self._generation = room, could, view.generation
-        if not gained and not conflicts:
+        if gained:
+            self._woken.clear()
+        elif not conflicts and not self._held_back:
             return 0
 
         parked = self._patiently(
             "parked", lambda: self._queue.parked(self._kind, jobs_max=PARKED_MAX)
         )
-        helped = [
-            job
-            for job in parked
-            if moved
-            or (gained and not job.reason.is_permanent)
-            or job.reason is ParkReason.CONFLICTS
-        ]
-        fitting = _fitting(view, helped)
-        if not fitting:
+        helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
+        fit = fitting(view, helped)
+        self._held_back = 0 < len(fit) < len(helped)
+        if not fit:
             return 0
-        woken = self._patiently("wake", lambda: self._queue.wake(fitting))
+        self._woken.update(fit)
+        woken = self._patiently("wake", lambda: self._queue.wake(fit))
         if woken:
             self._sink(JobsWoken(woken))
         return woken
 
-
-def _fitting(view: View, parked: Sequence[ParkedJob]) -> list[int]:
-    """Return the ids of jobs that have room, each by itself; jobs that are alike are tried once."""
-    known: dict[Hashable, bool] = {}
-    fitting = []
-    for job in parked:
-        alike = (job.spec.groups, job.spec.minimum, job.placed, job.unplaced.tobytes())
-        if alike not in known:
-            known[alike] = has_room(view, _as_leased(job))
-        if known[alike]:
-            fitting.append(job.id)
-    return fitting
-
-
-def _as_leased(job: ParkedJob) -> LeasedJob:
-    return LeasedJob(job.id, NOBODYS, job.spec, job.unplaced, placed=job.placed)
+    def _may_be_helped(self, job: ParkedJob, *, gained: bool, moved: bool) -> bool:
+        """Say whether the job may fit now, by why it was parked and what has happened since."""
+        if job.reason is ParkReason.CONFLICTS:
+            return True
+        if job.id in self._woken or not (gained or self._held_back):
+            return False
+        return not job.reason.is_permanent or moved or job.generation < self._generation

@@ -25,15 +25,11 @@ class Histogram:
 
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
-        self.count = 0
-        self.sum_s = 0.0
 
     def add(self, seconds: float) -> None:
         """Count one duration."""
         bucket = bucket_of(seconds)
         self._counts[bucket] = self._counts.get(bucket, 0) + 1
-        self.count += 1
-        self.sum_s += seconds
 
     def buckets(self) -> dict[str, int]:
         """Return the counts, ready for JSON and for merging."""

@@ -8,7 +8,7 @@ Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from uuid import UUID
 
 import numpy as np
@@ -217,9 +217,9 @@ class Transaction:
         rule: ConflictRule = ConflictRule.FIT,
     ) -> "Transaction":
         """Build a transaction from (job, lease token, minimum, claims), in order."""
-        edges = np.cumsum([0, *(len(claims) for _, _, _, claims in parts)]).tolist()
+        edges = accumulate((len(claims) for *_, claims in parts), initial=0)
         jobs = tuple(
             JobPart(job, token, minimum, slice(first, last))
-            for (job, token, minimum, _), first, last in zip(parts, edges, edges[1:], strict=False)
+            for (job, token, minimum, _), (first, last) in zip(parts, pairwise(edges), strict=True)
         )
-        return cls(id, scheduler, replica, rule, jobs, Claims.of([part[3] for part in parts]))
+        return cls(id, scheduler, replica, rule, jobs, Claims.of([claims for *_, claims in parts]))

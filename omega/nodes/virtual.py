@@ -8,6 +8,7 @@ Source   Omega (EuroSys 2013), section 4: tasks run for a known time from their 
 """
 
 import threading
+from collections.abc import Callable
 
 from omega.clock import Clock
 from omega.errors import StoreUnavailable
@@ -36,12 +37,17 @@ class VirtualNodes:
         self._running = RunningTasks(speedup)
         self._mark = 0  # everything that is live, the first time
 
-    def run(self, stop: threading.Event) -> None:
-        """Work until the stop event is set; the clock's sleeps must end with it."""
+    def run(self, stop: threading.Event, after_each: Callable[[], None] = lambda: None) -> None:
+        """Work until the stop event is set; the clock's sleeps must end with it.
+
+        What else there is to do after each step may raise StoreUnavailable, too.
+        """
         try:
             while not stop.is_set():
                 now_ms = self._patiently("now_ms", self._store.now_ms)
-                if self.step(now_ms) < RELEASES_PER_STEP * LIMITS.tasks_per_release_max:
+                ended = self.step(now_ms)
+                after_each()
+                if ended < RELEASES_PER_STEP * LIMITS.tasks_per_release_max:
                     self._clock.sleep(STEP_S)
         except StoreUnavailable:
             if not stop.is_set():

@@ -17,7 +17,7 @@ from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Mask, integers
 from omega.model.jobs import Constraint, LeasedJob, Operator, TaskGroup
 from omega.model.machines import MachineRows, MachineState, Snapshot
-from omega.model.resources import GPU_SLICES, Kind
+from omega.model.resources import GPU_SLICES, Kind, named
 from omega.placement.devices import free_devices, gpus_left
 from omega.placement.feasibility import matching, meets, room
 from omega.placement.groups import pack, waiting_groups
@@ -58,7 +58,7 @@ def diagnose(view: View, job: LeasedJob) -> Diagnosis | None:
     if len(job.unplaced) < max(1, job.lacking) or has_room(view, job):
         return None
     empty = _emptied(view)
-    anew = replace(job, placed_task=np.zeros(0, np.intp), placed_machine=integers())
+    anew = _alone(job)
     hopeless = {group: _why_never(empty, anew, group) for group in groups}
     hopeful = [group for group in groups if hopeless[group] is None]
     if sum(len(job.unplaced_in(group)) for group in hopeful) < max(1, job.lacking):
@@ -90,6 +90,11 @@ def _emptied(view: View) -> View:
         state=np.where(view.state == MachineState.GONE, view.state, np.int8(MachineState.OPEN)),
     )
     return View(Snapshot(rows, view.names, view.catalogue, view.codes, view.mark, view.generation))
+
+
+def _alone(job: LeasedJob) -> LeasedJob:
+    """Return the job as if none of its tasks ran: no machine is taken by a sibling."""
+    return replace(job, placed_task=np.zeros(0, np.intp), placed_machine=integers())
 
 
 def _why_never(empty: View, job: LeasedJob, group: int) -> Diagnosis | None:
@@ -153,17 +158,14 @@ def _why_not_now(view: View, job: LeasedJob, group: int) -> str:
     matches = matching(view, asked) & view.open
     if not matches.any():
         return f"every machine that group {group} may use is down or draining"
-    if asked.different_machines:
-        alone = replace(job, placed_task=np.zeros(0, np.intp), placed_machine=integers())
-        if len(room(view, alone, group).at):
-            return f"every machine with room for group {group} runs a task of it already"
+    if asked.different_machines and len(room(view, _alone(job), group).at):
+        return f"every machine with room for group {group} runs a task of it already"
     return _shortage(view, asked, group, matches, now=True)
 
 
 def _shortage(view: View, asked: TaskGroup, group: int, among: Mask, *, now: bool) -> str:
     """Name the kind of which no machine has enough, or say that none has enough of all."""
-    demand = asked.demand
-    wanted = {kind.column: int(demand[kind]) for kind in Kind if demand[kind]}
+    wanted = named(asked.demand)
     most = {kind: int(view.free[among, Kind[kind.upper()]].max()) for kind in wanted}
     if asked.gpus:
         gpus = gpus_left(free_devices(view.free, np.flatnonzero(among)), asked.gpu_slices).sum(

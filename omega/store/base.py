@@ -71,6 +71,10 @@ class ParkedJob:
     spec: JobSpec
     reason: ParkReason
     unplaced: Index
+    placed_task: Index
+    """Tasks that run now, where placement must know it, as in a lease ..."""
+    placed_machine: Ids
+    """... and the id of the machine of each."""
     placed: int
     generation: int
     """The cell's generation when it was parked: permanent reasons hold until it moves."""
@@ -124,6 +128,11 @@ class CellUse:
     jobs_by_state: Mapping[State, int]
     parked_by_reason: Mapping[ParkReason, int]
     live_allocations: int
+
+    @property
+    def jobs_waiting(self) -> int:
+        """Jobs that a scheduler has still to decide on, or decides on now."""
+        return sum(self.jobs_by_state.get(state, 0) for state in (State.PENDING, State.PLANNING))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """A Postgres of our own, for whoever has not named one.
 
 Goal     A real server on demand, as any user, with nothing installed or started by hand.
-Promise  All processes that name one data directory share one server. Whoever starts it stops it,
-         also at exit and on SIGTERM. A server whose starter was killed is adopted by the next
-         process that comes, and stopped by that one unless others still use it.
-Source   The `embedded` extra (omega.store.wheel). Who owns and who uses the server is held as file
-         locks: the kernel drops them with a process, however it ends.
+Promise  All processes that name one data directory share one server. Whoever needs it first starts
+         it, whoever needs it last stops it, also at exit and on SIGTERM. One that is killed is a
+         user no longer: the server it may leave behind is stopped by the last who comes after it.
+Source   The `embedded` extra (omega.store.wheel). Each user holds a shared file lock, which the
+         kernel drops with the process, however it ends. docs/decisions/0010-embedded-postgres.md.
 """
 
 import atexit
@@ -21,7 +21,7 @@ from types import FrameType, TracebackType
 from typing import Final, Protocol, Self
 
 from omega.clock import Clock, RealClock
-from omega.errors import SettingsError, StoreUnavailable
+from omega.errors import SettingsError
 
 DATABASE: Final = "omega"
 """The database that holds the cell."""
@@ -63,8 +63,6 @@ class EmbeddedPostgres:
         self._server = _wheel_server(self._data_dir / NAME, clock)
         self._url: str | None = None
         self._process = os.getpid()
-        self._started_it = False
-        self._owner = _FileLock(self._data_dir / f"{NAME}.owner")
         self._users = _FileLock(self._data_dir / f"{NAME}.users")
 
     @property
@@ -77,38 +75,30 @@ class EmbeddedPostgres:
         """Start the server, unless somebody did; return the URL of the cell's database."""
         if self._url is not None:
             return self._url
+        _exit_on_sigterm()
         self._data_dir.mkdir(parents=True, exist_ok=True)
+        self._process = os.getpid()
         with self._one_at_a_time():
-            owned = self._owner.take(fcntl.LOCK_EX)
+            self._users.take(fcntl.LOCK_SH)
             try:
-                self._started_it = owned and not self._server.is_running()
-                if self._started_it:
+                if not self._server.is_running():
                     self._server.start()
-                elif not self._server.is_running():
-                    raise StoreUnavailable(
-                        f"the Postgres in {self._data_dir} is down although the process that"
-                        " started it still runs; end that process and try again"
-                    )
                 self._url = self._server.url(DATABASE)
             except BaseException:
-                if self._started_it:
-                    self._server.stop()
-                self._owner.release()
+                self._end_use()
                 raise
-            self._users.take(fcntl.LOCK_SH)
-        self._process = os.getpid()
         atexit.register(self.close)
-        if owned:
-            _exit_on_sigterm()
         return self._url
 
     def close(self) -> None:
-        """End this process's use; stop the server if it is ours to stop."""
-        self._end(stop=True)
-
-    def leave(self) -> None:
-        """End this process's use, but leave the server running for whoever comes next to adopt."""
-        self._end(stop=False)
+        """End this process's use; stop the server if nobody else uses it."""
+        # A fork inherits this object and its exit hook, but the use is its parent's.
+        if self._url is None or os.getpid() != self._process:
+            return
+        with self._one_at_a_time():
+            self._end_use()
+        self._url = None
+        atexit.unregister(self.close)
 
     def __enter__(self) -> Self:
         self.start()
@@ -122,28 +112,22 @@ class EmbeddedPostgres:
     ) -> None:
         self.close()
 
-    def _end(self, *, stop: bool) -> None:
-        # A fork inherits this object and its exit hook, but not the right to stop anything.
-        if self._url is None or os.getpid() != self._process:
-            return
-        self._url = None
-        atexit.unregister(self.close)
-        with self._one_at_a_time():
+    def _end_use(self) -> None:
+        """Stop the server if this is its last user; no other may come or go meanwhile."""
+        try:
+            self._users.take(fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass  # others hold it too: the last of them will stop the server
+        else:
+            self._server.stop()
+        finally:
             self._users.release()
-            if stop and self._owner.held and (self._started_it or self._is_unused()):
-                self._server.stop()
-            self._owner.release()
-
-    def _is_unused(self) -> bool:
-        unused = self._users.take(fcntl.LOCK_EX)
-        self._users.release()
-        return unused
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
-        """Let no other process start, adopt or stop the server meanwhile."""
+        """Let no other process start or stop the server meanwhile."""
         mutex = _FileLock(self._data_dir / f"{NAME}.lock")
-        mutex.wait_for()
+        mutex.take(fcntl.LOCK_EX)
         try:
             yield
         finally:
@@ -157,25 +141,14 @@ class _FileLock:
         self._path = path
         self._file: int | None = None
 
-    @property
-    def held(self) -> bool:
-        return self._file is not None
+    def take(self, how: int) -> None:
+        """Take it, shared or exclusive, or change from one to the other.
 
-    def take(self, how: int) -> bool:
-        """Take it, shared or exclusive, if nobody's hold stands against that."""
-        assert self._file is None
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._file, how | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.release()
-        return self.held
-
-    def wait_for(self) -> None:
-        """Take it exclusively when everybody else has released it."""
-        assert self._file is None
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        Waits for those whose hold stands against that; with LOCK_NB, raises BlockingIOError.
+        """
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._file, how)
 
     def release(self) -> None:
         """Give it back, if held; a fork's copy of the file holds nothing from then on."""

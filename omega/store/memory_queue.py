@@ -14,6 +14,7 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.lifecycle.states import State, Trigger
+from omega.model.arrays import Ids, Index
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.store.base import HandBack, JobStatus, ParkedJob, Parking
 from omega.store.memory_allocations import AllocationTable
@@ -93,7 +94,7 @@ class MemoryQueue:
         """Return parked jobs of a kind, highest precedence first, then oldest."""
         mine = [job for job in self._parked.values() if job.spec.scheduler == scheduler]
         mine.sort(key=lambda job: (-job.spec.precedence, job.id))
-        return [_as_parked(job) for job in mine[:jobs_max]]
+        return [self._as_parked(job) for job in mine[:jobs_max]]
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Move parked jobs back to pending; return how many were parked."""
@@ -158,28 +159,38 @@ class MemoryQueue:
         if first:
             job.first_leased_s = now_s
         self._leased[job.id] = job
-        told = job.running if _needs_to_know_places(job.spec) else job.running[:0]
+        placed_task, placed_machine = self._places(job)
         return LeasedJob(
             id=job.id,
             token=job.token,
             spec=job.spec,
             unplaced=np.flatnonzero(job.slot == UNPLACED),
-            placed_task=told,
-            placed_machine=self._allocations.machines(job.slot[told]),
+            placed_task=placed_task,
+            placed_machine=placed_machine,
             placed=job.placed,
             fruitless=job.fruitless,
             waited_ms=milliseconds(now_s - job.submitted_s) if first else None,
         )
 
+    def _as_parked(self, job: JobRecord) -> ParkedJob:
+        assert job.park_reason is not None
+        placed_task, placed_machine = self._places(job)
+        return ParkedJob(
+            id=job.id,
+            spec=job.spec,
+            reason=job.park_reason,
+            unplaced=np.flatnonzero(job.slot == UNPLACED),
+            placed_task=placed_task,
+            placed_machine=placed_machine,
+            placed=job.placed,
+            generation=job.parked_at,
+        )
 
-def _needs_to_know_places(spec: JobSpec) -> bool:
-    return any(group.spread_over or group.different_machines for group in spec.groups)
-
-
-def _as_parked(job: JobRecord) -> ParkedJob:
-    assert job.park_reason is not None
-    unplaced = np.flatnonzero(job.slot == UNPLACED)
-    return ParkedJob(job.id, job.spec, job.park_reason, unplaced, job.placed, job.parked_at)
+    def _places(self, job: JobRecord) -> tuple[Index, Ids]:
+        """Return which tasks run on which machines, where placing the rest depends on it."""
+        sited = any(group.spread_over or group.different_machines for group in job.spec.groups)
+        tasks = job.running if sited else job.running[:0]
+        return tasks, self._allocations.machines(job.slot[tasks])
 
 
 def _as_status(job: JobRecord) -> JobStatus:

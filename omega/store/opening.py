@@ -29,16 +29,10 @@ def server(settings: Settings) -> Iterator[str]:
         yield embedded.url
 
 
-@contextmanager
-def opened(settings: Settings, *, application_name: str = "omega") -> Iterator[PostgresStore]:
-    """Give the store that the settings name, and close it in the end."""
-    with server(settings) as url:
-        store = PostgresStore(
-            url,
-            application_name=application_name,
-            statement_timeout_ms=settings.statement_timeout_ms,
-        )
-        try:
-            yield store
-        finally:
-            store.close()
+def store_at(url: str, settings: Settings, application_name: str) -> PostgresStore:
+    """Return the store of the database with this URL; whoever asked for it closes it."""
+    return PostgresStore(
+        url,
+        application_name=application_name,
+        statement_timeout_ms=settings.statement_timeout_ms,
+    )

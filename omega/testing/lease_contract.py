@@ -14,7 +14,7 @@ import pytest
 from omega.lifecycle.states import ParkReason, State
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
-from omega.store.base import HandBack, Parking, Store
+from omega.store.base import HandBack, ParkedJob, Parking, Store
 from omega.testing.builders import a_cell, a_group, a_spec
 from omega.testing.contract import Contract
 from omega.testing.steps import (
@@ -38,6 +38,21 @@ WRONG = UUID(int=7)
 def back(job: LeasedJob, *, delay_ms: int = 0, progressed: bool = False) -> HandBack:
     """Give a job back."""
     return HandBack(job.id, job.token, delay_ms, progressed)
+
+
+def a_sited_job(store: Store) -> tuple[LeasedJob, dict[int, int]]:
+    """Lease a job that depends on where its tasks are; place three, end one; say where two run."""
+    one, two = store.add_machines(a_cell(2, attributes={"rack": ["a", "b"]})).tolist()
+    groups = [a_group(3, spread_over="rack"), a_group(2, different_machines=True)]
+    job = a_leased_job(store, a_spec(groups=groups))
+    grant(store, job, [0, 1, 4], [one, two, two])
+    end(store, job, 1)
+    return job, {0: one, 4: two}
+
+
+def places_of(job: LeasedJob | ParkedJob) -> dict[int, int]:
+    """Return the machine of each task that a store tells of."""
+    return dict(zip(job.placed_task.tolist(), job.placed_machine.tolist(), strict=True))
 
 
 def aside(job: LeasedJob, reason: ParkReason = ParkReason.NO_ROOM, detail: str = "") -> Parking:
@@ -162,18 +177,12 @@ class HoldingContract(Contract):
         assert State.RUNNING is status_of(store, job).state
 
     def test_a_lease_tells_where_tasks_run_when_placement_must_know(self, store: Store) -> None:
-        one, two = store.add_machines(a_cell(2, attributes={"rack": ["a", "b"]})).tolist()
-        groups = [a_group(3, spread_over="rack"), a_group(2, different_machines=True)]
-        job = a_leased_job(store, a_spec(groups=groups))
-        grant(store, job, [0, 1, 4], [one, two, two])
-        end(store, job, 1)
+        job, places = a_sited_job(store)
         store.hand_back([back(job, progressed=True)])
 
         (again,) = lease_all(store)
 
-        assert {0: one, 4: two} == dict(
-            zip(again.placed_task.tolist(), again.placed_machine.tolist(), strict=True)
-        )
+        assert places == places_of(again)
         assert [2, 3] == again.unplaced.tolist()
         assert 3 == again.placed
 
@@ -258,6 +267,20 @@ class ParkingContract(Contract):
         assert (parked.id, parked.reason, parked.placed) == (job.id, ParkReason.CONFLICTS, 1)
         assert spec == parked.spec
         assert [0, 2] == parked.unplaced.tolist()
+
+    def test_a_parked_job_tells_where_tasks_run_when_placement_must_know(
+        self, store: Store
+    ) -> None:
+        sited, places = a_sited_job(store)
+        anywhere = a_leased_job(store, a_spec(2))
+        grant(store, anywhere, [0], [places[0]])
+        store.park([aside(sited), aside(anywhere)])
+
+        first, second = store.parked("batch", jobs_max=2)
+
+        assert [2, 3] == first.unplaced.tolist()
+        assert places == places_of(first)
+        assert {} == places_of(second)
 
     def test_parked_jobs_are_listed_by_precedence_then_age_and_by_kind(self, store: Store) -> None:
         specs = [a_spec(precedence=precedence) for precedence in (0, 2, 0, 2)]

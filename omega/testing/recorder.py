@@ -1,8 +1,9 @@
 """A recorder: what one process asked of a cell, what it was told, and when.
 
 Goal     Give the checker of omega.testing.serial a history that it can try to explain.
-Promise  Every answered commit and end of tasks is there, once, with times of a clock that all
-         processes of a machine share. A call that is repeated after its answer was lost is one.
+Promise  Every answered commit and end of tasks is there, with times of a clock that all processes
+         of a machine share. A commit that is repeated after its answer was lost is one event; an
+         end of tasks that had no answer is one whose effect is unknown.
 Source   histories of operations with their real time: Herlihy and Wing, Linearizability (1990).
 """
 
@@ -51,10 +52,8 @@ class Ended:
     answered: float
     job: Ids
     task: Index
-    ended: int
-    """How many of them were live."""
-    asked_again: bool = False
-    """An earlier answer was lost: some may have been ended by the earlier call."""
+    ended: int | None
+    """How many of them were live; None if there was no answer: it had its effect, or had none."""
 
 
 Event = Judged | Ended
@@ -101,21 +100,23 @@ class Recorder(PassThrough):
         self._worker = worker
         self._clock = clock
         self._keep = keep
-        self._asked: dict[UUID | tuple[bytes, bytes], float] = {}
-        """When calls that have not been answered were first made."""
+        self._asked: dict[UUID, float] = {}
+        """When commits that have not been answered were first asked for."""
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Pass on and keep."""
-        started, again = self._ask(transaction.id)
+        """Pass on and keep, once it is answered."""
+        asked_again = transaction.id in self._asked
+        started = self._asked.setdefault(transaction.id, self._clock.now())
         outcome = super().commit(transaction)
+        del self._asked[transaction.id]
         self._keep(
             Judged(
                 worker=self._worker,
                 started=started,
-                answered=self._answered(transaction.id),
+                answered=self._clock.now(),
                 transaction=transaction,
                 outcome=outcome,
-                asked_again=again,
+                asked_again=asked_again,
             )
         )
         return outcome
@@ -123,29 +124,21 @@ class Recorder(PassThrough):
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
         """Pass on and keep. Ends of one allocation and no later one cannot be explained."""
         assert started_ms is None, "answers to commits do not tell when an allocation began"
-        key = job.tobytes(), task.tobytes()
-        started, again = self._ask(key)
-        ended = super().end_tasks(job, task)
-        self._keep(
-            Ended(
-                worker=self._worker,
-                started=started,
-                answered=self._answered(key),
-                job=job,
-                task=task,
-                ended=ended,
-                asked_again=again,
+        started, ended = self._clock.now(), None
+        try:
+            ended = super().end_tasks(job, task)
+        finally:
+            self._keep(
+                Ended(
+                    worker=self._worker,
+                    started=started,
+                    answered=self._clock.now(),
+                    job=job,
+                    task=task,
+                    ended=ended,
+                )
             )
-        )
         return ended
-
-    def _ask(self, call: UUID | tuple[bytes, bytes]) -> tuple[float, bool]:
-        again = call in self._asked
-        return self._asked.setdefault(call, self._clock.now()), again
-
-    def _answered(self, call: UUID | tuple[bytes, bytes]) -> float:
-        del self._asked[call]
-        return self._clock.now()
 
 
 @contextmanager

@@ -78,7 +78,10 @@ class Replay:
                 self._strangers[job, task] = machine
 
     def apply(self, event: Event) -> Undo | list[str]:
-        """Apply an event if the answer fits; otherwise say why it does not."""
+        """Apply an event if the answer fits; otherwise say why it does not.
+
+        One without an answer has its effect.
+        """
         return self._commit(event) if isinstance(event, Judged) else self._end(event)
 
     def strays(self, event: Event) -> bool:
@@ -230,8 +233,7 @@ class Replay:
         live = sorted(
             (job, task) for job, task in told if job in self._jobs and task in self._jobs[job].live
         )
-        # A repeated call counts only what the one before it left, so its count tells nothing.
-        if len(live) != event.ended and not event.asked_again:
+        if event.ended not in (None, len(live)):
             return [f"{event.ended} ended by the answer, {len(live)} of them live: {sorted(told)}"]
         held = [self._jobs[job].live[task] for job, task in live]
         at = self._rows.where(integers([one.machine for one in held]))

@@ -128,6 +128,7 @@ class SchedulerContract:
     def test_it_says_which_jobs_it_takes(self, scheduler: Scheduler) -> None:
         assert scheduler.kind
         assert 1 <= scheduler.jobs_per_transaction <= LIMITS.jobs_per_transaction_max
+        assert 1 <= scheduler.claims_per_transaction <= LIMITS.claims_per_transaction_max
 
     def test_ordering_neither_loses_nor_repeats_a_job(self, scheduler: Scheduler) -> None:
         jobs = [

@@ -13,7 +13,7 @@ worker: the search walks through all workers' events at once. The machines' revi
 answer shows, leave it hardly ever a choice; where they do, it goes back and tries the other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,12 +26,20 @@ STORY_LINES_MAX = 40
 
 
 @dataclass(frozen=True, eq=False)
+class _Choice:
+    """A worker whose next event may be next, and whether that event is to have its effect."""
+
+    worker: int
+    has_effect: bool = True
+
+
+@dataclass(frozen=True, eq=False)
 class _Step:
     """An event that has been applied, and what else could have been."""
 
-    worker: int
+    chosen: _Choice
     undo: Undo
-    others: Iterator[int]
+    others: Iterator[_Choice]
 
 
 def serial_order(history: History) -> list[Event]:
@@ -52,7 +60,9 @@ class _Search:
         self._next = [0] * len(history.workers)
         """For each worker, how many of its events have been applied."""
         self._order: list[Event] = []
-        self._hopeless: set[tuple[int | bytes, ...]] = set()
+        self._in_vain: frozenset[tuple[int, int]] = frozenset()
+        """The events without an answer that are taken to have had no effect."""
+        self._hopeless: set[Hashable] = set()
         """What has been applied, and the revisions it led to, where nothing led to the end."""
         self._farthest = -1
         self._story: list[str] = []
@@ -76,44 +86,52 @@ class _Search:
         """Say whether the cell was found otherwise than this order leaves it."""
         return bool(self._cell.where_it_differs(self._history.after))
 
-    def _place(self) -> tuple[int | bytes, ...]:
+    def _place(self) -> Hashable:
         """Return what tells where the search is: how the same events were ordered makes no odds."""
-        return (*self._next, self._cell.revisions)
+        return tuple(self._next), self._in_vain, self._cell.revisions
 
-    def _choices(self) -> Iterator[int]:
-        """Return the workers whose next event may be next in real time, likely ones first."""
+    def _choices(self) -> Iterator[_Choice]:
+        """Return what may be next in real time, likely ones first."""
         progress = zip(self._workers, self._next, strict=True)
         waiting = [worker for worker, (all_of, at) in enumerate(progress) if at < len(all_of)]
         if not waiting:
-            return iter(())
+            return
         # Whoever was answered before another began comes before it.
         until = min(self._head(worker).answered for worker in waiting)
         able = [worker for worker in waiting if self._head(worker).started <= until]
-        return iter(sorted(able, key=lambda worker: self._head(worker).answered))
+        for worker in sorted(able, key=lambda worker: self._head(worker).answered):
+            yield _Choice(worker)
+            if _is_unanswered(self._head(worker)):
+                yield _Choice(worker, has_effect=False)
 
-    def _step(self, choices: Iterator[int]) -> _Step | None:
-        for worker in choices:
-            event = self._head(worker)
+    def _step(self, choices: Iterator[_Choice]) -> _Step | None:
+        for choice in choices:
+            event = self._head(choice.worker)
             if self._cell.strays(event):
                 continue
-            done = self._cell.apply(event)
+            done = self._cell.apply(event) if choice.has_effect else _nothing
             if isinstance(done, list):
                 continue
-            self._next[worker] += 1
-            if self._place() in self._hopeless:
-                self._next[worker] -= 1
-                done()
-                continue
-            self._order.append(event)
             # What changed nothing need not be tried later instead: it can only be in the way.
-            others = iter(()) if _changes_nothing(event) else choices
-            return _Step(worker, done, others)
+            step = _Step(choice, done, iter(()) if _changes_nothing(event) else choices)
+            self._advance(choice, event)
+            if self._place() in self._hopeless:
+                self._take_back(step)
+                continue
+            return step
         return None
 
-    def _take_back(self, step: _Step) -> Iterator[int]:
+    def _advance(self, choice: _Choice, event: Event) -> None:
+        if not choice.has_effect:
+            self._in_vain |= {(choice.worker, self._next[choice.worker])}
+        self._next[choice.worker] += 1
+        self._order.append(event)
+
+    def _take_back(self, step: _Step) -> Iterator[_Choice]:
         step.undo()
         self._order.pop()
-        self._next[step.worker] -= 1
+        self._next[step.chosen.worker] -= 1
+        self._in_vain -= {(step.chosen.worker, self._next[step.chosen.worker])}
         return step.others
 
     def _remember_this_end(self) -> None:
@@ -131,8 +149,8 @@ class _Search:
             yield from (f"  {line}" for line in self._cell.where_it_differs(self._history.after))
             return
         yield "and then none of these fits:"
-        for worker in self._choices():
-            event = self._head(worker)
+        for choice in self._choices():
+            event = self._head(choice.worker)
             yield f"  {told(event)}"
             done = self._cell.apply(event)
             if isinstance(done, list):
@@ -149,7 +167,7 @@ def told(event: Event) -> str:
     when = f"{event.worker} {event.started:.6f}-{event.answered:.6f}"
     if isinstance(event, Ended):
         tasks = list(zip(event.job.tolist(), event.task.tolist(), strict=True))
-        return f"{when}: {event.ended} ended of {tasks}"
+        return f"{when}: {'unknown' if event.ended is None else event.ended} ended of {tasks}"
     transaction, outcome = event.transaction, event.outcome
     claims = [
         f"job {part.job} task {transaction.claims.task[at]} machine {outcome.machine[at]}"
@@ -169,7 +187,15 @@ def told(event: Event) -> str:
 def _changes_nothing(event: Event) -> bool:
     if isinstance(event, Judged):
         return not event.outcome.accepted.any()
-    return event.ended == 0 and not event.asked_again
+    return event.ended == 0
+
+
+def _is_unanswered(event: Event) -> bool:
+    return isinstance(event, Ended) and event.ended is None
+
+
+def _nothing() -> None:
+    """Take nothing back."""
 
 
 def _assert_one_at_a_time(events: tuple[Event, ...]) -> None:

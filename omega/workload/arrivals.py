@@ -22,6 +22,8 @@ SERVICE = "service"
 ML_GPU = "ml-gpu"
 """The kinds of scheduler that workloads address their jobs to."""
 
+MS_PER_S = 1_000
+
 
 @dataclass(frozen=True)
 class Arrival:

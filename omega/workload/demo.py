@@ -19,12 +19,12 @@ from omega.model.resources import DEVICES, GPU_SLICES, Kind
 from omega.workload.arrivals import BATCH, ML_GPU, SERVICE, Arrival, Workload
 from omega.workload.demo_cell import (
     CPU_MILLI_PER_GPU,
-    GIB,
     MEMORY_MIB_PER_GPU,
+    cpu_shape,
     demo_machines,
     demo_prefill,
 )
-from omega.workload.synthetic import JobClass, Shape, arrivals_of, merged
+from omega.workload.synthetic import JobClass, arrivals_of, merged
 
 JOBS_PER_S = {BATCH: 10.0, SERVICE: 2.0, ML_GPU: 5.0}
 """Jobs that arrive for each scheduler of a kind."""
@@ -32,26 +32,31 @@ MACHINES_FOR_FULL_RATE = 200
 """A smaller cell gets jobs less often, in proportion, or single jobs would fill it."""
 
 BATCH_SHAPES = (
-    Shape(cpu_milli=2_000, memory_mib=4 * GIB, weight=0.20),
-    Shape(cpu_milli=4_000, memory_mib=12 * GIB, weight=0.30),
-    Shape(cpu_milli=8_000, memory_mib=24 * GIB, weight=0.25),
-    Shape(cpu_milli=16_000, memory_mib=48 * GIB, weight=0.25),
+    cpu_shape(2, memory_gib=4, weight=0.20),
+    cpu_shape(4, memory_gib=12, weight=0.30),
+    cpu_shape(8, memory_gib=24, weight=0.25),
+    cpu_shape(16, memory_gib=48, weight=0.25),
 )
 """The large ones find room for one task on a half-full machine: two that see it will collide."""
 BATCH_TASKS_MIN = 0.5
 """Mean tasks of a batch job at the least; draws are rounded up, so that jobs have 1 or 2."""
 
 SERVICE_SHAPES = (
-    Shape(cpu_milli=2_000, memory_mib=8 * GIB),
-    Shape(cpu_milli=4_000, memory_mib=16 * GIB),
-    Shape(cpu_milli=8_000, memory_mib=32 * GIB),
+    cpu_shape(2, memory_gib=8),
+    cpu_shape(4, memory_gib=16),
+    cpu_shape(8, memory_gib=32),
 )
 SERVICE_TASKS_MEAN = 8.0
 SERVICE_DURATION_MEAN_S = 600.0
 SERVICE_GANG_SHARE = 0.3
 
-GPU_DURATION_S = (10.0, 600.0)
-"""Mean duration of GPU jobs, at the least and at the most."""
+GPU_LIFE_IN_CHURNS = 2.0
+"""Mean duration of a GPU job; training takes longer than a batch task."""
+GPU_LIFE_S_MIN = 1.0
+GPU_PRESSURE = 1.6
+"""How much more they would use in the long run than batch jobs, as a demo ends before that."""
+GPU_TASKS_MAX = 16
+"""How many times its pattern's tasks a GPU job has at the most."""
 GPU_MODEL_SHARE = 0.5
 """Part of the GPU jobs that insist on models."""
 
@@ -93,7 +98,7 @@ class Demo:
     seconds: float = 30.0
     churn_s: float = 15.0
     """Mean duration of a batch task."""
-    pressure: float = 1.6
+    pressure: float = 0.95
     """What batch would use in the long run, relative to the CPU that is left at the start."""
 
     def __post_init__(self) -> None:
@@ -173,26 +178,29 @@ def _service(demo: Demo, machines: Machines, chance: np.random.Generator) -> tup
 def _ml_gpu(
     demo: Demo, free: Amounts, machines: Machines, chance: np.random.Generator
 ) -> tuple[Arrival, ...]:
-    """Draw GPU jobs after the patterns; they run as long as it takes to use what is left."""
+    """Draw GPU jobs after the patterns, larger or shorter as it takes to use what is left."""
     gpus = np.count_nonzero(machines.capacity[:, DEVICES], axis=1)
     if not (jobs_per_s := demo.jobs_per_s(ML_GPU)) or not gpus.any():
         return ()
     weights = np.array([pattern.weight for pattern in GPU_JOBS])
     gpus_per_s = jobs_per_s * sum(pattern.weight * pattern.total for pattern in GPU_JOBS)
     free_gpus = float(free[DEVICES].sum()) / GPU_SLICES
+    life_s = GPU_LIFE_IN_CHURNS * demo.churn_s
+    enough = GPU_PRESSURE * demo.pressure * free_gpus / (gpus_per_s * life_s)
     jobs = JobClass(
         scheduler=ML_GPU,
         gap_mean_s=1 / jobs_per_s,
         tasks_mean=1.0,  # the pattern decides
-        duration_mean_s=float(np.clip(demo.pressure * free_gpus / gpus_per_s, *GPU_DURATION_S)),
+        duration_mean_s=max(GPU_LIFE_S_MIN, life_s * min(1.0, enough)),
     )
 
     def with_gpus(spec: JobSpec) -> JobSpec:
         pattern = GPU_JOBS[int(chance.choice(len(weights), p=weights / weights.sum()))]
         count = min(pattern.gpus, int(gpus.max()))
+        tasks = round(pattern.tasks * float(np.clip(enough, 1, GPU_TASKS_MAX)))
         insists = chance.random() < GPU_MODEL_SHARE
         group = TaskGroup(
-            tasks=pattern.tasks,
+            tasks=tasks,
             cpu_milli=CPU_MILLI_PER_GPU * count * pattern.slices // GPU_SLICES,
             memory_mib=MEMORY_MIB_PER_GPU * count * pattern.slices // GPU_SLICES,
             gpus=count,
@@ -202,7 +210,7 @@ def _ml_gpu(
             if insists
             else (),
         )
-        return replace(spec, groups=(group,), minimum=pattern.tasks if pattern.gang else 0)
+        return replace(spec, groups=(group,), minimum=tasks if pattern.gang else 0)
 
     drawn = arrivals_of(jobs, demo.seconds, chance)
     return tuple(replace(arrival, spec=with_gpus(arrival.spec)) for arrival in drawn)

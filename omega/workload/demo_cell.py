@@ -12,8 +12,8 @@ from omega.model.arrays import Amounts, Codes, Ids, Index, every_kind
 from omega.model.machines import Machines
 from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS, Kind
 from omega.model.resources import machine_capacity as machine
-from omega.workload.arrivals import BATCH, ML_GPU, SERVICE, Prefill
-from omega.workload.synthetic import MS_PER_S
+from omega.workload.arrivals import BATCH, ML_GPU, MS_PER_S, SERVICE, Prefill
+from omega.workload.synthetic import Shape
 from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of
 
 GIB = 1_024
@@ -38,18 +38,33 @@ MACHINES_PER_RACK = 40
 ZONES = ("zone-a", "zone-b", "zone-c")
 PLATFORMS = ("P0", "P1", "P2")
 
-TASK_SHAPES: tuple[tuple[float, int, int], ...] = (
-    (0.35, 1_000, 4 * GIB),
-    (0.35, 4_000, 12 * GIB),
-    (0.20, 8_000, 32 * GIB),
-    (0.10, 16_000, 48 * GIB),
+DISK_MIB_PER_CORE = 16 * GIB
+
+
+def cpu_shape(cores: int, *, memory_gib: int, weight: float = 1.0) -> Shape:
+    """Return what a task without GPUs asks for."""
+    return Shape(
+        cpu_milli=cores * 1_000,
+        memory_mib=memory_gib * GIB,
+        disk_mib=cores * DISK_MIB_PER_CORE,
+        weight=weight,
+    )
+
+
+TASK_SHAPES = (
+    cpu_shape(1, memory_gib=4, weight=0.35),
+    cpu_shape(4, memory_gib=12, weight=0.35),
+    cpu_shape(8, memory_gib=32, weight=0.20),
+    cpu_shape(16, memory_gib=48, weight=0.10),
 )
-"""How often, CPU and memory of a task of the start state."""
+"""Tasks of the start state."""
 TASKS_PER_JOB = 50
 SERVICE_SHARE = 0.6
 """Part of the jobs at the start that are services, which stay; the others are batch, which end."""
 GPU_HALF_SHARE = 0.3
 """Part of the GPUs taken at the start of which a task takes only half."""
+GPU_EVENNESS = 1.0
+"""Below 2, of a machine's GPUs mostly all are taken or none; the more, the more machines agree."""
 CPU_MILLI_PER_GPU = 4_000
 MEMORY_MIB_PER_GPU = 24 * GIB
 UNEVENNESS = 0.2
@@ -104,8 +119,10 @@ def demo_prefill(
 def _gpu_tasks(
     machines: Machines, share: float, chance: np.random.Generator
 ) -> tuple[Index, Amounts]:
-    """Take GPUs one by one, some of them by half; the row of each task's machine, and amounts."""
-    taken = chance.random((len(machines), DEVICES_MAX)) < share
+    """Take GPUs, some of them by half; the row of each task's machine, and amounts."""
+    share = min(FULLEST, share / (1 - GPU_HALF_SHARE / 2))  # what halves leave over is made up for
+    shares = chance.beta(GPU_EVENNESS * share, GPU_EVENNESS * (1 - share), len(machines))
+    taken = chance.random((len(machines), DEVICES_MAX)) < shares[:, np.newaxis]
     taken &= machines.capacity[:, DEVICES] > 0
     at, slot = np.nonzero(taken)
     slices = np.where(chance.random(len(at)) < GPU_HALF_SHARE, GPU_SLICES // 2, GPU_SLICES)
@@ -123,9 +140,8 @@ def _cpu_tasks(
     shares = np.clip(chance.normal(share, UNEVENNESS, len(machines)), 0.0, FULLEST)
     limit = np.floor(machines.capacity * shares[:, None]).astype(np.int64)
     limit[:, DEVICES] = machines.capacity[:, DEVICES]
-    demand = np.zeros((len(TASK_SHAPES), KINDS), dtype=np.int64)
-    demand[:, : Kind.DISK_MIB] = [(cpu, memory) for _, cpu, memory in TASK_SHAPES]
-    weights = np.array([weight for weight, _, _ in TASK_SHAPES])
+    demand = np.stack([shape.demand for shape in TASK_SHAPES])
+    weights = np.array([shape.weight for shape in TASK_SHAPES])
     at: list[Index] = [np.zeros(0, dtype=np.intp)]
     shapes: list[Index] = [np.zeros(0, dtype=np.intp)]
     for _ in range(ROUNDS_MAX):

@@ -36,18 +36,14 @@ def cpu_milli(value: object) -> int:
     return _amount(value, MILLI_PER_UNIT, "of CPU; write for example 2, 0.5 or 500m")
 
 
-def mib(value: object) -> int:
-    """Read memory or disk: "512MiB", "4GiB" or "1.5TiB"; zero needs no unit."""
-    if value == 0 and not isinstance(value, bool):
-        return 0
-    return _amount(value, MIB_PER_UNIT, "of memory; write for example 512MiB or 4GiB")
+def memory_mib(value: object) -> int:
+    """Read memory: "512MiB", "4GiB" or "1.5TiB"; zero needs no unit."""
+    return _mib(value, "memory")
 
 
 def disk_mib(value: object) -> int:
     """Read disk, in the units of memory."""
-    if value == 0 and not isinstance(value, bool):
-        return 0
-    return _amount(value, MIB_PER_UNIT, "of disk; write for example 512MiB or 4GiB")
+    return _mib(value, "disk")
 
 
 def gpus_and_slices(value: object) -> tuple[int, int]:
@@ -82,6 +78,12 @@ def duration_ms(value: object) -> int | None:
     if number > DURATION_MS_MAX:
         raise ValueError(f"{shown(value)} is more than a century; leave it out to run on and on")
     return int(number)
+
+
+def _mib(value: object, what: str) -> int:
+    if value == 0 and not isinstance(value, bool):
+        return 0
+    return _amount(value, MIB_PER_UNIT, f"of {what}; write for example 512MiB or 4GiB")
 
 
 def _amount(value: object, units: dict[str, int], what: str) -> int:

@@ -26,7 +26,14 @@ from omega.errors import BadInput, did_you_mean
 from omega.limits import INT4_MAX, LIMITS
 from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
 from omega.model.resources import GPU_SLICES
-from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, mib, shown
+from omega.workload.quantities import (
+    cpu_milli,
+    disk_mib,
+    duration_ms,
+    gpus_and_slices,
+    memory_mib,
+    shown,
+)
 from omega.workload.yaml_lines import Document, Steps, documents
 
 _CONSTRAINT = re.compile(r"(\S+)\s+(in|not in|not_in|exists|missing)(?:\s+(.*))?", re.DOTALL)
@@ -94,7 +101,7 @@ class GroupSpec(_Part):
 
     tasks: Annotated[int, Field(ge=1, le=LIMITS.tasks_per_job_max)] = 1
     cpu: Annotated[int, BeforeValidator(cpu_milli)] = 0
-    memory: Annotated[int, BeforeValidator(mib)] = 0
+    memory: Annotated[int, BeforeValidator(memory_mib)] = 0
     disk: Annotated[int, BeforeValidator(disk_mib)] = 0
     gpus: Annotated[tuple[int, int], BeforeValidator(gpus_and_slices)] = (0, GPU_SLICES)
     duration: Annotated[int | None, BeforeValidator(duration_ms)] = None
@@ -149,7 +156,8 @@ def parse_specs(text: str | bytes, file: str) -> list[JobSpec]:
         raise BadInput("there is no job in it", file=file)
     if len(specs) > LIMITS.jobs_per_submission_max:
         raise BadInput(
-            f"there are {len(specs)} jobs in it, more than {LIMITS.jobs_per_submission_max}",
+            f"there are {len(specs)} jobs in it, more than {LIMITS.jobs_per_submission_max}, which"
+            " is as many as one submission takes; split it",
             file=file,
         )
     return specs

@@ -16,10 +16,9 @@ from omega.model.arrays import Amounts, Index
 from omega.model.jobs import JobSpec, TaskGroup
 from omega.model.machines import Machines
 from omega.model.resources import amounts, machine_capacity
-from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
+from omega.workload.arrivals import BATCH, MS_PER_S, SERVICE, Arrival, Prefill, Workload
 from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of
 
-MS_PER_S = 1_000
 DARTS_MAX = 64
 """Throws at random machines before one is drawn from those that have room."""
 

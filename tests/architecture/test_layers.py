@@ -104,7 +104,7 @@ def test_schedulers_use_the_strangers_door() -> None:
     [
         ("omega/model/jobs.py", "from omega.cell import judge"),
         ("omega/model/jobs.py", "import omega.cell.judge"),
-        ("omega/cell/judge.py", "from omega.ordering.fifo import fifo"),
+        ("omega/cell/judge.py", "from omega.ordering.precedence import precedence"),
         ("omega/cell/judge.py", "from omega import lifecycle"),
         ("omega/limits.py", "from omega.model import jobs"),
         ("omega/framework/runner.py", "from omega.cli.main import main"),

@@ -13,8 +13,6 @@ IN_DOCS = re.compile(r"(?<![\w/.<…-])docs/[\w./-]*\w(?:\.md|\.svg)")
 FOLLOWING = re.compile(r"docs/decisions/[\w-]+\.md((?:, \d{4}-[\w-]+\.md)+)")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ENVIRONMENT = re.compile(r"\bOMEGA_[A-Z_]+[A-Z]\b")
-TO_COME = frozenset({"docs/demo.svg"})
-"""Drawn by a run of the demo."""
 DECISION = ("Context", "Decision", "Price", "How we would notice it was wrong")
 PAPER = ("Taken", "Changed", "Measured")
 
@@ -40,7 +38,7 @@ def missing(source: Source) -> list[str]:
     return [
         f"{source.path} names {path}, which is not there"
         for path in named
-        if path not in TO_COME and not (ROOT / path).exists()
+        if not (ROOT / path).exists()
     ]
 
 

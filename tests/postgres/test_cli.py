@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from omega.lifecycle.states import State
+from omega.limits import Limits
 from omega.store.postgres.schema import head
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
@@ -78,7 +79,7 @@ def test_without_tables_a_verb_says_what_to_run(
     ran = omega("status")
 
     assert (1, "") == (ran.code, ran.out)
-    assert "run: omega db" in ran.err
+    assert ran.err == "omega: this database has no cell yet; run: omega db init\n"
 
 
 def test_the_url_is_printed_alone(omega: Omega) -> None:
@@ -167,6 +168,19 @@ def test_a_malformed_spec_stores_nothing(omega: Omega, tmp_path: Path) -> None:
     assert 0 == summary(omega("jobs", "--json", "-"))["jobs"]
 
 
+def test_a_spec_with_more_jobs_than_one_submission_takes_stores_nothing(
+    omega: Omega, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omega.workload.spec.LIMITS", Limits(jobs_per_submission_max=2))
+    (tmp_path / "job.yaml").write_text(f"{JOB}---\n" * 3)
+
+    ran = omega("submit", tmp_path / "job.yaml")
+
+    assert (2, "") == (ran.code, ran.out)
+    assert f"{tmp_path / 'job.yaml'}: there are 3 jobs in it, more than 2" in ran.err
+    assert 0 == summary(omega("jobs", "--json", "-"))["jobs"]
+
+
 def test_waiting_ends_when_the_time_is_up(omega: Omega, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB)
 
@@ -211,10 +225,9 @@ def test_a_server_that_does_not_answer_is_one_sentence(
 ) -> None:
     monkeypatch.setenv("OMEGA_DATABASE_URL", "postgresql://nobody:secret@127.0.0.1:1/none")
 
-    ran = omega("status")
-
-    assert (1, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
-    assert "secret" not in ran.err
+    for ran in (omega("status"), omega("db", "init")):
+        assert (1, "", 1) == (ran.code, ran.out, ran.err.count("\n"))
+        assert "secret" not in ran.err
 
 
 class Started:

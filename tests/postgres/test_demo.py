@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import psutil
 import psycopg
@@ -94,6 +95,19 @@ def test_a_demo_places_work_on_a_half_filled_cell(omega: Omega, demo_url: str) -
     with closing(PostgresStore(demo_url)) as store:
         assert [] == store.reports(), "every process has left"
         assert State.PLANNING not in store.use().jobs_by_state
+
+
+def test_a_demo_draws_its_picture(omega: Omega, demo_url: str, tmp_path: Path) -> None:
+    path = tmp_path / "demo.svg"
+
+    ran = omega(
+        "demo", "--machines", 20, "--seconds", 1, "--schedulers", "batch=1", "--picture", path
+    )
+
+    assert (0, True) == (ran.code, bool(demo_url)), ran.err
+    words = " ".join(ElementTree.parse(path).getroot().itertext()).replace("\xa0", " ")
+    for word in ("jobs arrive", "batch 0", "conflicts", "20 machines", "every invariant holds"):
+        assert word in words
 
 
 def test_a_demo_leaves_the_users_cell_alone_and_its_own_to_look_at(
@@ -184,6 +198,7 @@ def test_a_demo_that_cannot_work_is_refused_before_anything_is_made(
         ("--schedulers", "bach=1"),
         ("--trace", tmp_path),
         ("--json", tmp_path / "absent" / "out.json"),
+        ("--picture", tmp_path / "absent" / "demo.svg"),
         ("--seconds", 0),
     ):
         ran = omega("demo", *arguments)

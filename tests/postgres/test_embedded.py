@@ -1,4 +1,4 @@
-"""The embedded Postgres starts on demand, is shared, and ends with the one that started it."""
+"""The embedded Postgres starts on demand, is shared, and ends with the last who uses it."""
 
 import os
 import signal
@@ -86,6 +86,10 @@ def ask(url: str, question: str) -> object:
         return answer
 
 
+def refuse(_server: WheelServer, _database: str) -> str:
+    raise StoreUnavailable("no database for you")
+
+
 def test_it_starts_on_demand_and_stops_at_the_end(data_dir: Path) -> None:
     with EmbeddedPostgres(data_dir) as postgres:
         assert "omega" == ask(postgres.url, "SELECT current_database()")
@@ -131,46 +135,68 @@ def test_a_second_start_of_the_same_object_is_none(data_dir: Path) -> None:
 
 def test_all_who_name_one_directory_share_one_server(data_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(data_dir)
-    with EmbeddedPostgres(data_dir) as starter:
-        with EmbeddedPostgres(tmp_path / "link") as guest:
-            assert starter.url == guest.url
-
-        assert is_running(data_dir), "a guest leaves the server alone"
+    with EmbeddedPostgres(data_dir) as one, EmbeddedPostgres(tmp_path / "link") as other:
+        assert one.url == other.url
 
 
-def test_its_starter_stops_it_though_others_use_it(data_dir: Path) -> None:
-    starter, guest = EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)
-    starter.start()
-    guest.start()
-    starter.close()
+@pytest.mark.parametrize("first_to_go", [0, 1], ids=["its starter", "another"])
+def test_whoever_uses_it_last_stops_it(data_dir: Path, first_to_go: int) -> None:
+    users = [EmbeddedPostgres(data_dir), EmbeddedPostgres(data_dir)]
+    for user in users:
+        user.start()
+    last = users[1 - first_to_go]
 
+    users[first_to_go].close()
+    assert 1 == ask(last.url, "SELECT 1")
+
+    last.close()
     assert not is_running(data_dir)
-    guest.close()
 
 
 def test_another_process_uses_it_too(data_dir: Path, other_process: Program) -> None:
-    with EmbeddedPostgres(data_dir) as starter:
+    with EmbeddedPostgres(data_dir) as postgres:
         other_process("").wait()
 
-        assert 1 == ask(starter.url, "SELECT 1")
+        assert 1 == ask(postgres.url, "SELECT 1")
 
 
-def test_a_starter_that_just_ends_stops_it(data_dir: Path, other_process: Program) -> None:
+def test_a_process_that_started_it_and_ends_leaves_it_to_the_others(
+    data_dir: Path, other_process: Program
+) -> None:
+    starter = other_process("signal.pause()")
+    with EmbeddedPostgres(data_dir) as postgres:
+        starter.terminate()
+        starter.wait()
+
+        assert 1 == ask(postgres.url, "SELECT 1")
+    assert not is_running(data_dir)
+
+
+def test_a_process_that_just_ends_stops_it(data_dir: Path, other_process: Program) -> None:
     other_process("").wait()
 
     assert not is_running(data_dir)
 
 
-def test_a_starter_that_is_told_to_end_stops_it(data_dir: Path, other_process: Program) -> None:
-    starter = other_process("signal.pause()")
-    starter.terminate()
+def test_a_process_that_is_told_to_end_stops_it(data_dir: Path, other_process: Program) -> None:
+    process = other_process("signal.pause()")
+    process.terminate()
 
-    assert 128 + signal.SIGTERM == starter.wait()
+    assert 128 + signal.SIGTERM == process.wait()
     assert not is_running(data_dir)
 
 
-def test_a_fork_of_its_starter_does_not_stop_it(data_dir: Path, other_process: Program) -> None:
-    starter = other_process(
+def test_all_who_are_told_to_end_at_once_stop_it(data_dir: Path, other_process: Program) -> None:
+    processes = [other_process("signal.pause()") for _ in range(3)]
+    for process in processes:
+        process.terminate()
+
+    assert [128 + signal.SIGTERM] * 3 == [process.wait() for process in processes]
+    assert not is_running(data_dir)
+
+
+def test_a_fork_of_a_user_does_not_stop_it(data_dir: Path, other_process: Program) -> None:
+    user = other_process(
         "import os\n"
         "child = os.fork()\n"
         "if child:\n"
@@ -178,18 +204,18 @@ def test_a_fork_of_its_starter_does_not_stop_it(data_dir: Path, other_process: P
         "    print('the child is gone', flush=True)\n"
         "    sys.stdin.read()\n"
     )
-    assert starter.stdout is not None
-    assert "the child is gone\n" == starter.stdout.readline()
+    assert user.stdout is not None
+    assert "the child is gone\n" == user.stdout.readline()
 
     assert is_running(data_dir)
 
 
-def test_the_next_process_adopts_the_server_of_a_killed_one(
+def test_the_server_that_a_killed_process_left_is_stopped_by_the_next(
     data_dir: Path, other_process: Program
 ) -> None:
-    starter = other_process("signal.pause()")
-    starter.kill()
-    starter.wait()
+    killed = other_process("signal.pause()")
+    killed.kill()
+    killed.wait()
     assert is_running(data_dir)
 
     with EmbeddedPostgres(data_dir):
@@ -198,38 +224,35 @@ def test_the_next_process_adopts_the_server_of_a_killed_one(
     assert not is_running(data_dir)
 
 
-def test_who_adopts_it_does_not_take_it_from_others(data_dir: Path, other_process: Program) -> None:
-    starter = other_process("signal.pause()")
-    guest = EmbeddedPostgres(data_dir)
-    url = guest.start()
-    starter.kill()
-    starter.wait()
-    with EmbeddedPostgres(data_dir):
-        pass
+def test_a_killed_process_is_a_user_no_longer(data_dir: Path, other_process: Program) -> None:
+    killed = other_process("signal.pause()")
+    with EmbeddedPostgres(data_dir) as postgres:
+        killed.kill()
+        killed.wait()
 
-    assert 1 == ask(url, "SELECT 1")
-    guest.close()
-
-
-def test_what_is_left_running_is_for_the_next_to_stop(data_dir: Path) -> None:
-    leaver = EmbeddedPostgres(data_dir)
-    leaver.start()
-    leaver.leave()
-    leaver.close()
-    assert is_running(data_dir)
-
-    with EmbeddedPostgres(data_dir):
-        pass
-
+        assert 1 == ask(postgres.url, "SELECT 1")
     assert not is_running(data_dir)
 
 
-def test_a_server_that_fell_under_its_owner_is_not_started_by_others(data_dir: Path) -> None:
-    with EmbeddedPostgres(data_dir):
+def test_a_server_that_fell_under_its_users_is_started_by_the_next(data_dir: Path) -> None:
+    with EmbeddedPostgres(data_dir) as user:
         server_in(data_dir).stop()
 
-        with pytest.raises(StoreUnavailable, match="is down although"):
-            EmbeddedPostgres(data_dir).start()
+        with EmbeddedPostgres(data_dir):
+            assert 1 == ask(user.url, "SELECT 1")
+
+
+def test_who_fails_to_start_it_takes_it_from_nobody(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EmbeddedPostgres(data_dir) as user:
+        with monkeypatch.context() as patched:
+            patched.setattr(WheelServer, "url", refuse)
+            with pytest.raises(StoreUnavailable, match="no database for you"):
+                EmbeddedPostgres(data_dir).start()
+
+        assert 1 == ask(user.url, "SELECT 1")
+    assert not is_running(data_dir)
 
 
 def test_a_file_left_by_a_crash_is_not_taken_for_a_server(data_dir: Path) -> None:

@@ -1,5 +1,7 @@
 """Migrations go up and down, and leave what the declaration says."""
 
+from contextlib import closing
+
 import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -7,7 +9,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import CheckConstraint, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
-from omega.errors import SchemaMismatch
+from omega.errors import SchemaMismatch, StoreUnavailable
 from omega.model.resources import COLUMNS
 from omega.store.postgres import schema
 from omega.store.postgres.store import PostgresStore
@@ -94,11 +96,51 @@ def test_every_check_that_is_declared_is_in_the_database(database_url: str) -> N
     assert declared == _rows(database_url, CHECKS)
 
 
-def test_a_database_without_the_functions_is_a_mismatch_that_says_what_to_run(
+def complaint(url: str) -> str:
+    """Return what a store says of a database that it cannot use."""
+    with (
+        closing(PostgresStore(url)) as store,
+        pytest.raises(SchemaMismatch) as raised,
+    ):
+        store.snapshot()
+    return str(raised.value)
+
+
+def test_a_database_without_our_tables_has_no_cell(empty_database_url: str) -> None:
+    no_cell = "this database has no cell yet; run: omega db init"
+    before = complaint(empty_database_url)
+    schema.migrate(empty_database_url)
+    schema.downgrade(empty_database_url, "base")
+
+    assert no_cell == before
+    assert no_cell == complaint(empty_database_url)
+
+
+def test_a_database_of_another_revision_says_which_and_what_to_run(
     empty_database_url: str,
 ) -> None:
-    store = PostgresStore(empty_database_url)
+    schema.migrate(empty_database_url)
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("UPDATE omega.alembic_version SET version_num = '0000'")
+        connection.execute("ALTER TABLE omega.machine RENAME COLUMN revision TO version")
 
-    with pytest.raises(SchemaMismatch, match="omega db migrate"):
-        store.snapshot()
-    store.close()
+    assert (
+        f"this database is at revision 0000, this program needs {schema.head()};"
+        " run: omega db migrate"
+    ) == complaint(empty_database_url)
+
+
+def test_a_database_with_other_functions_says_what_is_missing(empty_database_url: str) -> None:
+    schema.migrate(empty_database_url)
+    with psycopg.connect(empty_database_url) as connection:
+        connection.execute("DROP FUNCTION omega.read_cell")
+
+    sentence = complaint(empty_database_url)
+
+    assert "omega.read_cell" in sentence
+    assert sentence.endswith("; run: omega db migrate")
+
+
+def test_the_revision_of_a_server_that_does_not_answer_is_unknown() -> None:
+    with pytest.raises(StoreUnavailable, match="refused"):
+        schema.current("postgresql://nobody:secret@127.0.0.1:1/none")

@@ -17,7 +17,7 @@ from omega.limits import LIMITS
 from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.model.wire import spec_from_wire, spec_to_wire
-from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, mib
+from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, memory_mib
 from omega.workload.spec import parse_specs
 from omega.workload.traces.detect import LOADERS
 
@@ -152,7 +152,10 @@ def test_anything_that_looks_like_a_spec_is_one_or_bad_input(value: object) -> N
     returns_or_bad_input(lambda: parse_specs(text, "jobs.yaml"))
 
 
-@given(st.sampled_from([cpu_milli, mib, disk_mib, gpus_and_slices, duration_ms]), SCALARS | PLAIN)
+@given(
+    st.sampled_from([cpu_milli, memory_mib, disk_mib, gpus_and_slices, duration_ms]),
+    SCALARS | PLAIN,
+)
 def test_any_value_is_an_amount_or_a_value_error(
     read: Callable[[object], object], value: object
 ) -> None:

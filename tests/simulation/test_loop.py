@@ -22,36 +22,24 @@ from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.lifecycle.states import State
 from omega.metrics.facts import merge
-from omega.model.claims import Claims, Granularity, Transaction
+from omega.model.claims import Granularity, Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.outcomes import Outcome
 from omega.nodes.virtual import VirtualNodes
-from omega.placement.first_fit import first_fit
-from omega.placement.groups import place_groups
 from omega.store.base import HandBack, Parking, Store
 from omega.store.memory import MemoryStore
 from omega.testing.auditor import Auditor
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import add_a_cell, status_of
-from tests.unit.framework.loops import InOrder, numbered_ids
+from tests.unit.framework.loops import Anywhere, InOrder, numbered_ids
 
 SETTINGS = Settings()
 TURNS_MAX = 40_000
 SEEDS = range(4)
 
 
-class Batch(Scheduler):
-    """Anywhere, several jobs at a time."""
-
-    kind = "batch"
-    jobs_per_transaction = 4
-
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
-        return place_groups(view, job, first_fit, chance)
-
-
-class Gangs(Batch):
+class Gangs(Anywhere):
     """Anywhere, a job at a time, all of its claims or none."""
 
     kind = "gangs"
@@ -174,7 +162,7 @@ def test_processes_drain_the_queue_whatever_gets_lost(seed: int, *, unreliable: 
     world = World(seed, unreliable=unreliable)
     specs = random_specs(world.chance, jobs=60)
     world.audited.submit(specs)
-    processes = [a_process(world, scheduler) for scheduler in (Batch(), Gangs(), Greedy())]
+    processes = [a_process(world, scheduler) for scheduler in (Anywhere(), Gangs(), Greedy())]
 
     world.run(*(process.step for process in processes))
 
@@ -243,7 +231,7 @@ class Lane:
 
 
 def lanes(world: World, *, dies: float = 0.0) -> list[Lane]:
-    schedulers: list[Scheduler] = [Batch(), Batch(), Gangs(), Greedy(), Greedy()]
+    schedulers: list[Scheduler] = [Anywhere(), Anywhere(), Gangs(), Greedy(), Greedy()]
     return [
         Lane(world, scheduler, f"{number}", dies) for number, scheduler in enumerate(schedulers)
     ]

@@ -117,12 +117,12 @@ def test_an_unknown_argument_is_told() -> None:
 def test_each_wrong_value_is_told_with_its_origin(
     monkeypatch: pytest.MonkeyPatch, write_toml: Callable[..., Path]
 ) -> None:
-    write_toml('log_level = "LOUD"')
+    write_toml("lease_ms = 0")
     monkeypatch.setenv("OMEGA_POLL_INTERVAL_MS", "soon")
     problems = problems_of(nodes_speedup=0)
 
     assert 3 == len(problems)
-    assert any(p.startswith("log_level in omega.toml must be 'DEBUG'") for p in problems)
+    assert any(p.startswith("lease_ms in omega.toml must be greater than 0") for p in problems)
     assert any(p.startswith("OMEGA_POLL_INTERVAL_MS in the environment") for p in problems)
     assert "nodes_speedup (as an argument) must be greater than 0, not 0" in problems
 

@@ -82,7 +82,7 @@ def test_nothing_is_suggested_when_nothing_is_near() -> None:
 
 
 def test_a_shared_prefix_makes_nothing_near() -> None:
-    known = ["OMEGA_LEASE_MS", "OMEGA_LOG_LEVEL"]
+    known = ["OMEGA_LEASE_MS", "OMEGA_DATA_DIR"]
 
     assert not did_you_mean("OMEGA_ZEBRA", known, prefix="OMEGA_")
     assert "; did you mean 'OMEGA_LEASE_MS'?" == did_you_mean(

@@ -112,7 +112,7 @@ class Link:
                 if collisions > COLLISIONS_MAX:
                     raise StoreUnavailable(_sentence(collision)) from collision
             except _SCHEMA as mismatch:
-                raise SchemaMismatch(f"{_sentence(mismatch)}; run: omega db migrate") from mismatch
+                raise SchemaMismatch(self._explained(mismatch)) from mismatch
             except errors.CheckViolation as broken:
                 raise InvariantBroken(_sentence(broken)) from broken
             except (errors.IntegrityError, errors.DataError) as refused:
@@ -120,6 +120,13 @@ class Link:
             except psycopg.Error as silence:
                 # QueryCanceled, AdminShutdown, a lost connection: the effect is unknown.
                 raise StoreUnavailable(_sentence(silence)) from silence
+
+    def _explained(self, mismatch: psycopg.Error) -> str:
+        # Here, and not above: Alembic takes long to load, and nothing else here needs it.
+        from omega.store.postgres import schema  # noqa: PLC0415
+
+        at_fault = f"{_sentence(mismatch)}; run: omega db migrate"
+        return schema.mismatch(self._url) or at_fault
 
 
 def _sentence(error: psycopg.Error) -> str:

@@ -6,6 +6,7 @@ Source   docs/decisions/0004-the-job-queue.md.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +32,8 @@ _STATUS = """
            CASE WHEN j.state = 'planning' THEN j.lease_holder END
       FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
 """
+_STATUS_FIELDS = tuple(field.name for field in fields(JobStatus))
+"""What the columns of `_STATUS` are, in order."""
 
 
 class PostgresJobs:
@@ -123,8 +126,14 @@ class PostgresJobs:
             """
             SELECT j.id, s.wire, j.park_reason, j.placed, j.park_generation,
                    (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
-                   (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r)
+                   (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
+                   siblings.tasks, siblings.machines
               FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
+              LEFT JOIN LATERAL (
+                  SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
+                    FROM omega.allocation a
+                   WHERE a.job_id = j.id AND s.sited AND j.placed > 0
+              ) AS siblings ON true
              WHERE j.scheduler = %s AND j.state = 'parked'
              ORDER BY j.precedence DESC, j.id LIMIT %s
             """,
@@ -136,10 +145,22 @@ class PostgresJobs:
                 spec=spec_from_wire(wire),
                 reason=ParkReason(reason),
                 unplaced=_tasks(starts, stops),
+                placed_task=integers() if tasks is None else tasks,
+                placed_machine=integers() if machines is None else machines,
                 placed=placed,
                 generation=generation,
             )
-            for job, wire, reason, placed, generation, starts, stops in rows
+            for (
+                job,
+                wire,
+                reason,
+                placed,
+                generation,
+                starts,
+                stops,
+                tasks,
+                machines,
+            ) in rows
         ]
 
     def wake(self, jobs: Sequence[int]) -> int:
@@ -201,7 +222,8 @@ def _tasks(starts: Index | None, stops: Index | None) -> Index:
 
 
 def _status(row: tuple[Any, ...]) -> JobStatus:
-    fields = list(row)
-    fields[5] = State(fields[5])
-    fields[12] = ParkReason(fields[12]) if fields[12] else None
-    return JobStatus(*fields)
+    told = dict(zip(_STATUS_FIELDS, row, strict=True))
+    reason = told["park_reason"]
+    told["park_reason"] = None if reason is None else ParkReason(reason)
+    told["state"] = State(told["state"])
+    return JobStatus(**told)

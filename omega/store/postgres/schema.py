@@ -5,6 +5,8 @@ Promise  All in one transaction: a migration that fails leaves the database as i
 Source   docs/decisions/0007-functions-are-installed-anew.md.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -36,8 +38,11 @@ def downgrade(url: str, revision: str) -> None:
 
 
 def current(url: str) -> str | None:
-    """Return the revision that the database is at; None for none."""
-    with _engine(url).connect() as connection:
+    """Return the revision that the database is at; None for none.
+
+    Raises StoreUnavailable if the server does not answer.
+    """
+    with _answering(), _engine(url).connect() as connection:
         if connection.scalar(text("SELECT to_regclass('omega.alembic_version')")) is None:
             return None
         found = connection.scalar(text("SELECT version_num FROM omega.alembic_version"))
@@ -49,6 +54,22 @@ def head() -> str:
     revision = ScriptDirectory.from_config(_config()).get_current_head()
     assert revision is not None
     return revision
+
+
+def mismatch(url: str) -> str | None:
+    """Say what to run before this code can use the database; None if its revision is the right one.
+
+    Raises StoreUnavailable if the server does not answer.
+    """
+    found, needed = current(url), head()
+    if found is None:
+        return "this database has no cell yet; run: omega db init"
+    if found != needed:
+        return (
+            f"this database is at revision {found}, this program needs {needed};"
+            " run: omega db migrate"
+        )
+    return None
 
 
 def install_functions(connection: Connection) -> None:
@@ -72,17 +93,22 @@ def _execute(connection: Connection, sql: str) -> None:
 
 def _run(url: str, revision: str) -> None:
     config = _config()
+    with _answering(), _engine(url).begin() as connection:
+        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('omega.migrate'))"))
+        remove_functions(connection)
+        config.attributes["connection"] = connection
+        if revision == "head":
+            command.upgrade(config, revision)
+            install_functions(connection)
+        else:
+            command.downgrade(config, revision)
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
     try:
-        with _engine(url).begin() as connection:
-            connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
-            connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('omega.migrate'))"))
-            remove_functions(connection)
-            config.attributes["connection"] = connection
-            if revision == "head":
-                command.upgrade(config, revision)
-                install_functions(connection)
-            else:
-                command.downgrade(config, revision)
+        yield
     except OperationalError as silence:
         raise StoreUnavailable(" ".join(str(silence.orig).split())) from silence
 

@@ -17,7 +17,7 @@ from omega.model.arrays import Amounts, Codes, Ids, Score
 from omega.model.jobs import JobSpec, TaskGroup
 from omega.model.machines import Machines
 from omega.model.resources import KINDS, Kind
-from omega.workload.arrivals import BATCH, SERVICE, Arrival
+from omega.workload.arrivals import BATCH, MS_PER_S, SERVICE, Arrival
 from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks
 from omega.workload.traces.columns import Table, read_table
 
@@ -27,7 +27,6 @@ SHARE_MAX = 16.0
 """A task may ask for more than any machine has; this bounds what is believable."""
 
 WINDOW_START_S = 600.0
-MS_PER_S = 1_000
 SECONDS_MAX = 1e9
 ID_MAX = 2**40
 """The trace's ids are below 2^33; up to this one, a job and a task fit one integer."""

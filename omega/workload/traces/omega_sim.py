@@ -14,7 +14,7 @@ import numpy as np
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.jobs import JobSpec, TaskGroup
-from omega.workload.arrivals import BATCH, SERVICE, Arrival, Workload
+from omega.workload.arrivals import BATCH, MS_PER_S, SERVICE, Arrival, Workload
 from omega.workload.recipe import COLUMNS
 from omega.workload.synthetic import W1, W2, Shape, scattered, uniform_machines
 from omega.workload.traces.columns import read_table
@@ -23,7 +23,6 @@ from omega.workload.traces.loader import Tables, TraceLoader
 SCHEDULER_BY_WORKLOAD = {"Batch": BATCH, "Service": SERVICE}
 CELLS = {"W1": W1, "W2": W2}
 SECONDS_MAX = 1e9
-MS_PER_S = 1_000
 CPU_MILLI_PER_CORE = 1_000
 MIB_PER_GB = 1_024
 

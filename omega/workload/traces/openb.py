@@ -15,7 +15,15 @@ from omega.model.arrays import Amounts, Ids, Score
 from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
 from omega.model.machines import Machines
 from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS, Kind
-from omega.workload.arrivals import BATCH, ML_GPU, SERVICE, Arrival, Prefill, Workload
+from omega.workload.arrivals import (
+    BATCH,
+    ML_GPU,
+    MS_PER_S,
+    SERVICE,
+    Arrival,
+    Prefill,
+    Workload,
+)
 from omega.workload.traces.columns import Table, read_table
 from omega.workload.traces.loader import Tables, TraceLoader
 
@@ -27,7 +35,6 @@ SCHEDULER_BY_QOS = {
     "BE": BATCH,
 }
 SECONDS_MAX = 1e9
-MS_PER_S = 1_000
 
 
 def _read(

@@ -3,7 +3,7 @@
 import pytest
 
 from omega.cell.judge import judge
-from omega.model.claims import Claims, ConflictRule, Transaction
+from omega.model.claims import Claims, ConflictRule
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import Kind
@@ -148,11 +148,7 @@ def test_a_task_number_is_a_jobs_own() -> None:
 
 
 def test_an_empty_transaction_is_judged_to_nothing() -> None:
-    outcome = judge(
-        some_rows(),
-        Transaction.of([], id=a_transaction().id, scheduler="batch", replica="0"),
-        a_standing(a_transaction()),
-    )
+    outcome = judged(some_rows())
 
     assert [] == verdicts_of(outcome)
     assert 0 == len(outcome.fresh)

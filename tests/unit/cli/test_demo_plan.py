@@ -60,6 +60,7 @@ def test_the_pods_of_a_trace_are_spread_over_the_seconds(trace: Path) -> None:
 
     gaps = [arrival.submit_s for arrival in scenario.workload.arrivals]
     assert [0.0, pytest.approx(10 / 3), pytest.approx(20 / 3)] == gaps
+    assert "in this demo they come evenly over 10 s" == scenario.notes[-1]
     assert 1.0 == scenario.speedup
 
 

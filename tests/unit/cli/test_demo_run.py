@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from omega.cli.demo_run import DRAIN_S_MIN, START_S_MAX, Cast, DemoRun, Played, Seat
 from omega.cli.demo_screen import Moment
@@ -19,6 +20,7 @@ from omega.errors import OmegaError
 from omega.events import ignore
 from omega.framework.registry import find_scheduler
 from omega.framework.runner import SchedulerProcess
+from omega.model.claims import ConflictRule
 from omega.store.base import Violation
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_cell, a_spec
@@ -62,7 +64,7 @@ class Stage:
         )
         self.supervisor = Rehearsal(folder, [process])
         self.child = self.supervisor.children[0]
-        self.seats = [Seat("batch", "0", None, self.child)]
+        self.seats = [Seat("batch", "0", ConflictRule.FIT, self.child)]
 
     def run(self, arrivals: Sequence[Arrival]) -> DemoRun:
         return DemoRun(
@@ -126,16 +128,33 @@ def test_the_summary_has_the_names_that_scripts_rely_on(stage: Stage) -> None:
         "jobs_left": 0,
         "conflict_fraction": 0.0,
         "conflicts": {},
+        "claims": 12,
+        "rules": {},
         "violations": 1,
     }.items() <= summary.items()
     assert isinstance(summary["tasks_per_second"], float)
     assert isinstance(summary["allocated"], dict)
     assert 0.3 == summary["allocated"]["cpu_milli"]
     (row,) = result.rows()
-    assert ("batch", "0", None, 0) == tuple(
+    assert ("batch", "0", "fit", 0) == tuple(
         row[name] for name in ("scheduler", "replica", "rule", "restarts")
     )
     assert 0.0 == row["conflict_fraction"]
+
+
+def test_rules_are_told_apart_where_replicas_of_a_kind_differ_in_them(stage: Stage) -> None:
+    stage.seats.append(Seat("batch", "seq0", ConflictRule.SEQUENCE, stage.child))
+    result = result_of(stage.run(ARRIVALS).play(), stage)
+
+    rules = result.summary()["rules"]["batch"]
+    assert {"fit": 12, "sequence": 0} == {
+        rule: figures["tasks_placed"] for rule, figures in rules.items()
+    }
+    console = Console(width=80)
+    with console.capture() as said:
+        console.print(result.figures())
+    assert "batch by fit       0.00; 0 of 12 claims refused" in said.get()
+    assert "batch by sequence  0.00; 0 of 0 claims refused" in said.get()
 
 
 def test_a_queue_that_does_not_run_dry_is_given_up_on(stage: Stage) -> None:

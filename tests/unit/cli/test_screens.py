@@ -32,6 +32,9 @@ LINES = [
 ]
 
 
+A_TRAIL = [(second / 2, second / 10) for second in range(24)]
+
+
 def a_use(
     *,
     jobs: Mapping[State, int] | None = None,
@@ -81,14 +84,14 @@ def drawn(renderable: RenderableType, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_demos_picture_fits(width: int) -> None:
-    lines = drawn(picture(a_moment(), "omega demo", width), width)
+    lines = drawn(picture(a_moment(), width, A_TRAIL), width)
 
     assert {width} == {cell_len(text) for text in lines}
-    assert len(lines) <= 24, "an ordinary terminal has 24 lines"
+    assert len(lines) <= 22, "an ordinary terminal has 24 lines, and the demo a line more of each"
 
 
 def test_the_demos_picture_shows_who_does_what() -> None:
-    text = "\n".join(drawn(picture(a_moment(), "omega demo", 80), 80))
+    text = "\n".join(drawn(picture(a_moment(), 80), 80))
 
     for figure in ("123,457", "12.34", "100%", "100 ms", "119 s", "12 ms", "00:12 of 00:30"):
         assert figure in text
@@ -97,13 +100,27 @@ def test_the_demos_picture_shows_who_does_what() -> None:
     assert "160,000 of 320,000 cores" in text
     assert "40,000 of 80,000 devices" in text
     assert "disk" not in text, "the cell has none"
+    assert "1,264 waiting" in text
+    assert "omega demo · 10,000 machines" in text
+    assert "jobs arrive" in text
     assert "batch-0 was killed" in text
     assert "4 schedulers are started" not in text, f"only the last {EVENTS_SHOWN} events are shown"
 
 
+def test_the_screen_of_the_load_is_kept_for_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    with Screen(Console()) as screen:
+        assert [] == screen.of_the_load(80)
+        for elapsed_s, phase in ((0.0, "start"), (1.0, "load"), (2.0, "load"), (3.0, "drain")):
+            screen.show(a_moment(elapsed_s=elapsed_s, phase=phase))
+    capsys.readouterr()
+
+    (kept,) = screen.of_the_load(80)
+    assert "jobs arrive  00:02 of 00:30" in "\n".join(drawn(kept, 80))
+
+
 def test_a_wide_screen_spells_its_headers_out() -> None:
-    assert "wait p50" in "\n".join(drawn(picture(a_moment(), "", 120), 120))
-    assert "wait p50" not in "\n".join(drawn(picture(a_moment(), "", 80), 80))
+    assert "wait p50" in "\n".join(drawn(picture(a_moment(), 120), 120))
+    assert "wait p50" not in "\n".join(drawn(picture(a_moment(), 80), 80))
 
 
 def test_a_moment_is_also_one_line() -> None:
@@ -116,7 +133,7 @@ def test_a_moment_is_also_one_line() -> None:
 def test_without_a_terminal_there_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with Screen(Console(), "omega demo") as screen:
+    with Screen(Console()) as screen:
         for elapsed_s in (0.0, 0.5, 4.9, 5.0, 5.5):
             screen.show(a_moment(elapsed_s=elapsed_s, events=["started"]))
         screen.show(a_moment(elapsed_s=5.6, phase="drain", events=["started", "batch-0 crashed"]))

@@ -18,13 +18,13 @@ from omega.cli.supervisor import (
     Child,
     ChildSpec,
     ChildState,
-    Patience,
+    RestartPolicy,
     Supervisor,
     omega_command,
 )
 from omega.clock import ManualClock
 
-PATIENCE = Patience(
+POLICY = RestartPolicy(
     delay_first_s=1.0, delay_max_s=3.0, crashes_max=4, steady_after_s=100.0, grace_s=30.0
 )
 UNTIL_EOF = "import sys; sys.stdin.read()"
@@ -52,13 +52,13 @@ class Nursery:
         self.told: list[str] = []
         self.made: list[Supervisor] = []
 
-    def __call__(self, *scripts: str, patience: Patience = PATIENCE) -> Supervisor:
+    def __call__(self, *scripts: str, policy: RestartPolicy = POLICY) -> Supervisor:
         specs = [
             ChildSpec(f"child-{number}", (sys.executable, "-c", script))
             for number, script in enumerate(scripts)
         ]
         supervisor = Supervisor(
-            specs, log_dir=self.folder, clock=self.clock, patience=patience, tell=self.told.append
+            specs, log_dir=self.folder, clock=self.clock, policy=policy, tell=self.told.append
         )
         self.made.append(supervisor)
         return supervisor
@@ -151,7 +151,7 @@ def test_a_child_that_has_run_for_long_begins_to_count_anew(nursery: Nursery) ->
         nursery.clock.advance(1.0)
         supervisor.look()
         wait_for_end(child)
-        nursery.clock.advance(PATIENCE.steady_after_s)
+        nursery.clock.advance(POLICY.steady_after_s)
         supervisor.look()
 
         assert 1 == child.crashes
@@ -187,7 +187,7 @@ def test_one_childs_crash_leaves_the_others_alone(nursery: Nursery) -> None:
 
 
 def test_a_child_that_will_not_end_is_killed(nursery: Nursery) -> None:
-    supervisor = nursery(STUBBORN, patience=Patience(grace_s=0.0))
+    supervisor = nursery(STUBBORN, policy=RestartPolicy(grace_s=0.0))
     with supervisor:
         (child,) = supervisor.children
         wait_for_word(child)
@@ -276,6 +276,6 @@ sys.stdin.readline()
 
 
 def test_delays_double_up_to_a_bound() -> None:
-    delays: Callable[[int], float] = Patience(delay_first_s=0.5, delay_max_s=10).delay_s
+    delays: Callable[[int], float] = RestartPolicy(delay_first_s=0.5, delay_max_s=10).delay_s
 
     assert [0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0] == [delays(n) for n in range(1, 8)]

@@ -7,9 +7,9 @@ from uuid import UUID
 import numpy as np
 
 from omega.cell.view import View
-from omega.framework.attempt import NO_DECISION_TIME, Replica
+from omega.framework.attempt import Replica
 from omega.framework.effects import Answer, Commit, Effect, Refresh
-from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.arrays import Counts
 from omega.model.claims import Claims, Granularity, Transaction

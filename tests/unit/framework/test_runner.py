@@ -19,9 +19,8 @@ from omega.events import (
     StoreFaltered,
     TransactionJudged,
 )
-from omega.framework.attempt import NO_DECISION_TIME
 from omega.framework.runner import SchedulerProcess
-from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
@@ -185,6 +184,20 @@ class TestProcess:
 
         assert [State.RUNNING, State.RUNNING] == [self.state(job) for job in jobs]
         assert [State.RUNNING, State.PLANNING] == [self.state(job) for job in more]
+
+    def test_jobs_are_committed_together_up_to_so_many_claims(self) -> None:
+        scheduler = InOrder(together=3)
+        scheduler.claims_per_transaction = 5
+        self.store.submit([a_spec(tasks, cpu_milli=1) for tasks in (2, 3, 1, 1, 1, 1, 7, 1)])
+        process = self.a_process(scheduler)
+
+        while process.step():
+            pass
+
+        judged = [event for event in self.events if isinstance(event, TransactionJudged)]
+        assert [(2, 5), (1, 1), (3, 3), (1, 7), (1, 1)] == [
+            (event.jobs, event.accepted) for event in judged
+        ]
 
     def test_more_jobs_are_leased_at_a_time_as_long_as_rounds_are_short(self) -> None:
         self.store.submit([a_spec(cpu_milli=1)] * 100)

@@ -18,12 +18,15 @@ from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
 from omega.store.base import ParkedJob, Parking
 from omega.store.memory import MemoryStore
-from omega.testing.builders import a_cell, a_spec
+from omega.testing.builders import a_cell, a_group, a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import (
+    a_leased_job,
     a_running_job,
     add_a_cell,
     end,
+    grant,
+    lease_all,
     status_of,
     submit_and_lease,
 )
@@ -124,6 +127,68 @@ class TestWaking:
 
         assert 1 == self.check()
         assert State.PENDING is status_of(self.store, job).state
+
+    def test_no_more_are_woken_than_there_is_room_for(self) -> None:
+        jobs = self.park(ParkReason.NO_ROOM, *[a_spec() for _ in range(100)])
+        end(self.store, self.running, 0, 1)
+
+        assert 2 == self.check()
+        assert {State.PENDING} == {status_of(self.store, job).state for job in jobs[:2]}
+        assert {State.PARKED} == {status_of(self.store, job).state for job in jobs[2:]}
+
+    def test_those_who_were_held_back_come_next_if_room_was_left_after_all(self) -> None:
+        first, second, third = self.park(ParkReason.NO_ROOM, a_spec(), a_spec(), a_spec())
+        end(self.store, self.running, 0)
+        woken = [self.check()]
+        self.store.cancel(first)
+        woken.append(self.check())
+        (leased,) = lease_all(self.store)
+        grant(self.store, leased, [0], [1])
+        woken.append(self.check())
+        woken.append(self.check())
+
+        assert [1, 1, 0, 0] == woken
+        assert State.RUNNING is status_of(self.store, second).state
+        assert State.PARKED is status_of(self.store, third).state
+
+    def test_one_that_came_back_lets_those_behind_it_try_the_same_room(self) -> None:
+        first, second = self.park(ParkReason.NO_ROOM, a_spec(), a_spec())
+        end(self.store, self.running, 0)
+        self.check()
+        (again,) = lease_all(self.store)
+        self.store.park([Parking(first, again.token, ParkReason.NO_ROOM, "not to its taste")])
+
+        assert (1, 0) == (self.check(), self.check())
+        assert State.PARKED is status_of(self.store, first).state
+        assert State.PENDING is status_of(self.store, second).state
+
+    def test_new_machines_help_those_who_were_held_back_later_on(self) -> None:
+        first, second = self.park(
+            ParkReason.NEVER_FITS, a_spec(cpu_milli=8_000), a_spec(cpu_milli=8_000)
+        )
+        self.store.add_machines(a_cell(1, cpu_milli=8_000, first=2))
+        self.check()
+        (leased,) = lease_all(self.store)
+        grant(self.store, leased, [0], [2], cpu_milli=8_000)
+        full = self.check()
+        end(self.store, leased, 0)
+
+        assert (0, 1) == (full, self.check())
+        assert State.SUCCEEDED is status_of(self.store, first).state
+        assert State.PENDING is status_of(self.store, second).state
+
+    def test_room_on_the_machine_that_a_task_must_stay_off_wakes_nobody(self) -> None:
+        spec = a_spec(groups=[a_group(2, different_machines=True)])
+        end(self.store, self.running, 0)
+        job = a_leased_job(self.store, spec)
+        grant(self.store, job, [0], [1])
+        self.check()
+        self.store.park([Parking(job.id, job.token, ParkReason.NO_ROOM, "because")])
+        end(self.store, self.running, 1)
+        on_its_own_machine = self.check()
+        self.store.add_machines(a_cell(1, first=2))
+
+        assert (0, 1) == (on_its_own_machine, self.check())
 
     def test_a_gang_is_woken_when_all_that_it_lacks_fits(self) -> None:
         (gang,) = self.park(ParkReason.NO_ROOM, a_spec(2, minimum=2))

@@ -58,12 +58,6 @@ def test_each_duration_lies_below_the_bound_of_its_bucket_and_above_that_before(
         assert seconds < upper_bound_s(bucket) * (1 + 1e-9)
 
 
-def test_counts_and_sum_are_kept() -> None:
-    histogram = a_histogram([1.0, 2.0, 3.5])
-
-    assert (3, 6.5) == (histogram.count, histogram.sum_s)
-
-
 def test_histograms_add_up_through_json_to_the_histogram_of_all() -> None:
     here, there = [0.001, 0.1, 5.0], [0.1, 70.0]
     parts = [json.loads(json.dumps(a_histogram(some).buckets())) for some in (here, there)]

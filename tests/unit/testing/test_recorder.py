@@ -12,6 +12,7 @@ from omega.model.claims import Transaction
 from omega.model.outcomes import Outcome
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_stretch, a_transaction, some_claims
+from omega.testing.faults import FaultyStore, Losses, Rates
 from omega.testing.pass_through import PassThrough
 from omega.testing.recorder import (
     Ended,
@@ -79,6 +80,7 @@ def test_a_commit_that_is_repeated_is_one_event_from_the_first_call_on() -> None
     recorder.commit(transaction)
 
     (event,) = events
+    assert isinstance(event, Judged)
     assert (10.0, 13.0, True) == (event.started, event.answered, event.asked_again)
 
 
@@ -91,6 +93,20 @@ def test_ends_are_kept_with_their_count() -> None:
     event = events[-1]
     assert isinstance(event, Ended)
     assert (1, [job, job], [0, 7]) == (event.ended, event.job.tolist(), event.task.tolist())
+
+
+def test_an_end_without_an_answer_is_one_of_unknown_effect() -> None:
+    events: list[Event] = []
+    clock = ManualClock()
+    lossy = FaultyStore(
+        MemoryStore(clock), Losses(Rates(lose_reply=1.0), np.random.default_rng(0), clock)
+    )
+    with pytest.raises(StoreUnavailable):
+        Recorder(lossy, "me", clock, events.append).end_tasks(integers([1]), np.array([0]))
+
+    (event,) = events
+    assert isinstance(event, Ended)
+    assert event.ended is None
 
 
 def test_a_file_keeps_what_was_answered_even_if_the_last_was_cut_off(tmp_path: Path) -> None:

@@ -84,6 +84,15 @@ def test_every_gpu_job_finds_a_machine_that_could_hold_its_tasks() -> None:
     assert {(1, 250), (1, 500), (1, 1_000), (4, 1_000), (8, 1_000)} == patterns
 
 
+def test_gpu_jobs_are_the_larger_the_more_gpus_are_free() -> None:
+    def tasks_mean(machines: int) -> float:
+        workload = draw(machines, seconds=60)
+        specs = [workload.arrivals[at].spec for at in of_kind(workload, "ml-gpu")]
+        return float(np.mean([spec.tasks for spec in specs]))
+
+    assert 2 < tasks_mean(100) < 4 < 2 * tasks_mean(1_000) < tasks_mean(10_000)
+
+
 @pytest.mark.parametrize("machines", [1, 3, 10, 99])
 def test_a_small_cell_is_still_a_demonstration(machines: int) -> None:
     workload = draw(machines, seconds=120)

@@ -62,6 +62,16 @@ def test_machines_differ_in_how_full_they_are() -> None:
     assert np.percentile(shares, 90) > 0.65
 
 
+def test_some_machines_have_all_their_gpus_free_and_some_none() -> None:
+    machines = demo_machines(1_000, chance())
+    taken = demo_prefill(machines, 0.5, churn_s=10, chance=chance(1)).used(1_000)[:, DEVICES]
+    gpus = np.count_nonzero(machines.capacity[:, DEVICES], axis=1)
+    in_use = np.count_nonzero(taken, axis=1)[gpus > 0]
+
+    assert np.count_nonzero(in_use == 0) > 10
+    assert np.count_nonzero(in_use == gpus[gpus > 0]) > 10
+
+
 def test_services_stay_and_batch_ends() -> None:
     machines = demo_machines(1_000, chance())
     jobs = demo_prefill(machines, 0.5, churn_s=10, chance=chance(1)).jobs

@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, mib, shown
+from omega.workload.quantities import (
+    cpu_milli,
+    disk_mib,
+    duration_ms,
+    gpus_and_slices,
+    memory_mib,
+    shown,
+)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +27,7 @@ def test_cores_become_thousandths(written: object, milli: int) -> None:
     [("512MiB", 512), ("4GiB", 4_096), ("1.5 TiB", 1_572_864), ("0.5GiB", 512), (0, 0)],
 )
 def test_memory_and_disk_become_mebibytes(written: object, amount: int) -> None:
-    assert amount == mib(written)
+    assert amount == memory_mib(written)
     assert amount == disk_mib(written)
 
 
@@ -60,10 +67,10 @@ def test_times_become_milliseconds(written: object, milliseconds: int | None) ->
         (cpu_milli, 0.0005, "finer than"),
         (cpu_milli, 1e-7, "not an amount of CPU"),
         (cpu_milli, 3_000_000, "more than any machine"),
-        (mib, 4, "4 is not an amount of memory; write for example 512MiB or 4GiB"),
-        (mib, "4GB?", r"'4GB\?' is not an amount of memory"),
-        (mib, "0.1MiB", "finer than"),
-        (mib, "9" * 15 + "TiB", "more than any machine"),
+        (memory_mib, 4, "4 is not an amount of memory; write for example 512MiB or 4GiB"),
+        (memory_mib, "4GB?", r"'4GB\?' is not an amount of memory"),
+        (memory_mib, "0.1MiB", "finer than"),
+        (memory_mib, "9" * 15 + "TiB", "more than any machine"),
         (disk_mib, "10 gigs", "not an amount of disk"),
         (disk_mib, False, "false is not an amount of disk"),
         (gpus_and_slices, 1.5, "only a single GPU can be shared"),

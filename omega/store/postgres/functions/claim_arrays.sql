@@ -13,12 +13,12 @@ CREATE FUNCTION omega.all_unplaced(_jobs bigint[], _ends integer[], _tasks integ
 RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT coalesce(bool_and(
                coalesce(j.unplaced @> claimed.tasks, claimed.claims = 0)
-               AND claimed.claims = claimed.least
+               AND claimed.claims = claimed.different
            ), true)
       FROM (SELECT _jobs[n] AS id,
                    (SELECT range_agg(int4range(t, t + 1)) FROM unnest(_tasks[coalesce(_ends[n - 1], 0) + 1 : _ends[n]]) AS t) AS tasks,
                    _ends[n] - coalesce(_ends[n - 1], 0) AS claims,
-                   (SELECT count(DISTINCT t) FROM unnest(_tasks[coalesce(_ends[n - 1], 0) + 1 : _ends[n]]) AS t) AS least
+                   (SELECT count(DISTINCT t) FROM unnest(_tasks[coalesce(_ends[n - 1], 0) + 1 : _ends[n]]) AS t) AS different
               FROM generate_subscripts(_jobs, 1) AS n) AS claimed
       LEFT JOIN omega.job j USING (id)
 $$;

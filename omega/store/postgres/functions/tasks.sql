@@ -5,7 +5,7 @@
 CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    freed record;
+    freed integer;
 BEGIN
     IF cardinality(_jobs) IS DISTINCT FROM cardinality(_tasks)
        OR _started_ms IS NOT NULL AND cardinality(_jobs) <> cardinality(_started_ms) THEN
@@ -42,8 +42,8 @@ BEGIN
           FROM (SELECT job_id, count(*)::integer AS tasks FROM ended GROUP BY job_id) AS e
          WHERE j.id = e.job_id
     )
-    SELECT count(*)::integer AS tasks INTO freed FROM ended;
-    RETURN freed.tasks;
+    SELECT count(*) INTO freed FROM ended;
+    RETURN freed;
 END $$;
 
 -- Cancel a job: whatever it runs ends, whatever it waits for is dropped. False if it was over.
