@@ -58,9 +58,13 @@ test-fast: $(READY) ## Run the tests that need no database and little time
 test-postgres: $(READY) ## Run the tests that need a database
 	@$(PYTEST) $(PARALLEL) -m postgres $(ARGS)
 
+# The same tests in their long dose, the longest first. About a quarter of an hour on two cores; to
+# do one part of it, make prove ARGS="-k serial", say.
 .PHONY: prove
-prove: $(READY) ## Search longer for a counterexample to any property
-	@$(PYTEST) $(PARALLEL) --hypothesis-profile prove -m "not slow" $(wildcard tests/property tests/contract) $(ARGS)
+prove: $(READY) ## Try much harder to break it: races, faults, long searches; a table at the end
+	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -m "not slow" \
+		$(wildcard tests/postgres/test_serialisability.py tests/postgres/test_faults_*.py \
+			tests/property tests/contract) $(ARGS)
 
 .PHONY: format
 format: $(READY) ## Put the code in its one layout, and mend what the linter can mend

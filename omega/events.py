@@ -44,6 +44,8 @@ class TransactionJudged:
     thought_s: float
     """Decision time that went into it."""
     took_s: float
+    evicted: int = 0
+    """Tasks that lost their places to it, whole gangs included."""
 
     @property
     def conflicted(self) -> bool:

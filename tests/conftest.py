@@ -2,7 +2,11 @@
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.fixtures.command_line", "tests.fixtures.databases"]
+pytest_plugins = [
+    "tests.fixtures.command_line",
+    "tests.fixtures.databases",
+    "tests.fixtures.doses",
+]
 
 # No deadlines: a test that needs a time limit to pass is wrong. Database fixtures are made once a
 # test, not once an example, and the tests that use them know it.

@@ -6,38 +6,25 @@ Promise  Same verdicts, rows and sequences as the function in Postgres and as th
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from omega.model.arrays import Amounts, Counts, Index, Mask, Verdicts, freeze, some_kind
-from omega.model.claims import ConflictRule, Transaction
-from omega.model.machines import MachineRows, MachineState
+from omega.cell.exchange import judge_in_order
+from omega.cell.standing import Standing, door_verdicts
+from omega.model.arrays import Amounts, Index, Verdicts, integers, some_kind
+from omega.model.claims import Claims, Transaction
+from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
-
-
-@dataclass(frozen=True, eq=False)
-class Standing:
-    """What the store knows of the transaction's jobs as the commit begins."""
-
-    lease_held: Mask
-    """For each job, whether the token presented is the current one."""
-    lacking: Counts
-    """For each job, grants that its gang still needs to stand; 0 for an incremental one."""
-    unplaced: Mask
-    """For each claim, whether its task exists and has no place yet."""
-
-    def __post_init__(self) -> None:
-        freeze(self.lease_held, self.lacking, self.unplaced)
 
 
 def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
     """Weigh the claims, job by job, against what earlier jobs left.
 
-    `rows` are the machines that the transaction names, as far as they exist; the outcome's fresh
-    rows are the same machines as the commit leaves them.
+    `rows` are the machines that the transaction names and those of `standing.victims`, as far as
+    they exist; the outcome's fresh rows are those named or touched, as the commit leaves them.
     """
     claims = transaction.claims
+    if len(claims.evictions):
+        return judge_in_order(rows, transaction, standing)
     at = rows.where(claims.machine)
     verdicts = _before_fit(rows, transaction, standing, at)
     demand = claims.demand
@@ -47,33 +34,45 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
         mine = verdicts[job.claims]  # a window: what is written here is written there
         left = _serve(free, at[job.claims], demand[job.claims], claims.task[job.claims], mine)
         granted = mine == Verdict.ACCEPTED
-        if np.count_nonzero(granted) >= max(job.minimum, lacking):
+        if np.count_nonzero(granted) >= max(job.minimum, int(lacking)):
             free = left
         else:
             mine[granted] = Verdict.GANG_BROKEN  # `left` is dropped: nothing to roll back
 
-    touched = np.unique(at[verdicts == Verdict.ACCEPTED])
-    return Outcome(verdicts, fresh=rows.after_grants(touched, rows.capacity - free))
+    if len(claims.alternates) and _needs_an_alternate(claims, verdicts):
+        return judge_in_order(rows, transaction, standing)
+    granted_on = np.zeros(len(rows), dtype=np.bool_)
+    granted_on[at[verdicts == Verdict.ACCEPTED]] = True
+    fresh = rows.after_commit(granted_on, np.zeros_like(granted_on), rows.capacity - free)
+    named = np.zeros(len(rows) + 1, dtype=np.bool_)  # the last is for what is not there, at -1
+    named[at] = True
+    if len(claims.alternates):
+        named[rows.where(claims.alternates.machine)] = True
+    return Outcome(
+        verdicts=verdicts,
+        machine=claims.machine,
+        evicted_job=integers(),
+        evicted_task=np.zeros(0, dtype=np.intp),
+        fresh=fresh if named[:-1].all() else fresh.take(np.flatnonzero(named[:-1])),
+    )
 
 
 def _before_fit(
     rows: MachineRows, transaction: Transaction, standing: Standing, at: Index
 ) -> Verdicts:
     """Give the verdicts that do not depend on other claims; later lines outrank earlier ones."""
-    verdicts = np.full(len(at), Verdict.ACCEPTED, dtype=np.int8)
-    known = np.flatnonzero(at >= 0)
-    if transaction.rule is ConflictRule.SEQUENCE:
-        moved = rows.sequence[at[known]] != transaction.claims.seen[known]
-        verdicts[known[moved]] = Verdict.STALE
-    state = np.full(len(at), MachineState.GONE, dtype=np.int8)  # also of what never was
-    state[known] = rows.state[at[known]]
-    verdicts[state != MachineState.OPEN] = Verdict.CLOSED
-    verdicts[state == MachineState.GONE] = Verdict.GONE
+    verdicts = door_verdicts(rows, transaction.rule, at, transaction.claims.seen)
     verdicts[~standing.unplaced] = Verdict.ALREADY_PLACED
     for job, held in zip(transaction.jobs, standing.lease_held, strict=True):
         if not held:
             verdicts[job.claims] = Verdict.LEASE_LOST
     return verdicts
+
+
+def _needs_an_alternate(claims: Claims, verdicts: Verdicts) -> bool:
+    """Say whether a claim with alternates was refused for a reason of its own machine."""
+    of_machines = (Verdict.GONE, Verdict.CLOSED, Verdict.STALE, Verdict.OVERCOMMIT)
+    return bool(np.isin(verdicts[claims.alternates.claim], of_machines).any())
 
 
 def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Verdicts) -> Amounts:

@@ -14,7 +14,17 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from omega.model.arrays import Amounts, Codes, Ids, Index, Mask, Sequences, States, positions
+from omega.model.arrays import (
+    Amounts,
+    Codes,
+    Ids,
+    Index,
+    Mask,
+    Sequences,
+    States,
+    every_kind,
+    positions,
+)
 from omega.model.claims import Claims
 from omega.model.machines import Catalogue, Changes, MachineRows, MachineState, Snapshot
 
@@ -41,7 +51,7 @@ class View:
         self._codes = np.asfortranarray(snapshot.codes)
         self.mark = snapshot.mark
         self.generation = snapshot.generation
-        self._open: Mask | None = None
+        self._open = _takes_claims(rows)
         self._undo: list[tuple[Index, Amounts]] | None = None
 
     def __len__(self) -> int:
@@ -79,9 +89,7 @@ class View:
 
     @property
     def open(self) -> Mask:
-        """Which machines take claims."""
-        if self._open is None:
-            self._open = self._state == MachineState.OPEN
+        """Which machines take claims: not those used above their capacity in some kind."""
         return _read_only(self._open)
 
     @property
@@ -131,9 +139,8 @@ class View:
         self._free[at] = rows.capacity[current] - rows.used[current]
         self._sequence[at] = rows.sequence[current]
         self._revision[at] = rows.revision[current]
-        if (self._state[at] != rows.state[current]).any():
-            self._state[at] = rows.state[current]
-            self._open = None
+        self._state[at] = rows.state[current]
+        self._open[at] = _takes_claims(rows)[current]
         return newer
 
     def catch_up(self, changes: Changes) -> int:
@@ -164,6 +171,10 @@ class View:
         touched = np.unique(at[known])
         self._undo.append((touched, self._free[touched]))
         np.subtract.at(self._free, at[known], claims.demand[known])
+
+
+def _takes_claims(rows: MachineRows) -> Mask:
+    return np.asarray((rows.state == MachineState.OPEN) & every_kind(rows.used <= rows.capacity))
 
 
 def _read_only(array: NDArray[_T]) -> NDArray[_T]:

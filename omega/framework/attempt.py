@@ -21,9 +21,9 @@ from omega.framework.effects import Steps, committed, refreshed, thought
 from omega.framework.progress import Attempted, Progress
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
-from omega.model.arrays import Verdicts
 from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
+from omega.model.outcomes import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +67,13 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted
         seconds = [replica.decision_time.of(len(one.asked.unplaced)) for one in together]
         yield from thought(sum(seconds))
         claims = _place(replica, view, together)
-        verdicts = yield from _commit(replica, view, together, claims)
-        for one, its_claims, its_verdicts in zip(together, claims, verdicts, strict=True):
-            one.learn(its_claims, its_verdicts)
+        outcome = yield from _commit(replica, view, together, claims)
+        for one in going:
+            one.lose(outcome.evicted_task[outcome.evicted_job == one.job.id])
+        edges = np.cumsum([len(its_claims) for its_claims in claims])[:-1]
+        verdicts, landed = np.split(outcome.verdicts, edges), np.split(outcome.machine, edges)
+        for one, its, its_verdicts, on in zip(together, claims, verdicts, landed, strict=True):
+            one.learn(its, its_verdicts, on)
 
 
 def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:
@@ -108,15 +112,15 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
 
 def _commit(
     replica: Replica, view: View, together: Sequence[Progress], claims: Sequence[Claims]
-) -> Steps[list[Verdicts]]:
-    """Commit what was placed, if anything was, and return the verdicts job by job."""
+) -> Steps[Outcome]:
+    """Commit what was placed, if anything was, and patch the view with what came of it."""
     parts = [
         (one.job.id, one.job.token, replica.minimum(one.job, its), its)
         for one, its in zip(together, claims, strict=True)
         if len(its)
     ]
     if not parts:
-        return [np.zeros(0, dtype=np.int8) for _ in together]
+        return Outcome.nothing()
     transaction = Transaction.of(
         parts,
         id=replica.new_id(),
@@ -126,4 +130,4 @@ def _commit(
     )
     outcome = yield from committed(transaction)
     view.patch(outcome.fresh)
-    return np.split(outcome.verdicts, np.cumsum([len(its) for its in claims])[:-1])
+    return outcome

@@ -52,6 +52,7 @@ class Commit:
             refused={verdict.name.lower(): claims for verdict, claims in verdicts.items()},
             thought_s=thought_s,
             took_s=took_s,
+            evicted=len(outcome.evicted_job),
         )
 
 

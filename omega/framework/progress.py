@@ -16,7 +16,7 @@ from omega.cell.view import View
 from omega.events import JobAttempted
 from omega.lifecycle.states import ParkReason
 from omega.limits import Limits
-from omega.model.arrays import Index, Mask, Verdicts
+from omega.model.arrays import Ids, Index, Mask, Verdicts
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
@@ -90,14 +90,20 @@ class Progress:
         self.tries += 1
         self.decided += len(tasks)
 
-    def learn(self, claims: Claims, verdicts: Verdicts) -> None:
-        """Take in what a try came to, and find out whether to go on."""
+    def lose(self, evicted: Index) -> None:
+        """Take in that tasks which had a place were evicted by this attempt's own claims."""
+        if len(evicted):
+            self.job = _without(self.job, evicted)
+            self.pending = np.concatenate([self.pending, evicted])
+
+    def learn(self, claims: Claims, verdicts: Verdicts, machine: Ids) -> None:
+        """Take in what a try came to, and where claims landed; find out whether to go on."""
         granted = verdicts == Verdict.ACCEPTED
         refused = claims.task[~granted & (verdicts != Verdict.ALREADY_PLACED)]
         grants = int(np.count_nonzero(granted))
         self.placed += grants
         self.stuck = 0 if grants else self.stuck + 1
-        self.job = _with_grants(self.job, claims, granted, refused)
+        self.job = _with_grants(self.job, claims, machine, granted, refused)
         if self.job.lacking and len(refused):
             self.pending = self.job.unplaced  # a broken gang may choose among all its tasks again
         else:
@@ -133,7 +139,21 @@ class Progress:
         return diagnose(view, self.job)
 
 
-def _with_grants(job: LeasedJob, claims: Claims, granted: Mask, refused: Index) -> LeasedJob:
+def _without(job: LeasedJob, evicted: Index) -> LeasedJob:
+    """Return the job with tasks that had a place waiting for one again."""
+    kept = ~np.isin(job.placed_task, evicted)
+    return replace(
+        job,
+        unplaced=np.union1d(job.unplaced, evicted),
+        placed=job.placed - len(evicted),
+        placed_task=job.placed_task[kept],
+        placed_machine=job.placed_machine[kept],
+    )
+
+
+def _with_grants(
+    job: LeasedJob, claims: Claims, machine: Ids, granted: Mask, refused: Index
+) -> LeasedJob:
     """Return the job with its granted tasks placed; claimed and not refused is placed, too."""
     unplaced = ~np.isin(job.unplaced, claims.task)
     if len(refused):
@@ -143,5 +163,5 @@ def _with_grants(job: LeasedJob, claims: Claims, granted: Mask, refused: Index) 
         unplaced=job.unplaced[unplaced],
         placed=job.placed + int(np.count_nonzero(granted)),
         placed_task=np.concatenate([job.placed_task, claims.task[granted]]),
-        placed_machine=np.concatenate([job.placed_machine, claims.machine[granted]]),
+        placed_machine=np.concatenate([job.placed_machine, machine[granted]]),
     )

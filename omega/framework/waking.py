@@ -4,7 +4,8 @@ Goal     Park without forgetting: while there is room for parked jobs, each chec
          about as many as fit.
 Promise  The queue is looked at only if the view has gained room, the cell's generation has moved,
          or the last look held jobs back, for whom others may leave room. Permanent reasons are
-         looked into only when the generation has moved since: freed room cures none.
+         looked into only when machines have joined, opened or grown since: freed room cures
+         none.
 Source   Nomad's blocked evaluations, as comparisons of arrays.
 """
 
@@ -18,6 +19,7 @@ from omega.framework.fitting import fitting
 from omega.framework.patience import Patience
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
+from omega.model.machines import MachineRows
 from omega.store.base import JobQueue, ParkedJob
 
 PARKED_MAX = 10_000
@@ -33,6 +35,7 @@ class Waker:
         self._sink = sink
         self._patiently = patience
         self._room: Amounts | None = None
+        self._could = MachineRows.none().capacity  # what open machines could hold, emptied
         self._generation = -1
         self._conflicts = False
         self._held_back = False
@@ -46,10 +49,11 @@ class Waker:
     def check(self, view: View) -> int:
         """Wake the parked jobs that have room in this view; return how many were moved."""
         room = np.where(view.open[:, np.newaxis], view.free, 0)
-        moved = view.generation != self._generation
+        could = np.where(view.open[:, np.newaxis], view.capacity, 0)
+        moved = view.generation != self._generation or bool((could > self._could).any())
         gained = moved or self._room is None or bool((room > self._room).any())
         conflicts, self._conflicts = self._conflicts, False
-        self._room, self._generation = room, view.generation
+        self._room, self._could, self._generation = room, could, view.generation
         if gained:
             self._woken.clear()
         elif not conflicts and not self._held_back:

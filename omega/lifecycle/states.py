@@ -30,6 +30,7 @@ class Trigger(Enum):
     WAKE = "wake"
     END_ALL = "end_all"  # the last task is over
     CANCEL = "cancel"
+    EVICT = "evict"  # a task loses its place: to a higher precedence, or with its machine
 
 
 MOVES: dict[tuple[State, Trigger], State] = {
@@ -44,6 +45,10 @@ MOVES: dict[tuple[State, Trigger], State] = {
     (State.PARKED, Trigger.CANCEL): State.CANCELLED,
     (State.RUNNING, Trigger.END_ALL): State.SUCCEEDED,
     (State.RUNNING, Trigger.CANCEL): State.CANCELLED,
+    (State.RUNNING, Trigger.EVICT): State.PENDING,
+    (State.PENDING, Trigger.EVICT): State.PENDING,
+    (State.PLANNING, Trigger.EVICT): State.PLANNING,
+    (State.PARKED, Trigger.EVICT): State.PARKED,
 }
 
 FINAL = frozenset(State) - {state for state, _ in MOVES}
@@ -58,7 +63,7 @@ class ParkReason(Enum):
     GANG_TOO_LARGE = "gang_too_large"  # even the empty cell could not hold the gang
     NO_ROOM = "no_room"  # it could fit, but the cell is full for it now
     CONFLICTS = "conflicts"  # others were always faster
-    UNREADABLE = "unreadable"  # its row is not what this program writes
+    UNREADABLE = "unreadable"  # its description is not one that this program can read
 
     @property
     def is_permanent(self) -> bool:

@@ -125,6 +125,7 @@ def _counts_of_transaction(event: TransactionJudged) -> Mapping[str, float]:
         "claims": event.accepted + refused,
         "claims_refused": refused,
         "tasks_placed": event.accepted,
+        "tasks_evicted": event.evicted,
         "thought_useful_s": event.thought_s * (1 - wasted),
         "thought_wasted_s": event.thought_s * wasted,
         "commit_useful_s": event.took_s * (1 - wasted),

@@ -33,6 +33,7 @@ COUNTERS = {
     "attempts_fruitless": "Attempts that placed nothing.",
     "retries": "Tries in an attempt after the first.",
     "tasks_placed": "Claims granted.",
+    "tasks_evicted": "Tasks that lost their places to claims.",
     "transactions": "Transactions judged.",
     "transactions_conflicted": "Transactions with a refused claim.",
     "job_transactions": "Jobs in transactions judged.",

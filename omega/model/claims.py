@@ -32,6 +32,48 @@ class Granularity(Enum):
 
 
 @dataclass(frozen=True, eq=False)
+class Alternates:
+    """Other machines for claims that are refused on theirs, tried in this order."""
+
+    claim: Index
+    """Position of the claim; ascending, and in order of preference within a claim."""
+    machine: Ids
+    seen: Sequences
+    shape: Index
+    """Amounts asked for on that machine: another machine may mean other device slots."""
+
+    def __post_init__(self) -> None:
+        assert len(self.claim) == len(self.machine) == len(self.seen) == len(self.shape)
+        assert (np.diff(self.claim) >= 0).all()
+        freeze(self.claim, self.machine, self.seen, self.shape)
+
+    def __len__(self) -> int:
+        return len(self.claim)
+
+
+@dataclass(frozen=True, eq=False)
+class Evictions:
+    """Allocations that are to make room for claims, each on the claim's own machine."""
+
+    claim: Index
+    """Position of the claim that needs the room; ascending."""
+    job: Ids
+    task: Index
+
+    def __post_init__(self) -> None:
+        assert len(self.claim) == len(self.job) == len(self.task)
+        assert (np.diff(self.claim) >= 0).all()
+        freeze(self.claim, self.job, self.task)
+
+    def __len__(self) -> int:
+        return len(self.claim)
+
+
+NO_ALTERNATES = Alternates(*(np.zeros(0, np.int64) for _ in range(4)))
+NO_EVICTIONS = Evictions(*(np.zeros(0, np.int64) for _ in range(3)))
+
+
+@dataclass(frozen=True, eq=False)
 class Claims:
     """The claims that placement makes for one job."""
 
@@ -43,15 +85,30 @@ class Claims:
     """Which row of `shapes` each claim asks for."""
     shapes: Amounts
     """The distinct amounts: a group without GPUs has one row, however many its tasks."""
+    alternates: Alternates = NO_ALTERNATES
+    evictions: Evictions = NO_EVICTIONS
 
     def __post_init__(self) -> None:
         assert len(self.task) == len(self.machine) == len(self.seen) == len(self.shape)
         assert self.shapes.shape[1:] == (KINDS,)
         assert (self.shapes >= 0).all(), "a claim takes; it never gives"
+        assert _distinct(self.machine, self.alternates), "a claim names a machine once"
         freeze(self.task, self.machine, self.seen, self.shape, self.shapes)
 
     def __len__(self) -> int:
         return len(self.task)
+
+    @property
+    def machines(self) -> Ids:
+        """Every machine named, alternates included; repeated where it is named again."""
+        return np.concatenate([self.machine, self.alternates.machine])
+
+    def shape_on(self, machine: Ids) -> Index:
+        """Return which row of `shapes` each claim asks for on these, its own or alternates."""
+        shape = self.shape.copy()
+        there = self.alternates.machine == machine[self.alternates.claim]
+        shape[self.alternates.claim[there]] = self.alternates.shape[there]
+        return shape
 
     @property
     def demand(self) -> Amounts:
@@ -66,7 +123,8 @@ class Claims:
     @classmethod
     def of(cls, parts: Sequence["Claims"]) -> "Claims":
         """Join claims, in order."""
-        first_shape = np.cumsum([0, *(len(part.shapes) for part in parts)])[:-1]
+        first_shape = _firsts(len(part.shapes) for part in parts)
+        first_claim = _firsts(len(part) for part in parts)
         return cls(
             task=_joined(part.task for part in parts),
             machine=_joined(part.machine for part in parts),
@@ -74,14 +132,46 @@ class Claims:
             shape=_joined(
                 part.shape + first for part, first in zip(parts, first_shape, strict=True)
             ),
-            shapes=np.concatenate(
-                [np.zeros((0, KINDS), dtype=np.int64), *(part.shapes for part in parts)]
+            shapes=np.concatenate([np.zeros((0, KINDS), np.int64), *(p.shapes for p in parts)]),
+            alternates=Alternates(
+                claim=_joined(
+                    part.alternates.claim + first
+                    for part, first in zip(parts, first_claim, strict=True)
+                ),
+                machine=_joined(part.alternates.machine for part in parts),
+                seen=_joined(part.alternates.seen for part in parts),
+                shape=_joined(
+                    part.alternates.shape + first
+                    for part, first in zip(parts, first_shape, strict=True)
+                ),
+            ),
+            evictions=Evictions(
+                claim=_joined(
+                    part.evictions.claim + first
+                    for part, first in zip(parts, first_claim, strict=True)
+                ),
+                job=_joined(part.evictions.job for part in parts),
+                task=_joined(part.evictions.task for part in parts),
             ),
         )
 
 
+def _distinct(machine: Ids, alternates: Alternates) -> bool:
+    """Say whether the machines of each claim differ: where it lands then tells what it took."""
+    if not len(alternates):
+        return True
+    claims = np.concatenate([np.arange(len(machine)), alternates.claim])
+    named = np.column_stack([claims, np.concatenate([machine, alternates.machine])])
+    return len(np.unique(named, axis=0)) == len(named)
+
+
 def _joined(arrays: Iterable[Ids]) -> Ids:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
+    return np.concatenate([np.zeros(0, np.int64), *arrays])
+
+
+def _firsts(lengths: Iterable[int]) -> list[int]:
+    """Return where each of several arrays begins once they are joined."""
+    return [0, *accumulate(lengths)][:-1]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from omega.model.arrays import (
     Codes,
     Ids,
     Index,
+    Mask,
     Sequences,
     States,
     every_kind,
@@ -76,12 +77,14 @@ class MachineRows:
             self.state[at],
         )
 
-    def after_grants(self, touched: Index, used: Amounts) -> "MachineRows":
-        """Return the rows once a transaction that granted on `touched` has been applied."""
-        sequence, revision = self.sequence.copy(), self.revision.copy()
-        sequence[touched] += 1
-        revision[touched] += 1
-        return replace(self, used=used, sequence=sequence, revision=revision)
+    def after_commit(self, granted: Mask, lost: Mask, used: Amounts) -> "MachineRows":
+        """Return the rows once a commit is applied that granted here and took tasks away there."""
+        return replace(
+            self,
+            used=used,
+            sequence=self.sequence + granted,
+            revision=self.revision + (granted | lost),
+        )
 
     @classmethod
     def empty(cls, capacity: Amounts) -> "MachineRows":

@@ -11,7 +11,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from omega.model.arrays import Mask, Verdicts, freeze
+from omega.model.arrays import Ids, Index, Mask, Verdicts, freeze
 from omega.model.machines import MachineRows
 
 
@@ -26,6 +26,7 @@ class Verdict(IntEnum):
     ALREADY_PLACED = 5  # the task runs, or is over
     GONE = 6  # no such machine in the cell
     CLOSED = 7  # the machine is down or draining
+    PRECEDENCE = 8  # it may not evict what it names
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +34,25 @@ class Outcome:
     """The answer to a transaction."""
 
     verdicts: Verdicts
+    """One a claim; of a claim with alternates that was refused everywhere, the first refusal."""
+    machine: Ids
+    """Where each claim was granted, its own machine or an alternate; its own where refused."""
+    evicted_job: Ids
+    """What was evicted, task by task: what claims named, and what of their gangs fell with it."""
+    evicted_task: Index
     fresh: MachineRows
-    """Every machine named, as the commit left it: the loser needs no extra read."""
+    """Every machine named or touched, as the commit left it: the loser needs no extra read."""
 
     def __post_init__(self) -> None:
-        freeze(self.verdicts)
+        assert len(self.verdicts) == len(self.machine)
+        assert len(self.evicted_job) == len(self.evicted_task)
+        freeze(self.verdicts, self.machine, self.evicted_job, self.evicted_task)
+
+    @classmethod
+    def nothing(cls) -> "Outcome":
+        """Return the answer to no claims at all."""
+        nobody = np.zeros(0, np.int64)
+        return cls(np.zeros(0, np.int8), nobody, nobody, nobody, MachineRows.none())
 
     @property
     def accepted(self) -> Mask:

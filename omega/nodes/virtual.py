@@ -68,9 +68,12 @@ class VirtualNodes:
             self._running.forget(due)
         return released
 
-    def _release(self, job: Ids, task: Index) -> int:
-        """End these tasks; return how many we asked for, which others may have ended before."""
-        ended = self._patiently("end_tasks", lambda: self._store.end_tasks(job, task))
+    def _release(self, job: Ids, task: Index, started_ms: Ids) -> int:
+        """End these tasks, as they were started; return how many we asked for.
+
+        Others may have ended some before, or evicted them: the store passes those over.
+        """
+        ended = self._patiently("end_tasks", lambda: self._store.end_tasks(job, task, started_ms))
         if ended:
             self._sink(TasksEnded(ended))
         return len(job)

@@ -16,7 +16,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import Amounts, Ids, Index, freeze, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.model.machines import Changes, MachineRows, Machines, Snapshot
+from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 
 
@@ -162,14 +162,49 @@ class CellStore(Protocol):
     def commit(self, transaction: Transaction) -> Outcome:
         """Judge the claims against the cell as it is now and apply those that stand, atomically.
 
-        The same id again gives the recorded verdicts and applies nothing. Raises
+        The same id again gives the recorded outcome, but with rows as they are now, and applies
+        nothing. Raises
         StoreUnavailable if no answer came: the transaction may or may not have been applied, and
         committing the same one again tells.
         """
         ...
 
-    def end_tasks(self, job: Ids, task: Index) -> int:
-        """End the live ones among these tasks, free their room; return how many were live."""
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
+        """End the live ones among these tasks, free their room; return how many were live.
+
+        `started_ms` tells which allocation of the task is meant, as it was read: one that has
+        been evicted and placed anew since is left alone.
+        """
+        ...
+
+    def set_state(self, machine: Ids, state: MachineState) -> int:
+        """Open, drain, take down or remove machines; return how many changed.
+
+        What runs on a machine that is down or gone is still counted until `lose_tasks`. Gone is
+        for good. Raises BadInput for a machine that never was.
+        """
+        ...
+
+    def lose_tasks(self, machine: Ids) -> int:
+        """End by force what runs on those of the machines that are down or gone; return how many.
+
+        The tasks are unplaced again, and with them the gangs that fall below their minimum.
+        """
+        ...
+
+    def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
+        """Change a machine's capacity, for claims at once.
+
+        Use above the new capacity is tolerated for `notice_ms`, and longer until somebody calls
+        `enforce_notices`. Raises BadInput for a machine that never was or is gone.
+        """
+        ...
+
+    def enforce_notices(self) -> int:
+        """End by force what no longer fits where a notice has run out; return how many tasks.
+
+        Lowest precedence first, then those started last. Notices that are no longer needed end.
+        """
         ...
 
     def allocations(self) -> Allocations:

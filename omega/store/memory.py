@@ -6,31 +6,36 @@ Source   docs/decisions/0002-one-store-protocol.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 import numpy as np
 
-from omega.cell.judge import Standing, judge
+from omega.cell.judge import judge
+from omega.cell.standing import NO_VICTIMS, Standing, Victims
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
-from omega.model.arrays import Ids, Index, Verdicts, integers
+from omega.model.arrays import Ids, Index, integers
 from omega.model.claims import JobPart, Transaction
-from omega.model.machines import Changes, Machines, MachineState, Snapshot
+from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.resources import COLUMNS
 from omega.store.base import Allocations, CellUse, Violation
 from omega.store.memory_allocations import ROW, AllocationTable
 from omega.store.memory_books import broken_invariants
+from omega.store.memory_force import MemoryForce, tasks_by_job
 from omega.store.memory_machines import MachineTable
-from omega.store.memory_queue import MemoryQueue, milliseconds
+from omega.store.memory_queue import milliseconds
 from omega.store.memory_registry import MemoryRegistry
 
 OUTCOMES_KEPT_MAX = 100_000
-"""Transactions whose verdicts are remembered; a reply that was lost is asked for long before."""
+"""Transactions whose outcomes are remembered; a reply that was lost is asked for long before."""
+
+NO_ROWS = MachineRows.none()
 
 
-class MemoryStore(MemoryQueue, MemoryRegistry):
+class MemoryStore(MemoryForce, MemoryRegistry):
     """A cell, its queue and its registry. Marks are counts of the transactions so far."""
 
     def __init__(
@@ -41,9 +46,9 @@ class MemoryStore(MemoryQueue, MemoryRegistry):
         outcomes_kept_max: int = OUTCOMES_KEPT_MAX,
     ) -> None:
         MemoryRegistry.__init__(self, clock)
-        MemoryQueue.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
-        self._transactions = 0
-        self._judged: dict[UUID, Verdicts] = {}
+        MemoryForce.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
+        self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
+        """By transaction, its outcome without rows, and the machines evicted from."""
         self._outcomes_kept_max = outcomes_kept_max
 
     def add_machines(self, machines: Machines) -> Ids:
@@ -60,25 +65,29 @@ class MemoryStore(MemoryQueue, MemoryRegistry):
 
     def commit(self, transaction: Transaction) -> Outcome:
         """Judge the claims against the cell as it is now and apply those that stand."""
-        rows = self._machines.rows(self._machines.named(transaction.claims.machine))
         recorded = self._judged.get(transaction.id)
         if recorded is not None:
-            return Outcome(recorded, fresh=rows)
-        outcome = judge(rows, transaction, self._standing(transaction))
+            outcome, evicted_from = recorded
+            return replace(outcome, fresh=self._rows(transaction, evicted_from))
+        standing = self._standing(transaction)
+        rows = self._rows(transaction, standing.victims.machine)
+        outcome = judge(rows, transaction, standing)
+        self._record(transaction.id, outcome)
         if outcome.accepted.any():
             self._apply(transaction, outcome)
-        self._record(transaction.id, outcome.verdicts)
         return outcome
 
-    def end_tasks(self, job: Ids, task: Index) -> int:
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
         """End the live ones among these tasks, free their room; return how many were live."""
         now_s = self._clock.now()
+        meant = [None] * len(job) if started_ms is None else started_ms.tolist()
         slots: list[int] = []
-        for number, index in zip(job.tolist(), task.tolist(), strict=True):
-            record = self._jobs.get(number)
-            slot = record.end(index, now_s) if record is not None else None
-            if slot is not None:
-                slots.append(slot)
+        for number, index, began in zip(job.tolist(), task.tolist(), meant, strict=True):
+            slot = self._slot(number, index)
+            if slot is None or began not in (None, self._allocations.rows["started_ms"][slot]):
+                continue
+            self._jobs[number].end(index, now_s)
+            slots.append(slot)
         self._free(np.array(slots, dtype=np.intp))
         return len(slots)
 
@@ -130,37 +139,80 @@ class MemoryStore(MemoryQueue, MemoryRegistry):
     def close(self) -> None:
         """Do nothing: there is nothing to let go of."""
 
-    def _next_transaction(self) -> int:
-        self._transactions += 1
-        return self._transactions
+    def _slot(self, number: int, task: int) -> int | None:
+        """Return the slot of a task's live allocation, if it has one."""
+        job = self._jobs.get(number)
+        if job is None or not 0 <= task < len(job.slot) or job.slot[task] < 0:
+            return None
+        return int(job.slot[task])
+
+    def _rows(self, transaction: Transaction, others: Ids) -> MachineRows:
+        """Return the rows of the machines that a transaction names, and of some others."""
+        claims = transaction.claims
+        named = np.concatenate([claims.machine, claims.alternates.machine, others])
+        return self._machines.rows(self._machines.named(named))
 
     def _standing(self, transaction: Transaction) -> Standing:
         """Say how the transaction's jobs stand; those without their lease need no closer look."""
         held = [self._holds(part.job, part.token) for part in transaction.jobs]
-        lacking = [0] * len(held)
+        minimum, placed, precedence = np.zeros((3, len(held)), dtype=np.int64)
         unplaced = np.zeros(len(transaction.claims), dtype=np.bool_)
         for number, part in enumerate(transaction.jobs):
             if held[number]:
                 job = self._jobs[part.job]
-                lacking[number] = job.lacking
+                minimum[number], placed[number] = job.spec.minimum, job.placed
+                precedence[number] = job.spec.precedence
                 unplaced[part.claims] = job.unplaced(transaction.claims.task[part.claims])
-        return Standing(np.array(held, dtype=np.bool_), integers(lacking), unplaced)
+        own = {part.job for part, is_held in zip(transaction.jobs, held, strict=True) if is_held}
+        victims = self._victims(transaction.claims.evictions.job, own)
+        lease_held = np.array(held, dtype=np.bool_)
+        return Standing(lease_held, minimum, placed, precedence, unplaced, victims)
+
+    def _victims(self, named: Ids, own: Collection[int]) -> Victims:
+        """Return what runs of the jobs that evictions name."""
+        if not len(named):
+            return NO_VICTIMS
+        jobs = [self._jobs[job] for job in sorted(set(named.tolist()) & self._jobs.keys())]
+        slots = np.concatenate([np.zeros(0, np.intp), *(job.slot[job.running] for job in jobs)])
+        rows = self._allocations.rows[slots]
+        return Victims(
+            job=rows["job"],
+            task=rows["task"],
+            machine=rows["machine"],
+            amounts=rows["amounts"],
+            about=integers([job.id for job in jobs]),
+            precedence=integers([job.spec.precedence for job in jobs]),
+            minimum=integers([job.spec.minimum for job in jobs]),
+            placed=integers([job.placed for job in jobs]),
+            own=np.array([job.id in own for job in jobs], dtype=np.bool_),
+        )
 
     def _apply(self, transaction: Transaction, outcome: Outcome) -> None:
         number = self._next_transaction()
         self._machines.write(outcome.fresh, number)
+        # First what falls, then what is granted: a task may do both.
+        for job, tasks in tasks_by_job(outcome.evicted_job, outcome.evicted_task).items():
+            self._allocations.end(self._jobs[job].slot[tasks])
+            self._unplace(self._jobs[job], tasks)
         for part in transaction.jobs:
             granted = np.flatnonzero(outcome.accepted[part.claims]) + part.claims.start
             if len(granted):
-                self._place(part, transaction, granted, number)
+                self._place(part, transaction, outcome, granted, number)
 
-    def _place(self, part: JobPart, transaction: Transaction, granted: Index, number: int) -> None:
+    def _place(
+        self,
+        part: JobPart,
+        transaction: Transaction,
+        outcome: Outcome,
+        granted: Index,
+        number: int,
+    ) -> None:
         job, claims = self._jobs[part.job], transaction.claims
         rows = np.zeros(len(granted), dtype=ROW)
         rows["job"] = job.id
         rows["task"] = claims.task[granted]
-        rows["machine"] = claims.machine[granted]
-        rows["amounts"] = claims.shapes[claims.shape[granted]]
+        rows["machine"] = outcome.machine[granted]
+        rows["amounts"] = claims.shapes[claims.shape_on(outcome.machine)[granted]]
         rows["started_ms"] = milliseconds(self._clock.now())
         rows["duration_ms"] = job.durations_ms(claims.task[granted])
         rows["granted_by"] = number
@@ -168,13 +220,10 @@ class MemoryStore(MemoryQueue, MemoryRegistry):
         if job.state is State.RUNNING:
             del self._leased[job.id]
 
-    def _free(self, slots: Index) -> None:
-        if len(slots):
-            rows = self._allocations.rows[slots]
-            self._machines.free(rows["machine"], rows["amounts"], self._next_transaction())
-            self._allocations.end(slots)
-
-    def _record(self, transaction: UUID, verdicts: Verdicts) -> None:
-        self._judged[transaction] = verdicts
+    def _record(self, transaction: UUID, outcome: Outcome) -> None:
+        evicted = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
+        slots = [self._jobs[job].slot[task] for job, task in evicted]
+        evicted_from = self._allocations.machines(np.array(slots, dtype=np.intp))
+        self._judged[transaction] = replace(outcome, fresh=NO_ROWS), evicted_from
         if len(self._judged) > self._outcomes_kept_max:
             del self._judged[next(iter(self._judged))]

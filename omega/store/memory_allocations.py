@@ -52,6 +52,10 @@ class AllocationTable:
         self.rows[slots] = 0
         self._free.extend(slots.tolist())
 
+    def on(self, machines: Ids) -> Index:
+        """Return the slots of all allocations on these machines, ascending."""
+        return np.flatnonzero(np.isin(self.rows["machine"], machines) & (self.rows["job"] > 0))
+
     def machines(self, slots: Index) -> Ids:
         """Return the machine of each of these allocations."""
         return np.asarray(self.rows["machine"][slots])

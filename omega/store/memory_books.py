@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from omega.lifecycle.states import FINAL, State
-from omega.model.machines import MachineState
 from omega.model.resources import COLUMNS
 from omega.store.base import Allocations, Violation
 from omega.store.memory_allocations import AllocationTable
@@ -26,7 +25,7 @@ def broken_invariants(
     by_id = {job.id: job for job in jobs}
     return [
         *_of_machines(machines, live),
-        *_of_allocations(machines, live, by_id),
+        *_of_allocations(live, by_id),
         *(violation for job in by_id.values() for violation in _of_job(job, table)),
     ]
 
@@ -40,7 +39,10 @@ def _of_machines(machines: MachineTable, live: Allocations) -> Iterator[Violatio
             f"machine {machines.names[at]}",
             f"{COLUMNS[kind]}: {machines.used[at, kind]} used, {sums[at, kind]} allocated",
         )
-    outside = (machines.used < 0) | (machines.used > machines.capacity)
+    tolerated = machines.capacity.copy()
+    for machine, notice in machines.notices.items():
+        tolerated[machine - 1] += notice.tolerated
+    outside = (machines.used < 0) | (machines.used > tolerated)
     for at, kind in np.argwhere(outside):
         yield Violation(
             "use is within capacity",
@@ -49,22 +51,17 @@ def _of_machines(machines: MachineTable, live: Allocations) -> Iterator[Violatio
         )
 
 
-def _of_allocations(
-    machines: MachineTable, live: Allocations, jobs: dict[int, JobRecord]
-) -> Iterator[Violation]:
+def _of_allocations(live: Allocations, jobs: dict[int, JobRecord]) -> Iterator[Violation]:
     tasks, times = np.unique(np.column_stack([live.job, live.task]), axis=0, return_counts=True)
     for job, task in tasks[times > 1]:
         yield Violation("a task has one place", f"job {job}, task {task}", "several allocations")
     for job in np.setdiff1d(live.job, [n for n, job in jobs.items() if job.state not in FINAL]):
         yield Violation("what runs belongs to a live job", f"job {job}", "it is over, or never was")
-    gone = machines.state[live.machine - 1] == MachineState.GONE
-    for machine in np.unique(live.machine[gone]):
-        yield Violation("nothing runs on what is gone", f"machine {machine}", "has allocations")
 
 
 def _of_job(job: JobRecord, table: AllocationTable) -> Iterator[Violation]:
     subject = f"job {job.id}"
-    if 0 < job.placed < job.spec.minimum:
+    if job.ended < job.placed < job.spec.minimum:
         detail = f"{job.placed} of at least {job.spec.minimum} tasks placed"
         yield Violation("a gang is there in full or not at all", subject, detail)
     if not _state_fits(job):

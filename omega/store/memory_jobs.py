@@ -62,7 +62,9 @@ class JobRecord:
     def move(self, trigger: Trigger) -> None:
         """Change the state as the table says; lease and parking reason end with the old state."""
         assert (self.state, trigger) in MOVES, f"job {self.id}: {trigger} while {self.state}"
-        self.state = MOVES[self.state, trigger]
+        before, self.state = self.state, MOVES[self.state, trigger]
+        if self.state is before:
+            return
         self.token = self.holder = None
         self.park_reason = self.park_detail = None
 
@@ -91,6 +93,13 @@ class JobRecord:
         self.placed += len(task)
         if self.placed == self.spec.tasks:
             self.move(Trigger.PLACE_ALL)
+
+    def unplace(self, task: Index) -> None:
+        """Note that running tasks have lost their places."""
+        assert (self.slot[task] >= 0).all()
+        self.slot[task] = UNPLACED
+        self.placed -= len(task)
+        self.move(Trigger.EVICT)
 
     def end(self, task: int, now_s: float) -> int | None:
         """Note that a task is over; return the slot it had, or None if it was not running.

@@ -6,12 +6,29 @@ Promise  What is handed out is a copy. Ids are 1, 2, 3 in the order of adding. E
 Source   ARCHITECTURE.md, state and its versions.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from omega.errors import BadInput
 from omega.model.arrays import Amounts, Ids, Index, integers
-from omega.model.machines import Catalogue, Changes, MachineRows, Machines, Snapshot
+from omega.model.machines import (
+    Catalogue,
+    Changes,
+    MachineRows,
+    Machines,
+    MachineState,
+    Snapshot,
+)
 from omega.model.resources import KINDS
+
+
+@dataclass(frozen=True, eq=False)
+class Notice:
+    """What may be used of a machine above its capacity, and until when."""
+
+    tolerated: Amounts
+    ends_s: float
 
 
 class MachineTable:
@@ -29,6 +46,8 @@ class MachineTable:
         self.changed_by = integers()
         """The number of the transaction that last changed each row."""
         self.generation = 0
+        self.notices: dict[int, Notice] = {}
+        """By machine; a machine without a notice is used within its capacity."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -82,6 +101,53 @@ class MachineTable:
         """Count amounts on machines as free again: revisions rise, sequences stay."""
         np.subtract.at(self.used, machine - 1, amounts)
         at = np.unique(machine) - 1
+        self.revision[at] += 1
+        self.changed_by[at] = number
+
+    def set_state(self, machine: Ids, state: MachineState, number: int) -> int:
+        """Change the state of machines that are not gone; return how many changed.
+
+        Raises BadInput for a machine that never was.
+        """
+        at = self._known(machine)
+        at = at[(self.state[at] != state) & (self.state[at] != MachineState.GONE)]
+        self.state[at] = state
+        self._changed(at, number)
+        return len(at)
+
+    def resize(self, machine: int, capacity: Amounts, ends_s: float, number: int) -> None:
+        """Change a capacity; what is used above it is tolerated until a moment, and noted.
+
+        Raises BadInput for a machine that never was or is gone.
+        """
+        at = self._known(integers([machine]))
+        if self.state[at] == MachineState.GONE:
+            raise BadInput(f"machine {machine} has left the cell", field="machine")
+        self.capacity[at] = capacity
+        excess = self.excess(machine)
+        self.notices.pop(machine, None)
+        if excess.any():
+            self.notices[machine] = Notice(excess, ends_s)
+        self._changed(at, number)
+
+    def excess(self, machine: int) -> Amounts:
+        """Return what is used of a machine above its capacity, in each kind."""
+        return np.asarray(np.maximum(self.used[machine - 1] - self.capacity[machine - 1], 0))
+
+    def end_notice_if_it_fits(self, machine: int) -> None:
+        """Forget a notice that is no longer needed."""
+        if not self.excess(machine).any():
+            del self.notices[machine]
+
+    def _known(self, machine: Ids) -> Index:
+        """Return where these machines are, distinct and ascending; refuse those that never were."""
+        at = self.named(machine)
+        if unknown := sorted(set(machine.tolist()) - set((at + 1).tolist())):
+            raise BadInput(f"there is no machine {unknown[0]}", field="machine")
+        return at
+
+    def _changed(self, at: Index, number: int) -> None:
+        self.sequence[at] += 1
         self.revision[at] += 1
         self.changed_by[at] = number
 

@@ -10,20 +10,21 @@ The auditor must be the only door to its store: a change that it has not seen is
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 from uuid import UUID
 
 import numpy as np
 
 from omega.errors import InvariantBroken
 from omega.model.arrays import Amounts, Ids, Index
-from omega.model.claims import JobPart, Transaction
+from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
-from omega.model.machines import MachineRows, Machines
+from omega.model.machines import MachineRows, Machines, MachineState
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import KINDS, named
-from omega.store.base import Store
+from omega.store.base import Allocations, Store
 from omega.testing.pass_through import PassThrough
+from omega.testing.twin import TaskName, evicted_by
 
 STORY_LINES_MAX = 30
 
@@ -47,6 +48,9 @@ class Books:
         self.used: dict[int, Amounts] = defaultdict(lambda: np.zeros(KINDS, dtype=np.int64))
         self.counters: dict[int, tuple[int, int]] = {}
         """By machine, sequence and revision."""
+        self.states: dict[int, int] = {}
+        self.tolerated: dict[int, Amounts] = {}
+        """By machine that has been resized, what may be used above its capacity."""
         self.stories: dict[int, deque[str]] = defaultdict(lambda: deque(maxlen=STORY_LINES_MAX))
         live = store.allocations()
         entries = zip(live.job.tolist(), live.task.tolist(), live.machine.tolist(), strict=True)
@@ -58,19 +62,25 @@ class Books:
         return len(self.live[job]) + len(self.over[job])
 
     def grant(self, job: int, task: int, machine: int, amounts: Amounts) -> None:
-        """Enter an allocation; a task has one in all its life."""
+        """Enter an allocation; a task has one at a time, and none once it is over."""
         if task in self.live[job] or task in self.over[job]:
             self.accuse(machine, f"task {task} of job {job} was granted twice")
         self.live[job][task] = Held(machine, amounts)
         self.used[machine] = self.used[machine] + amounts
         self.tell(machine, f"granted to task {task} of job {job}: {named(amounts)}")
 
-    def end(self, job: int, task: int, why: str) -> bool:
-        """Strike out an allocation; say whether it was live."""
+    def end(self, job: int, task: int) -> bool:
+        """Strike out an allocation of a task that is over; say whether it was live."""
+        if not self.unplace(job, task, "ended"):
+            return False
+        self.over[job].add(task)
+        return True
+
+    def unplace(self, job: int, task: int, why: str) -> bool:
+        """Strike out an allocation of a task that may be placed again; say whether it was live."""
         held = self.live[job].pop(task, None)
         if held is None:
             return False
-        self.over[job].add(task)
         self.used[held.machine] = self.used[held.machine] - held.amounts
         self.tell(held.machine, f"{why} task {task} of job {job}: {named(held.amounts)}")
         return True
@@ -91,14 +101,14 @@ class Auditor(PassThrough):
         super().__init__(store)
         self._books = Books(store)
         self._specs: dict[int, JobSpec] = {}
-        self._outcomes: dict[UUID, list[int]] = {}
+        self._outcomes: dict[UUID, list[list[Any]]] = {}
         self._mark = 0
-        self._compare(granted_on=())
+        self._compare(raised=())
 
     def add_machines(self, machines: Machines) -> Ids:
         """Pass on, and note the counters that the machines begin with."""
         ids = super().add_machines(machines)
-        self._compare(granted_on=())
+        self._compare(raised=())
         return ids
 
     def submit(self, specs: Sequence[JobSpec]) -> list[int]:
@@ -108,30 +118,70 @@ class Auditor(PassThrough):
         return jobs
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Pass on, enter what was granted, and compare."""
+        """Pass on, strike out what was evicted, enter what was granted, and compare."""
         outcome = super().commit(transaction)
-        verdicts = outcome.verdicts.tolist()
-        known = self._outcomes.setdefault(transaction.id, verdicts)
-        if known is not verdicts:
-            self._expect_the_same_again(transaction, known, verdicts)
-            self._compare(granted_on=())
+        told = [outcome.verdicts.tolist(), outcome.machine.tolist(), evicted_by(outcome)]
+        known = self._outcomes.setdefault(transaction.id, told)
+        if known is not told:
+            self._expect_the_same_again(transaction, known, told)
+            self._compare(raised=())
             return outcome
+        evicted = evicted_by(outcome)
+        self._strike_out_evicted(transaction, evicted)
         granted_on = self._enter(transaction, outcome)
-        self._expect_whole_gangs(transaction.jobs)
+        self._expect_whole_gangs({part.job for part in transaction.jobs} | {j for j, _ in evicted})
         self._compare(granted_on)
         self._compare_rows(outcome.fresh)
         return outcome
 
-    def end_tasks(self, job: Ids, task: Index) -> int:
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
         """Pass on, strike out what ended, and compare."""
-        ended = super().end_tasks(job, task)
-        struck = sum(
-            self._books.end(number, index, "ended")
-            for number, index in zip(job.tolist(), task.tolist(), strict=True)
-        )
+        ended = super().end_tasks(job, task, started_ms)
+        named = set(zip(job.tolist(), task.tolist(), strict=True))
+        if started_ms is not None and ended != sum(t in self._books.live[j] for j, t in named):
+            named -= set(_names(self.allocations()))  # another allocation was meant than is live
+        struck = sum(self._books.end(number, index) for number, index in named)
         if ended != struck:
             raise InvariantBroken(f"{struck} live tasks were ended; the store says {ended}")
-        self._compare(granted_on=())
+        self._compare(raised=())
+        return ended
+
+    def set_state(self, machine: Ids, state: MachineState) -> int:
+        """Pass on, and expect the counters of those that changed to rise."""
+        changed = super().set_state(machine, state)
+        kept = (state, MachineState.GONE)
+        raised = {m for m in machine.tolist() if self._books.states[m] not in kept}
+        if changed != len(raised):
+            raise InvariantBroken(f"{len(raised)} states change; the store says {changed}")
+        self._compare(raised)
+        return changed
+
+    def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
+        """Pass on, and note what may be used above the new capacity."""
+        super().resize(machine, capacity, notice_ms=notice_ms)
+        excess = self._books.used[machine] - capacity
+        self._books.tolerated[machine] = np.asarray(np.maximum(excess, 0))
+        self._compare({machine})
+
+    def lose_tasks(self, machine: Ids) -> int:
+        """Pass on, and strike out what ran on machines that are down or gone."""
+        lost = super().lose_tasks(machine)
+        dead = (MachineState.DOWN, MachineState.GONE)
+        on = {m for m in machine.tolist() if self._books.states.get(m) in dead}
+        self._strike_out_ended_by_force(lost, on)
+        if left := [
+            f"task {task} of job {job}"
+            for job, tasks in self._books.live.items()
+            for task, held in tasks.items()
+            if held.machine in on
+        ]:
+            raise InvariantBroken(f"on dead machines {sorted(on)} there is still {left}")
+        return lost
+
+    def enforce_notices(self) -> int:
+        """Pass on, and strike out what was ended."""
+        ended = super().enforce_notices()
+        self._strike_out_ended_by_force(ended, self._books.tolerated.keys())
         return ended
 
     def cancel(self, job: int) -> bool:
@@ -141,17 +191,18 @@ class Auditor(PassThrough):
         if running and not cancelled:
             raise InvariantBroken(f"job {job} has {len(running)} live tasks and was not cancelled")
         for task in running:
-            self._books.end(job, task, "cancelled")
-        self._compare(granted_on=())
+            self._books.end(job, task)
+        self._compare(raised=())
         return cancelled
 
     def audit(self) -> None:
         """Compare everything with the store: all rows, all allocations, its own verify."""
-        self._compare(granted_on=())
+        self._compare(raised=())
         self._compare_rows(self.snapshot().rows)
         live = self.allocations()
         told = sorted(
-            zip(live.job.tolist(), live.task.tolist(), live.machine.tolist(), strict=True)
+            (*name, machine)
+            for name, machine in zip(_names(live), live.machine.tolist(), strict=True)
         )
         kept = sorted(
             (job, task, held.machine)
@@ -165,11 +216,12 @@ class Auditor(PassThrough):
             raise InvariantBroken("the store accuses itself", story=[str(v) for v in violations])
 
     def _enter(self, transaction: Transaction, outcome: Outcome) -> set[int]:
-        claims, demand = transaction.claims, transaction.claims.demand
+        claims = transaction.claims
+        demand = claims.shapes[claims.shape_on(outcome.machine)]
         granted_on = set()
         for part in transaction.jobs:
             for claim in range(part.claims.start, part.claims.stop):
-                machine, task = int(claims.machine[claim]), int(claims.task[claim])
+                machine, task = int(outcome.machine[claim]), int(claims.task[claim])
                 if outcome.accepted[claim]:
                     self._books.grant(part.job, task, machine, demand[claim])
                     granted_on.add(machine)
@@ -179,24 +231,58 @@ class Auditor(PassThrough):
                     self._books.tell(machine, line)
         return granted_on
 
-    def _expect_the_same_again(
-        self, transaction: Transaction, known: list[int], verdicts: list[int]
-    ) -> None:
-        if known != verdicts:
-            raise InvariantBroken(
-                f"transaction {transaction.id} was answered {known} and then {verdicts}"
-            )
+    def _strike_out_evicted(self, transaction: Transaction, evicted: list[TaskName]) -> None:
+        mine = {part.job for part in transaction.jobs}
+        highest = max(
+            (self._specs[job].precedence for job in mine if job in self._specs), default=None
+        )
+        for job, task in evicted:
+            if not self._books.unplace(job, task, "evicted"):
+                raise InvariantBroken(f"task {task} of job {job} was evicted and had no place")
+            if job in self._specs and job not in mine:
+                precedence = self._specs[job].precedence
+                if highest is not None and precedence >= highest:
+                    raise InvariantBroken(
+                        f"job {job} of precedence {precedence} was evicted by {highest}"
+                    )
 
-    def _expect_whole_gangs(self, parts: Iterable[JobPart]) -> None:
-        for part in parts:
-            minimum = self._specs[part.job].minimum if part.job in self._specs else 0
-            placed = self._books.placed(part.job)
-            if 0 < placed < minimum:
+    def _strike_out_ended_by_force(self, told: int, on: Collection[int]) -> None:
+        """Find what has lost its place: on these machines, or in a gang that fell."""
+        live = set(_names(self.allocations()))
+        ended = [
+            (job, task, held.machine)
+            for job, tasks in self._books.live.items()
+            for task, held in tasks.items()
+            if (job, task) not in live
+        ]
+        if told != len(ended):
+            raise InvariantBroken(f"{len(ended)} tasks lost their places; the store says {told}")
+        for job, task, machine in ended:
+            if machine not in on and job in self._specs and not self._specs[job].minimum:
+                self._books.accuse(machine, f"task {task} of job {job} was ended without cause")
+            self._books.unplace(job, task, "ended by force")
+        self._expect_whole_gangs({job for job, _, _ in ended})
+        self._compare(raised=())
+
+    def _expect_the_same_again(
+        self, transaction: Transaction, known: list[list[Any]], told: list[list[Any]]
+    ) -> None:
+        for then, now in zip(known, told, strict=True):
+            if then != now:
                 raise InvariantBroken(
-                    f"job {part.job} is a gang of at least {minimum} and has {placed} tasks placed"
+                    f"transaction {transaction.id} was answered {then} and then {now}"
                 )
 
-    def _compare(self, granted_on: Collection[int]) -> None:
+    def _expect_whole_gangs(self, jobs: Iterable[int]) -> None:
+        for job in jobs:
+            minimum = self._specs[job].minimum if job in self._specs else 0
+            placed = self._books.placed(job)
+            if self._books.live[job] and placed < minimum:
+                raise InvariantBroken(
+                    f"job {job} is a gang of at least {minimum} and has {placed} tasks placed"
+                )
+
+    def _compare(self, raised: Collection[int]) -> None:
         """Compare the rows that changed, and how far their counters rose, with the books."""
         changes = self._store.changes_since(self._mark)
         self._mark = changes.mark
@@ -206,13 +292,14 @@ class Auditor(PassThrough):
         for machine, (sequence, revision) in zip(rows.id.tolist(), counters, strict=True):
             sequence_before, revision_before = books.counters.get(machine, (sequence, revision))
             rise = sequence - sequence_before
-            if machine in books.counters and rise != (machine in granted_on):
+            if machine in books.counters and rise != (machine in raised):
                 books.accuse(machine, f"sequence rose by {rise} to {sequence}")
             if revision < revision_before + rise:
                 books.accuse(machine, f"revision went from {revision_before} to {revision}")
             books.counters[machine] = sequence, revision
-        if missed := set(granted_on) - set(rows.id.tolist()):
-            books.accuse(min(missed), "was granted on, and no delta tells")
+        books.states.update(zip(rows.id.tolist(), rows.state.tolist(), strict=True))
+        if missed := set(raised) - set(rows.id.tolist()):
+            books.accuse(min(missed), "was granted on or changed, and no delta tells")
 
     def _compare_rows(self, rows: MachineRows) -> None:
         for at, machine in enumerate(rows.id.tolist()):
@@ -220,6 +307,11 @@ class Auditor(PassThrough):
             if (expected != rows.used[at]).any():
                 what = f"books {named(expected)}, store {named(rows.used[at])}"
                 self._books.accuse(machine, f"use disagrees: {what}")
-            if (rows.used[at] > rows.capacity[at]).any():
+            tolerated = self._books.tolerated.get(machine, 0)
+            if (rows.used[at] > rows.capacity[at] + tolerated).any():
                 what = f"{named(rows.used[at])} of {named(rows.capacity[at])}"
                 self._books.accuse(machine, f"is oversold: {what}")
+
+
+def _names(allocations: Allocations) -> list[TaskName]:
+    return list(zip(allocations.job.tolist(), allocations.task.tolist(), strict=True))

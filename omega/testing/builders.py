@@ -6,24 +6,46 @@ Source   Machines are numbered from 1, as the stores number them; tasks from 0.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypedDict, Unpack
 from uuid import UUID, uuid4
 
 import numpy as np
 
-from omega.cell.judge import Standing
+from omega.cell.standing import Standing, Victims
 from omega.cell.view import View
 from omega.model.arrays import Sequences, integers
-from omega.model.claims import Claims, ConflictRule, Transaction
+from omega.model.claims import Alternates, Claims, ConflictRule, Evictions, Transaction
 from omega.model.jobs import Constraint, JobSpec, LeasedJob, TaskGroup
 from omega.model.machines import Catalogue, MachineRows, Machines, MachineState, Snapshot
-from omega.model.resources import amounts, machine_capacity
+from omega.model.outcomes import Outcome, Verdict
+from omega.model.resources import KINDS, amounts, machine_capacity
 
 Stretch = tuple[int, UUID, int, Claims]
 """Job, lease token, minimum and claims: what `Transaction.of` takes."""
 
 AmountsByMachine = Mapping[int, Mapping[str, int]]
 """By machine id, amounts by the name of their kind."""
+
+
+@dataclass(frozen=True)
+class KnownJob:
+    """A job as a store holds it when a commit begins."""
+
+    precedence: int = 0
+    minimum: int = 0
+    runs: Mapping[int, tuple[int, list[int]]] = field(default_factory=dict)
+    """By task, its machine and its amounts in every kind."""
+    over: frozenset[int] = frozenset()
+    """Tasks that are over."""
+
+    @property
+    def placed(self) -> set[int]:
+        """Tasks that run or are over."""
+        return {*self.runs, *self.over}
+
+
+UNKNOWN_JOB = KnownJob()
 
 
 class GroupFields(TypedDict, total=False):
@@ -205,6 +227,28 @@ def some_claims(
     )
 
 
+def or_on(claims: Claims, *others: tuple[int, int], seen: int = 0) -> Claims:
+    """Return the claims with alternates: (position of the claim, another machine), in order."""
+    claim = np.array([claim for claim, _ in others], dtype=np.intp)
+    alternates = Alternates(
+        claim=claim,
+        machine=integers([machine for _, machine in others]),
+        seen=integers([seen] * len(others)),
+        shape=claims.shape[claim],
+    )
+    return replace(claims, alternates=alternates)
+
+
+def evicting(claims: Claims, *victims: tuple[int, int, int]) -> Claims:
+    """Return the claims with evictions: (position of the claim, job, task), in order."""
+    evictions = Evictions(
+        claim=np.array([claim for claim, _, _ in victims], dtype=np.intp),
+        job=integers([job for _, job, _ in victims]),
+        task=np.array([task for _, _, task in victims], dtype=np.intp),
+    )
+    return replace(claims, evictions=evictions)
+
+
 def claims_in(view: View, tasks: Iterable[int], machines: Iterable[int], **named: int) -> Claims:
     """Return claims of one shape that carry the sequences which the view shows."""
     machine = integers(list(machines))
@@ -228,27 +272,59 @@ def a_transaction(
     return Transaction.of(stretches, id=uuid4(), scheduler=scheduler, replica=replica, rule=rule)
 
 
+def an_outcome(*verdicts: Verdict) -> Outcome:
+    """Return an outcome with these verdicts, on machine 1, that evicted nobody."""
+    return replace(
+        Outcome.nothing(),
+        verdicts=np.array(verdicts, dtype=np.int8),
+        machine=np.ones(len(verdicts), dtype=np.int64),
+    )
+
+
 def a_standing(
     transaction: Transaction,
     *,
     lost: Collection[int] = (),
-    lacking: Mapping[int, int] | None = None,
-    placed: Mapping[int, Collection[int]] | None = None,
+    jobs: Mapping[int, KnownJob] | None = None,
 ) -> Standing:
     """Return what a store knows of the jobs: all leases held and all tasks unplaced, but for these.
 
-    `lost` are jobs without a lease; `lacking` and `placed` (tasks) are by job.
+    `lost` are jobs of the transaction without a lease; `jobs` is what is known of jobs, those of
+    the transaction and others.
     """
+    known = jobs or {}
     unplaced = [
-        task not in (placed or {}).get(part.job, ())
+        task not in known[part.job].placed if part.job in known else True
         for part in transaction.jobs
         for task in transaction.claims.task[part.claims].tolist()
     ]
-    wanting = [
-        0 if part.job in lost else (lacking or {}).get(part.job, 0) for part in transaction.jobs
-    ]
+    about = [known.get(part.job, UNKNOWN_JOB) for part in transaction.jobs]
+    held = {part.job for part in transaction.jobs} - set(lost)
     return Standing(
-        lease_held=np.array([part.job not in lost for part in transaction.jobs], dtype=np.bool_),
-        lacking=integers(wanting),
+        lease_held=np.array([part.job in held for part in transaction.jobs], dtype=np.bool_),
+        minimum=integers([job.minimum for job in about]),
+        placed=integers([len(job.placed) for job in about]),
+        precedence=integers([job.precedence for job in about]),
         unplaced=np.array(unplaced, dtype=np.bool_),
+        victims=some_victims(transaction, known, held),
+    )
+
+
+def some_victims(
+    transaction: Transaction, known: Mapping[int, KnownJob], held: Collection[int]
+) -> Victims:
+    """Return the known ones among the jobs that evictions name, and what they have running."""
+    named = sorted(known.keys() & set(transaction.claims.evictions.job.tolist()))
+    about = [known[job] for job in named]
+    live = [(job, task, *place) for job in named for task, place in sorted(known[job].runs.items())]
+    return Victims(
+        job=integers([job for job, *_ in live]),
+        task=np.array([task for _, task, *_ in live], dtype=np.intp),
+        machine=integers([machine for _, _, machine, _ in live]),
+        amounts=integers([amounts for *_, amounts in live]).reshape(-1, KINDS),
+        about=integers(named),
+        precedence=integers([job.precedence for job in about]),
+        minimum=integers([job.minimum for job in about]),
+        placed=integers([len(job.placed) for job in about]),
+        own=np.array([job in held for job in named], dtype=np.bool_),
     )

@@ -11,11 +11,18 @@ Source   River's Exercise and Oban's engine tests: one suite, every engine.
             return MyStore(...)
 """
 
+from omega.testing.alternate_contract import AlternateContract
 from omega.testing.cell_contract import CellContract
 from omega.testing.change_contract import ChangeContract
 from omega.testing.commit_contract import CommitContract, ConflictRuleContract
+from omega.testing.eviction_contract import EvictedContract, EvictionContract, MovingContract
 from omega.testing.gang_contract import GangContract
 from omega.testing.lease_contract import LeaseContract
+from omega.testing.machine_contract import (
+    LostTaskContract,
+    MachineStateContract,
+    ResizeContract,
+)
 from omega.testing.queue_contract import QueueContract
 from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
@@ -28,7 +35,14 @@ class StoreContract(
     IdentityContract,
     RefusalContract,
     GangContract,
+    EvictionContract,
+    EvictedContract,
+    MovingContract,
+    AlternateContract,
     ChangeContract,
+    MachineStateContract,
+    LostTaskContract,
+    ResizeContract,
     QueueContract,
     LeaseContract,
     RegistryContract,

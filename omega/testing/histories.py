@@ -6,25 +6,33 @@ Promise  After every call, rows, jobs and verdicts are the model's, and the stor
 Source   Hypothesis's stateful testing; omega/testing/plain_cell.py.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from omega.cell.view import View
+from omega.errors import BadInput
 from omega.lifecycle.states import ParkReason, State, Trigger
-from omega.model.arrays import integers
-from omega.model.claims import ConflictRule, Transaction
+from omega.model.arrays import Ids, Index, integers
+from omega.model.claims import Alternates, Claims, ConflictRule, Evictions, Transaction
 from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineState
 from omega.model.outcomes import Outcome
+from omega.model.resources import machine_capacity
 from omega.store.base import HandBack, Parking, Store
 from omega.testing.builders import Stretch, a_cell, a_spec, a_stretch, a_transaction, some_claims
 from omega.testing.plain_cell import PlainCell, PlainJob
 from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS
-from omega.testing.twin import differences, plain_machines, row_differences
+from omega.testing.twin import TaskName, differences, plain_machines, row_differences
 
 SCHEDULERS = 2
 """How many hold a view of their own."""
 
+MACHINES_MAX = 4
 TASKS_MAX = 4
 ANY_TASK = st.integers(0, TASKS_MAX)
 """One more than a job can have."""
@@ -50,14 +58,18 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         """Let go of the store."""
         self.store.close()
 
-    @initialize(machines=st.integers(1, 4))
-    def a_cell_to_begin_with(self, machines: int) -> None:
-        """Begin with a few machines, and views that know them."""
+    @initialize(
+        machines=st.integers(1, MACHINES_MAX), gangs=st.lists(st.integers(0, 3), max_size=3)
+    )
+    def a_cell_to_begin_with(self, machines: int, gangs: list[int]) -> None:
+        """Begin with a few machines, views that know them, and jobs that wait."""
         self.machines_join(machines)
         self.views = [View(self.store.snapshot()) for _ in range(SCHEDULERS)]
+        for precedence, gang in enumerate(gangs):
+            self.a_user_submits(tasks=3, gang=gang, precedence=precedence)
 
     @rule(machines=st.integers(1, 2))
-    @precondition(lambda self: len(self.model.machines) < TASKS_MAX)
+    @precondition(lambda self: self._machines_here() < MACHINES_MAX)
     def machines_join(self, machines: int) -> None:
         """Machines of four cores and one GPU join."""
         cell = a_cell(machines, cpu_milli=4_000, gpus=1, first=len(self.model.machines) + 1)
@@ -68,7 +80,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(
         tasks=st.integers(1, TASKS_MAX),
         gang=st.integers(0, TASKS_MAX),
-        precedence=st.integers(0, 1),
+        precedence=st.integers(0, 2),
     )
     def a_user_submits(self, tasks: int, gang: int, precedence: int) -> None:
         """A job enters the queue."""
@@ -101,18 +113,26 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
             view = self.views[scheduler] = View(self.store.snapshot())
         assert [] == row_differences(self.model.rows(), view.rows())
 
-    @rule(
-        scheduler=st.integers(0, SCHEDULERS - 1),
-        rule=st.sampled_from(ConflictRule),
-        data=st.data(),
-    )
-    @precondition(lambda self: self.leases)
-    def a_scheduler_commits(self, scheduler: int, rule: ConflictRule, data: st.DataObject) -> None:
+    @rule(scheduler=st.integers(0, SCHEDULERS - 1), data=st.data())
+    @precondition(lambda self: self._held() or self.model.waiting())
+    def a_scheduler_commits(self, scheduler: int, data: st.DataObject) -> None:
         """Claims are judged as the slow twin judges them, however stale the view."""
+        self._commit(scheduler, ConflictRule.FIT, data)
+
+    @rule(scheduler=st.integers(0, SCHEDULERS - 1), data=st.data())
+    @precondition(lambda self: self._held() or self.model.waiting())
+    def a_scheduler_commits_by_sequence(self, scheduler: int, data: st.DataObject) -> None:
+        """So they are under the stricter rule."""
+        self._commit(scheduler, ConflictRule.SEQUENCE, data)
+
+    def _commit(self, scheduler: int, rule: ConflictRule, data: st.DataObject) -> None:
         view = self.views[scheduler]
-        held = [job for job in self.leases if self._holds(job)]
+        if not self._held():
+            self.a_scheduler_leases(jobs_max=2, lease_ms=LONG_MS)
         jobs = data.draw(
-            st.lists(st.sampled_from([*held * 3, *self.leases[-3:]]), min_size=1, max_size=3)
+            st.lists(
+                st.sampled_from([*self._held() * 5, *self.leases[-2:]]), min_size=1, max_size=3
+            )
         )
         stretches = [
             self._some_stretch(job, view, data) for job in {j.id: j for j in jobs}.values()
@@ -122,29 +142,75 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         outcome = self.store.commit(transaction)
         assert [] == differences(expected, outcome)
         self.model.apply(transaction, expected)
+        self.model.adopt_starts(self.store.allocations())
         self.judged.append((transaction, expected))
         view.patch(outcome.fresh)
 
     def _some_stretch(self, job: LeasedJob, view: View, data: st.DataObject) -> Stretch:
-        tasks = data.draw(st.lists(ANY_TASK, max_size=5))
+        unplaced = sorted(self.model.jobs[job.id].unplaced)
+        likely = st.sampled_from(unplaced) if unplaced else ANY_TASK
+        tasks = data.draw(st.lists(likely, min_size=1, max_size=5, unique=True))
+        tasks += data.draw(st.sampled_from([[], [], [], [data.draw(ANY_TASK)]]))
         beyond = [int(view.id[-1]) + 1_000]
-        machines = [data.draw(st.sampled_from([*view.id.tolist() * 3, *beyond])) for _ in tasks]
+        machines = [data.draw(st.sampled_from([*view.id.tolist() * 5, *beyond])) for _ in tasks]
         at = view.where(integers(machines))
         seen = np.where(at < 0, 0, view.sequence[at])
         cores, slices = data.draw(st.sampled_from([(1, 0), (2, 0), (3, 0), (0, 500), (1, 1_000)]))
         claims = some_claims(
             tasks, machines, seen=seen.tolist(), cpu_milli=cores * 1_000, gpu_0=slices
         )
+        claims = replace(
+            claims,
+            alternates=self._some_alternates(claims, view, data),
+            evictions=self._some_evictions(job, claims, data),
+        )
         return a_stretch(job, claims, minimum=data.draw(st.sampled_from([0, 0, len(tasks)])))
+
+    def _some_alternates(self, claims: Claims, view: View, data: st.DataObject) -> Alternates:
+        """Name another machine for some of the claims."""
+        machines = st.sampled_from([0, *view.id.tolist()])
+        others = [data.draw(machines) for _ in claims.task]
+        named = [
+            (claim, machine)
+            for claim, machine in enumerate(others)
+            if machine not in (0, claims.machine[claim])
+        ]
+        machine = integers([machine for _, machine in named])
+        return Alternates(
+            claim=np.array([claim for claim, _ in named], dtype=np.intp),
+            machine=machine,
+            seen=view.sequence[view.where(machine)],
+            shape=np.zeros(len(named), dtype=np.intp),
+        )
+
+    def _some_evictions(self, job: LeasedJob, claims: Claims, data: st.DataObject) -> Evictions:
+        """Name what is in the way of some of the claims, and at times what may not be named."""
+        named = []
+        for claim, machine in enumerate(claims.machine.tolist()):
+            here = [(other, task) for other, task, place in self._places() if place == machine]
+            lower = [
+                (other, task)
+                for other, task in here
+                if self.model.jobs[other].spec.precedence < job.spec.precedence
+            ]
+            victim = data.draw(st.sampled_from([None, *lower * 5, *here[:1], None]))
+            named += [(claim, *victim)] if victim is not None else []
+            named += data.draw(st.sampled_from([[]] * 15 + [[(claim, 1, 0)]]))
+        return Evictions(
+            claim=np.array([claim for claim, _, _ in named], dtype=np.intp),
+            job=integers([job for _, job, _ in named]),
+            task=np.array([task for _, _, task in named], dtype=np.intp),
+        )
 
     @rule(data=st.data())
     @precondition(lambda self: self.judged)
     def a_scheduler_that_had_no_answer_commits_again(self, data: st.DataObject) -> None:
-        """The verdicts of then, and the rows of now."""
+        """The outcome of then, with the rows of now."""
         transaction, before = data.draw(st.sampled_from(self.judged))
         again = self.store.commit(transaction)
-        assert before.verdicts.tolist() == again.verdicts.tolist()
-        assert [] == row_differences(self.model.rows_named(transaction), again.fresh)
+        rows = self.model.rows()
+        now = replace(before, fresh=rows.take(rows.where(before.fresh.id)))
+        assert [] == differences(now, again)
 
     @rule(data=st.data())
     @precondition(lambda self: self.model.jobs)
@@ -153,20 +219,89 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         runs = st.sampled_from([(job, task) for job, task, _ in self._places()] or [(0, 0)])
         others = st.tuples(st.sampled_from(sorted(self.model.jobs)), ANY_TASK)
         told = data.draw(st.lists(runs | others, max_size=5))
-        jobs, tasks = [job for job, _ in told], [task for _, task in told]
         places = self._places()
-        ended = [self.model.end(job, task) for job, task in zip(jobs, tasks, strict=True)]
-        assert sum(ended) == self.store.end_tasks(integers(jobs), np.array(tasks, dtype=np.intp))
+        ended = [self.model.end(job, task) for job, task in told]
+        assert sum(ended) == self.store.end_tasks(*_jobs_and_tasks(told))
         self._adopt_revisions(places)
 
     @rule(data=st.data())
+    @precondition(lambda self: self._places())
+    def tasks_of_that_start_end(self, data: st.DataObject) -> None:
+        """Nodes report ends of what they started: of another allocation they mean nothing."""
+        runs = [(job, task) for job, task, _ in self._places()]
+        told = data.draw(st.lists(st.sampled_from(runs), max_size=3, unique=True))
+        late = data.draw(st.sampled_from([0, 0, 1]))
+        started = [self.model.jobs[job].started_ms[task] - late for job, task in told]
+        places = self._places()
+        ended = [not late and self.model.end(job, task) for job, task in told]
+        assert sum(ended) == self.store.end_tasks(*_jobs_and_tasks(told), integers(started))
+        self._adopt_revisions(places)
+
+    @rule(data=st.data(), state=st.sampled_from([*[MachineState.OPEN] * 3, *MachineState]))
+    def a_machine_changes_its_state(self, data: st.DataObject, state: MachineState) -> None:
+        """It opens, drains, goes down or leaves, which is for good."""
+        machine = self._some_machine(data)
+        assert self.model.set_state(machine, state) == self.store.set_state(
+            integers([machine]), state
+        )
+
+    @rule(data=st.data())
+    def tasks_are_lost(self, data: st.DataObject) -> None:
+        """What runs on dead machines goes back to the queue; elsewhere nothing happens."""
+        machines = [self._some_machine(data), self._some_machine(data)]
+        if data.draw(st.booleans()):
+            self.a_machine_changes_its_state(data, MachineState.DOWN)
+            machines = sorted(self.model.machines)
+        places = self._places()
+        assert self.model.lose_tasks(machines) == self.store.lose_tasks(integers(machines))
+        self._adopt_revisions(places)
+
+    @rule(
+        data=st.data(),
+        cores=st.integers(0, 5),
+        notice_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]),
+    )
+    def a_machine_is_resized(self, data: st.DataObject, cores: int, notice_ms: int) -> None:
+        """It has more or fewer cores and its GPU or none; one that is gone stays as it was."""
+        machine = self._some_machine(data)
+        capacity = machine_capacity(cores * 1_000, 16_384, 100_000, data.draw(st.integers(0, 1)))
+        if self.model.machines[machine].state == MachineState.GONE:
+            with pytest.raises(BadInput):
+                self.store.resize(machine, capacity, notice_ms=notice_ms)
+        else:
+            self.store.resize(machine, capacity, notice_ms=notice_ms)
+            is_over = notice_ms == OVER_AT_ONCE_MS
+            self.model.resize(machine, capacity.tolist(), is_over=is_over)
+        if data.draw(st.booleans()):
+            self.notices_are_enforced()
+
+    @rule()
+    @precondition(lambda self: self.model.notices)
+    def notices_are_enforced(self) -> None:
+        """What no longer fits goes back to the queue, where a notice has run out."""
+        places = self._places()
+        assert self.model.enforce_notices() == self.store.enforce_notices()
+        self._adopt_revisions(places)
+
+    def _some_machine(self, data: st.DataObject) -> int:
+        """Draw a machine, one with tasks rather than an idle one."""
+        busy = [machine for _, _, machine in self._places()]
+        return data.draw(st.sampled_from([*busy, *sorted(self.model.machines)]))
+
+    @rule(data=st.data(), earnest=st.sampled_from([False, False, True]))
     @precondition(lambda self: self.model.jobs)
-    def a_user_cancels(self, data: st.DataObject) -> None:
-        """A job ends, whatever it does."""
+    def a_user_cancels(self, data: st.DataObject, *, earnest: bool) -> None:
+        """A job ends, whatever it does; users change their minds more often than not."""
+        if not earnest:
+            return
         job = data.draw(st.sampled_from(sorted(self.model.jobs)))
         places = self._places()
         assert self.model.cancel(job) == self.store.cancel(job)
         self._adopt_revisions(places)
+
+    def _machines_here(self) -> int:
+        machines = self.model.machines.values()
+        return sum(machine.state != MachineState.GONE for machine in machines)
 
     def _places(self) -> list[tuple[int, int, int]]:
         return sorted(
@@ -174,6 +309,9 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
             for job, about in self.model.jobs.items()
             for task, (machine, _) in about.runs.items()
         )
+
+    def _held(self) -> list[LeasedJob]:
+        return [job for job in self.leases if self._holds(job)]
 
     def _holds(self, job: LeasedJob) -> bool:
         return self.model.jobs[job.id].is_held_by(job.token)
@@ -246,3 +384,9 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     def the_books_are_clean(self) -> None:
         """The store's own check finds nothing."""
         assert [] == list(self.store.verify())
+
+
+def _jobs_and_tasks(names: Sequence[TaskName]) -> tuple[Ids, Index]:
+    """Return names of tasks as a store takes them."""
+    jobs, tasks = [job for job, _ in names], [task for _, task in names]
+    return integers(jobs), np.array(tasks, dtype=np.intp)

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from omega.lifecycle.states import State
-from omega.model.arrays import Ids, Index
+from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.model.machines import Changes, Machines, Snapshot
+from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.store.base import (
     Allocations,
@@ -49,9 +49,25 @@ class PassThrough:
         """Pass on."""
         return self._store.commit(transaction)
 
-    def end_tasks(self, job: Ids, task: Index) -> int:
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
         """Pass on."""
-        return self._store.end_tasks(job, task)
+        return self._store.end_tasks(job, task, started_ms)
+
+    def set_state(self, machine: Ids, state: MachineState) -> int:
+        """Pass on."""
+        return self._store.set_state(machine, state)
+
+    def lose_tasks(self, machine: Ids) -> int:
+        """Pass on."""
+        return self._store.lose_tasks(machine)
+
+    def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
+        """Pass on."""
+        self._store.resize(machine, capacity, notice_ms=notice_ms)
+
+    def enforce_notices(self) -> int:
+        """Pass on."""
+        return self._store.enforce_notices()
 
     def allocations(self) -> Allocations:
         """Pass on."""

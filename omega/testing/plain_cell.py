@@ -5,19 +5,28 @@ Promise  Commits by the slow twin, moves by the table; nothing else decides anyt
 Source   omega/testing/twin.py, omega/lifecycle/states.py.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import numpy as np
 
-from omega.cell.judge import Standing
+from omega.cell.standing import Standing
 from omega.lifecycle.states import FINAL, MOVES, State, Trigger
-from omega.model.arrays import Ids, integers
 from omega.model.claims import JobPart, Transaction
 from omega.model.jobs import JobSpec
-from omega.model.machines import MachineRows
+from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome
-from omega.testing.twin import PlainMachine, judge_slowly, machine_rows, plain_machines
+from omega.store.base import Allocations
+from omega.testing.builders import KnownJob, a_standing
+from omega.testing.twin import (
+    PlainMachine,
+    TaskName,
+    evicted_by,
+    judge_slowly,
+    machine_rows,
+    plain_machines,
+)
 
 
 @dataclass
@@ -32,6 +41,8 @@ class PlainJob:
     runs: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     """By task, the machine and the amounts."""
     over: set[int] = field(default_factory=set)
+    started_ms: dict[int, int] = field(default_factory=dict)
+    """By task, when it last got a place, as the store tells it."""
 
     @property
     def placed(self) -> int:
@@ -45,8 +56,9 @@ class PlainJob:
 
     def move(self, trigger: Trigger) -> None:
         """Go where the table says; a lease ends with the state it belongs to."""
-        self.state = MOVES[self.state, trigger]
-        self.token = None
+        before, self.state = self.state, MOVES[self.state, trigger]
+        if self.state is not before:
+            self.token = None
 
     def is_held_by(self, token: UUID) -> bool:
         """Say whether this is the token of the current lease."""
@@ -59,6 +71,8 @@ class PlainCell:
 
     machines: dict[int, PlainMachine] = field(default_factory=dict)
     jobs: dict[int, PlainJob] = field(default_factory=dict)
+    notices: dict[int, bool] = field(default_factory=dict)
+    """By machine that may be used above its capacity, whether that time is over."""
 
     def rows(self) -> MachineRows:
         """Return all machines as rows."""
@@ -75,17 +89,18 @@ class PlainCell:
 
     def judge(self, transaction: Transaction) -> Outcome:
         """Say what a store must answer to a transaction that it has not seen before."""
-        return judge_slowly(self.rows_named(transaction), transaction, self._standing(transaction))
+        return judge_slowly(self.rows(), transaction, self._standing(transaction))
 
     def apply(self, transaction: Transaction, outcome: Outcome) -> None:
-        """Enter what was granted."""
+        """Enter what was evicted, then what was granted: a task may be both."""
+        self._unplace(evicted_by(outcome))
         self.machines.update(plain_machines(outcome.fresh))
-        claims = transaction.claims
+        claims, shape = transaction.claims, transaction.claims.shape_on(outcome.machine)
         for part in transaction.jobs:
             granted = [at for at in _claims_of(part) if outcome.accepted[at]]
             for at in granted:
-                asked = claims.shapes[claims.shape[at]].tolist()
-                self.jobs[part.job].runs[int(claims.task[at])] = int(claims.machine[at]), asked
+                asked = claims.shapes[shape[at]].tolist()
+                self.jobs[part.job].runs[int(claims.task[at])] = int(outcome.machine[at]), asked
             if granted and not self.jobs[part.job].unplaced:
                 self.jobs[part.job].move(Trigger.PLACE_ALL)
 
@@ -113,6 +128,98 @@ class PlainCell:
         about.move(Trigger.CANCEL)
         return True
 
+    def set_state(self, machine: int, state: MachineState) -> bool:
+        """Change a machine's state; say whether it did."""
+        about = self.machines[machine]
+        if about.state in (state, MachineState.GONE):
+            return False
+        about.state = state
+        about.sequence += 1
+        about.revision += 1
+        return True
+
+    def resize(self, machine: int, capacity: list[int], *, is_over: bool) -> None:
+        """Change a machine's capacity; `is_over` says whether a notice ends at once."""
+        about = self.machines[machine]
+        about.capacity = capacity
+        about.sequence += 1
+        about.revision += 1
+        self.notices.pop(machine, None)
+        if not about.has_room_for([0] * len(capacity)):
+            self.notices[machine] = is_over
+
+    def lose_tasks(self, machines: Iterable[int]) -> int:
+        """End by force what runs on those of the machines that are down or gone."""
+        dead = {
+            m for m in machines if self.machines[m].state in (MachineState.DOWN, MachineState.GONE)
+        }
+        return self._force_end([name for name in self._running() if self._place(name)[0] in dead])
+
+    def enforce_notices(self) -> int:
+        """End by force what no longer fits where a notice is over, machine by machine."""
+        ended = 0
+        for machine in sorted(self.notices):
+            if self.notices[machine]:
+                ended += self._force_end(self._in_excess(machine))
+            if self.machines[machine].has_room_for([0] * len(self.machines[machine].capacity)):
+                del self.notices[machine]
+        return ended
+
+    def _in_excess(self, machine: int) -> list[TaskName]:
+        used = list(self.machines[machine].used)
+        capacity = self.machines[machine].capacity
+        ending = []
+        here = [name for name in self._running() if self._place(name)[0] == machine]
+        for name in sorted(here, key=self._worth):
+            amounts = self._place(name)[1]
+            if any(
+                held and total > most
+                for held, total, most in zip(amounts, used, capacity, strict=True)
+            ):
+                used = [total - held for total, held in zip(used, amounts, strict=True)]
+                ending.append(name)
+        return ending
+
+    def _worth(self, name: TaskName) -> tuple[int, int, int, int]:
+        job, task = name
+        about = self.jobs[job]
+        return about.spec.precedence, -about.started_ms[task], -job, -task
+
+    def _force_end(self, names: list[TaskName]) -> int:
+        """Take places away, and all the places of gangs that this breaks."""
+        falling = set(names)
+        for job in {job for job, _ in names}:
+            about = self.jobs[job]
+            if about.placed - sum(name[0] == job for name in names) < about.spec.minimum:
+                falling |= {(job, task) for task in about.runs}
+        self._unplace(falling)
+        return len(falling)
+
+    def _unplace(self, names: Iterable[TaskName]) -> None:
+        names = list(names)
+        for job, task in names:
+            machine, amounts = self.jobs[job].runs.pop(task)
+            self.machines[machine].give_back(amounts)
+        for job in {job for job, _ in names}:
+            self.jobs[job].move(Trigger.EVICT)
+
+    def _running(self) -> list[TaskName]:
+        return [(job, task) for job, about in self.jobs.items() for task in about.runs]
+
+    def _place(self, name: TaskName) -> tuple[int, list[int]]:
+        return self.jobs[name[0]].runs[name[1]]
+
+    def adopt_starts(self, allocations: Allocations) -> None:
+        """Take over when a store says that tasks were placed."""
+        started = zip(
+            allocations.job.tolist(),
+            allocations.task.tolist(),
+            allocations.started_ms.tolist(),
+            strict=True,
+        )
+        for job, task, started_ms in started:
+            self.jobs[job].started_ms[task] = started_ms
+
     def adopt_revisions(self, rows: MachineRows, freed: set[int]) -> None:
         """Take over the revisions of a store: they rose where room was freed, and only there."""
         told = dict(zip(rows.id.tolist(), rows.revision.tolist(), strict=True))
@@ -122,21 +229,17 @@ class PlainCell:
             assert rose == (machine in freed), f"machine {machine}: {told[machine]}, {about}"
             about.revision = told[machine]
 
-    def rows_named(self, transaction: Transaction) -> MachineRows:
-        """Return the rows of the machines that a transaction names."""
-        rows = self.rows()
-        wanted: Ids = np.unique(transaction.claims.machine)
-        at = rows.where(wanted)
-        return rows.take(at[at >= 0])
-
     def _standing(self, transaction: Transaction) -> Standing:
-        held = [
-            part.job in self.jobs and self.jobs[part.job].is_held_by(part.token)
+        known = {
+            job: KnownJob(
+                about.spec.precedence, about.spec.minimum, about.runs, frozenset(about.over)
+            )
+            for job, about in self.jobs.items()
+        }
+        lost = [
+            part.job
             for part in transaction.jobs
-        ]
-        lacking = [
-            max(0, self.jobs[part.job].spec.minimum - self.jobs[part.job].placed) if is_held else 0
-            for part, is_held in zip(transaction.jobs, held, strict=True)
+            if part.job not in self.jobs or not self.jobs[part.job].is_held_by(part.token)
         ]
         unplaced = [
             part.job in self.jobs
@@ -144,9 +247,8 @@ class PlainCell:
             for part in transaction.jobs
             for at in _claims_of(part)
         ]
-        return Standing(
-            np.array(held, dtype=np.bool_), integers(lacking), np.array(unplaced, dtype=np.bool_)
-        )
+        standing = a_standing(transaction, lost=lost, jobs=known)
+        return replace(standing, unplaced=np.array(unplaced, dtype=np.bool_))
 
 
 def _claims_of(part: JobPart) -> range:

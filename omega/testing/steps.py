@@ -94,6 +94,18 @@ def a_running_job(store: Store, spec: JobSpec, machines: Iterable[int], **named:
     return job
 
 
+def evicted_tasks(outcome: Outcome) -> list[tuple[int, int]]:
+    """Return job and task of whatever was evicted, in the order in which they fell."""
+    return list(zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True))
+
+
+def places(store: Store) -> dict[tuple[int, int], int]:
+    """Return the machine of each task that runs, by job and task."""
+    live = store.allocations()
+    names = zip(live.job.tolist(), live.task.tolist(), strict=True)
+    return dict(zip(names, live.machine.tolist(), strict=True))
+
+
 def end(store: Store, job: LeasedJob, *tasks: int) -> int:
     """End some tasks of one job; return how many were live."""
     return store.end_tasks(integers([job.id] * len(tasks)), np.array(tasks, dtype=np.intp))

@@ -1,57 +1,83 @@
 """Hypothesis strategies: small crowded cells and the transactions that fight over them.
 
 Goal     Reach every verdict often, with examples small enough to read when one fails.
-Promise  Amounts are tiny, so that room runs out; ids overlap, so that claims collide.
-Source   docs/decisions/0003-the-commit-rule.md; Hypothesis shrinks towards less of everything.
+Promise  Amounts are tiny, so that room runs out; ids overlap, so that claims collide. What runs is
+         counted in what is used, and a gang is whole or absent as the commit begins.
+Source   docs/decisions/0003-the-commit-rule.md and 0015-evictions-alternates-machines.md;
+         Hypothesis shrinks towards less of everything.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
 from uuid import UUID
 
 import numpy as np
 from hypothesis import strategies as st
 
-from omega.cell.judge import Standing
-from omega.model.arrays import integers
-from omega.model.claims import Claims, ConflictRule, Transaction
+from omega.cell.standing import Standing
+from omega.model.arrays import Ids, Sequences, integers
+from omega.model.claims import (
+    NO_ALTERNATES,
+    Alternates,
+    Claims,
+    ConflictRule,
+    Evictions,
+    Transaction,
+)
 from omega.model.machines import MachineRows, MachineState
 from omega.model.resources import KINDS, Kind
-from omega.testing.builders import Stretch, a_standing
+from omega.testing.builders import KnownJob, Stretch, a_standing
 
 CONTESTED = (Kind.CPU_MILLI, Kind.MEMORY_MIB, Kind.GPU_0, Kind.GPU_1)
 """The kinds that examples use; the rest stay at 0, as on most machines."""
 
 MACHINE_IDS = st.integers(1, 6)
-TASKS = st.integers(0, 7)
+JOB_IDS = st.integers(1, 5)
+TASKS_MAX = 8
+TASKS = st.integers(0, TASKS_MAX - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Everything that a judge is given."""
+    """Everything that a judge is given, and the jobs that a store must hold for that."""
 
     rows: MachineRows
     transaction: Transaction
     standing: Standing
+    jobs: Mapping[int, KnownJob]
+    """All jobs that there are, by id; those of the transaction and others."""
 
     def __repr__(self) -> str:
         """Show what a reader needs of a failing example."""
+        held = self.standing.lease_held
         jobs = [
-            f"job {part.job}, minimum {part.minimum}, lacking {lacking},"
-            f" {'held' if held else 'lost'}: claims {part.claims.start}-{part.claims.stop}"
-            for part, lacking, held in zip(
-                self.transaction.jobs, self.standing.lacking, self.standing.lease_held, strict=True
-            )
+            f"job {part.job}, minimum sent {part.minimum},"
+            f" {'held' if held[number] else 'lost'}: claims {part.claims.start}-{part.claims.stop}"
+            for number, part in enumerate(self.transaction.jobs)
         ]
-        claims = self.transaction.claims
+        claims, others = self.transaction.claims, self.transaction.claims.alternates
+        evictions = claims.evictions
         return "\n".join(
             [
                 f"rule {self.transaction.rule.value}",
                 *jobs,
+                *(f"known job {job}: {about}" for job, about in self.jobs.items()),
                 *(
                     f"claim {at}: task {claims.task[at]} on {claims.machine[at]}"
                     f" (seen {claims.seen[at]}), asks {claims.demand[at].tolist()},"
                     f" unplaced {self.standing.unplaced[at]}"
                     for at in range(len(claims))
+                ),
+                *(
+                    f"claim {others.claim[at]} else on {others.machine[at]}"
+                    f" (seen {others.seen[at]}), asks {claims.shapes[others.shape[at]].tolist()}"
+                    for at in range(len(others))
+                ),
+                *(
+                    f"claim {evictions.claim[at]} evicts"
+                    f" task {evictions.task[at]} of job {evictions.job[at]}"
+                    for at in range(len(evictions))
                 ),
                 *(
                     f"machine {self.rows.id[at]}: {self.rows.used[at].tolist()} used of"
@@ -63,97 +89,209 @@ class Case:
         )
 
 
+def in_every_kind(*some: int) -> st.SearchStrategy[list[int]]:
+    """Draw a row with one of these in each contested kind, GPU slots among them."""
+    rows = []
+    for chosen in product(some, repeat=len(CONTESTED)):
+        row = [0] * KINDS
+        for kind, amount in zip(CONTESTED, chosen, strict=True):
+            row[kind] = amount
+        rows.append(row)
+    return st.sampled_from(rows)  # one draw, where one a kind would take most of a test's time
+
+
+DEMANDS = in_every_kind(0, 0, 0, 1, 1, 2, 3)
+ROOM_LEFT = in_every_kind(0, 1, 2, 3, 4)
+
+
 @st.composite
-def machine_rows(draw: st.DrawFn) -> MachineRows:
-    """Draw up to six machines, some of them full, draining, down or gone."""
-    ids = sorted(draw(st.sets(MACHINE_IDS)))
-    capacity = np.zeros((len(ids), KINDS), dtype=np.int64)
-    used = np.zeros_like(capacity)
+def known_jobs(draw: st.DrawFn, machines: list[int]) -> dict[int, KnownJob]:
+    """Draw jobs with tasks that run on these machines, and tasks that are over."""
+    jobs = {}
+    for job in draw(st.lists(JOB_IDS, unique=True, max_size=3)):
+        tasks = draw(st.sets(TASKS, min_size=1, max_size=4))
+        over = {task for task in tasks if draw(st.sampled_from([False, False, False, True]))}
+        runs = {
+            task: (draw(st.sampled_from(machines)), draw(DEMANDS)) for task in sorted(tasks - over)
+        }
+        gangs = [0, len(tasks), len(tasks), draw(st.integers(0, len(tasks) if runs else TASKS_MAX))]
+        jobs[job] = KnownJob(
+            precedence=draw(st.integers(0, 2)),
+            minimum=draw(st.sampled_from(gangs)),
+            runs=runs,
+            over=frozenset(over),
+        )
+    return jobs
+
+
+def unplaced_jobs() -> st.SearchStrategy[KnownJob]:
+    """Draw a job of which nothing runs; a gang of three at times."""
+    return st.builds(KnownJob, st.sampled_from([3, 3, 0, 1, 2]), st.sampled_from([0, 0, 1, 3]))
+
+
+@st.composite
+def machine_rows(draw: st.DrawFn, ids: list[int], jobs: Mapping[int, KnownJob]) -> MachineRows:
+    """Draw machines on which these jobs run: some full, some too small by now, some not open."""
+    used = np.zeros((len(ids), KINDS), dtype=np.int64)
+    capacity = np.zeros_like(used)
+    for job in jobs.values():
+        for machine, amounts in job.runs.values():
+            used[ids.index(machine)] += amounts
     for at in range(len(ids)):
-        for kind in CONTESTED:
-            capacity[at, kind] = draw(st.integers(0, 6))
-            used[at, kind] = draw(st.integers(0, int(capacity[at, kind])))
-    states = st.sampled_from([MachineState.OPEN] * 7 + list(MachineState)[1:])
+        by_others, shrunk = draw(st.sampled_from([0, 0, 1])), draw(st.sampled_from([0] * 7 + [2]))
+        used[at, CONTESTED] += by_others
+        capacity[at] = np.maximum(0, used[at] + draw(ROOM_LEFT) - shrunk)
+    states = st.sampled_from([MachineState.OPEN] * 9 + list(MachineState)[1:])
     sequence = [draw(st.integers(1, 3)) for _ in ids]
+    ended = draw(st.integers(0, 2))
     return MachineRows(
         id=integers(ids),
         capacity=capacity,
         used=used,
         sequence=integers(sequence),
-        revision=integers([number + draw(st.integers(0, 2)) for number in sequence]),
+        revision=integers(sequence) + ended,
         state=np.array([draw(states) for _ in ids], dtype=np.int8),
     )
 
 
 @st.composite
-def claims_on(draw: st.DrawFn, rows: MachineRows) -> Claims:
+def claims_on(
+    draw: st.DrawFn, rows: MachineRows, jobs: Mapping[int, KnownJob], *, exchange: bool
+) -> Claims:
     """Draw one job's claims: seen fresh or stale, tasks and machines repeated, some unknown."""
-    shapes = draw(st.lists(demands(), min_size=1, max_size=2))
-    tasks = draw(st.lists(TASKS, max_size=6))
-    machines = [draw(MACHINE_IDS) for _ in tasks]
-    now = dict(zip(rows.id.tolist(), rows.sequence.tolist(), strict=True))
-    return Claims(
+    shapes = draw(st.lists(DEMANDS, min_size=1, max_size=2))
+    tasks = draw(st.lists(TASKS, min_size=1, max_size=6, unique=draw(st.booleans())))
+    machine = integers([draw(machines_near(rows)) for _ in tasks])
+    claims = Claims(
         task=np.array(tasks, dtype=np.intp),
-        machine=integers(machines),
-        seen=integers(
-            [now.get(machine, 0) - draw(st.sampled_from([0, 0, 1])) for machine in machines]
-        ),
+        machine=machine,
+        seen=draw(sequences_seen(rows, machine)),
         shape=np.array([draw(st.integers(0, len(shapes) - 1)) for _ in tasks], dtype=np.intp),
         shapes=np.array(shapes, dtype=np.int64),
+    )
+    if not exchange:
+        return claims
+    return replace(
+        claims,
+        alternates=draw(st.just(NO_ALTERNATES) | alternates_for(rows, claims)),
+        evictions=draw(evictions_for(claims, jobs)),
+    )
+
+
+def machines_near(rows: MachineRows) -> st.SearchStrategy[int]:
+    """Draw a machine's id: mostly one that exists."""
+    return st.sampled_from([*rows.id.tolist() * 6, 6])
+
+
+@st.composite
+def sequences_seen(draw: st.DrawFn, rows: MachineRows, machine: Ids) -> Sequences:
+    """Draw what a view said of these machines: the truth, or nearly."""
+    now = dict(zip(rows.id.tolist(), rows.sequence.tolist(), strict=True))
+    return integers([now.get(m, 0) - draw(st.sampled_from([0, 0, 1])) for m in machine.tolist()])
+
+
+@st.composite
+def alternates_for(draw: st.DrawFn, rows: MachineRows, claims: Claims) -> Alternates:
+    """Draw up to two other machines for each claim."""
+    named = [
+        (claim, machine)
+        for claim, own in enumerate(claims.machine.tolist())
+        for machine in draw(st.lists(machines_near(rows), unique=True, max_size=2))
+        if machine != own
+    ]
+    machine = integers([machine for _, machine in named])
+    return Alternates(
+        claim=np.array([claim for claim, _ in named], dtype=np.intp),
+        machine=machine,
+        seen=draw(sequences_seen(rows, machine)),
+        shape=np.array(
+            [draw(st.integers(0, len(claims.shapes) - 1)) for _ in named], dtype=np.intp
+        ),
     )
 
 
 @st.composite
-def demands(draw: st.DrawFn) -> list[int]:
-    """Draw what one task asks for, in every kind; GPU slots in the same row as the rest."""
-    row = [0] * KINDS
-    for kind in CONTESTED:
-        row[kind] = draw(st.integers(0, 3))
-    return row
+def evictions_for(draw: st.DrawFn, claims: Claims, jobs: Mapping[int, KnownJob]) -> Evictions:
+    """Draw what claims want out of their way: mostly what is, sometimes what is not there."""
+    named: list[tuple[int, int, int]] = []
+    for claim, machine in enumerate(claims.machine.tolist()):
+        here = [
+            (job, task)
+            for job, about in jobs.items()
+            for task, (place, _) in about.runs.items()
+            if place == machine
+        ]
+        victims = draw(st.sets(st.sampled_from(here), max_size=3)) if here else ()
+        named += [(claim, *victim) for victim in victims]
+        if draw(st.sampled_from([False] * 9 + [True])):
+            named.append((claim, draw(JOB_IDS), draw(TASKS)))
+    return Evictions(
+        claim=np.array([claim for claim, _, _ in named], dtype=np.intp),
+        job=integers([job for _, job, _ in named]),
+        task=np.array([task for _, _, task in named], dtype=np.intp),
+    )
 
 
 @st.composite
-def stretches(draw: st.DrawFn, rows: MachineRows, job: int) -> Stretch:
-    """Draw one job's part of a transaction: incremental, all-or-nothing, or with a minimum."""
-    claims = draw(claims_on(rows))
-    minimum = draw(st.sampled_from([0, 0, len(claims), draw(st.integers(0, len(claims) + 1))]))
-    return job, UUID(int=job), minimum, claims
+def cells(draw: st.DrawFn) -> tuple[MachineRows, dict[int, KnownJob]]:
+    """Draw one to four machines and what runs on them."""
+    ids = sorted(draw(st.sets(MACHINE_IDS, min_size=1, max_size=4)))
+    jobs = draw(known_jobs(ids))
+    return draw(machine_rows(ids, jobs)), jobs
 
 
 @st.composite
-def cases(draw: st.DrawFn, rule: ConflictRule | None = None) -> Case:
-    """Draw a crowded cell, a transaction of up to four jobs, and how those jobs stand."""
-    rows = draw(machine_rows())
-    jobs = draw(st.lists(st.integers(1, 9), unique=True, max_size=4))
+def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool = True) -> Case:
+    """Draw a crowded cell, a transaction of one to three jobs, and how those jobs stand.
+
+    Without `exchange` there are no evictions and no alternates.
+    """
+    rows, jobs = draw(cells())
+    planned = draw(st.lists(JOB_IDS, unique=True, min_size=1, max_size=3))
+    for job in planned:
+        jobs.setdefault(job, draw(unplaced_jobs()))
+    stretches: list[Stretch] = []
+    for job in planned:
+        claims = draw(claims_on(rows, jobs, exchange=exchange))
+        minimums = [0, 0, len(claims), draw(st.integers(0, len(claims) + 1))]
+        stretches.append((job, UUID(int=job), draw(st.sampled_from(minimums)), claims))
     transaction = Transaction.of(
-        [draw(stretches(rows, job)) for job in jobs],
+        stretches,
         id=UUID(int=draw(st.integers(0, 2**64))),
         scheduler="batch",
         replica="0",
         rule=rule or draw(st.sampled_from(ConflictRule)),
     )
-    standing = a_standing(
-        transaction,
-        lost=[job for job in jobs if draw(st.sampled_from([False] * 7 + [True]))],
-        lacking={job: draw(st.sampled_from([0, 0, 0, 1, 3])) for job in jobs},
-        placed={job: draw(st.sets(TASKS, max_size=2)) for job in jobs},
-    )
-    return Case(rows, transaction, standing)
+    lost = [job for job in planned if draw(st.sampled_from([False] * 7 + [True]))]
+    return Case(rows, transaction, a_standing(transaction, lost=lost, jobs=jobs), jobs)
 
 
 @st.composite
 def single_claims(draw: st.DrawFn) -> Case:
     """Draw a case of one claim of one job: where the two conflict rules can be compared."""
-    rows = draw(machine_rows())
-    claims = draw(claims_on(rows).filter(len))
-    only = Claims(
-        claims.task[:1], claims.machine[:1], claims.seen[:1], claims.shape[:1], claims.shapes
-    )
+    rows, jobs = draw(cells())
+    jobs[1] = KnownJob(precedence=draw(st.integers(0, 2)))
+    claims = draw(claims_on(rows, jobs, exchange=True).filter(len))
     transaction = Transaction.of(
-        [(1, UUID(int=1), draw(st.integers(0, 1)), only)],
+        [(1, UUID(int=1), draw(st.integers(0, 1)), first_claims(claims, 1))],
         id=UUID(int=1),
         scheduler="batch",
         replica="0",
         rule=ConflictRule.SEQUENCE,
     )
-    return Case(rows, transaction, a_standing(transaction))
+    return Case(rows, transaction, a_standing(transaction, jobs=jobs), jobs)
+
+
+def first_claims(claims: Claims, number: int) -> Claims:
+    """Return the first so many of the claims, with what belongs to them."""
+    others, evictions = claims.alternates, claims.evictions
+    near, here = others.claim < number, evictions.claim < number
+    return Claims(
+        claims.task[:number],
+        claims.machine[:number],
+        claims.seen[:number],
+        claims.shape[:number],
+        claims.shapes,
+        Alternates(others.claim[near], others.machine[near], others.seen[near], others.shape[near]),
+        Evictions(evictions.claim[here], evictions.job[here], evictions.task[here]),
+    )

@@ -2,19 +2,22 @@
 
 Goal     An oracle that a reader checks by eye against the rule, and a machine against the judge.
 Promise  No array arithmetic, no shortcut: one loop over jobs, one over claims, dictionaries.
-Source   docs/decisions/0003-the-commit-rule.md, rules 1 to 5 and 8.
+Source   docs/decisions/0003-the-commit-rule.md and 0015-evictions-alternates-machines.md.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from omega.cell.judge import Standing
+from omega.cell.standing import Standing
 from omega.model.arrays import integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome, Verdict
+
+TaskName = tuple[int, int]
+"""Job and task."""
 
 
 @dataclass
@@ -44,69 +47,163 @@ class PlainMachine:
 
 
 @dataclass(frozen=True)
-class PlainClaim:
-    """One claim, and what the store knows of its task."""
+class PlainOption:
+    """A machine on which a claim may be granted: its own, or an alternate."""
 
-    task: int
     machine: int
     seen: int
     asked: list[int]
+    evicts: list[TaskName]
+
+
+@dataclass(frozen=True)
+class PlainClaim:
+    """One claim, and what the store knows of its job and its task."""
+
+    job: int
+    task: int
+    precedence: int
     lease_held: bool
     unplaced: bool
+    options: list[PlainOption]
+    """The claim's own machine first."""
+
+
+@dataclass(frozen=True)
+class PlainVictim:
+    """A job that may lose tasks."""
+
+    precedence: int
+    minimum: int
+    placed: int
+    own: bool
+    """Whether the transaction holds its lease."""
+
+
+@dataclass
+class PlainCommit:
+    """A cell in the middle of a commit. Copied before each stretch, in case its gang breaks."""
+
+    rule: ConflictRule
+    machines: dict[int, PlainMachine]
+    victims: dict[int, PlainVictim]
+    live: dict[TaskName, tuple[int, list[int]]]
+    """Machine and amounts of what was live as the commit began and has not been evicted."""
+    evicted: list[TaskName] = field(default_factory=list)
+    """In the order in which they fell."""
+    left: set[int] = field(default_factory=set)
+    """Machines from which something was evicted."""
+    granted_to: set[int] = field(default_factory=set)
+    """Jobs to which an earlier stretch has granted."""
+    granted: set[TaskName] = field(default_factory=set)
+
+    def answer(self, claim: PlainClaim) -> tuple[Verdict, int]:
+        """Judge a claim and apply it if it stands; say where it landed."""
+        own = claim.options[0].machine
+        name = (claim.job, claim.task)
+        if not claim.lease_held:
+            return Verdict.LEASE_LOST, own
+        if name in self.granted or not (claim.unplaced or name in self.evicted):
+            return Verdict.ALREADY_PLACED, own
+        refusals = []
+        for option in claim.options:
+            verdict = self._try(option, claim.precedence)
+            if verdict is Verdict.ACCEPTED:
+                self.granted.add(name)
+                return Verdict.ACCEPTED, option.machine
+            refusals.append(verdict)
+        return refusals[0], own
+
+    def _try(self, option: PlainOption, precedence: int) -> Verdict:
+        """Judge a claim on one machine; the first reason counts. If it stands, apply it."""
+        machine = self.machines.get(option.machine)
+        if machine is None or machine.state == MachineState.GONE:
+            return Verdict.GONE
+        if machine.state != MachineState.OPEN:
+            return Verdict.CLOSED
+        if self.rule is ConflictRule.SEQUENCE and option.seen != machine.sequence:
+            return Verdict.STALE
+
+        trial = deepcopy(self)
+        for name in option.evicts:
+            if not trial.may_evict(name, option.machine, precedence):
+                return Verdict.PRECEDENCE
+            trial.evict(name)
+        for job in dict.fromkeys(job for job, _ in option.evicts):
+            trial.fall_if_broken(job)
+        if not trial.machines[option.machine].has_room_for(option.asked):
+            return Verdict.OVERCOMMIT
+        trial.machines[option.machine].take(option.asked)
+        self.machines, self.live = trial.machines, trial.live
+        self.evicted, self.left = trial.evicted, trial.left
+        return Verdict.ACCEPTED
+
+    def may_evict(self, name: TaskName, machine: int, precedence: int) -> bool:
+        """Say whether a claim of that precedence on that machine may evict a task."""
+        if name not in self.live or self.live[name][0] != machine:
+            return False
+        victim = self.victims[name[0]]
+        if victim.minimum > 0 and name[0] in self.granted_to:
+            return False  # the gang stands with what this transaction has granted to it
+        return victim.precedence < precedence or victim.own
+
+    def evict(self, name: TaskName) -> None:
+        """Take a task's place away."""
+        machine, amounts = self.live.pop(name)
+        self.machines[machine].give_back(amounts)
+        self.evicted.append(name)
+        self.left.add(machine)
+
+    def fall_if_broken(self, job: int) -> None:
+        """Evict all that a job has left if evictions have brought it below its minimum."""
+        if self.lost(job) and self.victims[job].placed - self.lost(job) < self.victims[job].minimum:
+            for name in sorted(self.live):
+                if name[0] == job:
+                    self.evict(name)
+
+    def lost(self, job: int) -> int:
+        """Return how many tasks of a job have been evicted."""
+        return sum(name[0] == job for name in self.evicted)
 
 
 def judge_slowly(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
     """Do what `omega.cell.judge.judge` does, slowly."""
-    machines = plain_machines(rows)
     claims = plain_claims(transaction, standing)
-    verdicts: list[Verdict] = []
+    victims, live = plain_victims(standing)
+    cell = PlainCommit(transaction.rule, plain_machines(rows), victims, live)
+    answers: list[tuple[Verdict, int]] = []
 
-    for number, job in enumerate(transaction.jobs):
-        granted: dict[int, PlainClaim] = {}  # by task
-        for at in range(job.claims.start, job.claims.stop):
-            claim = claims[at]
-            verdict = _weigh(claim, machines.get(claim.machine), transaction.rule, granted)
-            if verdict is Verdict.ACCEPTED:
-                machines[claim.machine].take(claim.asked)
-                granted[claim.task] = claim
-            verdicts.append(verdict)
+    for number, part in enumerate(transaction.jobs):
+        before = deepcopy(cell)
+        stretch = [cell.answer(claim) for claim in claims[part.claims]]
+        granted = sum(verdict is Verdict.ACCEPTED for verdict, _ in stretch)
+        placed = int(standing.placed[number]) - cell.lost(part.job)
+        if granted < max(part.minimum, int(standing.minimum[number]) - placed):
+            cell = before
+            stretch = [
+                (Verdict.GANG_BROKEN, claim.options[0].machine)
+                if verdict is Verdict.ACCEPTED
+                else (verdict, machine)
+                for claim, (verdict, machine) in zip(claims[part.claims], stretch, strict=True)
+            ]
+        elif granted:
+            cell.granted_to.add(part.job)
+        answers += stretch
 
-        if len(granted) < max(job.minimum, standing.lacking[number]):
-            for claim in granted.values():
-                machines[claim.machine].give_back(claim.asked)
-            for at in range(job.claims.start, job.claims.stop):
-                if verdicts[at] is Verdict.ACCEPTED:
-                    verdicts[at] = Verdict.GANG_BROKEN
-
-    granted_on = {
-        claim.machine
-        for claim, verdict in zip(claims, verdicts, strict=True)
-        if verdict is Verdict.ACCEPTED
-    }
+    granted_on = {machine for verdict, machine in answers if verdict is Verdict.ACCEPTED}
     for machine in granted_on:
-        machines[machine].sequence += 1
-        machines[machine].revision += 1
-    return Outcome(np.array(verdicts, dtype=np.int8), fresh=machine_rows(machines))
-
-
-def _weigh(
-    claim: PlainClaim,
-    machine: PlainMachine | None,
-    rule: ConflictRule,
-    granted: Collection[int],
-) -> Verdict:
-    """Judge one claim against the machine as earlier claims left it; the first reason counts."""
-    if not claim.lease_held:
-        return Verdict.LEASE_LOST
-    if not claim.unplaced or claim.task in granted:
-        return Verdict.ALREADY_PLACED
-    if machine is None or machine.state == MachineState.GONE:
-        return Verdict.GONE
-    if machine.state != MachineState.OPEN:
-        return Verdict.CLOSED
-    if rule is ConflictRule.SEQUENCE and claim.seen != machine.sequence:
-        return Verdict.STALE
-    return Verdict.ACCEPTED if machine.has_room_for(claim.asked) else Verdict.OVERCOMMIT
+        cell.machines[machine].sequence += 1
+    for machine in granted_on | cell.left:
+        cell.machines[machine].revision += 1
+    named = {option.machine for claim in claims for option in claim.options}
+    fresh = {at: row for at, row in cell.machines.items() if at in named | cell.left}
+    return Outcome(
+        verdicts=np.array([verdict for verdict, _ in answers], dtype=np.int8),
+        machine=integers([machine for _, machine in answers]),
+        evicted_job=integers([job for job, _ in cell.evicted]),
+        evicted_task=np.array([task for _, task in cell.evicted], dtype=np.intp),
+        fresh=machine_rows(fresh),
+    )
 
 
 def plain_claims(transaction: Transaction, standing: Standing) -> list[PlainClaim]:
@@ -114,16 +211,63 @@ def plain_claims(transaction: Transaction, standing: Standing) -> list[PlainClai
     claims = transaction.claims
     return [
         PlainClaim(
+            job=part.job,
             task=int(claims.task[at]),
-            machine=int(claims.machine[at]),
-            seen=int(claims.seen[at]),
-            asked=claims.shapes[claims.shape[at]].tolist(),
+            precedence=int(standing.precedence[number]),
             lease_held=bool(standing.lease_held[number]),
             unplaced=bool(standing.unplaced[at]),
+            options=_options(transaction, at),
         )
-        for number, job in enumerate(transaction.jobs)
-        for at in range(job.claims.start, job.claims.stop)
+        for number, part in enumerate(transaction.jobs)
+        for at in range(part.claims.start, part.claims.stop)
     ]
+
+
+def _options(transaction: Transaction, at: int) -> list[PlainOption]:
+    claims, alternates = transaction.claims, transaction.claims.alternates
+    evictions = claims.evictions
+    evicts = [
+        (int(job), int(task))
+        for claim, job, task in zip(evictions.claim, evictions.job, evictions.task, strict=True)
+        if claim == at
+    ]
+    asked = claims.shapes[claims.shape[at]].tolist()
+    own = PlainOption(int(claims.machine[at]), int(claims.seen[at]), asked, evicts)
+    others = [
+        PlainOption(
+            machine=int(alternates.machine[other]),
+            seen=int(alternates.seen[other]),
+            asked=claims.shapes[alternates.shape[other]].tolist(),
+            evicts=[],
+        )
+        for other in range(len(alternates))
+        if alternates.claim[other] == at
+    ]
+    return [own, *others]
+
+
+def plain_victims(
+    standing: Standing,
+) -> tuple[dict[int, PlainVictim], dict[TaskName, tuple[int, list[int]]]]:
+    """Return the jobs that may lose tasks, and what they have running."""
+    victims = standing.victims
+    jobs = {
+        int(job): PlainVictim(
+            precedence=int(victims.precedence[at]),
+            minimum=int(victims.minimum[at]),
+            placed=int(victims.placed[at]),
+            own=bool(victims.own[at]),
+        )
+        for at, job in enumerate(victims.about)
+    }
+    live = {
+        (int(victims.job[at]), int(victims.task[at])): (
+            int(victims.machine[at]),
+            victims.amounts[at].tolist(),
+        )
+        for at in range(len(victims))
+    }
+    return jobs, live
 
 
 def plain_machines(rows: MachineRows) -> dict[int, PlainMachine]:
@@ -162,7 +306,19 @@ def differences(expected: Outcome, actual: Outcome) -> list[str]:
         for claim, (want, got) in enumerate(zip(expected.verdicts, actual.verdicts, strict=True))
         if want != got
     ]
+    found += [
+        f"claim {claim}: on machine {want} expected, on {got} told"
+        for claim, (want, got) in enumerate(zip(expected.machine, actual.machine, strict=True))
+        if want != got
+    ]
+    if evicted_by(expected) != evicted_by(actual):
+        found.append(f"evicted {evicted_by(expected)} expected, {evicted_by(actual)} told")
     return found + row_differences(expected.fresh, actual.fresh)
+
+
+def evicted_by(outcome: Outcome) -> list[TaskName]:
+    """Return job and task of whatever was evicted, in the order in which they fell."""
+    return list(zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True))
 
 
 def row_differences(expected: MachineRows, actual: MachineRows) -> list[str]:

@@ -7,48 +7,62 @@ import psycopg
 from hypothesis import assume, given, settings
 from psycopg import sql
 
-from omega.model.arrays import Mask
+from omega.model.outcomes import Outcome
 from omega.model.resources import COLUMNS, KINDS
 from omega.store.postgres.store import PostgresStore
-from omega.testing.strategies import Case, cases
+from omega.testing.strategies import TASKS_MAX, Case, cases
 from omega.testing.twin import differences, judge_slowly
 
-TASKS = 8  # as many as the strategies number
 EMPTY = "DELETE FROM omega.{0}"
 MACHINE = sql.SQL(
-    "INSERT INTO omega.machine (id, sequence, revision, state, {}, {}) VALUES ({})"
+    "INSERT INTO omega.machine (id, sequence, revision, state, notice, {}, {}) VALUES ({})"
 ).format(
     sql.SQL(", ").join(sql.Identifier(f"{kind}_capacity") for kind in COLUMNS),
     sql.SQL(", ").join(sql.Identifier(f"{kind}_used") for kind in COLUMNS),
-    sql.SQL(", ").join([sql.Placeholder()] * (4 + 2 * KINDS)),
+    sql.SQL(", ").join([sql.Placeholder()] * (5 + 2 * KINDS)),
 )
 JOB = """
-    INSERT INTO omega.job (id, scheduler, tasks, minimum, unplaced, state, lease_token)
-    VALUES (%s, 'batch', %s, %s,
+    INSERT INTO omega.job (id, scheduler, precedence, tasks, minimum, placed, ended, unplaced,
+                           state, lease_token, lease_expires_at)
+    VALUES (%s, 'batch', %s, %s, %s, %s, %s,
             (SELECT coalesce(range_agg(int4range(t, t + 1)), '{}') FROM unnest(%s::int[]) AS t),
-            'planning', %s)
+            %s, %s, 'infinity')
 """
+ALLOCATION = sql.SQL(
+    "INSERT INTO omega.allocation (job_id, task, machine_id, {}) VALUES ({})"
+).format(
+    sql.SQL(", ").join(sql.Identifier(kind) for kind in COLUMNS),
+    sql.SQL(", ").join([sql.Placeholder()] * (3 + KINDS)),
+)
+SOMEBODY = UUID(int=2**100)
 
 
 def hold(connection: psycopg.Connection, case: Case) -> None:
     """Make the tables hold what the case's judge is given."""
-    for table in ("machine", "job", "allocation", "transaction"):
+    for table in ("machine", "job", "allocation", "transaction", "ended_task"):
         connection.execute(sql.SQL(EMPTY).format(sql.Identifier(table)))
-    rows, claims = case.rows, case.transaction.claims
+    rows = case.rows
     for at in range(len(rows)):
-        numbers = (rows.id[at], rows.sequence[at], rows.revision[at], rows.state[at])
-        amounts = (*rows.capacity[at], *rows.used[at])
-        connection.execute(MACHINE, [int(number) for number in (*numbers, *amounts)])
-    for number, part in enumerate(case.transaction.jobs):
-        mine = claims.task[part.claims]
-        placed = set(mine[~case.standing.unplaced[part.claims]].tolist())
-        token = part.token if case.standing.lease_held[number] else UUID(int=2**100)
-        lacking = int(case.standing.lacking[number])
-        unplaced = sorted(set(range(TASKS)) - placed)
-        connection.execute(JOB, (part.job, TASKS, lacking, unplaced, token))
+        numbers = [
+            int(column[at]) for column in (rows.id, rows.sequence, rows.revision, rows.state)
+        ]
+        tolerated = np.maximum(rows.used[at] - rows.capacity[at], 0).tolist()
+        amounts = [*rows.capacity[at].tolist(), *rows.used[at].tolist()]
+        connection.execute(MACHINE, [*numbers, tolerated, *amounts])
+    tokens = {
+        part.job: part.token if held else SOMEBODY
+        for part, held in zip(case.transaction.jobs, case.standing.lease_held, strict=True)
+    }
+    for job, known in case.jobs.items():
+        unplaced = sorted(set(range(TASKS_MAX)) - known.placed)
+        state = "planning" if job in tokens else "pending" if unplaced else "running"
+        counts = (TASKS_MAX, known.minimum, len(known.placed), len(known.over))
+        connection.execute(JOB, (job, known.precedence, *counts, unplaced, state, tokens.get(job)))
+        for task, (machine, amounts) in known.runs.items():
+            connection.execute(ALLOCATION, [job, task, machine, *amounts])
 
 
-@settings(max_examples=150)
+@settings(max_examples=200)
 @given(case=cases())
 def test_the_function_agrees_with_the_slow_twin(
     store: PostgresStore, database_url: str, case: Case
@@ -58,23 +72,31 @@ def test_the_function_agrees_with_the_slow_twin(
         hold(connection, case)
         connection.commit()
         actual = store.commit(case.transaction)
-        named = np.flatnonzero(np.isin(case.rows.id, case.transaction.claims.machine))
-        expected = judge_slowly(case.rows.take(named), case.transaction, case.standing)
+        expected = judge_slowly(case.rows, case.transaction, case.standing)
         live = connection.execute("SELECT job_id, task, machine_id FROM omega.allocation")
 
         assert [] == differences(expected, actual)
-        assert granted(case, expected.accepted) == set(live)
+        assert running(case, expected) == set(live)
 
 
-def granted(case: Case, accepted: Mask) -> set[tuple[int, int, int]]:
-    """Return job, task and machine of each claim that was granted."""
-    claims = case.transaction.claims
-    return {
-        (part.job, int(claims.task[at]), int(claims.machine[at]))
+def running(case: Case, outcome: Outcome) -> set[tuple[int, int, int]]:
+    """Return job, task and machine of all that runs once the outcome is applied."""
+    before = {
+        (job, task): machine
+        for job, known in case.jobs.items()
+        for task, (machine, _) in known.runs.items()
+    }
+    for evicted in zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True):
+        del before[evicted]
+    tasks = case.transaction.claims.task
+    granted = {
+        (part.job, int(tasks[at])): int(outcome.machine[at])
         for part in case.transaction.jobs
         for at in range(part.claims.start, part.claims.stop)
-        if accepted[at]
+        if outcome.accepted[at]
     }
+    assert not before.keys() & granted.keys()
+    return {(job, task, machine) for (job, task), machine in {**before, **granted}.items()}
 
 
 @settings(max_examples=50)

@@ -6,7 +6,6 @@ import psycopg
 import pytest
 
 from omega.lifecycle.states import ParkReason, State
-from omega.limits import LIMITS
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_spec
 
@@ -55,17 +54,3 @@ def test_it_is_parked_and_the_others_are_leased(
     assert "\n" not in status.park_detail
     assert [] == store.parked("batch", jobs_max=10)
     assert [] == lease(store)
-
-
-def test_a_job_that_has_become_too_large_is_parked(store: PostgresStore, database_url: str) -> None:
-    (job,) = store.submit([a_spec(2)])
-    tasks = LIMITS.tasks_per_job_max + 1
-    spoil(database_url, job, "groups", "0", "tasks", value=tasks)
-    with psycopg.connect(database_url) as connection:
-        connection.execute(
-            "UPDATE omega.job SET tasks = %s, unplaced = int4multirange(int4range(0, %s))",
-            (tasks, tasks),
-        )
-
-    assert [] == lease(store)
-    assert {ParkReason.UNREADABLE: 1} == store.use().parked_by_reason

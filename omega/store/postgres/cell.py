@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from psycopg.types.json import Jsonb
 
-from omega.model.arrays import Codes, Ids, Index
+from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
-from omega.model.machines import Catalogue, Changes, Machines, Snapshot
+from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.resources import KINDS
 from omega.store.base import Allocations, Violation
@@ -22,8 +22,8 @@ from omega.store.postgres.connection import Link
 from omega.store.postgres.packing import Big, Int, unpack_machines
 
 _COMMIT = (
-    "SELECT verdicts, fresh, replayed FROM omega.commit_claims("
-    "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    "SELECT verdicts, landed, evicted_jobs, evicted_tasks, fresh, replayed"
+    " FROM omega.commit_claims(" + ", ".join(["%s"] * 20) + ")"
 )
 
 
@@ -97,7 +97,8 @@ class PostgresCell:
     def commit(self, transaction: Transaction) -> Outcome:
         """Judge the claims against the cell as it is now and apply those that stand, atomically."""
         jobs, claims = transaction.jobs, transaction.claims
-        ((verdicts, fresh, replayed),) = self._link.call(
+        others, evictions = claims.alternates, claims.evictions
+        ((verdicts, landed, evicted_jobs, evicted_tasks, fresh, replayed),) = self._link.call(
             _COMMIT,
             (
                 transaction.id,
@@ -113,16 +114,56 @@ class PostgresCell:
                 Big(claims.seen),
                 Int(claims.shape + 1),
                 Int(claims.shapes.ravel()),
+                Int(others.claim + 1),
+                Int(others.machine),
+                Big(others.seen),
+                Int(others.shape + 1),
+                Int(evictions.claim + 1),
+                Big(evictions.job),
+                Int(evictions.task),
             ),
         )
         if replayed:
             self._link.counts["replays"] += 1
-        return Outcome(verdicts.astype(np.int8), unpack_machines(fresh))
+        return Outcome(
+            verdicts.astype(np.int8), landed, evicted_jobs, evicted_tasks, unpack_machines(fresh)
+        )
 
-    def end_tasks(self, job: Ids, task: Index) -> int:
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
         """End the live ones among these tasks, free their room; return how many were live."""
-        ((ended,),) = self._link.call("SELECT omega.end_tasks(%s, %s)", (Big(job), Int(task)))
+        started = None if started_ms is None else Big(started_ms)
+        ((ended,),) = self._link.call(
+            "SELECT omega.end_tasks(%s, %s, %s)", (Big(job), Int(task), started)
+        )
         return int(ended)
+
+    def set_state(self, machine: Ids, state: MachineState) -> int:
+        """Open, drain, take down or remove machines; return how many changed."""
+        ((changed,),) = self._link.call(
+            "SELECT omega.set_state(%s, %s::smallint)", (Int(machine), int(state))
+        )
+        return int(changed)
+
+    def lose_tasks(self, machine: Ids) -> int:
+        """End by force what runs on those of the machines that are down or gone."""
+        ((lost,),) = self._link.call("SELECT omega.lose_tasks(%s)", (Int(machine),))
+        return int(lost)
+
+    def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
+        """Change a machine's capacity, for claims at once."""
+        self._link.call(
+            "SELECT omega.resize_machine(%s, %s, %s)", (machine, Int(capacity), notice_ms)
+        )
+
+    def enforce_notices(self) -> int:
+        """End by force what no longer fits where a notice has run out; return how many tasks."""
+        # One machine a transaction, for each locks jobs before its machine.
+        machines = self._link.call("SELECT id FROM omega.machines_on_notice()")
+        ended = 0
+        for (machine,) in machines:
+            ((more,),) = self._link.call("SELECT omega.enforce_notice(%s)", (machine,))
+            ended += int(more)
+        return ended
 
     def allocations(self) -> Allocations:
         """Read all live allocations."""

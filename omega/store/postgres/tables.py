@@ -95,9 +95,14 @@ machine = Table(
     Column("revision", BigInteger, nullable=False, server_default="0"),
     Column("state", SmallInteger, nullable=False, server_default="0"),
     _written_by(),
+    Column("notice", ARRAY(Integer)),
+    _moment("notice_ends_at", required=False),
     *(
-        CheckConstraint(f"{kind}_used BETWEEN 0 AND {kind}_capacity", name=f"{kind}_within")
-        for kind in COLUMNS
+        CheckConstraint(
+            f"{kind}_used BETWEEN 0 AND {kind}_capacity + coalesce(notice[{number}], 0)",
+            name=f"{kind}_within",
+        )
+        for number, kind in enumerate(COLUMNS, start=1)
     ),
     CheckConstraint(f"state BETWEEN 0 AND {max(MachineState)}", name="state_known"),
     # Half-empty pages keep the new version of a row on the row's page, and no index covers what
@@ -140,7 +145,8 @@ job = Table(
     _moment("finished_at", required=False),
     _one_of("state", State),
     _one_of("park_reason", ParkReason),
-    CheckConstraint("tasks > 0", name="tasks_positive"),
+    CheckConstraint("tasks BETWEEN 1 AND 100000", name="tasks_within"),
+    CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
     CheckConstraint("placed BETWEEN 0 AND tasks", name="placed_within"),
     CheckConstraint("ended BETWEEN 0 AND placed", name="ended_within"),
@@ -200,6 +206,7 @@ ended_task = Table(
     Column("machine_id", Integer, nullable=False),
     _moment("started_at"),
     _moment("ended_at"),
+    Column("cause", Text, nullable=False, server_default="ended"),
 )
 """History, only ever appended to, apart from the rows that commits touch."""
 
@@ -215,6 +222,9 @@ transaction = Table(
     Column("tasks", ARRAY(Integer), nullable=False),
     Column("machines", ARRAY(Integer), nullable=False),
     Column("verdicts", ARRAY(SmallInteger), nullable=False),
+    Column("evicted_jobs", ARRAY(BigInteger), nullable=False, server_default="{}"),
+    Column("evicted_tasks", ARRAY(Integer), nullable=False, server_default="{}"),
+    Column("evicted_machines", ARRAY(Integer), nullable=False, server_default="{}"),
     _moment("committed_at"),
     _written_by(),
     Index("transaction_changed_by", "changed_by"),

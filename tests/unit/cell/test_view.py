@@ -114,6 +114,26 @@ def test_no_news_are_fine() -> None:
     assert 0 == a_view().patch(MachineRows.none())
 
 
+def test_a_machine_used_above_its_capacity_is_open_again_when_it_is_not() -> None:
+    view = a_view(a_cell(2, cpu_milli=1_000), used={1: {"cpu_milli": 1_001}})
+    was_open = view.open.tolist()
+    view.patch(some_rows(a_cell(2, cpu_milli=1_000), revision={1: 1, 2: 1}))
+    opened = view.open.tolist()
+    view.patch(some_rows(a_cell(2), used={2: {"gpu_0": 1}}, revision={1: 2, 2: 2}))
+
+    assert [False, True] == was_open
+    assert [True, True] == opened
+    assert [True, False] == view.open.tolist()
+
+
+def test_claims_that_are_tried_on_close_nothing() -> None:
+    view = a_view(a_cell(1, cpu_milli=1_000))
+    with view.trying():
+        view.try_on(some_claims([0, 1], [1, 1]))
+
+        assert [True] == view.open.tolist()
+
+
 def test_a_machine_that_closes_is_no_longer_open() -> None:
     view = a_view(a_cell(3))
     was_open = view.open.tolist()

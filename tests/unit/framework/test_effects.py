@@ -1,14 +1,22 @@
 """Effects: how a loop is driven, and what a commit tells of itself."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from omega.framework.effects import Commit, Effect, Steps, Think, drive, thought
-from omega.model.machines import MachineRows
-from omega.model.outcomes import Outcome, Verdict
-from omega.testing.builders import a_claim, a_job, a_stretch, a_transaction, some_claims
+from omega.model.arrays import integers
+from omega.model.outcomes import Verdict
+from omega.testing.builders import (
+    a_claim,
+    a_job,
+    a_stretch,
+    a_transaction,
+    an_outcome,
+    some_claims,
+)
 
 
 def counting(closed: list[bool]) -> Steps[str]:
@@ -58,13 +66,16 @@ def test_a_judged_commit_counts_claims_by_verdict_and_conflicted_jobs() -> None:
         Verdict.GANG_BROKEN,
         Verdict.OVERCOMMIT,
     ]
-    outcome = Outcome(np.array(verdicts, dtype=np.int8), MachineRows.none())
+    outcome = replace(
+        an_outcome(*verdicts), evicted_job=integers([7, 7]), evicted_task=np.array([0, 3], np.intp)
+    )
 
     judged = commit.judged(outcome, thought_s=0.5, took_s=0.25)
 
     assert "service" == judged.scheduler
     assert (3, 2) == (judged.jobs, judged.jobs_conflicted)
     assert 2 == judged.accepted
+    assert 2 == judged.evicted
     assert {"overcommit": 2, "gang_broken": 1} == judged.refused
     assert (0.5, 0.25) == (judged.thought_s, judged.took_s)
     assert judged.conflicted
@@ -73,9 +84,7 @@ def test_a_judged_commit_counts_claims_by_verdict_and_conflicted_jobs() -> None:
 def test_a_commit_without_refusals_is_no_conflict() -> None:
     commit = Commit(a_transaction(a_stretch(a_job(), a_claim(0))))
 
-    judged = commit.judged(
-        Outcome(np.zeros(1, dtype=np.int8), MachineRows.none()), thought_s=0.0, took_s=0.0
-    )
+    judged = commit.judged(an_outcome(Verdict.ACCEPTED), thought_s=0.0, took_s=0.0)
 
     assert not judged.conflicted
     assert 0 == judged.jobs_conflicted

@@ -12,7 +12,10 @@ from omega.events import Event, JobsWoken, ignore
 from omega.framework.patience import Patience
 from omega.framework.waking import Waker
 from omega.lifecycle.states import ParkReason, State
+from omega.model.arrays import integers
 from omega.model.jobs import JobSpec
+from omega.model.machines import MachineState
+from omega.model.resources import machine_capacity
 from omega.store.base import ParkedJob, Parking
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_spec
@@ -100,6 +103,21 @@ class TestWaking:
         assert 1 == self.check()
         assert State.PENDING is status_of(self.store, helped).state
         assert State.PARKED is status_of(self.store, hopeless).state
+
+    def test_a_machine_that_grows_or_opens_wakes_whoever_it_helps(self) -> None:
+        large, other = self.park(
+            ParkReason.NEVER_FITS, a_spec(cpu_milli=8_000), a_spec(cpu_milli=9_000)
+        )
+        self.store.resize(1, machine_capacity(12_000, 16_384, 0, 0), notice_ms=0)
+        grown = self.check()
+        self.store.add_machines(a_cell(1, cpu_milli=9_000, first=2))
+        self.store.set_state(integers([2]), MachineState.DOWN)
+        closed = self.check()
+        self.store.set_state(integers([2]), MachineState.OPEN)
+
+        assert (1, 0, 1) == (grown, closed, self.check())
+        assert State.PENDING is status_of(self.store, large).state
+        assert State.PENDING is status_of(self.store, other).state
 
     def test_one_that_lost_to_others_is_looked_at_without_a_change(self) -> None:
         end(self.store, self.running, 0)

@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -64,6 +65,12 @@ def test_the_conflict_fraction_is_conflicted_job_transactions_per_conflict_free_
     assert 4 / 20 == facts["measures"]["claim_conflict_fraction"]
     assert {"overcommit": 3, "stale": 1} == facts["totals"]["refused"]
     assert 2 == facts["totals"]["transactions_conflicted"]
+
+
+def test_evicted_tasks_are_counted() -> None:
+    facts = facts_of(replace(judged(), evicted=3), judged(), replace(judged(), evicted=2))
+
+    assert 5 == facts["totals"]["tasks_evicted"]
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.ACCEPTED])

@@ -47,15 +47,16 @@ def test_rows_that_are_not_ascending_and_distinct_are_refused(ids: list[int]) ->
         replace(some_rows(), id=integers(ids))
 
 
-def test_after_grants_the_touched_rows_rise_by_one() -> None:
+def test_after_a_commit_rows_granted_on_rise_in_sequence_and_those_that_lost_do_not() -> None:
     rows = some_rows(a_cell(3), sequence={1: 4}, revision={1: 6})
     used = rows.used.copy()
     used[0, Kind.CPU_MILLI] = 10
 
-    after = rows.after_grants(np.array([0, 2]), used)
+    granted, lost = np.array([True, False, False]), np.array([True, True, False])
+    after = rows.after_commit(granted, lost, used)
 
-    assert [5, 0, 1] == after.sequence.tolist()
-    assert [7, 0, 1] == after.revision.tolist()
+    assert [5, 0, 0] == after.sequence.tolist()
+    assert [7, 1, 0] == after.revision.tolist()
     assert 10 == after.used[0, Kind.CPU_MILLI]
     assert [4, 0, 0] == rows.sequence.tolist()  # the old rows stay as they were
 

@@ -1,13 +1,7 @@
 """Verdicts and outcomes."""
 
-import numpy as np
-
-from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
-
-
-def an_outcome(*verdicts: Verdict) -> Outcome:
-    return Outcome(np.array(verdicts, dtype=np.int8), MachineRows.none())
+from omega.testing.builders import an_outcome
 
 
 def test_an_outcome_counts_what_it_granted_and_refused() -> None:
@@ -33,8 +27,18 @@ def test_the_numbers_of_verdicts_are_stored_and_never_change() -> None:
         "ALREADY_PLACED": 5,
         "GONE": 6,
         "CLOSED": 7,
+        "PRECEDENCE": 8,
     } == {verdict.name: verdict.value for verdict in Verdict}
 
 
 def test_an_outcome_is_read_only() -> None:
-    assert not an_outcome(Verdict.ACCEPTED).verdicts.flags.writeable
+    outcome = an_outcome(Verdict.ACCEPTED)
+    arrays = (outcome.verdicts, outcome.machine, outcome.evicted_job, outcome.evicted_task)
+
+    assert not any(array.flags.writeable for array in arrays)
+
+
+def test_the_answer_to_no_claims_is_empty() -> None:
+    nothing = Outcome.nothing()
+
+    assert ({}, 0, 0) == (nothing.by_verdict(), nothing.refused, len(nothing.fresh))

@@ -23,7 +23,7 @@ def some(*rows: tuple[int, int, int, int]) -> Allocations:
 
 
 def due(running: RunningTasks, now_ms: int, tasks_max: int = 100) -> list[tuple[int, int]]:
-    job, task = running.named(running.due(now_ms, tasks_max))
+    job, task, _ = running.named(running.due(now_ms, tasks_max))
     return list(zip(job.tolist(), task.tolist(), strict=True))
 
 
@@ -62,6 +62,17 @@ def test_hearing_twice_changes_nothing_but_a_later_start_counts() -> None:
     assert 3 == len(running)
     assert [(7, 4), (8, 0)] == due(running, 100)
     assert [(7, 3), (7, 4), (8, 0)] == due(running, 150)
+
+
+def test_a_task_is_named_with_the_start_that_was_heard_last() -> None:
+    running = RunningTasks(speedup=1.0)
+    running.hear(some((7, 3, 5, 100), (7, 4, 6, 100), (7, 5, 6, 500)))
+    running.hear(some((7, 3, 50, 100), (6, 0, 7, 0)))
+    running.forget(running.due(7, 1))
+
+    _, _, started_ms = running.named(running.due(150, 10))
+
+    assert [50, 6] == started_ms.tolist()
 
 
 def test_when_many_are_due_those_come_first_that_were_over_first() -> None:

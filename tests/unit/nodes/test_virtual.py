@@ -14,9 +14,17 @@ from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
 from omega.nodes.virtual import RELEASES_PER_STEP, VirtualNodes
 from omega.store.memory import MemoryStore
-from omega.testing.builders import a_spec
+from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.pass_through import PassThrough
-from omega.testing.steps import a_running_job, add_a_cell, end, status_of
+from omega.testing.steps import (
+    a_leased_job,
+    a_running_job,
+    add_a_cell,
+    end,
+    grant,
+    lease_all,
+    status_of,
+)
 
 
 class Listening(PassThrough):
@@ -27,12 +35,12 @@ class Listening(PassThrough):
         self.releases: list[int] = []
         self.absences = 0
 
-    def end_tasks(self, job: Ids, task: Index) -> int:
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
         if self.absences:
             self.absences -= 1
             raise StoreUnavailable("the server is away")
         self.releases.append(len(job))
-        return super().end_tasks(job, task)
+        return super().end_tasks(job, task, started_ms)
 
 
 class Alarm(ManualClock):
@@ -124,6 +132,34 @@ class TestVirtualNodes:
 
         assert [TasksEnded(1)] == self.events
         assert State.SUCCEEDED is status_of(self.store, job).state
+
+    def test_a_task_that_was_evicted_and_placed_anew_runs_its_whole_time(self) -> None:
+        job = self.run(2, duration_ms=1_000)
+        self.nodes.step(0)
+        self.clock.advance(0.9)
+        self.evict(job, task=0)
+        (again,) = lease_all(self.store)
+        grant(self.store, again, [0], [1])
+
+        assert [1, 0, 1] == [self.nodes.step(now_ms) for now_ms in (1_000, 1_899, 1_900)]
+        assert State.SUCCEEDED is status_of(self.store, job).state
+
+    def test_a_task_that_was_evicted_and_waits_is_no_trouble(self) -> None:
+        job = self.run(2, duration_ms=1_000)
+        self.nodes.step(0)
+        self.evict(job, task=0)
+
+        assert 2 == self.nodes.step(1_000)
+        assert [TasksEnded(1)] == self.events
+        assert State.PENDING is status_of(self.store, job).state
+        assert 0 == self.nodes.step(2_000)
+
+    def evict(self, job: int, task: int) -> None:
+        high = a_leased_job(self.store, a_spec(precedence=1))
+        claim = evicting(a_claim(0, machine=1), (0, job, task))
+        outcome = self.store.commit(a_transaction(a_stretch(high, claim)))
+
+        assert outcome.accepted.all()
 
     def test_nodes_that_start_late_find_what_is_running(self) -> None:
         self.run(4, duration_ms=1_000)

@@ -8,7 +8,9 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.lifecycle.states import State
+from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
+from omega.model.resources import machine_capacity
 from omega.store.base import HandBack, Store
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction
@@ -20,6 +22,7 @@ from omega.testing.steps import (
     grant,
     lease_all,
     lease_ids,
+    places,
     status_of,
     submit_and_lease,
     verdicts_of,
@@ -55,6 +58,52 @@ class TestItsClock:
         assert 2_500 == job.waited_ms
         status = status_of(store, job)
         assert (1_000_000, 1_002_500) == (status.submitted_ms, status.first_leased_ms)
+
+    def test_a_notice_runs_out_on_time_and_not_before(
+        self, store: MemoryStore, clock: ManualClock
+    ) -> None:
+        (machine,) = add_a_cell(store, 1)
+        a_running_job(store, a_spec(), [machine])
+        store.resize(machine, machine_capacity(0, 0, 0, 0), notice_ms=5_000)
+        clock.advance(4.999)
+        early = store.enforce_notices()
+        clock.advance(0.001)
+
+        assert (0, 1) == (early, store.enforce_notices())
+
+    def test_of_equal_precedence_what_was_started_last_ends_first(
+        self, store: MemoryStore, clock: ManualClock
+    ) -> None:
+        (machine,) = add_a_cell(store, 1)
+        first, second = submit_and_lease(store, a_spec(2), a_spec(1))
+        grant(store, first, [1], [machine])
+        clock.advance(0.001)
+        grant(store, second, [0], [machine])
+        clock.advance(0.001)
+        grant(store, first, [0], [machine])
+        left = []
+        for cores in (2, 1, 0):
+            store.resize(machine, machine_capacity(cores * 1_000, 0, 0, 0), notice_ms=0)
+            store.enforce_notices()
+            left.append(sorted(places(store)))
+
+        assert [[(1, 1), (2, 0)], [(1, 1)], []] == left
+
+    def test_an_allocation_is_told_by_its_start(
+        self, store: MemoryStore, clock: ManualClock
+    ) -> None:
+        (machine,) = add_a_cell(store, 1)
+        job = a_running_job(store, a_spec(), [machine])
+        before = store.allocations()
+        clock.advance(1.0)
+        store.set_state(before.machine, MachineState.DOWN)
+        store.lose_tasks(before.machine)
+        store.set_state(before.machine, MachineState.OPEN)
+        (again,) = lease_all(store)
+        grant(store, again, [0], [machine])
+
+        assert 0 == store.end_tasks(before.job, before.task, before.started_ms)
+        assert State.RUNNING is status_of(store, job).state
 
     def test_a_lease_ends_on_time_and_not_before(
         self, store: MemoryStore, clock: ManualClock

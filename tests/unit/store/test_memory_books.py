@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from omega.lifecycle.states import ParkReason, State, Trigger
-from omega.model.machines import MachineState
 from omega.model.resources import Kind, amounts
 from omega.store.memory_allocations import ROW, AllocationTable
 from omega.store.memory_books import broken_invariants
@@ -42,6 +41,24 @@ def test_a_sound_cell_breaks_nothing() -> None:
     assert set() == Cell().broken()
 
 
+def test_use_above_capacity_is_sound_as_far_as_a_notice_goes() -> None:
+    cell = Cell()
+    cell.machines.resize(1, amounts(cpu_milli=1_500), ends_s=9.0, number=2)
+
+    assert set() == cell.broken()
+
+
+def test_a_gang_that_fell_is_sound_with_what_was_over_by_then() -> None:
+    cell = Cell()
+    cell.machines.free(np.ones(2, dtype=np.int64), cell.allocations.rows["amounts"][cell.slots], 2)
+    cell.job.end(0, now_s=1.0)
+    cell.job.unplace(np.array([1]))
+    cell.allocations.end(cell.slots)
+
+    assert (1, 1) == (cell.job.placed, cell.job.ended)
+    assert set() == cell.broken()
+
+
 def test_an_empty_cell_breaks_nothing() -> None:
     assert [] == broken_invariants(MachineTable(), AllocationTable(), [])
 
@@ -52,6 +69,11 @@ def use_more(cell: Cell) -> None:
 
 def shrink(cell: Cell) -> None:
     cell.machines.capacity[0, Kind.CPU_MILLI] = 1_999
+
+
+def outlast_the_notice(cell: Cell) -> None:
+    cell.machines.resize(1, amounts(cpu_milli=1_500), ends_s=9.0, number=2)
+    cell.machines.capacity[0, Kind.CPU_MILLI] = 1_499
 
 
 def use_less_than_nothing(cell: Cell) -> None:
@@ -72,10 +94,6 @@ def run_for_nobody(cell: Cell) -> None:
 
 def outlive_the_job(cell: Cell) -> None:
     cell.job.finish(Trigger.CANCEL, now_s=1.0)
-
-
-def run_on_what_is_gone(cell: Cell) -> None:
-    cell.machines.state[0] = MachineState.GONE
 
 
 def split_the_gang(cell: Cell) -> None:
@@ -112,7 +130,7 @@ def run_with_tasks_to_place(cell: Cell) -> None:
 
 USED, WITHIN = "used is the sum of allocations", "use is within capacity"
 ONE_PLACE, OWNED = "a task has one place", "what runs belongs to a live job"
-GONE, GANG = "nothing runs on what is gone", "a gang is there in full or not at all"
+GANG = "a gang is there in full or not at all"
 STATE, COUNTS = "a job's state follows from its tasks", "counts of tasks are right"
 MATCHED = "each running task has its allocation"
 
@@ -127,7 +145,7 @@ MATCHED = "each running task has its allocation"
         (lose_an_allocation, {USED, MATCHED}),
         (run_for_nobody, {OWNED, MATCHED}),
         (outlive_the_job, {OWNED, STATE}),
-        (run_on_what_is_gone, {GONE}),
+        (outlast_the_notice, {WITHIN}),
         (split_the_gang, {GANG, COUNTS}),
         (miscount_the_ended, {COUNTS}),
         (swap_the_slots, {MATCHED}),

@@ -8,15 +8,25 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.errors import InvariantBroken
-from omega.model.arrays import Ids, Index
+from omega.model.arrays import Ids, Index, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
-from omega.model.machines import Changes, MachineRows, Machines, Snapshot
+from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
+from omega.model.resources import machine_capacity
 from omega.store.base import NO_ALLOCATIONS, Allocations, Store, Violation
 from omega.store.memory import MemoryStore
 from omega.testing.auditor import Auditor
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction
+from omega.testing.builders import (
+    a_cell,
+    a_claim,
+    a_spec,
+    a_stretch,
+    a_transaction,
+    evicting,
+    or_on,
+    some_claims,
+)
 from omega.testing.contracts import StoreContract
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, claim, end, grant
@@ -95,8 +105,8 @@ class JudgesTheSameIdAnew(PassThrough):
 
 
 class CountsEndsWrongly(PassThrough):
-    def end_tasks(self, job: Ids, task: Index) -> int:
-        return super().end_tasks(job, task) + 1
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
+        return super().end_tasks(job, task, started_ms) + 1
 
 
 class SplitsGangs(PassThrough):
@@ -112,6 +122,48 @@ class CancelsNothing(PassThrough):
 class LosesAllocations(PassThrough):
     def allocations(self) -> Allocations:
         return NO_ALLOCATIONS
+
+
+class TellsNoEvictions(PassThrough):
+    def commit(self, transaction: Transaction) -> Outcome:
+        nobody = np.zeros(0, np.int64)
+        return replace(super().commit(transaction), evicted_job=nobody, evicted_task=nobody)
+
+
+class EvictsEquals(PassThrough):
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        return super().submit(
+            [replace(spec, precedence=0) if spec.name == "peer" else spec for spec in specs]
+        )
+
+
+class SparesTheRestOfGangs(PassThrough):
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        minimums = [spec.minimum if spec.minimum < 5 else 0 for spec in specs]
+        return super().submit(
+            [replace(spec, minimum=minimum) for spec, minimum in zip(specs, minimums, strict=True)]
+        )
+
+
+class LosesNothing(PassThrough):
+    def lose_tasks(self, machine: Ids) -> int:
+        return 0
+
+
+class CountsLossesWrongly(PassThrough):
+    def enforce_notices(self) -> int:
+        return super().enforce_notices() + 1
+
+
+class CountsStatesWrongly(PassThrough):
+    def set_state(self, machine: Ids, state: MachineState) -> int:
+        return super().set_state(machine, state) + 1
+
+
+class LandsElsewhere(PassThrough):
+    def commit(self, transaction: Transaction) -> Outcome:
+        outcome = super().commit(transaction)
+        return replace(outcome, machine=transaction.claims.machine)
 
 
 class AccusesItself(PassThrough):
@@ -133,6 +185,24 @@ def a_day(store: Store) -> None:
     gang = a_leased_job(store, a_spec(3, minimum=3))
     claim(store, gang, range(3), [two] * 3, cpu_milli=2_000)
     store.cancel(job.id)
+    a_day_of_force(store)
+
+
+def a_day_of_force(store: Store) -> None:
+    """Evict, lose a machine and shrink another: whatever takes places away."""
+    three, four = map(int, store.add_machines(a_cell(2, cpu_milli=6_000, first=3)))
+    gang = a_running_job(store, a_spec(6, minimum=5), [three] * 3 + [four] * 3)
+    peer = a_running_job(store, a_spec(name="peer", precedence=8), [three])
+    a_running_job(store, a_spec(), [four])
+    high = a_leased_job(store, a_spec(2, precedence=8))
+    claims = evicting(
+        some_claims([0, 1], [three] * 2), (0, gang.id, 0), (0, gang.id, 1), (1, peer.id, 0)
+    )
+    store.commit(a_transaction(a_stretch(high, or_on(claims, (1, four)))))
+    store.set_state(integers([three]), MachineState.DOWN)
+    store.lose_tasks(integers([three]))
+    store.resize(four, machine_capacity(500, 0, 0, 0), notice_ms=0)
+    store.enforce_notices()
 
 
 def an_audited_day(broken: Callable[[Store], Store]) -> Auditor:
@@ -154,12 +224,19 @@ def test_a_day_with_a_sound_store_is_nothing_to_report() -> None:
         (RaisesSequencesAtEnds, "machine 1: sequence rose by 1 to 3"),
         (LowersRevisions, "machine 1: revision went from 0 to -1"),
         (SellsTwiceWhatItHas, "machine 2: is oversold: {'cpu_milli': 4001} of {'cpu_milli': 4000"),
-        (TellsNoDeltas, "machine 1: was granted on, and no delta tells"),
+        (TellsNoDeltas, "machine 1: was granted on or changed, and no delta tells"),
         (GrantsWhatIsPlaced, "machine 2: task 0 of job 1 was granted twice"),
         (JudgesTheSameIdAnew, "was answered [0] and then [5]"),
         (CountsEndsWrongly, "1 live tasks were ended; the store says 2"),
         (SplitsGangs, "job 2 is a gang of at least 3 and has 2 tasks placed"),
         (CancelsNothing, "job 1 has 1 live tasks and was not cancelled"),
+        (TellsNoEvictions, "machine 3: use disagrees"),
+        (EvictsEquals, "of precedence 8 was evicted by 8"),
+        (SparesTheRestOfGangs, "job 3 is a gang of at least 5 and has 4 tasks placed"),
+        (LosesNothing, "on dead machines [3] there is still ['task 0 of job 4',"),
+        (CountsLossesWrongly, "2 tasks lost their places; the store says 3"),
+        (CountsStatesWrongly, "1 states change; the store says 2"),
+        (LandsElsewhere, "machine 3: use disagrees"),
         (AccusesItself, "the store accuses itself"),
     ],
 )

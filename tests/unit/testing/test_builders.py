@@ -7,6 +7,7 @@ import numpy as np
 from omega.model.machines import MachineState
 from omega.model.resources import DEVICES, Kind
 from omega.testing.builders import (
+    KnownJob,
     a_cell,
     a_claim,
     a_group,
@@ -96,7 +97,7 @@ def test_a_standing_is_sound_but_for_what_is_told() -> None:
         a_stretch(a_job(job=2), a_claim()),
     )
 
-    standing = a_standing(transaction, lost=[2], lacking={1: 2, 2: 2}, placed={1: [1]})
+    standing = a_standing(transaction, lost=[2], jobs={1: KnownJob(minimum=3, over=frozenset([1]))})
 
     assert [True, False] == standing.lease_held.tolist()
     assert [2, 0] == standing.lacking.tolist()

@@ -18,11 +18,14 @@ from omega.model.resources import COLUMNS, KINDS
 FILES = (
     "claim_arrays.sql",
     "reading.sql",
+    "judge_parts.sql",
     "judge_claims.sql",
     "apply_grants.sql",
+    "apply_exchange.sql",
     "commit_claims.sql",
     "tasks.sql",
     "queue.sql",
+    "force.sql",
     "machines.sql",
     "verify.sql",
 )

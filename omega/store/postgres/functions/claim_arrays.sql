@@ -36,6 +36,10 @@ BEGIN
         WHEN _jobs IS NULL OR _tokens IS NULL OR _minimums IS NULL OR _ends IS NULL OR _tasks IS NULL
           OR _machines IS NULL OR _seen IS NULL OR _shapes IS NULL OR _amounts IS NULL
             THEN 'an array is null'
+        WHEN 1 <> ANY (ARRAY[array_lower(_jobs, 1), array_lower(_tokens, 1), array_lower(_minimums, 1), array_lower(_ends, 1),
+                             array_lower(_tasks, 1), array_lower(_machines, 1), array_lower(_seen, 1), array_lower(_shapes, 1),
+                             array_lower(_amounts, 1)])
+            THEN 'an array does not begin at 1'
         WHEN NOT (cardinality(_jobs) = ALL (ARRAY[cardinality(_tokens), cardinality(_minimums), cardinality(_ends)]))
             THEN 'the arrays with an entry a job differ in length'
         WHEN NOT (claims = ALL (ARRAY[cardinality(_machines), cardinality(_seen), cardinality(_shapes)]))
@@ -57,6 +61,45 @@ BEGIN
             THEN 'the jobs'' ends are not ascending'
         WHEN (SELECT count(DISTINCT id) FROM unnest(_jobs) AS id) < cardinality(_jobs)
             THEN 'a job occurs twice'
+    END;
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'bad transaction: %', wrong USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+
+-- The same for what claims may name besides their machine.
+CREATE FUNCTION omega.check_choices(
+    _claims integer, _shapes integer,
+    _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],
+    _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[]
+) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    wrong text;
+BEGIN
+    wrong := CASE
+        WHEN _other_claims IS NULL OR _other_machines IS NULL OR _other_seen IS NULL OR _other_shapes IS NULL
+          OR _evict_claims IS NULL OR _evict_jobs IS NULL OR _evict_tasks IS NULL
+            THEN 'an array is null'
+        WHEN 1 <> ANY (ARRAY[array_lower(_other_claims, 1), array_lower(_other_machines, 1), array_lower(_other_seen, 1),
+                             array_lower(_other_shapes, 1), array_lower(_evict_claims, 1), array_lower(_evict_jobs, 1),
+                             array_lower(_evict_tasks, 1)])
+            THEN 'an array does not begin at 1'
+        WHEN NOT (cardinality(_other_claims) = ALL (ARRAY[cardinality(_other_machines), cardinality(_other_seen), cardinality(_other_shapes)]))
+            THEN 'the arrays with an entry an alternate differ in length'
+        WHEN NOT (cardinality(_evict_claims) = ALL (ARRAY[cardinality(_evict_jobs), cardinality(_evict_tasks)]))
+            THEN 'the arrays with an entry an eviction differ in length'
+        WHEN array_position(_other_claims, NULL) IS NOT NULL OR array_position(_other_machines, NULL) IS NOT NULL
+          OR array_position(_other_seen, NULL) IS NOT NULL OR array_position(_other_shapes, NULL) IS NOT NULL
+          OR array_position(_evict_claims, NULL) IS NOT NULL OR array_position(_evict_jobs, NULL) IS NOT NULL
+          OR array_position(_evict_tasks, NULL) IS NOT NULL
+            THEN 'an entry is null'
+        WHEN 1 > ANY (_other_claims || _evict_claims) OR _claims < ANY (_other_claims || _evict_claims)
+            THEN 'an alternate or eviction names a claim that is not there'
+        WHEN 1 > ANY (_other_shapes) OR _shapes < ANY (_other_shapes)
+            THEN 'an alternate names a shape that is not there'
+        WHEN EXISTS (SELECT FROM generate_subscripts(_other_claims, 1) AS n WHERE _other_claims[n] < _other_claims[n - 1])
+          OR EXISTS (SELECT FROM generate_subscripts(_evict_claims, 1) AS n WHERE _evict_claims[n] < _evict_claims[n - 1])
+            THEN 'alternates and evictions must ascend by claim'
     END;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'bad transaction: %', wrong USING ERRCODE = 'invalid_parameter_value';

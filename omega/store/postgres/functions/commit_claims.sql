@@ -1,43 +1,60 @@
--- The commit rule. omega/cell/judge.py says the same in numpy; a property test compares them.
+-- The commit rule: docs/decisions/0003 and 0015. omega/cell/judge.py says the same in numpy, and a
+-- property test compares.
 --
 -- Lock order, always: jobs by id, then machines by id. Two commits that want the same rows queue
 -- behind one another and cannot deadlock. Needs READ COMMITTED: a row is judged as it is once
 -- its lock is held.
---
--- Verdicts: 0 accepted, 1 stale, 2 overcommit, 3 gang broken, 4 lease lost, 5 already placed,
--- 6 gone, 7 closed.
 CREATE FUNCTION omega.commit_claims(
     _id uuid, _scheduler text, _replica text, _by_sequence boolean,
     _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],      -- an entry a job
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- an entry a claim
     _amounts integer[],                               -- all kinds of shape 1, then of shape 2 ...
-    OUT verdicts smallint[], OUT fresh bytea, OUT replayed boolean
+    -- An entry an alternate, and an eviction; both ascending by claim, from 1.
+    _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],
+    _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],
+    OUT verdicts smallint[], OUT landed integer[],
+    OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT fresh bytea, OUT replayed boolean
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    claims integer := cardinality(_tasks);
+    named integer[] := _machines || _other_machines;
+    touched integer[] := named;                       -- and those that the fall of a gang can touch
     held boolean[];        -- an entry a job: is the lease still theirs?
     lacking integer[];     -- an entry a job: grants that its gang still needs
-    plain boolean;         -- every claim stands whatever the order
+    plain boolean;         -- every claim stands on its own machine, whatever the order
+    evicted_machines integer[];
+    judged record;
 BEGIN
     PERFORM check_transaction(_jobs, _tokens, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts);
+    PERFORM check_choices(cardinality(_tasks), cardinality(_amounts) / ${kinds}, _other_claims, _other_machines,
+                          _other_seen, _other_shapes, _evict_claims, _evict_jobs, _evict_tasks);
 
     -- One who asks twice waits here for the first call to end, and then finds its record.
     WITH locked AS MATERIALIZED (
         SELECT id, state, lease_token, placed, minimum
-          FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE
+          FROM job WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR NO KEY UPDATE
     )
     SELECT array_agg(coalesce(l.state = 'planning' AND l.lease_token = j.token, false) ORDER BY j.n),
            array_agg(greatest(l.minimum - l.placed, 0) ORDER BY j.n)
       INTO held, lacking
       FROM unnest(_jobs, _tokens) WITH ORDINALITY AS j (id, token, n) LEFT JOIN locked l USING (id);
 
-    SELECT t.verdicts INTO verdicts FROM transaction t WHERE t.id = _id;
+    SELECT t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines
+      INTO verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines
+      FROM transaction t WHERE t.id = _id;
     replayed := FOUND;
     IF replayed THEN
-        fresh := packed_machines(_machines);
+        IF cardinality(verdicts) <> cardinality(_tasks) THEN
+            RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        fresh := packed_machines(named || evicted_machines);
         RETURN;
     END IF;
 
+    IF cardinality(_other_claims) + cardinality(_evict_claims) > 0 THEN
+        touched := touched || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
+                                     WHERE a.job_id = ANY (_evict_jobs) AND j.minimum > 0);
+        PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
+    END IF;
     WITH locked AS MATERIALIZED (
         SELECT * FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE
     ), asked AS (
@@ -55,22 +72,39 @@ BEGIN
       INTO plain
       FROM asked a LEFT JOIN locked m ON m.id = a.machine;
 
-    plain := plain AND true = ALL (held) AND all_unplaced(_jobs, _ends, _tasks)
+    plain := plain AND cardinality(_evict_claims) = 0 AND true = ALL (held)
+        AND all_unplaced(_jobs, _ends, _tasks)
         AND NOT EXISTS (SELECT FROM generate_subscripts(_jobs, 1) AS j
                          WHERE _ends[j] - coalesce(_ends[j - 1], 0)
                              < greatest(_minimums[j], lacking[j]));
     IF plain THEN
-        verdicts := array_fill(0::smallint, ARRAY[claims]);
+        verdicts := array_fill(0::smallint, ARRAY[cardinality(_tasks)]);
+        landed := _machines;
+        evicted_jobs := '{}';
+        evicted_tasks := '{}';
+        evicted_machines := '{}';
+        PERFORM apply_grants(_jobs, _ends, _tasks, _machines, _shapes, _amounts, verdicts);
     ELSE
-        verdicts := judge_claims(_by_sequence, _jobs, _minimums, _ends, _tasks, _machines, _seen,
-                                 _shapes, _amounts, held, lacking);
+        judged := judge_claims(_by_sequence, _jobs, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts,
+                               _other_claims, _other_machines, _other_seen, _other_shapes,
+                               _evict_claims, _evict_jobs, _evict_tasks, touched, held);
+        verdicts := judged.verdicts;
+        landed := judged.landed;
+        evicted_jobs := judged.evicted_jobs;
+        evicted_tasks := judged.evicted_tasks;
+        evicted_machines := judged.evicted_machines;
+        IF cardinality(evicted_jobs) > 0 THEN
+            PERFORM apply_exchange(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts,
+                                   evicted_jobs, evicted_tasks);
+        ELSIF 0 = ANY (verdicts) THEN
+            PERFORM apply_grants(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts);
+        END IF;
     END IF;
 
-    IF 0 = ANY (verdicts) THEN
-        PERFORM apply_grants(_jobs, _ends, _tasks, _machines, _shapes, _amounts, verdicts);
-    END IF;
-    INSERT INTO transaction (id, scheduler, replica, by_sequence, jobs, ends, tasks, machines, verdicts)
-    VALUES (_id, _scheduler, _replica, _by_sequence, _jobs, _ends, _tasks, _machines, commit_claims.verdicts)
+    INSERT INTO transaction (id, scheduler, replica, by_sequence, jobs, ends, tasks, machines, verdicts,
+                             evicted_jobs, evicted_tasks, evicted_machines)
+    VALUES (_id, _scheduler, _replica, _by_sequence, _jobs, _ends, _tasks, landed, verdicts,
+            evicted_jobs, evicted_tasks, evicted_machines)
         ON CONFLICT DO NOTHING;    -- twins of which neither named a job that exists: both granted nothing
-    fresh := packed_machines(_machines);
+    fresh := packed_machines(named || evicted_machines);
 END $$;

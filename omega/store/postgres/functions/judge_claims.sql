@@ -1,89 +1,158 @@
--- The commit rule, claim by claim: taken when some claim may not stand. Locks are held by the
--- caller; nothing is written here.
+-- The commit rule, claim by claim: taken when some claim may not stand on its own machine, or has
+-- something to evict. Locks are held by the caller; nothing is written here.
+--
+-- Verdicts: 0 accepted, 1 stale, 2 overcommit, 3 gang broken, 4 lease lost, 5 already placed,
+-- 6 gone, 7 closed, 8 precedence.
 CREATE FUNCTION omega.judge_claims(
     _by_sequence boolean,
     _jobs bigint[], _minimums integer[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[],
-    held boolean[], lacking integer[]
-) RETURNS smallint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+    _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],
+    _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],
+    _touched integer[], held boolean[],
+    OUT verdicts smallint[], OUT landed integer[], OUT landed_shapes integer[],
+    OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT evicted_machines integer[]
+) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    verdicts smallint[] := array_fill(0::smallint, ARRAY[cardinality(_tasks)]);
+    unplaced boolean[];     -- an entry a claim, as the commit began
     at integer[];           -- an entry a claim: its machine's place in the arrays below, or null
-    unplaced boolean[];     -- an entry a claim
-    states smallint[];      -- an entry a machine
+    other_at integer[];     -- an entry an alternate, likewise
+    ids integer[];          -- an entry a machine
+    states smallint[];
     sequences bigint[];
     free bigint[];          -- all kinds of the first machine, then of the second ...
-    tentative bigint[];     -- `free` less what this job has been granted so far
-    asked integer[];        -- the kinds, from 1, that some shape asks for
+    asked integer[];        -- the kinds, from 1, in which a claim can fail
+    party bigint[];         -- the jobs of the transaction, in order, then those that may lose tasks
+    precedence integer[];   -- an entry a party
+    minimum integer[];
+    placed integer[];
+    victim_party integer[]; -- an entry a live allocation of a job named in evictions
+    victim_task integer[];
+    victim_at integer[];
+    victim_amounts bigint[];
+    live boolean[];
+    evict_victim integer[]; -- an entry an eviction: its victim, or null
+    fallen integer[] := '{}';  -- victims, in the order in which they fell
+    falling integer[];         -- those that fall to the claim under judgement
+    before record;             -- what a broken gang goes back to
+    here int4multirange;       -- tasks granted to the job under judgement
     granted integer;
-    placed int4multirange;
-    kind integer;
+    stands boolean[];          -- an entry a job: has an earlier stretch of it been granted anything?
+    needed integer;
     verdict smallint;
+    e integer := 1;            -- the next eviction, and alternate, to be looked at
+    o integer := 1;
+    victim integer;
+    kind integer;
+    place integer;
 BEGIN
-    SELECT array_agg(DISTINCT (n - 1) % ${kinds} + 1) INTO asked
-      FROM unnest(_amounts) WITH ORDINALITY AS a (amount, n) WHERE amount > 0;
-
-    WITH rows AS MATERIALIZED (
-        SELECT m.*, row_number() OVER (ORDER BY m.id) AS place FROM machine m WHERE m.id = ANY (_machines)
-    ), by_machine AS (
-        SELECT array_agg(r.state ORDER BY place) AS states,
-               array_agg(r.sequence ORDER BY place) AS sequences
-          FROM rows r
-    ), by_kind AS (
-        SELECT array_agg(f.amount ORDER BY r.place, f.n) AS free
-          FROM rows r, unnest(ARRAY[{{ (r.${kind}_capacity - r.${kind}_used)::bigint }}])
-               WITH ORDINALITY AS f (amount, n)
-    ), by_claim AS (
-        SELECT array_agg(r.place ORDER BY c.n) AS at
-          FROM unnest(_machines) WITH ORDINALITY AS c (machine, n) LEFT JOIN rows r ON r.id = c.machine
-    )
-    SELECT by_machine.states, by_machine.sequences, by_kind.free, by_claim.at
-      INTO states, sequences, free, at FROM by_machine, by_kind, by_claim;
-
-    SELECT array_agg(coalesce(j.unplaced @> c.task, false) ORDER BY c.n) INTO unplaced
+    SELECT m.ids, m.states, m.sequences, m.free, m.at, m.other_at INTO ids, states, sequences, free, at, other_at
+      FROM machines_named(_touched, _machines, _other_machines) AS m;
+    SELECT coalesce(array_agg(DISTINCT k.kind), '{}') INTO asked
+      FROM (SELECT (n - 1) % ${kinds} + 1 FROM unnest(_amounts) WITH ORDINALITY AS a (amount, n) WHERE amount > 0
+             UNION SELECT (n - 1) % ${kinds} + 1 FROM unnest(free) WITH ORDINALITY AS f (amount, n) WHERE amount < 0
+           ) AS k (kind);
+    SELECT p.party, p.precedence, p.minimum, p.placed INTO party, precedence, minimum, placed
+      FROM parties(_jobs, _evict_jobs) AS p;
+    SELECT v.party, v.task, v.at, v.amounts, v.live, v.evict_victim
+      INTO victim_party, victim_task, victim_at, victim_amounts, live, evict_victim
+      FROM victims(party, ids, _evict_jobs, _evict_tasks) AS v;
+    SELECT coalesce(array_agg(coalesce(j.unplaced @> c.task, false) ORDER BY c.n), '{}') INTO unplaced
       FROM unnest(_tasks, claimants(_jobs, _ends)) WITH ORDINALITY AS c (task, job, n)
       LEFT JOIN job j ON j.id = c.job;
+    verdicts := array_fill(0::smallint, ARRAY[cardinality(_tasks)]);
+    landed := _machines;
+    landed_shapes := _shapes;
 
     FOR j IN 1 .. cardinality(_jobs) LOOP
-        tentative := free;
+        SELECT free AS free, placed AS placed, live AS live, fallen AS fallen INTO before;
         granted := 0;
-        placed := '{}';
+        here := '{}';
         FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
+            falling := '{}';
+            place := at[c];
             verdict := CASE
                 WHEN NOT held[j] THEN 4
-                WHEN NOT unplaced[c] OR placed @> _tasks[c] THEN 5
-                WHEN at[c] IS NULL OR states[at[c]] = 3 THEN 6
-                WHEN states[at[c]] <> 0 THEN 7
-                WHEN _by_sequence AND _seen[c] <> sequences[at[c]] THEN 1
-                ELSE 0 END;
-            IF verdict = 0 THEN
-                FOREACH kind IN ARRAY coalesce(asked, '{}') LOOP
-                    IF tentative[(at[c] - 1) * ${kinds} + kind] < _amounts[(_shapes[c] - 1) * ${kinds} + kind] THEN
-                        verdict := 2;
-                        EXIT;
+                WHEN here @> _tasks[c] THEN 5
+                WHEN NOT unplaced[c] AND NOT EXISTS (
+                    SELECT FROM unnest(fallen) AS f WHERE victim_party[f] = j AND victim_task[f] = _tasks[c]) THEN 5
+                ELSE of_machine(states[place], _by_sequence AND _seen[c] <> sequences[place]) END;
+
+            WHILE _evict_claims[e] = c LOOP
+                victim := evict_victim[e];
+                IF verdict = 0 THEN
+                    IF victim IS NOT NULL AND live[victim] AND NOT victim = ANY (falling)
+                       AND victim_at[victim] = place
+                       AND (precedence[victim_party[victim]] < precedence[j] OR held[victim_party[victim]])
+                       -- A gang stands with what this transaction has granted to it.
+                       AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(stands[victim_party[victim]], false)) THEN
+                        falling := falling || victim;
+                    ELSE
+                        verdict := 8;
                     END IF;
-                END LOOP;
+                END IF;
+                e := e + 1;
+            END LOOP;
+            IF verdict = 0 AND cardinality(falling) > 0 THEN
+                falling := with_their_gangs(falling, victim_party, victim_task, live, minimum, placed);
             END IF;
+            IF verdict = 0 AND NOT fits(free, place, asked, _amounts, _shapes[c], falling, victim_at, victim_amounts) THEN
+                verdict := 2;
+            END IF;
+
+            IF verdict NOT IN (0, 4, 5) THEN
+                falling := '{}';
+            END IF;
+            WHILE _other_claims[o] = c LOOP
+                IF verdict NOT IN (0, 4, 5)
+                   AND of_machine(states[other_at[o]], _by_sequence AND _other_seen[o] <> sequences[other_at[o]]) = 0
+                   AND fits(free, other_at[o], asked, _amounts, _other_shapes[o], '{}', '{}', '{}') THEN
+                    verdict := 0;
+                    place := other_at[o];
+                    landed[c] := _other_machines[o];
+                    landed_shapes[c] := _other_shapes[o];
+                END IF;
+                o := o + 1;
+            END LOOP;
+
+            verdicts[c] := verdict;
             IF verdict = 0 THEN
                 granted := granted + 1;
-                placed := placed + int4multirange(int4range(_tasks[c], _tasks[c] + 1));
-                FOREACH kind IN ARRAY coalesce(asked, '{}') LOOP
-                    tentative[(at[c] - 1) * ${kinds} + kind] := tentative[(at[c] - 1) * ${kinds} + kind]
-                        - _amounts[(_shapes[c] - 1) * ${kinds} + kind];
+                here := here + int4multirange(int4range(_tasks[c], _tasks[c] + 1));
+                FOREACH victim IN ARRAY falling LOOP
+                    live[victim] := false;
+                    placed[victim_party[victim]] := placed[victim_party[victim]] - 1;
+                    FOR kind IN 1 .. ${kinds} LOOP
+                        free[(victim_at[victim] - 1) * ${kinds} + kind] := free[(victim_at[victim] - 1) * ${kinds} + kind]
+                            + victim_amounts[(victim - 1) * ${kinds} + kind];
+                    END LOOP;
+                END LOOP;
+                fallen := fallen || falling;
+                FOREACH kind IN ARRAY asked LOOP
+                    free[(place - 1) * ${kinds} + kind] := free[(place - 1) * ${kinds} + kind]
+                        - _amounts[(landed_shapes[c] - 1) * ${kinds} + kind];
                 END LOOP;
             END IF;
-            verdicts[c] := verdict;
         END LOOP;
 
-        IF granted >= greatest(_minimums[j], CASE WHEN held[j] THEN lacking[j] ELSE 0 END) THEN
-            free := tentative;
-        ELSE    -- `tentative` is dropped: nothing to roll back
+        needed := greatest(_minimums[j], minimum[j] - placed[j]);
+        stands[j] := granted > 0 AND granted >= needed;
+        IF granted > 0 AND granted < needed THEN
+            free := before.free;
+            placed := before.placed;
+            live := before.live;
+            fallen := before.fallen;
             FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
                 IF verdicts[c] = 0 THEN
                     verdicts[c] := 3;
+                    landed[c] := _machines[c];
                 END IF;
             END LOOP;
         END IF;
     END LOOP;
-    RETURN verdicts;
+
+    SELECT coalesce(array_agg(party[victim_party[f]] ORDER BY n), '{}'), coalesce(array_agg(victim_task[f] ORDER BY n), '{}'),
+           coalesce(array_agg(ids[victim_at[f]] ORDER BY n), '{}')
+      INTO evicted_jobs, evicted_tasks, evicted_machines
+      FROM unnest(fallen) WITH ORDINALITY AS u (f, n);
 END $$;

@@ -10,6 +10,13 @@ DECLARE
     taken text;
     width integer := jsonb_array_length(_catalogue -> 'names');
 BEGIN
+    IF coalesce(array_ndims(_names), 1) <> 1 OR coalesce(array_lower(_names, 1), 1) <> 1
+       OR cardinality(_names) * ${kinds} IS DISTINCT FROM cardinality(_amounts)
+       OR jsonb_typeof(_catalogue -> 'values') IS DISTINCT FROM 'array'
+       OR jsonb_array_length(_catalogue -> 'values') <> width
+       OR cardinality(_names) * width IS DISTINCT FROM cardinality(_codes) THEN
+        RAISE EXCEPTION 'bad machines: names, amounts, catalogue and codes do not match' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM 1 FROM cell WHERE generation = _generation FOR UPDATE;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -34,4 +41,48 @@ BEGIN
 
     UPDATE cell SET generation = generation + 1, catalogue = _catalogue;
     RETURN (SELECT coalesce(array_agg(first + n ORDER BY n), '{}') FROM generate_subscripts(_names, 1) AS n);
+END $$;
+
+-- Open, drain, take down or remove machines; how many changed. Gone is for good.
+CREATE FUNCTION omega.set_state(_machines integer[], _state smallint)
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    changed integer;
+BEGIN
+    PERFORM known_machines(_machines);
+    UPDATE machine SET state = _state, sequence = sequence + 1, revision = revision + 1, changed_by = pg_current_xact_id()
+     WHERE id = ANY (_machines) AND state NOT IN (3, _state);
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    RETURN changed;
+END $$;
+
+-- Change a machine's capacity, for claims at once; use above it is tolerated until the notice ends.
+CREATE FUNCTION omega.resize_machine(_machine integer, _capacity integer[], _notice_ms bigint)
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+BEGIN
+    PERFORM known_machines(ARRAY[_machine]);
+    UPDATE machine m
+       SET {{ ${kind}_capacity = _capacity[${number}] }},
+           notice = CASE WHEN {{ m.${kind}_used > _capacity[${number}] | OR }}
+                         THEN ARRAY[{{ greatest(m.${kind}_used - _capacity[${number}], 0) }}] END,
+           notice_ends_at = CASE WHEN {{ m.${kind}_used > _capacity[${number}] | OR }}
+                                 THEN clock_timestamp() + milliseconds(_notice_ms) END,
+           sequence = m.sequence + 1, revision = m.revision + 1, changed_by = pg_current_xact_id()
+     WHERE m.id = _machine AND m.state <> 3;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'machine % has left the cell', _machine USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+END $$;
+
+-- Lock machines in id order; refuse ids that never were.
+CREATE FUNCTION omega.known_machines(_machines integer[])
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    unknown integer;
+BEGIN
+    PERFORM 1 FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE;
+    SELECT u.id INTO unknown FROM unnest(_machines) AS u (id) WHERE NOT EXISTS (SELECT FROM machine m WHERE m.id = u.id);
+    IF FOUND THEN
+        RAISE EXCEPTION 'there is no machine %', unknown USING ERRCODE = 'invalid_parameter_value';
+    END IF;
 END $$;

@@ -1,12 +1,35 @@
 -- The job queue. States and moves: omega/lifecycle/states.py. Every time that processes compare
 -- comes from this server's clock.
 
+-- A length of time; refuses none, negative ones, and more than ten years, which is a mistake.
+CREATE FUNCTION omega.milliseconds(_count bigint)
+RETURNS interval LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF _count BETWEEN 0 AND 315576000000 THEN
+        RETURN _count * interval '1 ms';
+    END IF;
+    RAISE EXCEPTION 'bad length of time: % ms', coalesce(_count::text, 'null') USING ERRCODE = 'invalid_parameter_value';
+END $$;
+
 -- Add jobs, all or none, in the wire form of omega/model/wire.py; their ids, in order.
 CREATE FUNCTION omega.submit_jobs(_specs jsonb)
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     ids bigint[];
 BEGIN
+    IF EXISTS (
+        SELECT FROM jsonb_array_elements(_specs) AS s (spec), jsonb_array_elements(s.spec -> 'groups') AS g (it)
+         WHERE NOT coalesce(
+             g.it ?& ARRAY['tasks', 'cpu_milli', 'memory_mib', 'disk_mib', 'gpus', 'gpu_slices', 'duration_ms',
+                           'constraints', 'spread_over', 'different_machines']
+             AND (g.it ->> 'tasks')::integer >= 1 AND (g.it ->> 'gpus')::integer BETWEEN 0 AND 8
+             AND (g.it ->> 'cpu_milli')::integer >= 0 AND (g.it ->> 'memory_mib')::integer >= 0
+             AND (g.it ->> 'disk_mib')::integer >= 0 AND (g.it ->> 'gpu_slices')::integer BETWEEN 1 AND 1000
+             AND coalesce((g.it ->> 'duration_ms')::bigint, 0) >= 0
+             AND jsonb_typeof(g.it -> 'constraints') = 'array', false)
+    ) THEN
+        RAISE EXCEPTION 'bad job: a task group is not in the wire form' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     WITH submitted AS MATERIALIZED (
         SELECT nextval(pg_get_serial_sequence('omega.job', 'id')) AS id, s.spec,
                (SELECT sum((g ->> 'tasks')::integer) FROM jsonb_array_elements(s.spec -> 'groups') AS g)::integer AS tasks
@@ -48,7 +71,7 @@ RETURNS TABLE (
     ), leased AS (
         UPDATE job j
            SET state = 'planning', lease_token = gen_random_uuid(), lease_holder = _holder,
-               lease_expires_at = lease.start + _lease_ms * interval '1 ms',
+               lease_expires_at = lease.start + milliseconds(_lease_ms),
                first_leased_at = coalesce(j.first_leased_at, lease.start), attempts = j.attempts + 1
           FROM taken, lease WHERE j.id = taken.id
         RETURNING j.*, taken.first, lease.start
@@ -73,7 +96,7 @@ DECLARE
 BEGIN
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     WITH renewed AS (
-        UPDATE job j SET lease_expires_at = clock_timestamp() + _lease_ms * interval '1 ms'
+        UPDATE job j SET lease_expires_at = clock_timestamp() + milliseconds(_lease_ms)
           FROM unnest(_jobs, _tokens) AS w (id, token)
          WHERE j.id = w.id AND j.lease_token = w.token
         RETURNING j.id
@@ -91,7 +114,7 @@ BEGIN
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     UPDATE job j
        SET state = 'pending', lease_token = NULL,
-           not_before = clock_timestamp() + w.delay_ms * interval '1 ms',
+           not_before = clock_timestamp() + milliseconds(w.delay_ms),
            fruitless = CASE WHEN w.progressed THEN 0 ELSE j.fruitless + 1 END
       FROM unnest(_jobs, _tokens, _delays_ms, _progressed) AS w (id, token, delay_ms, progressed)
      WHERE j.id = w.id AND j.lease_token = w.token;

@@ -1,14 +1,15 @@
 -- Ends of tasks, and of jobs by hand. Lock order as in a commit: jobs by id, then machines by id.
 
 -- End those of these tasks that are live, give their room back, and finish the jobs whose last
--- task is over. Raises a machine's revision but not its sequence: an end makes nobody conflict.
-CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[])
+-- task is over. Where the start is told, only the allocation that began then is meant. Raises a machine's revision but not its sequence: an end makes nobody conflict.
+CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     freed integer;
 BEGIN
-    IF cardinality(_jobs) IS DISTINCT FROM cardinality(_tasks) THEN
-        RAISE EXCEPTION 'jobs and tasks differ in length' USING ERRCODE = 'invalid_parameter_value';
+    IF cardinality(_jobs) IS DISTINCT FROM cardinality(_tasks)
+       OR _started_ms IS NOT NULL AND cardinality(_jobs) <> cardinality(_started_ms) THEN
+        RAISE EXCEPTION 'jobs, tasks and starts differ in length' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     -- The jobs' rows are held, so nobody else can begin or end a task of theirs now.
@@ -18,8 +19,10 @@ BEGIN
       ORDER BY id FOR NO KEY UPDATE;
 
     WITH ended AS (
-        DELETE FROM allocation a USING (SELECT DISTINCT * FROM unnest(_jobs, _tasks)) AS w (job_id, task)
+        DELETE FROM allocation a
+         USING (SELECT DISTINCT * FROM unnest(_jobs, _tasks, _started_ms)) AS w (job_id, task, started_ms)
          WHERE a.job_id = w.job_id AND a.task = w.task
+           AND (_started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint)
         RETURNING a.*
     ), room AS (
         UPDATE machine m
@@ -54,7 +57,7 @@ BEGIN
         RETURN false;
     END IF;
     SELECT coalesce(array_agg(task), '{}') INTO live FROM allocation WHERE job_id = _job;
-    PERFORM end_tasks(array_fill(_job, ARRAY[cardinality(live)]), live);
+    PERFORM end_tasks(array_fill(_job, ARRAY[cardinality(live)]), live, NULL);
     UPDATE job SET state = 'cancelled', lease_token = NULL, park_reason = NULL, park_detail = NULL,
                    finished_at = clock_timestamp()
      WHERE id = _job;

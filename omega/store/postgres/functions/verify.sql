@@ -6,7 +6,8 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     ), live AS (
         SELECT job_id, count(*) AS tasks, range_agg(int4range(task, task + 1)) AS placed FROM allocation GROUP BY job_id
     ), over AS (
-        SELECT job_id, count(*) AS tasks, count(DISTINCT task) AS distinct_tasks FROM ended_task GROUP BY job_id
+        SELECT job_id, count(*) AS tasks, count(DISTINCT task) AS distinct_tasks
+          FROM ended_task WHERE cause = 'ended' GROUP BY job_id
     )
     SELECT 'used is the sum of live allocations', 'machine ' || m.id,
            format('used %s, allocated %s', ARRAY[{{ m.${kind}_used }}], ARRAY[{{ coalesce(h.${kind}, 0) }}])
@@ -16,7 +17,7 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     SELECT 'no machine is oversold', 'machine ' || m.id,
            format('capacity %s, used %s', ARRAY[{{ m.${kind}_capacity }}], ARRAY[{{ m.${kind}_used }}])
       FROM machine m
-     WHERE NOT ({{ m.${kind}_used BETWEEN 0 AND m.${kind}_capacity | AND }})
+     WHERE NOT ({{ m.${kind}_used BETWEEN 0 AND m.${kind}_capacity + coalesce(m.notice[${number}], 0) | AND }})
     UNION ALL
     SELECT 'an allocation has a machine', 'job ' || a.job_id || ' task ' || a.task, 'machine ' || a.machine_id
       FROM allocation a LEFT JOIN machine m ON m.id = a.machine_id WHERE m.id IS NULL
@@ -38,7 +39,7 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
      WHERE j.tasks - j.placed <> (SELECT coalesce(sum(upper(r) - lower(r)), 0) FROM unnest(j.unplaced) AS r)
     UNION ALL
     SELECT 'a gang is whole, absent, or above its minimum', 'job ' || j.id, format('placed %s of a minimum of %s', j.placed, j.minimum)
-      FROM job j WHERE j.placed > 0 AND j.placed < j.minimum
+      FROM job j WHERE j.placed > j.ended AND j.placed < j.minimum
     UNION ALL
     SELECT 'a task ends once', 'job ' || o.job_id, format('%s ends of %s tasks', o.tasks, o.distinct_tasks)
       FROM over o WHERE o.tasks <> o.distinct_tasks
@@ -50,4 +51,13 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
                    FROM transaction t, unnest(t.machines, t.verdicts) AS c (machine, verdict)
                   WHERE c.verdict = 0 GROUP BY c.machine) AS g ON g.machine = m.id
      WHERE m.sequence < coalesce(g.grants, 0)
+    UNION ALL
+    SELECT 'a machine has a profile as wide as the catalogue', 'machine ' || coalesce(m.id, p.id), coalesce(p.codes::text, 'none')
+      FROM machine m FULL JOIN machine_profile p ON p.id = m.id CROSS JOIN cell c
+     WHERE m.id IS NULL OR p.id IS NULL OR cardinality(p.codes) <> jsonb_array_length(c.catalogue -> 'names')
+    UNION ALL
+    SELECT 'a job has a description', 'job ' || j.id, j.scheduler FROM job j LEFT JOIN job_spec s ON s.job_id = j.id WHERE s.job_id IS NULL
+    UNION ALL
+    SELECT 'a lease runs out', 'job ' || j.id, coalesce(j.lease_holder, '')
+      FROM job j WHERE j.state = 'planning' AND j.lease_expires_at IS NULL
 $$;

@@ -1,0 +1,61 @@
+-- Write what was granted and what was evicted for it: some take what others held, in one step.
+CREATE FUNCTION omega.apply_exchange(
+    _jobs bigint[], _ends integer[],
+    _tasks integer[], _landed integer[], _shapes integer[], _amounts integer[], _verdicts smallint[],
+    _evicted_jobs bigint[], _evicted_tasks integer[]
+) RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    lost_on integer[];
+    lost integer[];      -- (evicted, kinds)
+BEGIN
+    -- First, in a statement of its own: the same task may be placed anew below.
+    WITH evicted AS (
+        DELETE FROM allocation a USING unnest(_evicted_jobs, _evicted_tasks) AS w (job_id, task)
+         WHERE a.job_id = w.job_id AND a.task = w.task
+        RETURNING a.*
+    ), history AS (
+        INSERT INTO ended_task (job_id, task, machine_id, started_at, cause)
+        SELECT job_id, task, machine_id, started_at, 'evicted' FROM evicted
+    )
+    SELECT array_agg(machine_id), array_agg(ARRAY[{{ ${kind} }}]) INTO lost_on, lost FROM evicted;
+
+    INSERT INTO allocation (job_id, task, machine_id, {{ ${kind} }})
+    SELECT c.job, c.task, c.machine, {{ _amounts[(c.shape - 1) * ${kinds} + ${number}] }}
+      FROM unnest(claimants(_jobs, _ends), _tasks, _landed, _shapes, _verdicts)
+           AS c (job, task, machine, shape, verdict)
+     WHERE c.verdict = 0;
+
+    UPDATE machine m
+       SET {{ ${kind}_used = m.${kind}_used + net.${kind} }},
+           sequence = m.sequence + net.granted,
+           revision = m.revision + 1,
+           changed_by = pg_current_xact_id()
+      FROM (SELECT x.machine, max(x.granted) AS granted, {{ sum(x.${kind}) AS ${kind} }}
+              FROM (SELECT c.machine, 1 AS granted, {{ _amounts[(c.shape - 1) * ${kinds} + ${number}] AS ${kind} }}
+                      FROM unnest(_landed, _shapes, _verdicts) AS c (machine, shape, verdict)
+                     WHERE c.verdict = 0
+                     UNION ALL
+                    SELECT lost_on[n], 0, {{ -lost[n][${number}] }} FROM generate_subscripts(lost_on, 1) AS n) AS x
+             GROUP BY x.machine) AS net
+     WHERE m.id = net.machine;
+
+    UPDATE job j
+       SET unplaced = j.unplaced + net.evicted_tasks - net.granted_tasks,
+           placed = j.placed + net.granted - net.evicted,
+           fruitless = CASE WHEN net.granted > 0 THEN 0 ELSE j.fruitless END,
+           state = CASE WHEN isempty(j.unplaced + net.evicted_tasks - net.granted_tasks) THEN 'running'
+                        WHEN j.state = 'running' THEN 'pending' ELSE j.state END,
+           not_before = CASE WHEN j.state = 'running' THEN clock_timestamp() ELSE j.not_before END,
+           lease_token = CASE WHEN isempty(j.unplaced + net.evicted_tasks - net.granted_tasks) THEN NULL
+                              ELSE j.lease_token END
+      FROM (SELECT x.job, sum(x.granted) AS granted, sum(x.evicted) AS evicted,
+                   coalesce(range_agg(int4range(x.task, x.task + 1)) FILTER (WHERE x.granted = 1), '{}') AS granted_tasks,
+                   coalesce(range_agg(int4range(x.task, x.task + 1)) FILTER (WHERE x.evicted = 1), '{}') AS evicted_tasks
+              FROM (SELECT c.job, c.task, 1 AS granted, 0 AS evicted
+                      FROM unnest(claimants(_jobs, _ends), _tasks, _verdicts) AS c (job, task, verdict)
+                     WHERE c.verdict = 0
+                     UNION ALL
+                    SELECT e.job, e.task, 0, 1 FROM unnest(_evicted_jobs, _evicted_tasks) AS e (job, task)) AS x
+             GROUP BY x.job) AS net
+     WHERE j.id = net.job;
+END $$;

@@ -1,0 +1,92 @@
+-- Tasks that are ended by force become unplaced again, and the gangs that break fall whole.
+
+-- End those of these tasks that are live, with the rest of each gang that is left with less than its
+-- minimum; how many ended. Lock order as in a commit: jobs by id, then machines by id.
+CREATE FUNCTION omega.force_end(_jobs bigint[], _tasks integer[], _cause text)
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    jobs bigint[];
+    tasks integer[];
+BEGIN
+    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
+    WITH named AS (
+        SELECT DISTINCT a.job_id, a.task FROM unnest(_jobs, _tasks) AS w (job_id, task) JOIN allocation a USING (job_id, task)
+    ), broken AS (
+        SELECT j.id FROM job j JOIN (SELECT job_id, count(*) AS tasks FROM named GROUP BY job_id) AS n ON n.job_id = j.id
+         WHERE j.minimum > 0 AND j.placed - n.tasks < j.minimum
+    ), falling AS (
+        SELECT job_id, task FROM named UNION SELECT a.job_id, a.task FROM allocation a JOIN broken b ON b.id = a.job_id
+    )
+    SELECT coalesce(array_agg(job_id), '{}'), coalesce(array_agg(task), '{}') INTO jobs, tasks FROM falling;
+    PERFORM 1 FROM machine
+      WHERE id IN (SELECT a.machine_id FROM unnest(jobs, tasks) AS w (job_id, task) JOIN allocation a USING (job_id, task))
+      ORDER BY id FOR NO KEY UPDATE;
+
+    WITH ended AS (
+        DELETE FROM allocation a USING unnest(jobs, tasks) AS w (job_id, task)
+         WHERE a.job_id = w.job_id AND a.task = w.task
+        RETURNING a.*
+    ), room AS (
+        UPDATE machine m
+           SET {{ ${kind}_used = m.${kind}_used - e.${kind} }},
+               revision = m.revision + 1,
+               changed_by = pg_current_xact_id()
+          FROM (SELECT machine_id, {{ sum(${kind}) AS ${kind} }} FROM ended GROUP BY machine_id) AS e
+         WHERE m.id = e.machine_id
+    ), history AS (
+        INSERT INTO ended_task (job_id, task, machine_id, started_at, cause)
+        SELECT job_id, task, machine_id, started_at, _cause FROM ended
+    )
+    UPDATE job j
+       SET placed = j.placed - e.tasks,
+           unplaced = j.unplaced + e.unplaced,
+           not_before = CASE WHEN j.state = 'running' THEN clock_timestamp() ELSE j.not_before END,
+           state = CASE WHEN j.state = 'running' THEN 'pending' ELSE j.state END
+      FROM (SELECT job_id, count(*) AS tasks, range_agg(int4range(task, task + 1)) AS unplaced FROM ended GROUP BY job_id) AS e
+     WHERE j.id = e.job_id;
+    RETURN cardinality(jobs);
+END $$;
+
+-- End by force what runs on machines that are down or gone. No commit adds to them meanwhile.
+CREATE FUNCTION omega.lose_tasks(_machines integer[])
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    jobs bigint[];
+    tasks integer[];
+BEGIN
+    SELECT coalesce(array_agg(a.job_id), '{}'), coalesce(array_agg(a.task), '{}') INTO jobs, tasks
+      FROM allocation a JOIN machine m ON m.id = a.machine_id
+     WHERE a.machine_id = ANY (_machines) AND m.state IN (2, 3);
+    RETURN force_end(jobs, tasks, 'lost');
+END $$;
+
+-- The machines on which something is used that no longer counts, and whether the notice is over.
+CREATE FUNCTION omega.machines_on_notice(OUT id integer, OUT is_over boolean)
+RETURNS SETOF record LANGUAGE sql STABLE AS $$
+    SELECT m.id, m.notice_ends_at <= clock_timestamp() FROM omega.machine m WHERE m.notice IS NOT NULL ORDER BY m.id
+$$;
+
+-- End by force what no longer fits on one machine whose notice is over, and the notice with it:
+-- lowest precedence first, then what was started last; what holds nothing that is short is spared.
+CREATE FUNCTION omega.enforce_notice(_machine integer)
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    jobs bigint[];
+    tasks integer[];
+    ended integer := 0;
+BEGIN
+    SELECT coalesce(array_agg(v.job_id), '{}'), coalesce(array_agg(v.task), '{}') INTO jobs, tasks
+      FROM (SELECT a.job_id, a.task,
+                   {{ (a.${kind} > 0 AND m.${kind}_used - coalesce(sum(a.${kind}) OVER before, 0) > m.${kind}_capacity) | OR }} AS is_over
+              FROM machine m JOIN allocation a ON a.machine_id = m.id JOIN job j ON j.id = a.job_id
+             WHERE m.id = _machine AND m.notice_ends_at <= clock_timestamp()
+            WINDOW before AS (ORDER BY j.precedence, (extract(epoch FROM a.started_at) * 1000)::bigint DESC, a.job_id DESC, a.task DESC
+                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS v
+     WHERE v.is_over;
+    IF cardinality(jobs) > 0 THEN
+        ended := force_end(jobs, tasks, 'resized');
+    END IF;
+    UPDATE machine m SET notice = NULL, notice_ends_at = NULL
+     WHERE m.id = _machine AND m.notice IS NOT NULL AND {{ m.${kind}_used <= m.${kind}_capacity | AND }};
+    RETURN ended;
+END $$;

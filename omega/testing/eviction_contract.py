@@ -1,0 +1,339 @@
+"""What every store must do about evictions: what matters more takes the place of what matters less.
+
+Goal     Rule 6 of the commit rule as stories.
+Promise  Only what may be evicted is, and only for a claim that is granted; what was evicted waits
+         again, and a gang that falls below its minimum falls whole.
+Source   docs/decisions/0015-evictions-alternates-machines.md.
+"""
+
+import numpy as np
+
+from omega.lifecycle.states import State
+from omega.model.arrays import integers
+from omega.model.claims import ConflictRule
+from omega.model.jobs import LeasedJob
+from omega.model.outcomes import Outcome, Verdict
+from omega.store.base import Store
+from omega.testing.builders import (
+    a_claim,
+    a_spec,
+    a_stretch,
+    a_transaction,
+    evicting,
+    or_on,
+    some_claims,
+)
+from omega.testing.contract import Contract
+from omega.testing.steps import (
+    a_leased_job,
+    a_running_job,
+    add_a_cell,
+    end,
+    evicted_tasks,
+    grant,
+    lease_all,
+    places,
+    row_of,
+    status_of,
+    verdicts_of,
+)
+from omega.testing.twin import differences, row_differences
+
+ACCEPTED, PRECEDENCE, OVERCOMMIT = Verdict.ACCEPTED, Verdict.PRECEDENCE, Verdict.OVERCOMMIT
+ALREADY_PLACED, GANG_BROKEN = Verdict.ALREADY_PLACED, Verdict.GANG_BROKEN
+
+
+def take_the_place(
+    store: Store, job: LeasedJob, machine: int, *victims: tuple[int, int], **named: int
+) -> Outcome:
+    """Commit a claim for the job's task 0 that evicts these (job, task)."""
+    claim = evicting(a_claim(0, machine=machine, **named), *((0, *victim) for victim in victims))
+    return store.commit(a_transaction(a_stretch(job, claim)))
+
+
+class EvictionContract(Contract):
+    """Who may take whose place."""
+
+    def test_a_higher_precedence_takes_the_place_of_a_lower(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
+        low = a_running_job(store, a_spec(precedence=1), [machine])
+        high = a_leased_job(store, a_spec(precedence=2))
+        before = row_of(store, machine)
+
+        outcome = take_the_place(store, high, machine, (low.id, 0))
+
+        assert [ACCEPTED] == verdicts_of(outcome)
+        assert [(low.id, 0)] == evicted_tasks(outcome)
+        assert {(high.id, 0): machine} == places(store)
+        assert (before.sequence + 1).tolist() == outcome.fresh.sequence.tolist()
+        assert (before.revision + 1).tolist() == outcome.fresh.revision.tolist()
+        assert before.used.tolist() == outcome.fresh.used.tolist()
+
+    def test_an_equal_or_higher_precedence_stays(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
+        equal = a_running_job(store, a_spec(precedence=2), [machine])
+        job = a_leased_job(store, a_spec(precedence=2))
+        before = store.snapshot().rows
+
+        outcome = take_the_place(store, job, machine, (equal.id, 0))
+
+        assert [PRECEDENCE] == verdicts_of(outcome)
+        assert [] == evicted_tasks(outcome)
+        assert {(equal.id, 0): machine} == places(store)
+        assert [] == row_differences(before, outcome.fresh)
+
+    def test_what_is_not_there_cannot_be_evicted(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2)
+        low = a_running_job(store, a_spec(2, precedence=0), [two, two])
+        end(store, low, 1)
+        for victim in [(low.id, 0), (low.id, 1), (low.id, 7), (low.id + 100, 0)]:
+            job = a_leased_job(store, a_spec(precedence=1))
+
+            assert [PRECEDENCE] == verdicts_of(take_the_place(store, job, one, victim))
+
+    def test_nothing_is_evicted_twice(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=4_000)
+        low = a_running_job(store, a_spec(precedence=0), [machine])
+        job = a_leased_job(store, a_spec(3, precedence=1))
+        claims = evicting(
+            some_claims([0, 1, 2], [machine] * 3),
+            (0, low.id, 0),
+            (0, low.id, 0),
+            (1, low.id, 0),
+            (2, low.id, 0),
+        )
+
+        outcome = store.commit(a_transaction(a_stretch(job, claims)))
+
+        assert [PRECEDENCE, ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
+        assert [(low.id, 0)] == evicted_tasks(outcome)
+
+    def test_no_room_after_all_evicts_nobody(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
+        low = a_running_job(store, a_spec(), [machine])
+        job = a_leased_job(store, a_spec(precedence=1))
+
+        outcome = take_the_place(store, job, machine, (low.id, 0), cpu_milli=2_000)
+
+        assert [OVERCOMMIT] == verdicts_of(outcome)
+        assert [] == evicted_tasks(outcome)
+        assert {(low.id, 0): machine} == places(store)
+
+    def test_a_claim_that_lands_on_an_alternate_evicts_nobody(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=2_000)
+        low = a_running_job(store, a_spec(2), [one, one])
+        job = a_leased_job(store, a_spec(precedence=1))
+        claim = or_on(evicting(a_claim(0, machine=one, cpu_milli=2_000), (0, low.id, 0)), (0, two))
+
+        outcome = store.commit(a_transaction(a_stretch(job, claim)))
+
+        assert [ACCEPTED] == verdicts_of(outcome)
+        assert [two] == outcome.machine.tolist()
+        assert [] == evicted_tasks(outcome)
+        assert {(low.id, 0): one, (low.id, 1): one, (job.id, 0): two} == places(store)
+
+    def test_a_broken_gang_gives_back_what_it_evicted(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=1_000)
+        low = a_running_job(store, a_spec(), [one])
+        gang = a_leased_job(store, a_spec(3, precedence=1, minimum=3))
+        before = store.snapshot().rows
+        claims = evicting(some_claims([0, 1, 2], [one, two, two]), (0, low.id, 0))
+
+        outcome = store.commit(a_transaction(a_stretch(gang, claims)))
+
+        assert [GANG_BROKEN, GANG_BROKEN, OVERCOMMIT] == verdicts_of(outcome)
+        assert [] == evicted_tasks(outcome)
+        assert {(low.id, 0): one} == places(store)
+        assert [] == row_differences(before, store.snapshot().rows)
+
+    def test_by_sequence_an_eviction_needs_a_fresh_view_as_well(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
+        low = a_running_job(store, a_spec(), [machine])
+        job = a_leased_job(store, a_spec(precedence=1))
+        claim = evicting(a_claim(0, machine=machine, seen=0), (0, low.id, 0))
+
+        outcome = store.commit(a_transaction(a_stretch(job, claim), rule=ConflictRule.SEQUENCE))
+
+        assert [Verdict.STALE] == verdicts_of(outcome)
+        assert [] == evicted_tasks(outcome)
+
+    def test_the_same_id_gives_the_same_evictions_and_evicts_once(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
+        low = a_running_job(store, a_spec(), [machine])
+        high = a_leased_job(store, a_spec(precedence=1))
+        claim = evicting(a_claim(0, machine=machine), (0, low.id, 0))
+        transaction = a_transaction(a_stretch(high, claim))
+
+        first = store.commit(transaction)
+        again = store.commit(transaction)
+
+        assert [] == differences(first, again)
+        assert [(low.id, 0)] == evicted_tasks(again)
+        assert {(high.id, 0): machine} == places(store)
+
+
+class EvictedContract(Contract):
+    """What becomes of those that lose their places."""
+
+    def test_an_evicted_task_goes_back_to_the_queue_and_is_placed_again(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=1_000)
+        low = a_running_job(store, a_spec(), [one])
+        take_the_place(store, a_leased_job(store, a_spec(precedence=1)), one, (low.id, 0))
+        mark = store.allocations_since(0)[1]
+
+        assert (State.PENDING, 0) == (status_of(store, low).state, status_of(store, low).placed)
+        (again,) = lease_all(store)
+        assert (low.id, [0], 0) == (again.id, again.unplaced.tolist(), again.placed)
+        grant(store, again, [0], [two])
+        assert State.RUNNING is status_of(store, low).state
+        heard, _ = store.allocations_since(mark)
+        assert (low.id, 0, two) in zip(
+            heard.job.tolist(), heard.task.tolist(), heard.machine.tolist(), strict=True
+        )
+
+    def test_a_job_being_planned_keeps_its_lease(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=1_000)
+        low = a_leased_job(store, a_spec(2))
+        grant(store, low, [0], [one])
+        take_the_place(store, a_leased_job(store, a_spec(precedence=1)), one, (low.id, 0))
+
+        assert (State.PLANNING, 0) == (status_of(store, low).state, status_of(store, low).placed)
+        grant(store, low, [0], [two])
+
+    def test_a_gang_falls_whole_and_its_room_is_free_at_once(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=1_000)
+        gang = a_running_job(store, a_spec(2, minimum=2), [one, two])
+        high = a_leased_job(store, a_spec(2, precedence=1))
+        before = row_of(store, two)
+        claims = evicting(some_claims([0, 1], [one, two]), (0, gang.id, 0))
+
+        outcome = store.commit(a_transaction(a_stretch(high, claims)))
+
+        assert [ACCEPTED, ACCEPTED] == verdicts_of(outcome)
+        assert [(gang.id, 0), (gang.id, 1)] == evicted_tasks(outcome)
+        assert {(high.id, 0): one, (high.id, 1): two} == places(store)
+        assert (before.sequence + 1).tolist() == row_of(store, two).sequence.tolist()
+        assert 2 == len(lease_all(store)[0].unplaced)
+
+    def test_a_machine_that_only_lost_to_a_fallen_gang_keeps_its_sequence(
+        self, store: Store
+    ) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=1_000)
+        gang = a_running_job(store, a_spec(2, minimum=2), [one, two])
+        high = a_leased_job(store, a_spec(precedence=1))
+        before = row_of(store, two)
+
+        outcome = take_the_place(store, high, one, (gang.id, 0))
+
+        assert [one, two] == outcome.fresh.id.tolist()
+        assert [] == row_differences(outcome.fresh, store.snapshot().rows)
+        assert before.sequence.tolist() == row_of(store, two).sequence.tolist()
+        assert (before.revision + 1).tolist() == row_of(store, two).revision.tolist()
+
+    def test_a_gang_above_its_minimum_loses_only_what_is_named(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=3_000)
+        gang = a_running_job(store, a_spec(3, minimum=2), [machine] * 3)
+        high = a_leased_job(store, a_spec(precedence=1))
+
+        outcome = take_the_place(store, high, machine, (gang.id, 1))
+
+        assert [(gang.id, 1)] == evicted_tasks(outcome)
+        assert 2 == status_of(store, gang).placed
+
+    def test_tasks_that_are_over_count_for_the_gang(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=3_000)
+        gang = a_running_job(store, a_spec(3, minimum=2), [machine] * 3)
+        end(store, gang, 0)
+        first = a_leased_job(store, a_spec(precedence=1))
+
+        assert [(gang.id, 1)] == evicted_tasks(take_the_place(store, first, machine, (gang.id, 1)))
+
+    def test_a_fallen_gang_must_reach_its_minimum_again(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=2_000)
+        gang = a_running_job(store, a_spec(2, minimum=2), [one, one])
+        take_the_place(store, a_leased_job(store, a_spec(precedence=1)), one, (gang.id, 0))
+        (again,) = lease_all(store)
+
+        alone = store.commit(a_transaction(a_stretch(again, a_claim(0, machine=two))))
+        both = store.commit(a_transaction(a_stretch(again, some_claims([0, 1], [two, two]))))
+
+        assert [GANG_BROKEN] == verdicts_of(alone)
+        assert [ACCEPTED, ACCEPTED] == verdicts_of(both)
+
+
+class MovingContract(Contract):
+    """A scheduler may move its own work."""
+
+    def test_tasks_of_jobs_that_one_holds_change_places(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=1_000)
+        job = a_leased_job(store, a_spec(3, precedence=0))
+        grant(store, job, [0], [one])
+        claims = evicting(some_claims([1, 0], [one, two]), (0, job.id, 0))
+
+        outcome = store.commit(a_transaction(a_stretch(job, claims)))
+
+        assert [ACCEPTED, ACCEPTED] == verdicts_of(outcome)
+        assert [(job.id, 0)] == evicted_tasks(outcome)
+        assert {(job.id, 0): two, (job.id, 1): one} == places(store)
+        assert 2 == status_of(store, job).placed
+
+    def test_a_task_that_was_not_moved_away_has_its_place_still(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=1_000)
+        job = a_leased_job(store, a_spec(3))
+        grant(store, job, [0], [one])
+        claims = evicting(some_claims([0, 1], [two, one]), (1, job.id, 0))
+
+        outcome = store.commit(a_transaction(a_stretch(job, claims)))
+
+        assert [ALREADY_PLACED, ACCEPTED] == verdicts_of(outcome)
+
+    def test_work_of_a_lease_that_is_lost_is_not_ones_own(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
+        lost = a_running_job(store, a_spec(), [machine])
+        job = a_leased_job(store, a_spec())
+        claim = evicting(a_claim(0, machine=machine), (0, lost.id, 0))
+
+        outcome = store.commit(
+            a_transaction(a_stretch(job, claim), a_stretch(lost, a_claim(0, machine=machine)))
+        )
+
+        assert [PRECEDENCE, Verdict.LEASE_LOST] == verdicts_of(outcome)
+
+    def test_what_a_gang_was_granted_for_is_not_taken_from_it_again(self, store: Store) -> None:
+        """An earlier stretch grew the gang: evicting what it stood on would leave it broken."""
+        one, two = add_a_cell(store, 2, cpu_milli=2_000)
+        gang = a_leased_job(store, a_spec(3, minimum=2))
+        grant_both = store.commit(a_transaction(a_stretch(gang, some_claims([0, 1], [one, one]))))
+        high = a_leased_job(store, a_spec(precedence=1))
+        grown = a_stretch(gang, a_claim(2, machine=two))
+        claim = evicting(a_claim(0, machine=one), (0, gang.id, 0))
+
+        outcome = store.commit(a_transaction(grown, a_stretch(high, claim)))
+
+        assert grant_both.accepted.all()
+        assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
+        assert 3 == len(places(store))
+
+    def test_what_this_transaction_grants_cannot_be_evicted(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
+        low = a_leased_job(store, a_spec())
+        high = a_leased_job(store, a_spec(precedence=1))
+        claim = evicting(a_claim(0, machine=machine), (0, low.id, 0))
+
+        outcome = store.commit(
+            a_transaction(a_stretch(low, a_claim(0, machine=machine)), a_stretch(high, claim))
+        )
+
+        assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
+
+    def test_an_end_that_means_an_earlier_allocation_ends_nothing(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1)
+        low = a_running_job(store, a_spec(), [machine])
+        started_ms = store.allocations().started_ms
+        named = integers([low.id]), np.zeros(1, dtype=np.intp)
+
+        assert 0 == store.end_tasks(*named, started_ms - 1)
+        assert {(low.id, 0): machine} == places(store)
+        assert 1 == store.end_tasks(*named, started_ms)
+        assert State.SUCCEEDED is status_of(store, low).state
+        assert 0 == store.end_tasks(*named, started_ms)

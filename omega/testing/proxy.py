@@ -1,0 +1,251 @@
+"""A TCP proxy between a store and its database, on loopback: a network that can be told to fail.
+
+Goal     Lose requests and replies where they are lost in life: between two processes.
+Promise  A swallowed reply is that of a request that reached the server in full and was carried out;
+         a cut request never reached it. Faults by chance follow from the seed and from the order in
+         which bytes come. Every fault is counted.
+Source   Shopify's toxiproxy, in what it does; docs/decisions/0009-errors-and-retries.md.
+"""
+
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from omega.clock import Clock, RealClock
+
+CHUNK = 65_536
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkRates:
+    """How often the network fails: shares of all requests."""
+
+    cut_request: float = 0.0
+    swallow_reply: float = 0.0
+    delay: float = 0.0
+    delay_s_max: float = 0.0
+
+
+CALM = NetworkRates()
+
+CUT = "cut requests"
+SWALLOWED = "swallowed replies"
+DELAYED = "delays"
+
+
+class Proxy:
+    """Listens while in a `with` block, and passes on what comes to `connect()`'s socket."""
+
+    def __init__(
+        self,
+        connect: Callable[[], socket.socket],
+        *,
+        rates: NetworkRates = CALM,
+        chance: np.random.Generator | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        assert rates is CALM or chance is not None, "chance comes in through the door"
+        self._connect = connect
+        self._rates = rates
+        self._chance = chance
+        self._clock = clock if clock is not None else RealClock()
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self._lock = threading.Lock()
+        self._flows: set[_Flow] = set()
+        self._open = threading.Event()
+        self._open.set()
+        self._to_swallow = 0
+        self._over = False
+        self._thread = threading.Thread(target=self._accept, name="proxy", daemon=True)
+        self.counts: Counter[str] = Counter()
+        """How many faults of each kind there were."""
+        self.swallowed = threading.Event()
+        """Set when a reply that was to be swallowed has been."""
+
+    @property
+    def port(self) -> int:
+        """Where it listens, on loopback."""
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over = True
+        self._open.set()
+        with suppress(OSError):  # to wake it
+            socket.create_connection((LOOPBACK, self.port)).close()
+        self._thread.join()
+        self._listener.close()
+        for flow in self._all():
+            flow.cut()
+        for flow in self._all():
+            flow.join()
+
+    def swallow_next_reply(self) -> None:
+        """Let the next request through and drop its answer and the connection."""
+        with self._lock:
+            self._to_swallow += 1
+        self.swallowed.clear()
+
+    def cut_all(self) -> int:
+        """Cut all connections; return how many there were."""
+        flows = self._all()
+        for flow in flows:
+            flow.cut()
+        self.counts["cuts"] += len(flows)
+        return len(flows)
+
+    def pause(self) -> None:
+        """Hold back everything, in both directions, and newcomers too."""
+        self.counts["pauses"] += 1
+        self._open.clear()
+
+    def resume(self) -> None:
+        """Let what was held back go on."""
+        self._open.set()
+
+    def _accept(self) -> None:
+        while True:
+            client, _ = self._listener.accept()
+            if self._over:
+                client.close()
+                return
+            try:
+                server = self._connect()
+            except OSError:  # the database is down: so is what stands for it
+                client.close()
+                continue
+            flow = _Flow(
+                client,
+                server,
+                gate=self._open,
+                fate=self._fate,
+                swallowed=self.swallowed,
+                over=self._forget,
+            )
+            with self._lock:
+                self._flows.add(flow)
+            flow.start()
+
+    def _all(self) -> list["_Flow"]:
+        with self._lock:
+            return list(self._flows)
+
+    def _forget(self, flow: "_Flow") -> None:
+        with self._lock:
+            self._flows.discard(flow)
+
+    def _fate(self) -> str | None:
+        """Decide what becomes of a request."""
+        with self._lock:
+            if self._to_swallow:
+                self._to_swallow -= 1
+                return self._count(SWALLOWED)
+            if self._chance is None:
+                return None
+            drawn = self._chance.random()
+            if drawn < self._rates.cut_request:
+                return self._count(CUT)
+            if drawn < self._rates.cut_request + self._rates.swallow_reply:
+                return self._count(SWALLOWED)
+            late = self._chance.random() < self._rates.delay
+            delay_s = self._chance.uniform(0, self._rates.delay_s_max) if late else 0.0
+            if late:
+                self._count(DELAYED)
+        if delay_s:
+            self._clock.sleep(delay_s)
+        return None
+
+    def _count(self, fault: str) -> str:
+        self.counts[fault] += 1
+        return fault
+
+
+class _Flow:
+    """One connection, passed on by two threads."""
+
+    def __init__(
+        self,
+        client: socket.socket,
+        server: socket.socket,
+        *,
+        gate: threading.Event,
+        fate: Callable[[], str | None],
+        swallowed: threading.Event,
+        over: Callable[["_Flow"], None],
+    ) -> None:
+        self._client = client
+        self._server = server
+        self._gate = gate
+        self._fate = fate
+        self._swallowed = swallowed
+        self._over = over
+        self._swallows = threading.Event()
+        self._requests = threading.Thread(target=self._pass_requests, daemon=True)
+        self._replies = threading.Thread(target=self._pass_replies, daemon=True)
+
+    def start(self) -> None:
+        """Begin to pass on."""
+        self._requests.start()
+        self._replies.start()
+
+    def join(self) -> None:
+        """Wait until both directions are over."""
+        self._replies.join()
+
+    def cut(self) -> None:
+        """Break the connection on both sides, at once."""
+        _break(self._client, socket.SHUT_RDWR)
+        _break(self._server, socket.SHUT_RDWR)
+
+    def _pass_requests(self) -> None:
+        with suppress(OSError):
+            while data := self._client.recv(CHUNK):
+                self._gate.wait()
+                fate = self._fate()
+                if fate == CUT:
+                    self.cut()
+                    return
+                if fate == SWALLOWED:
+                    self._swallows.set()
+                self._server.sendall(data)
+        # What the server is at, it shall finish; then it sees that nobody is there.
+        _break(self._server, socket.SHUT_WR)
+
+    def _pass_replies(self) -> None:
+        with suppress(OSError):
+            while data := self._server.recv(CHUNK):
+                self._gate.wait()
+                if self._swallows.is_set():
+                    # The server is to believe that it is heard to the end.
+                    _break(self._client, socket.SHUT_RDWR)
+                else:
+                    self._client.sendall(data)
+        _break(self._client, socket.SHUT_RDWR)
+        if self._swallows.is_set():
+            self._swallowed.set()
+        self._requests.join()
+        self._client.close()
+        self._server.close()
+        self._over(self)
+
+
+def _break(end: socket.socket, how: int) -> None:
+    with suppress(OSError):
+        end.shutdown(how)

@@ -1,0 +1,199 @@
+"""A recorder: what one process asked of a cell, what it was told, and when.
+
+Goal     Give the checker of omega.testing.serial a history that it can try to explain.
+Promise  Every answered commit and end of tasks is there, with times of a clock that all processes
+         of a machine share. A commit that is repeated after its answer was lost is one event; an
+         end of tasks that had no answer is one whose effect is unknown.
+Source   histories of operations with their real time: Herlihy and Wing, Linearizability (1990).
+"""
+
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from uuid import UUID
+
+from omega.clock import Clock
+from omega.model.arrays import Ids, Index
+from omega.model.claims import Transaction
+from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineRows
+from omega.model.outcomes import Outcome
+from omega.store.base import Allocations, Store
+from omega.testing.pass_through import PassThrough
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Judged:
+    """A transaction and its answer."""
+
+    worker: str
+    started: float
+    """Seconds of a clock common to all workers: before this moment nothing was applied ..."""
+    answered: float
+    """... and after this one nothing more."""
+    transaction: Transaction
+    outcome: Outcome
+    asked_again: bool = False
+    """An earlier answer was lost: the rows may be of a later moment than the verdicts."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ended:
+    """Tasks that were reported as over."""
+
+    worker: str
+    started: float
+    answered: float
+    job: Ids
+    task: Index
+    ended: int | None
+    """How many of them were live; None if there was no answer: it had its effect, or had none."""
+
+
+Event = Judged | Ended
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A cell at rest."""
+
+    rows: MachineRows
+    allocations: Allocations
+
+    @classmethod
+    def of(cls, store: Store) -> "Moment":
+        """Read a store on which nobody works."""
+        return cls(store.snapshot().rows, store.allocations())
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """All that was done to a cell between two moments of rest."""
+
+    before: Moment
+    jobs: tuple[LeasedJob, ...]
+    """Every job that is named, as it was leased at the beginning; no lease is given meanwhile."""
+    workers: tuple[tuple[Event, ...], ...]
+    """Each worker's events in its own order: a worker asks one thing at a time."""
+    after: Moment
+
+    def __len__(self) -> int:
+        return sum(map(len, self.workers))
+
+
+class Recorder(PassThrough):
+    """Passes calls on and keeps those that change the cell, with their answers.
+
+    `keep` is told of each event as soon as it is answered.
+    """
+
+    def __init__(
+        self, store: Store, worker: str, clock: Clock, keep: Callable[[Event], object]
+    ) -> None:
+        super().__init__(store)
+        self._worker = worker
+        self._clock = clock
+        self._keep = keep
+        self._asked: dict[UUID, float] = {}
+        """When commits that have not been answered were first asked for."""
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        """Pass on and keep, once it is answered."""
+        asked_again = transaction.id in self._asked
+        started = self._asked.setdefault(transaction.id, self._clock.now())
+        outcome = super().commit(transaction)
+        del self._asked[transaction.id]
+        self._keep(
+            Judged(
+                worker=self._worker,
+                started=started,
+                answered=self._clock.now(),
+                transaction=transaction,
+                outcome=outcome,
+                asked_again=asked_again,
+            )
+        )
+        return outcome
+
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
+        """Pass on and keep. Ends of one allocation and no later one cannot be explained."""
+        assert started_ms is None, "answers to commits do not tell when an allocation began"
+        started, ended = self._clock.now(), None
+        try:
+            ended = super().end_tasks(job, task)
+        finally:
+            self._keep(
+                Ended(
+                    worker=self._worker,
+                    started=started,
+                    answered=self._clock.now(),
+                    job=job,
+                    task=task,
+                    ended=ended,
+                )
+            )
+        return ended
+
+
+@contextmanager
+def keeping_in(path: Path) -> Iterator[Callable[[Event], None]]:
+    """Give a `keep` that appends to a file, at once: what was answered outlives a kill."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        yield lambda event: _write(file, pickle.dumps(event))
+    finally:
+        os.close(file)
+
+
+def kept_in(path: Path) -> list[Event]:
+    """Return the events of a file, in order; the last may have been cut off by a kill."""
+    events: list[Event] = []
+    if not path.exists():
+        return events
+    with path.open("rb") as file:
+        while True:
+            try:
+                events.append(pickle.load(file))
+            except (EOFError, pickle.UnpicklingError):
+                return events
+
+
+def places(allocations: Allocations) -> dict[tuple[int, int], int]:
+    """Return the machine of each live task, by job and task."""
+    columns = (allocations.job, allocations.task, allocations.machine)
+    job, task, machine = (column.tolist() for column in columns)
+    return dict(zip(zip(job, task, strict=True), machine, strict=True))
+
+
+def grants(event: Judged) -> dict[tuple[int, int], int]:
+    """Return the machine of each task that the answer grants, by job and task."""
+    claims, outcome = event.transaction.claims, event.outcome
+    return {
+        (part.job, int(claims.task[at])): int(outcome.machine[at])
+        for part in event.transaction.jobs
+        for at in range(part.claims.start, part.claims.stop)
+        if outcome.accepted[at]
+    }
+
+
+def lost_grants(events: Sequence[Event], allocations: Allocations) -> list[str]:
+    """Say which grants that were told of are not there, where no task has ended or been evicted."""
+    there = places(allocations)
+    return [
+        f"job {job} task {task}: granted on machine {machine}, is on {there.get((job, task))}"
+        for event in events
+        if isinstance(event, Judged)
+        for (job, task), machine in grants(event).items()
+        if there.get((job, task)) != machine
+    ]
+
+
+def _write(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]

@@ -1,0 +1,302 @@
+"""A cell in which a history is tried out: one event at a time, each of which can be taken back.
+
+Goal     Say whether an event could have happened just now, by what it was answered.
+Promise  Judged by `omega.cell.judge` and by nothing else. An event that does not fit changes
+         nothing; one that was applied can be undone, the last one first.
+Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omega.cell.judge import judge
+from omega.cell.standing import NO_VICTIMS, Standing, Victims
+from omega.model.arrays import Amounts, Index, integers
+from omega.model.claims import Transaction
+from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineRows
+from omega.model.outcomes import Outcome
+from omega.model.resources import KINDS
+from omega.testing.recorder import Ended, Event, Judged, Moment, places
+from omega.testing.twin import differences, row_differences
+
+Undo = Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What one task holds."""
+
+    machine: int
+    amounts: Amounts
+
+
+@dataclass(eq=False)
+class JobBook:
+    """One job as the judge must know it."""
+
+    token: UUID | None
+    minimum: int
+    precedence: int
+    unplaced: set[int]
+    placed: int
+    live: dict[int, Held]
+
+
+class Replay:
+    """Machines and jobs, from one moment on."""
+
+    def __init__(self, start: Moment, jobs: Sequence[LeasedJob]) -> None:
+        rows = start.rows
+        self._rows = rows
+        self._used = rows.used.copy()
+        self._sequence = rows.sequence.copy()
+        self._revision = rows.revision.copy()
+        self._jobs = {
+            job.id: JobBook(
+                job.token,
+                job.spec.minimum,
+                job.spec.precedence,
+                set(job.unplaced.tolist()),
+                job.placed,
+                {},
+            )
+            for job in jobs
+        }
+        self._strangers: dict[tuple[int, int], int] = {}
+        """What others run all the while: nobody ends or evicts it."""
+        for at, ((job, task), machine) in enumerate(places(start.allocations).items()):
+            if job in self._jobs:
+                self._jobs[job].live[task] = Held(machine, start.allocations.amounts[at])
+            else:
+                self._strangers[job, task] = machine
+
+    def apply(self, event: Event) -> Undo | list[str]:
+        """Apply an event if the answer fits; otherwise say why it does not.
+
+        One without an answer has its effect.
+        """
+        return self._commit(event) if isinstance(event, Judged) else self._end(event)
+
+    def strays(self, event: Event) -> bool:
+        """Say quickly whether an event cannot have happened now: its rows are of another moment."""
+        if isinstance(event, Ended) or event.asked_again:
+            return False
+        fresh = event.outcome.fresh
+        at = self._rows.where(fresh.id)
+        if (at < 0).any():
+            return True
+        ahead = fresh.revision - self._revision[at]
+        return bool(((ahead < 0) | (ahead > 1)).any())
+
+    def where_it_differs(self, end: Moment) -> list[str]:
+        """Say where the cell is not as it was found at the end."""
+        found = row_differences(self.rows(), end.rows)
+        there = places(end.allocations)
+        ours = self._strangers | {
+            (job, task): held.machine
+            for job, book in self._jobs.items()
+            for task, held in book.live.items()
+        }
+        return found + [
+            f"job {job} task {task}: on machine {ours.get((job, task))} by its history,"
+            f" found on {there.get((job, task))}"
+            for job, task in sorted(ours.keys() | there.keys())
+            if ours.get((job, task)) != there.get((job, task))
+        ]
+
+    @property
+    def revisions(self) -> bytes:
+        """All machines' revisions: where the same events led to the same, the cell is the same."""
+        return self._revision.tobytes()
+
+    def rows(self) -> MachineRows:
+        """Return all machines as they are now."""
+        return self._take(np.arange(len(self._rows)))
+
+    def _take(self, at: Index) -> MachineRows:
+        return MachineRows(
+            self._rows.id[at],
+            self._rows.capacity[at],
+            self._used[at],
+            self._sequence[at],
+            self._revision[at],
+            self._rows.state[at],
+        )
+
+    def _commit(self, event: Judged) -> Undo | list[str]:
+        transaction = event.transaction
+        standing = self._standing(transaction)
+        machines = np.unique(
+            np.concatenate([transaction.claims.machines, standing.victims.machine])
+        )
+        at = self._rows.where(machines)
+        outcome = judge(self._take(at[at >= 0]), transaction, standing)
+        wrong = _differences(outcome, event)
+        return wrong or self._enter(transaction, outcome)
+
+    def _standing(self, transaction: Transaction) -> Standing:
+        books = [self._jobs.get(part.job) for part in transaction.jobs]
+        held = [
+            book is not None and book.token == part.token
+            for book, part in zip(books, transaction.jobs, strict=True)
+        ]
+        unplaced = [
+            book is not None and task in book.unplaced
+            for book, part in zip(books, transaction.jobs, strict=True)
+            for task in transaction.claims.task[part.claims].tolist()
+        ]
+        own = {part.job for part, is_held in zip(transaction.jobs, held, strict=True) if is_held}
+        return Standing(
+            lease_held=np.array(held, dtype=np.bool_),
+            minimum=integers([book.minimum if book else 0 for book in books]),
+            placed=integers([book.placed if book else 0 for book in books]),
+            precedence=integers([book.precedence if book else 0 for book in books]),
+            unplaced=np.array(unplaced, dtype=np.bool_),
+            victims=self._victims(transaction.claims.evictions.job.tolist(), own),
+        )
+
+    def _victims(self, named: Iterable[int], own: set[int]) -> Victims:
+        about = sorted({job for job in named if job in self._jobs})
+        if not about:
+            return NO_VICTIMS
+        books = [self._jobs[job] for job in about]
+        live = [
+            (job, task, held)
+            for job, book in zip(about, books, strict=True)
+            for task, held in sorted(book.live.items())
+        ]
+        return Victims(
+            job=integers([job for job, _, _ in live]),
+            task=np.array([task for _, task, _ in live], dtype=np.intp),
+            machine=integers([held.machine for _, _, held in live]),
+            amounts=np.array([held.amounts for _, _, held in live], np.int64).reshape(-1, KINDS),
+            about=integers(about),
+            precedence=integers([book.precedence for book in books]),
+            minimum=integers([book.minimum for book in books]),
+            placed=integers([book.placed for book in books]),
+            own=np.array([job in own for job in about], dtype=np.bool_),
+        )
+
+    def _enter(self, transaction: Transaction, outcome: Outcome) -> Undo:
+        undo = [self._write(outcome.fresh)]
+        evicted: dict[int, list[int]] = defaultdict(list)
+        for job, task in zip(
+            outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True
+        ):
+            evicted[job].append(task)
+        granted = _grants(transaction, outcome)
+        undo += [
+            self._move(self._jobs[job], evicted.get(job, []), granted.get(job, {}))
+            for job in evicted.keys() | granted.keys()
+        ]
+        return _all_of(undo)
+
+    def _move(self, book: JobBook, evicted: list[int], granted: dict[int, Held]) -> Undo:
+        """Unplace some tasks of a job, then place some."""
+        token, placed = book.token, book.placed
+        unplaced, live = book.unplaced, book.live
+        book.live = {task: held for task, held in live.items() if task not in set(evicted)}
+        book.live |= granted
+        book.unplaced = (unplaced | set(evicted)) - granted.keys()
+        book.placed += len(granted) - len(evicted)
+        if not book.unplaced:
+            book.token = None  # it runs: whoever wants to plan for it again must lease it
+
+        def undo() -> None:
+            book.token, book.placed, book.unplaced, book.live = token, placed, unplaced, live
+
+        return undo
+
+    def _write(self, rows: MachineRows) -> Undo:
+        at = self._rows.where(rows.id)
+        before = self._used[at], self._sequence[at], self._revision[at]
+        self._used[at], self._sequence[at], self._revision[at] = (
+            rows.used,
+            rows.sequence,
+            rows.revision,
+        )
+
+        def undo() -> None:
+            self._used[at], self._sequence[at], self._revision[at] = before
+
+        return undo
+
+    def _end(self, event: Ended) -> Undo | list[str]:
+        told = set(zip(event.job.tolist(), event.task.tolist(), strict=True))
+        live = sorted(
+            (job, task) for job, task in told if job in self._jobs and task in self._jobs[job].live
+        )
+        if event.ended not in (None, len(live)):
+            return [f"{event.ended} ended by the answer, {len(live)} of them live: {sorted(told)}"]
+        held = [self._jobs[job].live[task] for job, task in live]
+        at = self._rows.where(integers([one.machine for one in held]))
+        touched = np.unique(at)
+        before = self._used[touched], self._revision[touched]
+        for row, one in zip(at, held, strict=True):
+            self._used[row] -= one.amounts
+        self._revision[touched] += 1
+        for job, task in live:
+            del self._jobs[job].live[task]
+
+        def undo() -> None:
+            self._used[touched], self._revision[touched] = before
+            for (job, task), one in zip(live, held, strict=True):
+                self._jobs[job].live[task] = one
+
+        return undo
+
+
+def _grants(transaction: Transaction, outcome: Outcome) -> dict[int, dict[int, Held]]:
+    """Return by job and task what was granted."""
+    claims, others = transaction.claims, transaction.claims.alternates
+    granted: dict[int, dict[int, Held]] = {}
+    for part in transaction.jobs:
+        for at in np.flatnonzero(outcome.accepted[part.claims]) + part.claims.start:
+            machine, shape = int(outcome.machine[at]), claims.shape[at]
+            if machine != claims.machine[at]:
+                (other, *_) = np.flatnonzero((others.claim == at) & (others.machine == machine))
+                shape = others.shape[other]
+            held = Held(machine, claims.shapes[shape])
+            granted.setdefault(part.job, {})[int(claims.task[at])] = held
+    return granted
+
+
+def _differences(expected: Outcome, event: Judged) -> list[str]:
+    """Say where the answer is not the judge's."""
+    told = event.outcome
+    if not event.asked_again and all(map(np.array_equal, _arrays(expected), _arrays(told))):
+        return []
+    found = differences(expected, told)
+    # Rows of a repeated answer are of a later moment: they tell nothing.
+    return [line for line in found if not (event.asked_again and line.startswith("machine "))]
+
+
+def _arrays(outcome: Outcome) -> Sequence[NDArray[np.integer[Any]]]:
+    fresh = outcome.fresh
+    return (
+        outcome.verdicts,
+        outcome.machine,
+        outcome.evicted_job,
+        outcome.evicted_task,
+        fresh.id,
+        fresh.capacity,
+        fresh.used,
+        fresh.sequence,
+        fresh.revision,
+        fresh.state,
+    )
+
+
+def _all_of(undos: Sequence[Undo]) -> Undo:
+    def undo() -> None:
+        for one in reversed(undos):
+            one()
+
+    return undo

@@ -1,0 +1,133 @@
+"""Real processes race for a small hot cell: what they are told has a serial order, always."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from itertools import count, islice
+
+import psycopg
+import pytest
+
+from omega.errors import InvariantBroken
+from omega.model.claims import ConflictRule
+from omega.model.outcomes import Verdict
+from omega.store.postgres.schema import migrate
+from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_cell
+from omega.testing.races import MACHINES, MODES, Mode, Unit, hot_cell
+from omega.testing.recorder import History, Judged
+from omega.testing.rivals import Rivals, committed
+from omega.testing.serial import serial_order
+from tests.fixtures.doses import Dose, Tallier
+
+RIVALS = 3
+STALE_MATTERS = Mode(ConflictRule.SEQUENCE, Unit.INCREMENTAL)
+LAP = 2_000
+"""Transactions of one lap, at most."""
+
+
+def open_store(url: str, rival: int) -> PostgresStore:
+    return PostgresStore(url, application_name=f"omega rival {rival}")
+
+
+def verdicts_of(history: History) -> Counter[Verdict]:
+    return Counter(
+        Verdict(verdict)
+        for events in history.workers
+        for event in events
+        if isinstance(event, Judged)
+        for verdict in event.outcome.verdicts.tolist()
+    )
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_every_race_has_a_serial_order(
+    database_url: str, store: PostgresStore, dose: Dose, tally: Tallier, mode: Mode
+) -> None:
+    hot_cell(store)
+    met: Counter[Verdict] = Counter()
+    left, seeds = dose(short=170, long=9_000), count()
+    with (
+        tally(f"concurrent transactions, {mode}") as row,
+        Rivals(partial(open_store, database_url), RIVALS) as rivals,
+    ):
+        # A lap in which nobody got in another's way was no race.
+        while left > 0 or not refusals_of(mode) <= met.keys():
+            history = rivals.race(
+                store, mode, seed=next(seeds), transactions=min(LAP, max(left, 60))
+            )
+            row.tried += committed([history])
+            serial_order(history)
+            row.survived += committed([history])
+            left -= committed([history])
+            met += verdicts_of(history)
+
+    assert met.keys() <= refusals_of(mode) | {
+        Verdict.ACCEPTED,
+        Verdict.LEASE_LOST,
+        Verdict.PRECEDENCE,
+    }
+    assert [] == list(store.verify())
+
+
+def refusals_of(mode: Mode) -> set[Verdict]:
+    """What is refused sooner or later where several race."""
+    always = {Verdict.OVERCOMMIT, Verdict.ALREADY_PLACED}
+    by_rule = {Verdict.STALE} if mode.rule is ConflictRule.SEQUENCE else set()
+    by_unit = set() if mode.unit is Unit.INCREMENTAL else {Verdict.GANG_BROKEN}
+    return always | by_rule | by_unit
+
+
+PLANTED = {
+    "an end whose update is lost": (
+        "end_tasks",
+        "m.cpu_milli_used - e.cpu_milli",
+        "m.cpu_milli_used",
+    ),
+    "a grant that counts twice": (
+        "apply_grants",
+        "m.cpu_milli_used + won.cpu_milli",
+        "m.cpu_milli_used + 2 * won.cpu_milli",
+    ),
+    "a forgotten sequence": ("apply_grants", "m.sequence + 1", "m.sequence"),
+    # Without the machines' locks a commit judges rows that another is about to change. A little
+    # wait in between makes it sure that another does.
+    "machines that are not locked": (
+        "commit_claims",
+        "WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE",
+        "WHERE id = ANY (_machines) AND pg_sleep(0.002) IS NOT NULL ORDER BY id",
+    ),
+}
+"""A function, something in it, and what a bug would have made of it."""
+
+
+@contextmanager
+def planted(url: str, bug: str) -> Iterator[None]:
+    """A database with a bug in one of its functions."""
+    function, right, wrong = PLANTED[bug]
+    with psycopg.connect(url, autocommit=True) as connection:
+        definition = "SELECT pg_get_functiondef(%s::regproc)"
+        (text,) = connection.execute(definition, (f"omega.{function}",)).fetchone() or ("",)
+        assert 1 == text.count(right), bug
+        connection.execute(text.replace(right, wrong).encode())
+        yield
+        connection.execute(text.encode())
+
+
+def test_a_bug_in_a_function_is_found_out(empty_database_url: str) -> None:
+    """Under the sequence rule: whoever judges an old row grants a stale claim."""
+    migrate(empty_database_url)
+    with (
+        closing(PostgresStore(empty_database_url)) as store,
+        Rivals(partial(open_store, empty_database_url), RIVALS) as rivals,
+    ):
+        # Roomy machines: what would be oversold is stopped by the tables' CHECKs.
+        store.add_machines(a_cell(MACHINES, cpu_milli=10_000_000, memory_mib=10_000_000))
+        races = (rivals.race(store, STALE_MATTERS, seed=n, transactions=90) for n in count())
+        for bug in PLANTED:
+            with (
+                planted(empty_database_url, bug),
+                pytest.raises(InvariantBroken, match="no serial order explains the answers"),
+            ):
+                list(map(serial_order, islice(races, 20)))

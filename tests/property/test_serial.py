@@ -1,0 +1,213 @@
+"""The checker of serialisability, on what a store says that does one thing at a time.
+
+The true histories must all be accepted, however their calls overlap; and none of which one thing
+has been changed.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omega.clock import ManualClock
+from omega.errors import InvariantBroken
+from omega.model.machines import MachineRows
+from omega.model.outcomes import Outcome, Verdict
+from omega.model.resources import Kind
+from omega.store.memory import MemoryStore
+from omega.testing.faults import FaultyStore, Losses, Rates
+from omega.testing.races import MODES, Mode, Racer, hot_cell, jobs_to_race_for
+from omega.testing.recorder import Ended, Event, History, Judged, Moment, Recorder
+from omega.testing.serial import serial_order
+
+WORKERS = 3
+STEPS = 6
+"""Of each worker."""
+
+modes = st.sampled_from(MODES)
+seeds = st.integers(0, 2**32)
+RELIABLE = Rates()
+
+Spoil = Callable[[Judged, np.random.Generator], Outcome]
+
+
+def served_in_turn(
+    mode: Mode, seed: int, rates: Rates = RELIABLE
+) -> tuple[list[tuple[int, Event]], History]:
+    """Let racers take turns; return the events in order, with their worker, and the history."""
+    chance = np.random.default_rng(seed)
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    hot_cell(store)
+    jobs = jobs_to_race_for(store, mode, WORKERS * STEPS)
+    before = Moment.of(store)
+    served: list[tuple[int, Event]] = []
+
+    def racer(worker: int) -> Iterator[None]:
+        faulty = FaultyStore(store, Losses(rates, chance, clock))
+        recorder = Recorder(
+            faulty, str(worker), clock, lambda event: served.append((worker, event))
+        )
+        return Racer(
+            recorder,
+            jobs,
+            mode,
+            name=str(worker),
+            chance=np.random.default_rng([seed, worker]),
+            clock=clock,
+            new_id=lambda: UUID(bytes=chance.bytes(16)),
+        ).steps(STEPS)
+
+    racers = list(map(racer, range(WORKERS)))
+    for worker in chance.permutation(np.repeat(np.arange(WORKERS), STEPS)).tolist():
+        next(racers[worker], None)
+    workers = [overlapping(served, worker, chance) for worker in range(WORKERS)]
+    return served, History(before, jobs, tuple(workers), Moment.of(store))
+
+
+def overlapping(
+    served: list[tuple[int, Event]], worker: int, chance: np.random.Generator
+) -> tuple[Event, ...]:
+    """Say when a worker asked and was answered: around the moment at which it was served."""
+    moments = [float(number) for number, (whose, _) in enumerate(served) if whose == worker]
+    edges = zip([-1.0, *moments], [*moments, float(len(served))], strict=True)
+    # Between two moments there is first an answer, then a question.
+    between = [np.sort(chance.uniform(low, high, 2)).tolist() for low, high in edges]
+    return tuple(
+        replace(served[int(moment)][1], started=asked, answered=told)
+        for moment, (_, asked), (told, _) in zip(moments, between, between[1:], strict=False)
+    )
+
+
+def a_history(mode: Mode, seed: int, rates: Rates = RELIABLE) -> History:
+    return served_in_turn(mode, seed, rates)[1]
+
+
+@given(modes, seeds)
+def test_what_a_store_says_that_serves_one_at_a_time_has_an_order(mode: Mode, seed: int) -> None:
+    history = a_history(mode, seed)
+
+    assert len(history) == len(serial_order(history)) > STEPS
+
+
+@given(modes, seeds)
+def test_what_was_asked_for_again_is_explained(mode: Mode, seed: int) -> None:
+    history = a_history(mode, seed, Rates(lose_request=0.2, lose_reply=0.2))
+
+    assert len(history) == len(serial_order(history)) > STEPS
+
+
+def another_verdict(event: Judged, chance: np.random.Generator) -> Outcome:
+    verdicts = event.outcome.verdicts.copy()
+    at = chance.integers(len(verdicts))
+    verdicts[at] = chance.choice([v for v in Verdict if v != verdicts[at]])
+    return replace(event.outcome, verdicts=verdicts)
+
+
+def another_machine(event: Judged, chance: np.random.Generator) -> Outcome:
+    machine = event.outcome.machine.copy()
+    machine[chance.integers(len(machine))] += 1
+    return replace(event.outcome, machine=machine)
+
+
+def more_evicted(event: Judged, chance: np.random.Generator) -> Outcome:
+    outcome = event.outcome
+    return replace(
+        outcome,
+        evicted_job=np.append(outcome.evicted_job, event.transaction.jobs[0].job),
+        evicted_task=np.append(outcome.evicted_task, chance.integers(9)),
+    )
+
+
+def a_row_fewer(event: Judged, _chance: np.random.Generator) -> Outcome:
+    fresh = event.outcome.fresh
+    return replace(event.outcome, fresh=fresh.take(np.arange(len(fresh) - 1)))
+
+
+def another_row(change: Callable[[MachineRows, int, int], MachineRows]) -> Spoil:
+    def spoil(event: Judged, chance: np.random.Generator) -> Outcome:
+        fresh, step = event.outcome.fresh, int(chance.choice([-1, 1, 2]))
+        return replace(event.outcome, fresh=change(fresh, int(chance.integers(len(fresh))), step))
+
+    return spoil
+
+
+@another_row
+def another_sequence(rows: MachineRows, at: int, step: int) -> MachineRows:
+    sequence = rows.sequence.copy()
+    sequence[at] += step
+    return replace(rows, sequence=sequence)
+
+
+@another_row
+def another_revision(rows: MachineRows, at: int, step: int) -> MachineRows:
+    revision = rows.revision.copy()
+    revision[at] += step
+    return replace(rows, revision=revision)
+
+
+@another_row
+def another_use(rows: MachineRows, at: int, step: int) -> MachineRows:
+    used = rows.used.copy()
+    used[at, Kind.CPU_MILLI] += step
+    return replace(rows, used=used)
+
+
+SPOILS: dict[str, Spoil] = {
+    "another verdict": another_verdict,
+    "another machine": another_machine,
+    "more evicted": more_evicted,
+    "a row fewer": a_row_fewer,
+    "another sequence": another_sequence,
+    "another revision": another_revision,
+    "another use": another_use,
+}
+
+
+@given(spoil=st.sampled_from(list(SPOILS)), mode=modes, seed=seeds)
+def test_one_changed_answer_is_found_out(spoil: str, mode: Mode, seed: int) -> None:
+    history = a_history(mode, seed)
+    chance = np.random.default_rng(seed)
+    worker = int(chance.integers(WORKERS))
+    events = list(history.workers[worker])
+    at = int(chance.choice([n for n, event in enumerate(events) if isinstance(event, Judged)]))
+    event = events[at]
+    assert isinstance(event, Judged)
+    events[at] = replace(event, outcome=SPOILS[spoil](event, chance))
+    workers = (*history.workers[:worker], tuple(events), *history.workers[worker + 1 :])
+
+    with pytest.raises(InvariantBroken):
+        serial_order(replace(history, workers=workers))
+
+
+@given(modes, seeds)
+def test_an_event_that_nobody_tells_of_is_missed(mode: Mode, seed: int) -> None:
+    """Without one that changed the cell, what came after it cannot be."""
+    served, history = served_in_turn(mode, seed)
+    changed = [
+        number
+        for number, (_, event) in enumerate(served)
+        if (event.ended if isinstance(event, Ended) else event.outcome.accepted.any())
+    ]
+    worker, _ = served[changed[seed % len(changed)]]
+    place = sum(whose == worker for whose, _ in served[: changed[seed % len(changed)]])
+    left = history.workers[worker][:place] + history.workers[worker][place + 1 :]
+    workers = (*history.workers[:worker], left, *history.workers[worker + 1 :])
+
+    with pytest.raises(InvariantBroken):
+        serial_order(replace(history, workers=workers))
+
+
+@given(modes, seeds)
+def test_another_cell_at_the_end_is_found_out(mode: Mode, seed: int) -> None:
+    history = a_history(mode, seed)
+    used = history.after.rows.used.copy()
+    used[seed % len(used), Kind.CPU_MILLI] += 1
+    after = replace(history.after, rows=replace(history.after.rows, used=used))
+
+    with pytest.raises(InvariantBroken, match="not as it was found"):
+        serial_order(replace(history, after=after))
