@@ -27,6 +27,7 @@ class Verdict(IntEnum):
     GONE = 6  # no such machine in the cell
     CLOSED = 7  # the machine is down or draining
     PRECEDENCE = 8  # it may not evict what it names
+    QUOTA = 9  # its tenant or its kind of scheduler holds all that it may
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Quota, QuotaScope, QuotaUse
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +206,21 @@ class CellStore(Protocol):
 
         Lowest precedence first, then those started last. Notices that are no longer needed end.
         """
+        ...
+
+    def set_quota(self, quota: Quota) -> None:
+        """Limit what the jobs of a tenant or of a kind of scheduler hold, or change the limits.
+
+        Judged with every commit from now on. What is held above a limit goes on; nothing is added.
+        """
+        ...
+
+    def remove_quota(self, scope: QuotaScope, name: str) -> bool:
+        """Lift a quota; False if there was none."""
+        ...
+
+    def quotas(self) -> list[QuotaUse]:
+        """Return all quotas with what is left of each, by scope and name."""
         ...
 
     def allocations(self) -> Allocations:

@@ -15,6 +15,7 @@ from omega.model.arrays import Amounts, Ids, Index, integers, some_kind
 from omega.model.machines import MachineState
 from omega.store.memory_jobs import JobRecord
 from omega.store.memory_queue import MemoryQueue
+from omega.store.memory_quotas import QuotaTable
 
 
 class MemoryForce(MemoryQueue):
@@ -22,6 +23,8 @@ class MemoryForce(MemoryQueue):
 
     _transactions = 0
     """How many there have been: the mark of reads, and the number of the next one."""
+
+    _quotas: QuotaTable
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Open, drain, take down or remove machines; return how many changed."""
@@ -94,7 +97,13 @@ class MemoryForce(MemoryQueue):
         if len(slots):
             rows = self._allocations.rows[slots]
             self._machines.free(rows["machine"], rows["amounts"], self._next_transaction())
-            self._allocations.end(slots)
+            self._forget(slots)
+
+    def _forget(self, slots: Index) -> None:
+        """End allocations, and their charges to quotas."""
+        rows = self._allocations.rows[slots]
+        self._quotas.charge(rows["job"], rows["amounts"], sign=-1)
+        self._allocations.end(slots)
 
 
 def tasks_by_job(job: Ids, task: Index) -> dict[int, Index]:

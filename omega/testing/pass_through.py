@@ -14,6 +14,7 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.base import (
     Allocations,
     CellUse,
@@ -68,6 +69,18 @@ class PassThrough:
     def enforce_notices(self) -> int:
         """Pass on."""
         return self._store.enforce_notices()
+
+    def set_quota(self, quota: Quota) -> None:
+        """Pass on."""
+        self._store.set_quota(quota)
+
+    def remove_quota(self, scope: QuotaScope, name: str) -> bool:
+        """Pass on."""
+        return self._store.remove_quota(scope, name)
+
+    def quotas(self) -> list[QuotaUse]:
+        """Pass on."""
+        return self._store.quotas()
 
     def allocations(self) -> Allocations:
         """Pass on."""

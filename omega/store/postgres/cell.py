@@ -16,6 +16,7 @@ from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import KINDS
 from omega.store.base import Allocations, Violation
 from omega.store.postgres.connection import Link
@@ -164,6 +165,25 @@ class PostgresCell:
             ((more,),) = self._link.call("SELECT omega.enforce_notice(%s)", (machine,))
             ended += int(more)
         return ended
+
+    def set_quota(self, quota: Quota) -> None:
+        """Limit what a tenant or a kind of scheduler may hold; ends nothing."""
+        self._link.call(
+            "SELECT omega.set_quota(%s, %s, %s)", (quota.scope.value, quota.name, Big(quota.row))
+        )
+
+    def remove_quota(self, scope: QuotaScope, name: str) -> bool:
+        """Lift a quota; False if there was none."""
+        ((removed,),) = self._link.call("SELECT omega.remove_quota(%s, %s)", (scope.value, name))
+        return bool(removed)
+
+    def quotas(self) -> list[QuotaUse]:
+        """Return all quotas with what is left of each, by scope and name."""
+        rows = self._link.call("SELECT scope, name, limits, remains FROM omega.read_quotas()")
+        return [
+            QuotaUse.of_rows(QuotaScope(scope), name, limits, left)
+            for scope, name, limits, left in rows
+        ]
 
     def allocations(self) -> Allocations:
         """Read all live allocations."""

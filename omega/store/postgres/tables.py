@@ -21,6 +21,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    UniqueConstraint,
     Uuid,
     func,
     text,
@@ -30,9 +31,12 @@ from sqlalchemy.types import UserDefinedType
 
 from omega.lifecycle.states import ParkReason, State
 from omega.model.machines import MachineState
+from omega.model.quotas import BUDGETS, QuotaScope
 from omega.model.resources import COLUMNS
 
 SCHEMA = "omega"
+SHARDS = 16
+"""Pieces that each quota lies in: about as many as processes that commit at a time."""
 _EMPTY_CATALOGUE = """'{"names": [], "values": []}'"""
 
 
@@ -229,6 +233,35 @@ transaction = Table(
     _written_by(),
     Index("transaction_changed_by", "changed_by"),
 )
+
+quota = Table(
+    "quota",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("limits", ARRAY(BigInteger), nullable=False),
+    UniqueConstraint("scope", "name", name="quota_scope_name_key"),
+    _one_of("scope", QuotaScope),
+    CheckConstraint(f"cardinality(limits) = {BUDGETS}", name="limits_whole"),
+)
+"""What a tenant or a kind of scheduler may hold. Written by hand, never by a commit."""
+
+quota_shard = Table(
+    "quota_shard",
+    metadata,
+    Column("quota_id", Integer, primary_key=True, autoincrement=False),
+    Column("shard", Integer, primary_key=True, autoincrement=False),
+    Column("free", ARRAY(BigInteger), nullable=False),
+    Column("closed", Boolean, nullable=False),
+    CheckConstraint(f"cardinality(free) = {BUDGETS}", name="free_whole"),
+    CheckConstraint("closed OR 0 <= ALL (free)", name="open_has_some"),
+    postgresql_with={"fillfactor": 20},
+)
+"""What is left of a quota, in pieces: commits that draw on different ones need not meet.
+
+While any budget is overdrawn all pieces are closed: nobody draws on one alone.
+"""
 
 process = Table(
     "process",

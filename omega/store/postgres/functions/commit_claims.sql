@@ -1,7 +1,7 @@
--- The commit rule: docs/decisions/0003 and 0015. omega/cell/judge.py says the same in numpy, and a
+-- The commit rule: docs/decisions/0003, 0015 and 0016. omega/cell/judge.py says the same in numpy, and a
 -- property test compares.
 --
--- Lock order, always: jobs by id, then machines by id. Two commits that want the same rows queue
+-- Lock order, always: jobs by id, then quotas by id, then machines by id. Two commits that want the same rows queue
 -- behind one another and cannot deadlock. Needs READ COMMITTED: a row is judged as it is once
 -- its lock is held.
 CREATE FUNCTION omega.commit_claims(
@@ -23,6 +23,8 @@ DECLARE
     plain boolean;         -- every claim stands on its own machine, whatever the order
     evicted_machines integer[];
     judged record;
+    limited boolean;       -- there are quotas
+    draw record;           -- what is held of them
 BEGIN
     PERFORM check_transaction(_jobs, _tokens, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts);
     PERFORM check_choices(cardinality(_tasks), cardinality(_amounts) / ${kinds}, _other_claims, _other_machines,
@@ -34,8 +36,9 @@ BEGIN
           FROM job WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR NO KEY UPDATE
     )
     SELECT array_agg(coalesce(l.state = 'planning' AND l.lease_token = j.token, false) ORDER BY j.n),
-           array_agg(greatest(l.minimum - l.placed, 0) ORDER BY j.n)
-      INTO held, lacking
+           array_agg(greatest(l.minimum - l.placed, 0) ORDER BY j.n),
+           EXISTS (SELECT FROM quota)
+      INTO held, lacking, limited
       FROM unnest(_jobs, _tokens) WITH ORDINALITY AS j (id, token, n) LEFT JOIN locked l USING (id);
 
     SELECT t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines
@@ -50,6 +53,11 @@ BEGIN
         RETURN;
     END IF;
 
+    IF limited THEN
+        draw := hold_quotas(_jobs, _ends, _shapes, _amounts, _other_claims, _other_shapes, _evict_jobs);
+    ELSE
+        SELECT '{}'::integer[] AS quotas, NULL::bigint[] AS budget, true AS covered INTO draw;
+    END IF;
     IF cardinality(_other_claims) + cardinality(_evict_claims) > 0 THEN
         touched := touched || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
                                      WHERE a.job_id = ANY (_evict_jobs) AND j.minimum > 0);
@@ -72,7 +80,7 @@ BEGIN
       INTO plain
       FROM asked a LEFT JOIN locked m ON m.id = a.machine;
 
-    plain := plain AND cardinality(_evict_claims) = 0 AND true = ALL (held)
+    plain := plain AND draw.covered AND cardinality(_evict_claims) = 0 AND true = ALL (held)
         AND all_unplaced(_jobs, _ends, _tasks)
         AND NOT EXISTS (SELECT FROM generate_subscripts(_jobs, 1) AS j
                          WHERE _ends[j] - coalesce(_ends[j - 1], 0)
@@ -84,10 +92,13 @@ BEGIN
         evicted_tasks := '{}';
         evicted_machines := '{}';
         PERFORM apply_grants(_jobs, _ends, _tasks, _machines, _shapes, _amounts, verdicts);
+        IF cardinality(draw.quotas) > 0 THEN
+            PERFORM settle_quotas(draw.quotas, draw.shards, minus(draw.budget, draw.asked), draw.asked);
+        END IF;
     ELSE
         judged := judge_claims(_by_sequence, _jobs, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts,
                                _other_claims, _other_machines, _other_seen, _other_shapes,
-                               _evict_claims, _evict_jobs, _evict_tasks, touched, held);
+                               _evict_claims, _evict_jobs, _evict_tasks, touched, held, draw.quotas, draw.budget);
         verdicts := judged.verdicts;
         landed := judged.landed;
         evicted_jobs := judged.evicted_jobs;
@@ -98,6 +109,9 @@ BEGIN
                                    evicted_jobs, evicted_tasks);
         ELSIF 0 = ANY (verdicts) THEN
             PERFORM apply_grants(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts);
+        END IF;
+        IF cardinality(draw.quotas) > 0 AND 0 = ANY (verdicts) THEN
+            PERFORM settle_quotas(draw.quotas, draw.shards, judged.budget, draw.asked);
         END IF;
     END IF;
 

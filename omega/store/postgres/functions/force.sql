@@ -1,7 +1,7 @@
 -- Tasks that are ended by force become unplaced again, and the gangs that break fall whole.
 
 -- End those of these tasks that are live, with the rest of each gang that is left with less than its
--- minimum; how many ended. Lock order as in a commit: jobs by id, then machines by id.
+-- minimum; how many ended. Lock order as in a commit: jobs, quotas, machines, each by id.
 CREATE FUNCTION omega.force_end(_jobs bigint[], _tasks integer[], _cause text)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -18,6 +18,9 @@ BEGIN
         SELECT job_id, task FROM named UNION SELECT a.job_id, a.task FROM allocation a JOIN broken b ON b.id = a.job_id
     )
     SELECT coalesce(array_agg(job_id), '{}'), coalesce(array_agg(task), '{}') INTO jobs, tasks FROM falling;
+    IF EXISTS (SELECT FROM quota) THEN
+        PERFORM give_back_to_quotas(jobs, tasks, NULL);
+    END IF;
     PERFORM 1 FROM machine
       WHERE id IN (SELECT a.machine_id FROM unnest(jobs, tasks) AS w (job_id, task) JOIN allocation a USING (job_id, task))
       ORDER BY id FOR NO KEY UPDATE;

@@ -1,4 +1,4 @@
--- Ends of tasks, and of jobs by hand. Lock order as in a commit: jobs by id, then machines by id.
+-- Ends of tasks, and of jobs by hand. Lock order as in a commit: jobs, quotas, machines, each by id.
 
 -- End those of these tasks that are live, give their room back, and finish the jobs whose last
 -- task is over. Where the start is told, only the allocation that began then is meant. Raises a machine's revision but not its sequence: an end makes nobody conflict.
@@ -13,6 +13,9 @@ BEGIN
     END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     -- The jobs' rows are held, so nobody else can begin or end a task of theirs now.
+    IF EXISTS (SELECT FROM quota) THEN
+        PERFORM give_back_to_quotas(_jobs, _tasks, _started_ms);
+    END IF;
     PERFORM 1 FROM machine
       WHERE id IN (SELECT a.machine_id FROM unnest(_jobs, _tasks) AS w (job_id, task)
                      JOIN allocation a USING (job_id, task))
