@@ -37,7 +37,7 @@ class TransactionJudged:
     scheduler: str
     jobs: int
     jobs_conflicted: int
-    """Jobs of the transaction with at least one refused claim."""
+    """Jobs of the transaction with at least one claim refused for more than a quota."""
     accepted: int
     refused: Mapping[str, int]
     """Refused claims by verdict."""

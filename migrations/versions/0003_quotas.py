@@ -13,6 +13,16 @@ branch_labels = None
 depends_on = None
 
 
+REASONS = (
+    "never_fits",
+    "unknown_attribute",
+    "no_machine_matches",
+    "gang_too_large",
+    "no_room",
+    "conflicts",
+)
+
+
 def upgrade() -> None:
     """Add the tables; a job may be parked for its quota."""
     op.execute(
@@ -41,9 +51,20 @@ def upgrade() -> None:
         ) WITH (fillfactor = 20)
         """
     )
+    _park_reasons(*REASONS, "over_quota", "unreadable")
 
 
 def downgrade() -> None:
-    """Drop the tables."""
+    """Drop the tables; what was parked for its quota may try again when there is room."""
+    op.execute("UPDATE omega.job SET park_reason = 'no_room' WHERE park_reason = 'over_quota'")
+    _park_reasons(*REASONS, "unreadable")
     op.execute("DROP TABLE omega.quota_shard")
     op.execute("DROP TABLE omega.quota")
+
+
+def _park_reasons(*reasons: str) -> None:
+    listed = ", ".join(f"'{reason}'" for reason in reasons)
+    op.execute(
+        "ALTER TABLE omega.job DROP CONSTRAINT job_park_reason_known,"
+        f" ADD CONSTRAINT job_park_reason_known CHECK (park_reason IN ({listed}))"
+    )

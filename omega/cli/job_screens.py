@@ -34,6 +34,7 @@ NEXT_STEPS: Final = {
     ParkReason.GANG_TOO_LARGE: "Lower the gang's minimum or its tasks' size; or load machines.",
     ParkReason.NO_ROOM: "Nothing: it is tried again when room is freed. Precedence would help.",
     ParkReason.CONFLICTS: "Nothing: it is tried again soon. Fewer replicas, or the fit rule, help.",
+    ParkReason.OVER_QUOTA: "Nothing: it is tried again when enough is left of: omega quota list.",
     ParkReason.UNREADABLE: "Cancel it and submit it anew; then run: omega db verify.",
 }
 MACHINES_SHOWN: Final = 20

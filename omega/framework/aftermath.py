@@ -44,6 +44,8 @@ def aftermath(
 
 
 def _reason_to_park(attempted: Attempted, fruitless: int, settings: Settings) -> ParkReason | None:
+    if attempted.ending is Ending.OVER_QUOTA:
+        return ParkReason.OVER_QUOTA
     if attempted.ending is Ending.CONFLICTS:
         return ParkReason.CONFLICTS if fruitless >= settings.attempts_max else None
     if attempted.diagnosis is not None and attempted.diagnosis.reason.is_permanent:
@@ -52,6 +54,9 @@ def _reason_to_park(attempted: Attempted, fruitless: int, settings: Settings) ->
 
 
 def _detail(attempted: Attempted, fruitless: int) -> str:
+    if attempted.ending is Ending.OVER_QUOTA:
+        spec = attempted.job.spec
+        return f"tenant {spec.tenant} or {spec.scheduler} jobs hold all that their quota allows"
     if attempted.ending is Ending.CONFLICTS:
         return f"others were faster in {fruitless} attempts in a row"
     if attempted.diagnosis is not None:

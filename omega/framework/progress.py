@@ -32,6 +32,7 @@ class Ending(Enum):
     DONE = "done"  # every task has a place
     NO_ROOM = "no_room"  # placement found no place for what is left
     CONFLICTS = "conflicts"  # others were faster, try after try
+    OVER_QUOTA = "over_quota"  # there is room, but it may not have it
     LEASE_LOST = "lease_lost"  # somebody else may plan it now
 
 
@@ -117,6 +118,8 @@ class Progress:
             self.ending = Ending.DONE
         elif not len(claims) or not len(self.pending):
             self.ending = Ending.NO_ROOM
+        elif not grants and (verdicts == Verdict.QUOTA).any():
+            self.ending = Ending.OVER_QUOTA
         elif self.stuck >= STUCK_MAX or self.tries >= self._limits.tries_max:
             self.ending = Ending.CONFLICTS
 

@@ -61,6 +61,12 @@ class Outcome:
         return np.asarray(self.verdicts == Verdict.ACCEPTED)
 
     @property
+    def conflicts(self) -> Mask:
+        """Which claims were refused for what others did; a quota refuses whoever is fastest."""
+        quota = self.verdicts == Verdict.QUOTA
+        return np.asarray(~self.accepted & ~quota)
+
+    @property
     def refused(self) -> int:
         """How many claims were refused, for whatever reason."""
         return int(np.count_nonzero(self.verdicts))

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
 from omega.store.base import ParkedJob, Parking
 from omega.store.memory import MemoryStore
@@ -198,3 +200,48 @@ class TestWaking:
 
         assert (0, 1) == (first, self.check())
         assert State.PENDING is status_of(self.store, gang).state
+
+    def test_a_job_that_met_its_quota_is_woken_when_enough_is_left(self) -> None:
+        end(self.store, self.running, 0, 1)
+        self.check()
+        self.store.set_quota(Quota(QuotaScope.TENANT, "ann", {Budget.CPU_MILLI: 999}))
+        (job,) = self.park(ParkReason.OVER_QUOTA, a_spec(tenant="ann"))
+        self.waker.note([ParkReason.OVER_QUOTA])
+
+        assert 0 == self.check()
+        assert 0 == self.check()
+        self.store.set_quota(Quota(QuotaScope.TENANT, "ann", {Budget.CPU_MILLI: 1_000}))
+
+        assert 1 == self.check()
+        assert State.PENDING is status_of(self.store, job).state
+
+    def test_a_quota_that_is_lifted_wakes_all_that_it_held(self) -> None:
+        end(self.store, self.running, 0, 1)
+        self.check()
+        self.store.set_quota(Quota(QuotaScope.SCHEDULER, "batch", {Budget.JOBS: 1}))
+        self.park(ParkReason.OVER_QUOTA, a_spec(), a_spec())
+        self.waker.note([ParkReason.OVER_QUOTA])
+        assert 0 == self.check()
+
+        self.store.remove_quota(QuotaScope.SCHEDULER, "batch")
+
+        assert 2 == self.check()
+
+    def test_no_more_jobs_are_woken_than_the_quota_lets_in(self) -> None:
+        end(self.store, self.running, 0, 1, 2, 3)
+        self.check()
+        ann = Quota(QuotaScope.TENANT, "ann", {Budget.GPU_SLICES: 0, Budget.CPU_MILLI: 2_500})
+        self.store.set_quota(ann)
+        first, second, third, gpus = self.park(
+            ParkReason.OVER_QUOTA,
+            *[a_spec(tenant="ann")] * 3,
+            a_spec(tenant="ann", gpus=1),
+        )
+        self.waker.note([ParkReason.OVER_QUOTA])
+        self.check()
+
+        self.store.set_quota(replace(ann, limits={**ann.limits, Budget.CPU_MILLI: 2_600}))
+
+        assert 2 == self.check()
+        states = [status_of(self.store, job).state for job in (first, second, third, gpus)]
+        assert [State.PENDING] * 2 + [State.PARKED] * 2 == states

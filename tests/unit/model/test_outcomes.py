@@ -28,6 +28,7 @@ def test_the_numbers_of_verdicts_are_stored_and_never_change() -> None:
         "GONE": 6,
         "CLOSED": 7,
         "PRECEDENCE": 8,
+        "QUOTA": 9,
     } == {verdict.name: verdict.value for verdict in Verdict}
 
 
