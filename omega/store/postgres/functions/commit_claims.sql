@@ -14,7 +14,9 @@ CREATE FUNCTION omega.commit_claims(
     _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],
     OUT verdicts smallint[], OUT landed integer[],
     OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT fresh bytea, OUT replayed boolean
-) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+) LANGUAGE plpgsql SET search_path = omega, pg_temp
+-- For this function and those it calls: planned anew for each call's arrays, small commits take a quarter more.
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     named integer[] := _machines || _other_machines;
     touched integer[] := named;                       -- and those that the fall of a gang can touch

@@ -8,10 +8,10 @@ RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT ARRAY[${costs}]
 $$;
 
--- The quotas that jobs are charged to.
+-- The quotas that jobs are charged to; a job that is idle has nothing running.
 CREATE FUNCTION omega.quotas_of(_jobs bigint[])
-RETURNS TABLE (job bigint, quota integer) LANGUAGE sql STABLE AS $$
-    SELECT j.id, q.id
+RETURNS TABLE (job bigint, quota integer, is_idle boolean) LANGUAGE sql STABLE AS $$
+    SELECT j.id, q.id, j.placed = j.ended
       FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
       JOIN omega.quota q ON (q.scope = 'tenant' AND q.name = s.tenant) OR (q.scope = 'scheduler' AND q.name = j.scheduler)
      WHERE j.id = ANY (_jobs)
@@ -39,54 +39,54 @@ CREATE FUNCTION omega.hold_quotas(
     OUT covered boolean       -- no quota can refuse anything
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    claimant bigint[] := claimants(_jobs, _ends);
-    nothing bigint[] := array_fill(0::bigint, ARRAY[${budgets}]);
-    drawn record;
-    wanted bigint[];
-    most bigint[];      -- with alternates, as if they were asked for as well
+    drawing bigint[];   -- the jobs that have a quota ...
+    drawn integer[];    -- ... and which
+    jobs integer[];     -- an entry a quota: how many of them would count anew
+    most bigint[];      -- like asked, with alternates as if they were asked for as well
+    asking record;
+    charge bigint[];
+    need bigint[];
     shard integer;
     held bigint[];
 BEGIN
-    quotas := '{}';
+    SELECT array_agg(d.job), array_agg(d.quota) INTO drawing, drawn FROM quotas_of(_jobs || _evict_jobs) AS d;
+    SELECT coalesce(array_agg(q.quota ORDER BY q.quota), '{}'), array_agg(q.jobs ORDER BY q.quota) INTO quotas, jobs
+      FROM (SELECT d.quota, count(*) FILTER (WHERE d.is_idle AND d.job = ANY (_jobs)) AS jobs
+              FROM quotas_of(_jobs || _evict_jobs) AS d GROUP BY d.quota) AS q;
+    asked := array_fill(0::bigint, ARRAY[cardinality(quotas) * ${budgets}]);
+    most := asked;
     covered := true;
-    FOR drawn IN
-        WITH drawing AS MATERIALIZED (
-            SELECT * FROM quotas_of(_jobs || _evict_jobs)
-        ), own AS (
-            SELECT d.quota, cost({{ sum(_amounts[(c.shape - 1) * ${kinds} + ${number}])::bigint }}) AS cost
-              FROM unnest(claimant, _shapes) AS c (job, shape) JOIN drawing d USING (job) GROUP BY d.quota
-        ), other AS (
-            SELECT d.quota, cost({{ sum(_amounts[(o.shape - 1) * ${kinds} + ${number}])::bigint }}) AS cost
-              FROM unnest(_other_claims, _other_shapes) AS o (claim, shape) JOIN drawing d ON d.job = claimant[o.claim]
-             GROUP BY d.quota
-        ), fresh AS (    -- jobs that hold nothing yet
-            SELECT d.quota, count(*) AS jobs FROM drawing d JOIN job j ON j.id = d.job
-             WHERE j.id = ANY (_jobs) AND j.placed = j.ended GROUP BY d.quota
-        )
-        SELECT q.quota, coalesce(own.cost, nothing) AS cost, coalesce(other.cost, nothing) AS more, coalesce(fresh.jobs, 0) AS jobs
-          FROM (SELECT DISTINCT quota FROM drawing) AS q
-          LEFT JOIN own USING (quota) LEFT JOIN other USING (quota) LEFT JOIN fresh USING (quota)
-         ORDER BY q.quota
+    FOR asking IN
+        SELECT array_position(quotas, d.quota) AS place, c.shape, count(*) FILTER (WHERE c.own) AS own, count(*) AS any
+          FROM (SELECT u.job, u.shape, true AS own FROM unnest(claimants(_jobs, _ends), _shapes) AS u (job, shape)
+                 UNION ALL
+                SELECT (claimants(_jobs, _ends))[o.claim], o.shape, false FROM unnest(_other_claims, _other_shapes) AS o (claim, shape)) AS c
+          JOIN unnest(drawing, drawn) AS d (job, quota) USING (job) GROUP BY 1, 2
     LOOP
-        wanted := drawn.cost;
-        wanted[${budgets}] := drawn.jobs;
-        most := ARRAY[ [[ wanted[${number}] + drawn.more[${number}] ]] ];
+        charge := cost({{ _amounts[(asking.shape - 1) * ${kinds} + ${number}] }});
+        FOR b IN 1 .. ${budgets} LOOP
+            asked[(asking.place - 1) * ${budgets} + b] := asked[(asking.place - 1) * ${budgets} + b] + asking.own * charge[b];
+            most[(asking.place - 1) * ${budgets} + b] := most[(asking.place - 1) * ${budgets} + b] + asking.any * charge[b];
+        END LOOP;
+    END LOOP;
+
+    FOR q IN 1 .. cardinality(quotas) LOOP
+        asked[q * ${budgets}] := jobs[q];
+        most[q * ${budgets}] := jobs[q];
+        need := most[(q - 1) * ${budgets} + 1 : q * ${budgets}];
         shard := NULL;
         IF cardinality(_evict_jobs) = 0 THEN
             SELECT s.shard, s.free INTO shard, held FROM quota_shard s
-             WHERE s.quota_id = drawn.quota AND NOT s.closed
-               AND [[ s.free[${number}] >= most[${number}] | AND ]]
+             WHERE s.quota_id = quotas[q] AND NOT s.closed AND [[ s.free[${number}] >= need[${number}] | AND ]]
              ORDER BY (s.shard + pg_backend_pid()) % ${shards} LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
         END IF;
         IF shard IS NULL THEN
             SELECT ARRAY[ [[ sum(s.free[${number}])::bigint ]] ] INTO held
-              FROM (SELECT a.free FROM quota_shard a WHERE a.quota_id = drawn.quota ORDER BY a.shard FOR NO KEY UPDATE) AS s;
-            covered := covered AND [[ (most[${number}] = 0 OR held[${number}] >= most[${number}]) | AND ]];
+              FROM (SELECT a.free FROM quota_shard a WHERE a.quota_id = quotas[q] ORDER BY a.shard FOR NO KEY UPDATE) AS s;
+            covered := covered AND [[ (need[${number}] = 0 OR held[${number}] >= need[${number}]) | AND ]];
         END IF;
-        quotas := quotas || drawn.quota;
         shards := shards || shard;
         budget := budget || held;
-        asked := asked || wanted;
     END LOOP;
 END $$;
 
