@@ -124,7 +124,7 @@ def test_a_database_of_another_revision_says_which_and_what_to_run(
     schema.migrate(empty_database_url)
     with psycopg.connect(empty_database_url) as connection:
         connection.execute("UPDATE omega.alembic_version SET version_num = '0000'")
-        connection.execute("ALTER TABLE omega.machine RENAME COLUMN revision TO version")
+        connection.execute("ALTER TABLE omega.machine RENAME COLUMN packed TO carried")
 
     assert (
         f"this database is at revision 0000, this program needs {schema.head()};"

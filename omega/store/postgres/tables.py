@@ -13,10 +13,12 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     DateTime,
     Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     SmallInteger,
     Table,
@@ -79,6 +81,15 @@ def _one_of(column: str, values: type[Enum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
 
 
+_PACKED = " || ".join(
+    [
+        *("int4send(id)", "int4send(state)", "int8send(sequence)", "int8send(revision)"),
+        *(f"int4send({kind}_capacity)" for kind in COLUMNS),
+        *(f"int4send({kind}_used)" for kind in COLUMNS),
+    ]
+)
+"""A machine's row as views want it: `MACHINE` in packing.py reads this, column by column."""
+
 cell = Table(
     "cell",
     metadata,
@@ -101,6 +112,7 @@ machine = Table(
     _written_by(),
     Column("notice", ARRAY(Integer)),
     _moment("notice_ends_at", required=False),
+    Column("packed", LargeBinary, Computed(_PACKED, persisted=True)),
     *(
         CheckConstraint(
             f"{kind}_used BETWEEN 0 AND {kind}_capacity + coalesce(notice[{number}], 0)",

@@ -66,7 +66,8 @@ BEGIN
         PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
     END IF;
     WITH locked AS MATERIALIZED (
-        SELECT * FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE
+        SELECT id, state, sequence, {{ ${kind}_used, ${kind}_capacity }}
+          FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE
     ), asked AS (
         SELECT c.machine,
                {{ sum(_amounts[(c.shape - 1) * ${kinds} + ${number}]) AS ${kind} }},

@@ -1,17 +1,9 @@
 -- What views are made of. Rows and mark come from one statement, so from one snapshot.
 
--- One machine's row as omega/store/postgres/packing.py unpacks it. Without a pinned search_path,
--- which would keep the planner from inlining it.
-CREATE FUNCTION omega.packed(m omega.machine)
-RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-    SELECT int4send(m.id) || int4send(m.state) || int8send(m.sequence) || int8send(m.revision)
-        || {{ int4send(m.${kind}_capacity) | || }} || {{ int4send(m.${kind}_used) | || }}
-$$;
-
--- These machines' rows, ascending by id.
+-- These machines' rows, in whatever order: who unpacks them sorts.
 CREATE FUNCTION omega.packed_machines(_machines integer[])
 RETURNS bytea LANGUAGE sql STABLE AS $$
-    SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea)
+    SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)
       FROM omega.machine m WHERE m.id = ANY (_machines)
 $$;
 
@@ -19,7 +11,7 @@ $$;
 CREATE FUNCTION omega.read_cell(OUT mark bigint, OUT generation bigint, OUT machines bytea)
 LANGUAGE sql STABLE AS $$
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           (SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea) FROM omega.machine m)
+           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea) FROM omega.machine m)
       FROM omega.cell c
 $$;
 
@@ -37,7 +29,7 @@ $$;
 CREATE FUNCTION omega.read_changes(_mark bigint, OUT mark bigint, OUT generation bigint, OUT machines bytea)
 LANGUAGE sql STABLE AS $$
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           (SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea)
+           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)
               FROM omega.machine m WHERE m.changed_by >= _mark::text::xid8)
       FROM omega.cell c
 $$;
