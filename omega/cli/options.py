@@ -16,6 +16,7 @@ import typer
 
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule, Granularity
+from omega.sync.choice import Sync
 
 SCHEDULERS_MAX: Final = 64
 """Schedulers that one command starts, each a process with connections of its own."""
@@ -57,6 +58,9 @@ Unit = Annotated[
         "--granularity",
         help="What a refused claim does to its siblings; the scheduler's choice if not given.",
     ),
+]
+SyncBy = Annotated[
+    Sync, typer.Option("--sync", help="What is read before each attempt: what changed, or all.")
 ]
 Speedup = Annotated[
     float | None,

@@ -18,7 +18,7 @@ from rich.text import Text
 from omega.cli.cells import OfDemo, cell_store
 from omega.cli.consoles import Output
 from omega.cli.options import DataDir, JsonTo
-from omega.cli.processes import NODES, is_heard_of, lines_of, total_line
+from omega.cli.processes import NODES, conflicts_of, is_heard_of, lines_of, total_line
 from omega.cli.screens import (
     LEGEND,
     allocated,
@@ -26,10 +26,12 @@ from omega.cli.screens import (
     cell_table,
     queue_line,
     schedulers_table,
+    verdicts_line,
 )
 from omega.cli.stopping import stop_on_signals
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput
+from omega.metrics.facts import merge
 from omega.store.base import CellUse, ProcessReport, Store
 
 INTERVAL_S: Final = 1.0
@@ -56,7 +58,7 @@ def command(
                 _watch(store, output, RealClock(stop), stop)
             return
         reports, use = store.reports(), store.use()
-    output.document(parameters={"demo": demo}, rows=_rows(reports), summary=_summary(use))
+    output.document(parameters={"demo": demo}, rows=_rows(reports), summary=_summary(reports, use))
     output.console.print(status_screen(reports, use, output.console.width))
 
 
@@ -64,6 +66,7 @@ def status_screen(reports: Sequence[ProcessReport], use: CellUse, width: int) ->
     """Return the picture."""
     lines = lines_of(reports)
     heard = [r.facts for r in reports if r.kind != NODES and is_heard_of(r)]
+    refused = merge(*heard)["window"].get("refused", {})
     parts: list[RenderableType] = [
         cell_line(use),
         cell_table(use, width),
@@ -72,7 +75,11 @@ def status_screen(reports: Sequence[ProcessReport], use: CellUse, width: int) ->
         Rule(style="bright_black"),
     ]
     if lines:
-        parts += [schedulers_table(lines, total_line(heard), width=width), LEGEND]
+        parts += [
+            schedulers_table(lines, total_line(heard), width=width),
+            Text.assemble(("refused ", "bold"), verdicts_line(refused)),
+            LEGEND,
+        ]
     else:
         parts.append(Text("No scheduler runs: omega scheduler run batch", "yellow"))
     return Group(*parts)
@@ -112,7 +119,8 @@ def _rows(reports: Sequence[ProcessReport]) -> list[dict[str, object]]:
     ]
 
 
-def _summary(use: CellUse) -> dict[str, object]:
+def _summary(reports: Sequence[ProcessReport], use: CellUse) -> dict[str, object]:
+    schedulers = merge(*(report.facts for report in reports if report.kind != NODES))
     return {
         "machines": use.machines,
         "open": use.open,
@@ -122,4 +130,5 @@ def _summary(use: CellUse) -> dict[str, object]:
         "allocated": allocated(use),
         "jobs_by_state": {state.value: jobs for state, jobs in use.jobs_by_state.items()},
         "parked_by_reason": {reason.value: n for reason, n in use.parked_by_reason.items()},
+        "conflicts": conflicts_of(schedulers),
     }

@@ -281,6 +281,29 @@ def test_a_scheduler_places_jobs_and_ends_cleanly(
     assert [] == list(store.verify())
 
 
+@pytest.mark.parametrize(("sync", "in_full"), [("full", True), ("delta", False)])
+def test_a_scheduler_reads_what_changed_or_all_as_it_is_told(
+    omega: Omega, store: PostgresStore, started: Started, sync: str, *, in_full: bool
+) -> None:
+    store.add_machines(a_cell(5))
+    store.submit([a_spec(7)])
+    started("scheduler", "run", "batch", "--sync", sync)
+
+    started.wait_for(lambda: bool(store.reports()) and refreshes(store) > 1)
+
+    (report,) = store.reports()
+    totals: Any = report.facts["totals"]
+    assert in_full == (totals["refreshes_full"] == totals["refreshes"])
+    assert {} == summary(omega("status", "--json", "-"))["conflicts"]
+    assert "refused none" in omega("status").out
+
+
+def refreshes(store: PostgresStore) -> int:
+    """Return how often a scheduler says that it has looked at the cell."""
+    totals: Any = store.reports()[0].facts["totals"]
+    return int(totals.get("refreshes", 0))
+
+
 def test_a_scheduler_that_is_told_to_end_gives_its_leases_back(
     store: PostgresStore, started: Started
 ) -> None:

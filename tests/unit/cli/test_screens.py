@@ -193,3 +193,11 @@ def test_the_status_tells_who_is_silent_and_how_fast_nodes_are() -> None:
     assert "batch 0" in text
     assert "silent" in text
     assert "virtual, at 60× speed" in text  # noqa: RUF001 - the sign for times
+
+
+def test_the_status_tells_what_was_refused_lately() -> None:
+    window = {"refused": {"stale": 3, "overcommit": 40, "closed": 0}}
+    reports = [a_report("batch", window=window), a_report("service", window=window)]
+    text = "\n".join(drawn(status_screen(reports, a_use(), 80), 80))
+
+    assert "refused 80 overcommit · 6 stale" in text
