@@ -19,6 +19,7 @@ from omega.store.base import (
     CellUse,
     HandBack,
     JobStatus,
+    Notice,
     ParkedJob,
     Parking,
     ProcessReport,
@@ -69,9 +70,17 @@ class PassThrough:
         """Pass on."""
         return self._store.enforce_notices()
 
+    def notices(self) -> list[Notice]:
+        """Pass on."""
+        return self._store.notices()
+
     def allocations(self) -> Allocations:
         """Pass on."""
         return self._store.allocations()
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Pass on."""
+        return self._store.allocations_on(machine)
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Pass on."""

@@ -11,6 +11,7 @@ from omega.cli.processes import NODES, ProcessState, SchedulerLine
 from omega.cli.screens import allocated, cell_line, queue_line, shares, verdicts_line
 from omega.cli.status import status_screen
 from omega.lifecycle.states import ParkReason, State
+from omega.model.machines import MachineState
 from omega.model.resources import COLUMNS
 from omega.store.base import CellUse, ProcessReport
 
@@ -46,8 +47,8 @@ def a_use(
     capacity = dict.fromkeys(COLUMNS, 10_000_000)
     capacity |= {"cpu_milli": 320_000_000, "memory_mib": 1_280_000_000, "disk_mib": disk_mib}
     return CellUse(
-        machines=10_000,
-        open=10_000 - closed,
+        machines_by_state={MachineState.OPEN: 10_000 - closed, MachineState.DOWN: closed},
+        stranded=0,
         capacity=capacity,
         used={kind: amount // 2 for kind, amount in capacity.items()},
         jobs_by_state=jobs or {},
