@@ -4,36 +4,69 @@ from collections.abc import Callable
 
 import pytest
 
+from omega.framework.clearing import FAILED, SHRANK
 from omega.lifecycle.states import State
+from omega.metrics.facts import merge
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
 from omega.store.base import HandBack, Store
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.steps import a_leased_job, grant, lease_all, status_of
-from tests.simulation.worlds import SEEDS, Greedy, Lane, World, lanes, random_specs
+from tests.simulation.worlds import (
+    SEEDS,
+    Gangs,
+    Greedy,
+    Lane,
+    World,
+    a_process,
+    lanes,
+    random_specs,
+)
+from tests.unit.framework.loops import Anywhere
+
+DEEDS = 60
 
 
 class Wrecker:
-    """Takes machines down, has them drain, opens them again, or makes them smaller and larger."""
+    """Takes machines down, has them drain, opens them again, or makes them smaller and larger.
 
-    def __init__(self, world: World) -> None:
+    In the end all are open and as large as ever: even a large gang is over some time.
+    """
+
+    def __init__(self, world: World, *, clears: bool) -> None:
         self.world = world
+        self.clears = clears
+        """Whether it takes the second step itself, or leaves that to whoever looks next."""
+        self.deeds = 0
         self.lost = 0
 
     def turn(self) -> None:
-        chance, store = self.world.chance, self.world.audited
-        if chance.random() > 0.03:
-            return
-        machine = int(chance.integers(1, 11))
-        if chance.random() < 0.5:
-            states = [MachineState.OPEN, MachineState.DRAINING, MachineState.DOWN]
-            store.set_state(integers([machine]), states[int(chance.integers(3))])
-            self.lost += store.lose_tasks(integers([machine]))
-        else:
-            capacity = machine_capacity(1_000 * int(chance.choice([1, 4])), 16_384)
-            store.resize(machine, capacity, notice_ms=int(chance.choice([0, 500])))
-            self.lost += store.enforce_notices()
+        chance = self.world.chance
+        if self.deeds < DEEDS and chance.random() < 0.1:
+            machine = int(chance.integers(1, 11))
+            if chance.random() < 0.5:
+                states = [MachineState.OPEN, MachineState.DRAINING, MachineState.DOWN]
+                self.put(machine, states[int(chance.integers(3))])
+            else:
+                cores, notice_ms = int(chance.choice([1, 4])), int(chance.choice([0, 500]))
+                self.resize(machine, cores, notice_ms)
+            self.deeds += 1
+            if self.deeds == DEEDS:
+                for machine in range(1, 11):
+                    self.put(machine, MachineState.OPEN)
+                    self.resize(machine, 4, 0)
+
+    def put(self, machine: int, state: MachineState) -> None:
+        self.world.audited.set_state(integers([machine]), state)
+        if self.clears:
+            self.lost += self.world.audited.lose_tasks(integers([machine]))
+
+    def resize(self, machine: int, cores: int, notice_ms: int) -> None:
+        capacity = machine_capacity(cores * 1_000, 16_384)
+        self.world.audited.resize(machine, capacity, notice_ms=notice_ms)
+        if self.clears:
+            self.lost += self.world.audited.enforce_notices()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -42,13 +75,33 @@ def test_jobs_that_lose_tasks_while_they_are_planned_are_not_left_to_their_lease
 ) -> None:
     """Nobody rescues here: a job whose lease nobody gives back would never be over."""
     world = World(seed)
-    wrecker = Wrecker(world)
-    world.audited.submit(random_specs(world.chance, jobs=80))
+    wrecker = Wrecker(world, clears=True)
+    world.audited.submit(random_specs(world.chance, jobs=50))
 
     world.run(*(lane.turn for lane in lanes(world)), wrecker.turn)
 
     world.audited.audit()
     assert wrecker.lost > 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("unreliable", [False, True])
+def test_schedulers_clear_machines_of_what_they_cannot_keep(seed: int, *, unreliable: bool) -> None:
+    world = World(seed, unreliable=unreliable)
+    wrecker = Wrecker(world, clears=False)
+    world.audited.submit(random_specs(world.chance, jobs=60))
+    processes = [a_process(world, scheduler) for scheduler in (Anywhere(), Gangs(), Greedy())]
+
+    world.run(*(process.step for process in processes), wrecker.turn)
+    world.clock.advance(2.0)
+    for process in processes:
+        process.step()
+
+    world.audited.audit()
+    facts = merge(*(process.fold.facts() for process in processes))
+    assert facts["totals"]["lost"].keys() == {FAILED, SHRANK}
+    assert 0 == world.audited.use().stranded
+    assert [] == world.audited.notices()
 
 
 def lose_with_its_machine(store: Store, job: int) -> None:
