@@ -25,7 +25,7 @@ from tests.simulation.worlds import (
 )
 from tests.unit.framework.loops import Anywhere
 
-DEEDS = 60
+DEEDS = 200
 
 
 class Wrecker:
@@ -76,7 +76,7 @@ def test_jobs_that_lose_tasks_while_they_are_planned_are_not_left_to_their_lease
     """Nobody rescues here: a job whose lease nobody gives back would never be over."""
     world = World(seed)
     wrecker = Wrecker(world, clears=True)
-    world.audited.submit(random_specs(world.chance, jobs=50))
+    world.audited.submit(random_specs(world.chance, jobs=80))
 
     world.run(*(lane.turn for lane in lanes(world)), wrecker.turn)
 
