@@ -6,6 +6,7 @@ Source   Registry.reports and Registry.use.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from threading import Event
 from typing import Annotated, Final
 
@@ -17,6 +18,7 @@ from rich.text import Text
 
 from omega.cli.cells import OfDemo, cell_store
 from omega.cli.consoles import Output
+from omega.cli.machine_lines import machines_line, notices_summary, overdue, states_of
 from omega.cli.options import DataDir, JsonTo
 from omega.cli.processes import NODES, conflicts_of, is_heard_of, lines_of, total_line
 from omega.cli.screens import (
@@ -32,7 +34,7 @@ from omega.cli.stopping import stop_on_signals
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput
 from omega.metrics.facts import merge
-from omega.store.base import CellUse, ProcessReport, Store
+from omega.store.base import CellUse, Notice, ProcessReport, Store
 
 INTERVAL_S: Final = 1.0
 
@@ -57,19 +59,35 @@ def command(
             with stop_on_signals() as stop:
                 _watch(store, output, RealClock(stop), stop)
             return
-        reports, use = store.reports(), store.use()
-    output.document(parameters={"demo": demo}, rows=_rows(reports), summary=_summary(reports, use))
-    output.console.print(status_screen(reports, use, output.console.width))
+        seen = Seen.read(store)
+    output.document(parameters={"demo": demo}, rows=_rows(seen.reports), summary=_summary(seen))
+    output.console.print(status_screen(seen, output.console.width))
 
 
-def status_screen(reports: Sequence[ProcessReport], use: CellUse, width: int) -> RenderableType:
+@dataclass(frozen=True)
+class Seen:
+    """What a look at the store shows."""
+
+    reports: Sequence[ProcessReport]
+    use: CellUse
+    notices: Sequence[Notice] = ()
+
+    @classmethod
+    def read(cls, store: Store) -> "Seen":
+        """Look."""
+        return cls(store.reports(), store.use(), store.notices())
+
+
+def status_screen(seen: Seen, width: int) -> RenderableType:
     """Return the picture."""
+    reports, use = seen.reports, seen.use
     lines = lines_of(reports)
     heard = [r.facts for r in reports if r.kind != NODES and is_heard_of(r)]
     refused = merge(*heard)["window"].get("refused", {})
     parts: list[RenderableType] = [
         cell_line(use),
         cell_table(use, width),
+        *_closed(seen),
         Text.assemble(("queue  ", "bold"), queue_line(use)),
         Text.assemble(("nodes  ", "bold"), _nodes(reports)),
         Rule(style="bright_black"),
@@ -91,8 +109,16 @@ def _watch(store: Store, output: Output, clock: Clock, stop: Event) -> None:
     ) as live:
         while not stop.is_set():
             width = output.console.width
-            live.update(status_screen(store.reports(), store.use(), width), refresh=True)
+            live.update(status_screen(Seen.read(store), width), refresh=True)
             clock.sleep(INTERVAL_S)
+
+
+def _closed(seen: Seen) -> list[RenderableType]:
+    """Say which machines are closed and what is overdue on them; nothing if all is well."""
+    line = machines_line(seen.use, seen.notices)
+    said = [Text.assemble(("closed ", "bold"), line)] if line else []
+    late = overdue(seen.use, seen.notices, seen.reports)
+    return [*said, *(Text(sentence, "yellow") for sentence in late)]
 
 
 def _nodes(reports: Sequence[ProcessReport]) -> Text:
@@ -119,11 +145,15 @@ def _rows(reports: Sequence[ProcessReport]) -> list[dict[str, object]]:
     ]
 
 
-def _summary(reports: Sequence[ProcessReport], use: CellUse) -> dict[str, object]:
-    schedulers = merge(*(report.facts for report in reports if report.kind != NODES))
+def _summary(seen: Seen) -> dict[str, object]:
+    use = seen.use
+    schedulers = merge(*(report.facts for report in seen.reports if report.kind != NODES))
     return {
         "machines": use.machines,
         "open": use.open,
+        "machines_by_state": states_of(use),
+        "stranded": use.stranded,
+        "notices": notices_summary(seen.notices),
         "live_allocations": use.live_allocations,
         "capacity": dict(use.capacity),
         "used": dict(use.used),
