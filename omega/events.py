@@ -87,6 +87,14 @@ class JobsRescued:
 
 
 @dataclass(frozen=True)
+class TasksLost:
+    """Tasks lost their places with machines that failed, left or shrank, and wait again."""
+
+    tasks: int
+    why: str
+
+
+@dataclass(frozen=True)
 class StoreFaltered:
     """The store did not answer, and is tried again."""
 
@@ -109,6 +117,7 @@ Event = (
     | JobParked
     | JobsWoken
     | JobsRescued
+    | TasksLost
     | StoreFaltered
     | TasksEnded
 )

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from omega.cli.cells import OfDemo, cell_store, cell_url
 from omega.cli.consoles import Output
+from omega.cli.machine_lines import overdue
 from omega.cli.options import DataDir, JsonTo
 from omega.store.postgres import schema
 
@@ -39,15 +40,21 @@ def migrate(data_dir: DataDir = None) -> None:
 
 @app.command()
 def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
-    """Check every invariant in the database; exit 1 and list them when any is broken."""
+    """Check every invariant in the database; exit 1 and list them when any is broken.
+
+    It also says what is overdue on machines that failed or shrank while no scheduler ran.
+    """
     output = Output(json_to)
     with cell_store(data_dir, demo=demo) as store:
         violations = store.verify()
+        late = overdue(store.use(), store.notices(), store.reports())
     output.document(
         parameters={"demo": demo},
         rows=[vars(violation) for violation in violations],
-        summary={"violations": len(violations)},
+        summary={"violations": len(violations), "overdue": late},
     )
+    for sentence in late:  # no invariant is broken: what is still counted is counted right
+        output.console.print(f"[yellow]{sentence}[/]", highlight=False)
     if not violations:
         output.console.print("[green]Every invariant holds.[/]")
         return

@@ -22,7 +22,7 @@ from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, U
 VERBS: Final = {
     "demo": "See several schedulers race for the machines of one cell.",
     "db": "Make, migrate and check the database.",
-    "cell": "Load machines and show the cell.",
+    "cell": "Load machines, show them, and take them in and out.",
     "submit": "Submit the jobs of a YAML file.",
     "jobs": "List jobs, newest first.",
     "job": "Show one job: where its tasks run, or why they do not.",

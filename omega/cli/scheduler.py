@@ -13,7 +13,7 @@ from rich.table import Table
 
 from omega.cli.cells import cell_settings
 from omega.cli.consoles import Output, warn
-from omega.cli.options import DataDir, EndWithParent, JsonTo, Rule, Seed, TJob, TTask, Unit
+from omega.cli.options import DataDir, EndWithParent, JsonTo, Rule, Seed, SyncBy, TJob, TTask, Unit
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.clock import RealClock
 from omega.framework.registry import find_scheduler, registered
@@ -21,6 +21,7 @@ from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
 from omega.store.opening import store_at
+from omega.sync.choice import Sync
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -33,6 +34,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     ] = "0",
     rule: Rule = None,
     granularity: Unit = None,
+    sync: SyncBy = Sync.DELTA,
     t_job: TJob = 0.0,
     t_task: TTask = 0.0,
     seed: Seed = 0,
@@ -61,6 +63,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
                 run_seed=seed,
                 stop=stop,
                 decision_time=DecisionTime(job_s=t_job, task_s=t_task),
+                refresher=sync.refresher,
             ).run()
 
 

@@ -41,6 +41,17 @@ class Allocations:
         return len(self.job)
 
 
+@dataclass(frozen=True, eq=False)
+class Notice:
+    """A machine on which more is used than counts, and how much longer that is tolerated."""
+
+    machine: int
+    excess: Amounts
+    """What is used above the capacity, now."""
+    ends_in_ms: int
+    """By the store's clock; below 0 once it is over."""
+
+
 @dataclass(frozen=True)
 class HandBack:
     """A job given back to the queue with tasks left."""
@@ -122,13 +133,26 @@ class ProcessReport:
 class CellUse:
     """The cell in sums."""
 
-    machines: int
-    open: int
+    machines_by_state: Mapping[MachineState, int]
+    stranded: int
+    """Machines that are down or gone and still in use: `lose_tasks` is due."""
     capacity: Mapping[str, int]
+    """Of machines that have not left, as is `used`."""
     used: Mapping[str, int]
     jobs_by_state: Mapping[State, int]
     parked_by_reason: Mapping[ParkReason, int]
     live_allocations: int
+
+    @property
+    def machines(self) -> int:
+        """Machines that have not left."""
+        by_state = self.machines_by_state.items()
+        return sum(number for state, number in by_state if state is not MachineState.GONE)
+
+    @property
+    def open(self) -> int:
+        """Machines that take claims."""
+        return self.machines_by_state.get(MachineState.OPEN, 0)
 
     @property
     def jobs_waiting(self) -> int:
@@ -223,8 +247,16 @@ class CellStore(Protocol):
         """Return all quotas with what is left of each, by scope and name."""
         ...
 
+    def notices(self) -> list[Notice]:
+        """Return the notices of machines that are used above their capacity, ascending by id."""
+        ...
+
     def allocations(self) -> Allocations:
         """Read all live allocations."""
+        ...
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Read the live allocations on these machines."""
         ...
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:

@@ -16,9 +16,16 @@ from omega.cell.judge import judge
 from omega.cell.standing import NO_VICTIMS, Standing, Victims
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
-from omega.model.arrays import Ids, Index, integers
+from omega.model.arrays import Ids, Index, integers, some_kind
 from omega.model.claims import JobPart, Transaction
-from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
+from omega.model.machines import (
+    DEAD,
+    Changes,
+    MachineRows,
+    Machines,
+    MachineState,
+    Snapshot,
+)
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
@@ -123,6 +130,10 @@ class MemoryStore(MemoryForce, MemoryRegistry):
         """Read all live allocations."""
         return self._allocations.live()
 
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Read the live allocations on these machines."""
+        return self._allocations.read(self._allocations.on(machine))
+
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Read live allocations granted by transactions after `mark`, and the next mark."""
         return self._allocations.live(since=mark), self._transactions
@@ -138,13 +149,16 @@ class MemoryStore(MemoryForce, MemoryRegistry):
 
     def use(self) -> CellUse:
         """Sum up the cell and its queue; machines that are gone count for nothing."""
-        here = self._machines.state != MachineState.GONE
+        state = self._machines.state
+        here = state != MachineState.GONE
         capacity = self._machines.capacity[here].sum(axis=0).tolist()
         used = self._machines.used[here].sum(axis=0).tolist()
         parked = [job.park_reason for job in self._parked.values() if job.park_reason]
         return CellUse(
-            machines=int(np.count_nonzero(here)),
-            open=int(np.count_nonzero(self._machines.state == MachineState.OPEN)),
+            machines_by_state=Counter(map(MachineState, state.tolist())),
+            stranded=int(
+                np.count_nonzero(np.isin(state, DEAD) & some_kind(self._machines.used > 0))
+            ),
             capacity=dict(zip(COLUMNS, capacity, strict=True)),
             used=dict(zip(COLUMNS, used, strict=True)),
             jobs_by_state=Counter(job.state for job in self._jobs.values()),

@@ -20,6 +20,7 @@ from omega.store.base import (
     CellUse,
     HandBack,
     JobStatus,
+    Notice,
     ParkedJob,
     Parking,
     ProcessReport,
@@ -82,9 +83,17 @@ class PassThrough:
         """Pass on."""
         return self._store.quotas()
 
+    def notices(self) -> list[Notice]:
+        """Pass on."""
+        return self._store.notices()
+
     def allocations(self) -> Allocations:
         """Pass on."""
         return self._store.allocations()
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Pass on."""
+        return self._store.allocations_on(machine)
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Pass on."""

@@ -18,7 +18,7 @@ from omega.model.machines import Catalogue, Changes, Machines, MachineState, Sna
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import KINDS
-from omega.store.base import Allocations, Violation
+from omega.store.base import Allocations, Notice, Violation
 from omega.store.postgres.connection import Link
 from omega.store.postgres.packing import Big, Int, unpack_machines
 
@@ -159,7 +159,7 @@ class PostgresCell:
     def enforce_notices(self) -> int:
         """End by force what no longer fits where a notice has run out; return how many tasks."""
         # One machine a transaction, for each locks jobs before its machine.
-        machines = self._link.call("SELECT id FROM omega.machines_on_notice()")
+        machines = self._link.call("SELECT omega.notices_that_end()")
         ended = 0
         for (machine,) in machines:
             ((more,),) = self._link.call("SELECT omega.enforce_notice(%s)", (machine,))
@@ -185,9 +185,18 @@ class PostgresCell:
             for scope, name, limits, left in rows
         ]
 
+    def notices(self) -> list[Notice]:
+        """Return the notices of machines that are used above their capacity, ascending by id."""
+        rows = self._link.call("SELECT machine, excess, ends_in_ms FROM omega.read_notices()")
+        return [Notice(machine, excess, ends_in_ms) for machine, excess, ends_in_ms in rows]
+
     def allocations(self) -> Allocations:
         """Read all live allocations."""
         return self._allocations(None)[0]
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Read the live allocations on these machines."""
+        return self._allocations(None, machine)[0]
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Read live allocations granted by transactions not over at `mark`, and the next mark."""
@@ -203,11 +212,11 @@ class PostgresCell:
         rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify()")
         return [Violation(*row) for row in rows]
 
-    def _allocations(self, mark: int | None) -> tuple[Allocations, int]:
+    def _allocations(self, mark: int | None, on: Ids | None = None) -> tuple[Allocations, int]:
         ((next_mark, job, task, machine, started, duration, amounts),) = self._link.call(
             "SELECT mark, jobs, tasks, machines, started_ms, durations_ms, amounts"
-            " FROM omega.read_allocations(%s)",
-            (mark,),
+            " FROM omega.read_allocations(%s, %s)",
+            (mark, None if on is None else Int(on)),
         )
         allocations = Allocations(
             job, task, machine, amounts.reshape(len(job), KINDS), started, duration

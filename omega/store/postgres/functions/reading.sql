@@ -35,13 +35,14 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Live allocations; all of them without a mark, else those granted by transactions not over at it.
+-- With machines and no mark, those on them.
 CREATE FUNCTION omega.read_allocations(
-    _mark bigint,
+    _mark bigint, _on integer[],
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
     OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
 ) LANGUAGE sql STABLE AS $$
     WITH live AS (
-        SELECT a.* FROM omega.allocation a WHERE _mark IS NULL
+        SELECT a.* FROM omega.allocation a WHERE _mark IS NULL AND (_on IS NULL OR a.machine_id = ANY (_on))
         UNION ALL
         SELECT a.* FROM (
             SELECT DISTINCT j.id AS job_id, g.task
@@ -57,4 +58,14 @@ CREATE FUNCTION omega.read_allocations(
            coalesce(array_agg(coalesce(s.group_durations_ms[width_bucket(l.task, s.group_starts)], -1)), '{}'),
            coalesce(array_agg(ARRAY[{{ l.${kind} }}]), '{}')
       FROM live l JOIN omega.job_spec s ON s.job_id = l.job_id
+$$;
+
+-- Machines on which more is used than counts: how much, and how much longer that is tolerated.
+CREATE FUNCTION omega.read_notices(OUT machine integer, OUT excess integer[], OUT ends_in_ms bigint)
+RETURNS SETOF record LANGUAGE sql STABLE AS $$
+    SELECT m.id, ARRAY[{{ greatest(m.${kind}_used - m.${kind}_capacity, 0) }}],
+           (extract(epoch FROM m.notice_ends_at - clock_timestamp()) * 1000)::bigint
+      FROM omega.machine m
+     WHERE m.notice IS NOT NULL AND ({{ m.${kind}_used > m.${kind}_capacity | OR }})
+     ORDER BY m.id
 $$;
