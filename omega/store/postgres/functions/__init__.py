@@ -2,8 +2,9 @@
 
 Goal     Keep SQL in SQL files, with one line for all kinds where a kind is a column.
 Promise  `{{ text }}` becomes the text once a kind, joined by commas or by what follows the last
-         ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1,
-         `${kinds}` their number. All functions are dropped and made anew in one transaction.
+         ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1.
+         Elsewhere, `${name}` is one of CONSTANTS, limits among them. All functions are dropped and
+         made anew in one transaction.
 Source   docs/decisions/0007-functions-are-installed-anew.md.
 """
 
@@ -12,10 +13,13 @@ from collections.abc import Iterator
 from importlib.resources import files
 from string import Template
 
-from omega.model.resources import COLUMNS, KINDS
+from omega.lifecycle.states import ParkReason
+from omega.limits import LIMITS
+from omega.model.resources import COLUMNS, DEVICES_MAX, GPU_SLICES, KINDS
 
 # In order: a function of LANGUAGE sql needs those it calls to be there.
 FILES = (
+    "arguments.sql",
     "claim_arrays.sql",
     "reading.sql",
     "judge_parts.sql",
@@ -24,11 +28,21 @@ FILES = (
     "apply_exchange.sql",
     "commit_claims.sql",
     "tasks.sql",
+    "specs.sql",
     "queue.sql",
     "force.sql",
+    "catalogues.sql",
     "machines.sql",
     "verify.sql",
 )
+
+CONSTANTS = {
+    "kinds": KINDS,
+    "devices_max": DEVICES_MAX,
+    "gpu_slices": GPU_SLICES,
+    "park_reasons": ",".join(reason.value for reason in ParkReason),
+    **vars(LIMITS),
+}
 
 _FOR_EACH_KIND = re.compile(r"\{\{ (.+?)(?: \| (\S+))? \}\}", re.DOTALL)
 
@@ -59,4 +73,7 @@ def _render(sql: str) -> str:
         )
         return (f" {joint} " if joint else ", ").join(copies)
 
-    return _FOR_EACH_KIND.sub(for_each_kind, sql).replace("${kinds}", str(KINDS))
+    sql = _FOR_EACH_KIND.sub(for_each_kind, sql)
+    for name, value in CONSTANTS.items():
+        sql = sql.replace(f"${{{name}}}", str(value))
+    return sql
