@@ -34,6 +34,8 @@ class Limits:
     name_length_max: int = 200
     amount_max: int = INT4_MAX
     """One task's demand, or one machine's capacity, of one kind."""
+    duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
+    """A century: who wants a task to run longer says nothing, and it does until it is cancelled."""
 
     def __post_init__(self) -> None:
         for name, limit in vars(self).items():

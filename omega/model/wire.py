@@ -37,7 +37,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
             tenant=_text(wire["tenant"]),
             precedence=_whole(wire["precedence"]),
             minimum=_whole(wire["minimum"]),
-            groups=tuple(_group_from_wire(group) for group in wire["groups"]),
+            groups=tuple(map(_group_from_wire, _many(wire["groups"]))),
         )
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -74,13 +74,18 @@ def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
         disk_mib=_whole(wire["disk_mib"]),
         gpus=_whole(wire["gpus"]),
         gpu_slices=_whole(wire["gpu_slices"]),
-        duration_ms=wire["duration_ms"],
-        constraints=tuple(
-            Constraint(one["attribute"], Operator(one["operator"]), tuple(one["values"]))
-            for one in wire["constraints"]
-        ),
-        spread_over=wire["spread_over"],
-        different_machines=wire["different_machines"],
+        duration_ms=None if wire["duration_ms"] is None else _whole(wire["duration_ms"]),
+        constraints=tuple(map(_constraint_from_wire, _many(wire["constraints"]))),
+        spread_over=None if wire["spread_over"] is None else _text(wire["spread_over"]),
+        different_machines=_truth(wire["different_machines"]),
+    )
+
+
+def _constraint_from_wire(wire: Mapping[str, Any]) -> Constraint:
+    return Constraint(
+        attribute=_text(wire["attribute"]),
+        operator=Operator(wire["operator"]),
+        values=tuple(map(_text, _many(wire["values"]))),
     )
 
 
@@ -88,6 +93,18 @@ def _whole(value: object) -> int:
     """Return a number that an array of ours can hold."""
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise ValueError(f"{str(value)[:30]} is no whole number of 64 bits")
+    return value
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{str(value)[:30]} is neither true nor false")
+    return value
+
+
+def _many(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{str(value)[:30]} is no list")
     return value
 
 

@@ -15,8 +15,6 @@ from omega.model.resources import DEVICES_MAX, GPU_SLICES
 MIB_PER_UNIT = {"MiB": 1, "GiB": 1_024, "TiB": 1_048_576}
 MS_PER_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 MILLI_PER_UNIT = {"m": 1, "": 1_000}
-DURATION_MS_MAX = 100 * 366 * MS_PER_UNIT["d"]
-"""A century: who wants longer says nothing, and the task runs until it is cancelled."""
 
 _NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", re.ASCII)
 _SHOWN_MAX = 60
@@ -75,7 +73,7 @@ def duration_ms(value: object) -> int | None:
         )
     if number != int(number):
         raise ValueError(f"{shown(value)} is finer than a millisecond")
-    if number > DURATION_MS_MAX:
+    if number > LIMITS.duration_ms_max:
         raise ValueError(f"{shown(value)} is more than a century; leave it out to run on and on")
     return int(number)
 

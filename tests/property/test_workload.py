@@ -2,10 +2,11 @@
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import yaml
@@ -87,6 +88,52 @@ PLAIN = st.recursive(
 )
 def test_any_json_from_the_wire_is_a_job_or_bad_input(wire: dict[str, object]) -> None:
     returns_or_bad_input(lambda: spec_from_wire(wire))
+
+
+@settings(max_examples=300)
+@given(specs().map(spec_to_wire), st.data())
+def test_a_job_changed_on_the_wire_is_read_as_it_stands_or_bad_input(
+    wire: dict[str, object], data: st.DataObject
+) -> None:
+    """A value of another type, let through, would end every scheduler that meets it."""
+    changed = data.draw(st.sampled_from(list(places(wire))))
+    bent = with_other(wire, changed, data.draw(PLAIN))
+
+    with suppress(BadInput):
+        assert json.dumps(bent) == json.dumps(spec_to_wire(spec_from_wire(bent)))
+        assert well_typed(spec_from_wire(bent))
+
+
+def places(value: object) -> Iterator[tuple[str | int, ...]]:
+    """Yield where there is something, however deep."""
+    yield ()
+    inside: Iterable[tuple[str | int, object]] = ()
+    if isinstance(value, dict):
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = enumerate(value)
+    for key, part in inside:
+        yield from ((key, *rest) for rest in places(part))
+
+
+def with_other(value: Any, place: tuple[str | int, ...], other: object) -> Any:  # noqa: ANN401
+    """Return a copy in which something else stands in one place."""
+    if not place:
+        return other
+    copy = value.copy()
+    copy[place[0]] = with_other(value[place[0]], place[1:], other)
+    return copy
+
+
+def well_typed(spec: JobSpec) -> bool:
+    return all(
+        group.spread_over is None or isinstance(group.spread_over, str) for group in spec.groups
+    ) and all(
+        isinstance(text, str)
+        for group in spec.groups
+        for constraint in group.constraints
+        for text in (constraint.attribute, *constraint.values)
+    )
 
 
 def returns_or_bad_input(call: Callable[[], object]) -> None:

@@ -30,6 +30,12 @@ _SCHEMA = (
     errors.UndefinedColumn,
     errors.InvalidSchemaName,
 )
+_REFUSED = (
+    errors.IntegrityError,
+    errors.DataError,
+    errors.ProgramLimitExceeded,
+    errors.NotSupportedError,
+)
 _T = TypeVar("_T")
 
 
@@ -115,8 +121,10 @@ class Link:
                 raise SchemaMismatch(self._explained(mismatch)) from mismatch
             except errors.CheckViolation as broken:
                 raise InvariantBroken(_sentence(broken)) from broken
-            except (errors.IntegrityError, errors.DataError) as refused:
+            except _REFUSED as refused:
                 raise BadInput(_sentence(refused)) from refused
+            except UnicodeError as refused:  # half a character, such as a command line may hold
+                raise BadInput(f"a text cannot be written as UTF-8: {refused}") from refused
             except psycopg.Error as silence:
                 # QueryCanceled, AdminShutdown, a lost connection: the effect is unknown.
                 raise StoreUnavailable(_sentence(silence)) from silence

@@ -1,7 +1,8 @@
 """Arrays over the wire: numpy on this side, Postgres' binary formats on the other.
 
 Goal     Move thousands of numbers a call without touching each in Python.
-Promise  One-dimensional arrays without nulls, both ways; machine rows as one packed value.
+Promise  One-dimensional arrays without nulls, both ways; machine rows as one packed value. A number
+         that is too wide for its type is BadInput.
 Source   PostgreSQL's array_send and int4send; docs/decisions/0008-packed-rows.md.
 """
 
@@ -13,6 +14,7 @@ from psycopg import Connection
 from psycopg.adapt import Buffer, Dumper, Loader
 from psycopg.pq import Format
 
+from omega.errors import BadInput
 from omega.model.machines import MachineRows
 from omega.model.resources import KINDS
 
@@ -76,6 +78,8 @@ class _ArrayDumper(Dumper):
         body = np.empty(count, _elements(obj.wire))
         body["size"] = body.dtype["value"].itemsize
         body["value"] = obj.values
+        if not np.array_equal(body["value"], obj.values):  # numpy cuts off what is too wide
+            raise BadInput(f"a number does not fit {8 * body.dtype['value'].itemsize} bits")
         header = np.array((1, 0, obj.element_oid), _HEADER).tobytes()
         return header + np.array((count, 1), _SIDE).tobytes() + body.tobytes()
 

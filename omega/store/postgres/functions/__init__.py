@@ -2,9 +2,9 @@
 
 Goal     Keep SQL in SQL files, with one line for all kinds where a kind is a column.
 Promise  `{{ text }}` becomes the text once a kind, joined by commas or by what follows the last
-         ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1,
-         `${kinds}` their number. `[[ text ]]` is the same once a budget of quotas. All functions
-         are dropped and made anew in one transaction.
+         ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1.
+         `[[ text ]]` is the same once a budget of quotas. Elsewhere, `${name}` is one of CONSTANTS,
+         limits among them. All functions are dropped and made anew in one transaction.
 Source   docs/decisions/0007-functions-are-installed-anew.md.
 """
 
@@ -14,12 +14,15 @@ from functools import partial
 from importlib.resources import files
 from string import Template
 
+from omega.lifecycle.states import ParkReason
+from omega.limits import LIMITS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
-from omega.model.resources import COLUMNS, KINDS
+from omega.model.resources import COLUMNS, DEVICES_MAX, GPU_SLICES, KINDS
 from omega.store.postgres.tables import SHARDS
 
 # In order: a function of LANGUAGE sql needs those it calls to be there.
 FILES = (
+    "arguments.sql",
     "claim_arrays.sql",
     "reading.sql",
     "quotas.sql",
@@ -30,8 +33,10 @@ FILES = (
     "apply_exchange.sql",
     "commit_claims.sql",
     "tasks.sql",
+    "specs.sql",
     "queue.sql",
     "force.sql",
+    "catalogues.sql",
     "machines.sql",
     "verify.sql",
 )
@@ -44,14 +49,18 @@ _FOR_EACH = {
 }
 """What a text is repeated for, by the brackets around it."""
 
-_CONSTANTS = {
-    "kinds": str(KINDS),
-    "budgets": str(BUDGETS),
-    "shards": str(SHARDS),
-    "unlimited": str(UNLIMITED),
+CONSTANTS = {
+    "kinds": KINDS,
+    "budgets": BUDGETS,
+    "shards": SHARDS,
+    "unlimited": UNLIMITED,
     "costs": ", ".join(
         " + ".join(f"_{kind.column}" for kind in budget.kinds) or "0" for budget in Budget
     ),
+    "devices_max": DEVICES_MAX,
+    "gpu_slices": GPU_SLICES,
+    "park_reasons": ",".join(reason.value for reason in ParkReason),
+    **vars(LIMITS),
 }
 
 DROP_ALL = """
@@ -75,8 +84,8 @@ def rendered() -> Iterator[str]:
 def _render(sql: str) -> str:
     for bracket, members in _FOR_EACH.items():
         sql = bracket.sub(partial(_repeated, members), sql)
-    for name, value in _CONSTANTS.items():
-        sql = sql.replace(f"${{{name}}}", value)
+    for name, value in CONSTANTS.items():
+        sql = sql.replace(f"${{{name}}}", str(value))
     return sql
 
 

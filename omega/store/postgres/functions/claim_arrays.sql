@@ -36,6 +36,10 @@ BEGIN
         WHEN _jobs IS NULL OR _tokens IS NULL OR _minimums IS NULL OR _ends IS NULL OR _tasks IS NULL
           OR _machines IS NULL OR _seen IS NULL OR _shapes IS NULL OR _amounts IS NULL
             THEN 'an array is null'
+        WHEN 1 <> ANY (ARRAY[array_ndims(_jobs), array_ndims(_tokens), array_ndims(_minimums), array_ndims(_ends),
+                             array_ndims(_tasks), array_ndims(_machines), array_ndims(_seen), array_ndims(_shapes),
+                             array_ndims(_amounts)])
+            THEN 'an array has several dimensions'
         WHEN 1 <> ANY (ARRAY[array_lower(_jobs, 1), array_lower(_tokens, 1), array_lower(_minimums, 1), array_lower(_ends, 1),
                              array_lower(_tasks, 1), array_lower(_machines, 1), array_lower(_seen, 1), array_lower(_shapes, 1),
                              array_lower(_amounts, 1)])
@@ -45,6 +49,8 @@ BEGIN
         WHEN NOT (claims = ALL (ARRAY[cardinality(_machines), cardinality(_seen), cardinality(_shapes)]))
             THEN 'the arrays with an entry a claim differ in length'
         WHEN cardinality(_jobs) = 0 THEN 'there is no job'
+        WHEN claims > ${claims_per_transaction_max} OR cardinality(_jobs) > ${jobs_per_transaction_max}
+            THEN 'it has more than ${claims_per_transaction_max} claims, or ${jobs_per_transaction_max} jobs'
         WHEN cardinality(_amounts) % ${kinds} <> 0 THEN 'the amounts are not whole shapes'
         WHEN array_position(_jobs, NULL) IS NOT NULL OR array_position(_tokens, NULL) IS NOT NULL
           OR array_position(_minimums, NULL) IS NOT NULL OR array_position(_ends, NULL) IS NOT NULL
@@ -80,6 +86,10 @@ BEGIN
         WHEN _other_claims IS NULL OR _other_machines IS NULL OR _other_seen IS NULL OR _other_shapes IS NULL
           OR _evict_claims IS NULL OR _evict_jobs IS NULL OR _evict_tasks IS NULL
             THEN 'an array is null'
+        WHEN 1 <> ANY (ARRAY[array_ndims(_other_claims), array_ndims(_other_machines), array_ndims(_other_seen),
+                             array_ndims(_other_shapes), array_ndims(_evict_claims), array_ndims(_evict_jobs),
+                             array_ndims(_evict_tasks)])
+            THEN 'an array has several dimensions'
         WHEN 1 <> ANY (ARRAY[array_lower(_other_claims, 1), array_lower(_other_machines, 1), array_lower(_other_seen, 1),
                              array_lower(_other_shapes, 1), array_lower(_evict_claims, 1), array_lower(_evict_jobs, 1),
                              array_lower(_evict_tasks, 1)])

@@ -18,12 +18,13 @@ CREATE FUNCTION omega.commit_claims(
 -- For this function and those it calls: planned anew for each call's arrays, small commits take a quarter more.
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    named integer[] := _machines || _other_machines;
-    touched integer[] := named;                       -- and those that the fall of a gang can touch
+    named integer[];       -- all machines named
+    touched integer[];     -- and those that the fall of a gang can touch
     held boolean[];        -- an entry a job: is the lease still theirs?
     lacking integer[];     -- an entry a job: grants that its gang still needs
     plain boolean;         -- every claim stands on its own machine, whatever the order
     evicted_machines integer[];
+    is_the_same boolean;   -- as the one that has this id, as far as it is recorded
     judged record;
     limited boolean;       -- there are quotas
     draw record;           -- what is held of them
@@ -31,6 +32,8 @@ BEGIN
     PERFORM check_transaction(_jobs, _tokens, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts);
     PERFORM check_choices(cardinality(_tasks), cardinality(_amounts) / ${kinds}, _other_claims, _other_machines,
                           _other_seen, _other_shapes, _evict_claims, _evict_jobs, _evict_tasks);
+    named := _machines || _other_machines;
+    touched := named;
 
     -- One who asks twice waits here for the first call to end, and then finds its record.
     WITH locked AS MATERIALIZED (
@@ -43,12 +46,13 @@ BEGIN
       INTO held, lacking, limited
       FROM unnest(_jobs, _tokens) WITH ORDINALITY AS j (id, token, n) LEFT JOIN locked l USING (id);
 
-    SELECT t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines
-      INTO verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines
+    SELECT t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines,
+           t.jobs = _jobs AND t.ends = _ends AND t.tasks = _tasks
+      INTO verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines, is_the_same
       FROM transaction t WHERE t.id = _id;
     replayed := FOUND;
     IF replayed THEN
-        IF cardinality(verdicts) <> cardinality(_tasks) THEN
+        IF NOT is_the_same THEN
             RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
         END IF;
         fresh := packed_machines(named || evicted_machines);
@@ -122,6 +126,11 @@ BEGIN
                              evicted_jobs, evicted_tasks, evicted_machines)
     VALUES (_id, _scheduler, _replica, _by_sequence, _jobs, _ends, _tasks, landed, verdicts,
             evicted_jobs, evicted_tasks, evicted_machines)
-        ON CONFLICT DO NOTHING;    -- twins of which neither named a job that exists: both granted nothing
+        ON CONFLICT DO NOTHING;
+    -- One with the same id was under way, and naming no job in common, neither waited for the other
+    -- above. One that granted nothing is harmless: its twins name jobs that never were.
+    IF NOT FOUND AND 0 = ANY (verdicts) THEN
+        RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     fresh := packed_machines(named || evicted_machines);
 END $$;

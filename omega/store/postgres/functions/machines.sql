@@ -8,18 +8,18 @@ CREATE FUNCTION omega.add_machines(
 DECLARE
     first integer;
     taken text;
+    wrong text;
     width integer := jsonb_array_length(_catalogue -> 'names');
 BEGIN
-    IF coalesce(array_ndims(_names), 1) <> 1 OR coalesce(array_lower(_names, 1), 1) <> 1
-       OR cardinality(_names) * ${kinds} IS DISTINCT FROM cardinality(_amounts)
-       OR jsonb_typeof(_catalogue -> 'values') IS DISTINCT FROM 'array'
-       OR jsonb_array_length(_catalogue -> 'values') <> width
-       OR cardinality(_names) * width IS DISTINCT FROM cardinality(_codes) THEN
-        RAISE EXCEPTION 'bad machines: names, amounts, catalogue and codes do not match' USING ERRCODE = 'invalid_parameter_value';
+    wrong := problem_with_machines(_names, _amounts, _catalogue, _codes);
+    IF wrong IS NOT NULL THEN
+        RAISE EXCEPTION 'bad machines: %', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM 1 FROM cell WHERE generation = _generation FOR UPDATE;
     IF NOT FOUND THEN
         RETURN NULL;
+    ELSIF NOT follows((SELECT catalogue FROM cell), _catalogue) THEN
+        RAISE EXCEPTION 'bad machines: the catalogue does not go on from the one before' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT coalesce(max(id), 0) INTO first FROM machine;
     SELECT name INTO taken
@@ -49,6 +49,9 @@ RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     changed integer;
 BEGIN
+    IF coalesce(_state NOT BETWEEN 0 AND 3, true) THEN
+        RAISE EXCEPTION 'bad state: %', coalesce(_state::text, 'null') USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM known_machines(_machines);
     UPDATE machine SET state = _state, sequence = sequence + 1, revision = revision + 1, changed_by = pg_current_xact_id()
      WHERE id = ANY (_machines) AND state NOT IN (3, _state);
@@ -59,14 +62,19 @@ END $$;
 -- Change a machine's capacity, for claims at once; use above it is tolerated until the notice ends.
 CREATE FUNCTION omega.resize_machine(_machine integer, _capacity integer[], _notice_ms bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    tolerated interval := milliseconds(_notice_ms);
 BEGIN
+    IF length_of(_capacity) <> ${kinds} OR 0 > ANY (_capacity) THEN
+        RAISE EXCEPTION 'bad capacity: it is not ${kinds} amounts, none of them negative' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM known_machines(ARRAY[_machine]);
     UPDATE machine m
        SET {{ ${kind}_capacity = _capacity[${number}] }},
            notice = CASE WHEN {{ m.${kind}_used > _capacity[${number}] | OR }}
                          THEN ARRAY[{{ greatest(m.${kind}_used - _capacity[${number}], 0) }}] END,
            notice_ends_at = CASE WHEN {{ m.${kind}_used > _capacity[${number}] | OR }}
-                                 THEN clock_timestamp() + milliseconds(_notice_ms) END,
+                                 THEN clock_timestamp() + tolerated END,
            sequence = m.sequence + 1, revision = m.revision + 1, changed_by = pg_current_xact_id()
      WHERE m.id = _machine AND m.state <> 3;
     IF NOT FOUND THEN

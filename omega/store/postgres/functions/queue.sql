@@ -1,34 +1,23 @@
 -- The job queue. States and moves: omega/lifecycle/states.py. Every time that processes compare
 -- comes from this server's clock.
 
--- A length of time; refuses none, negative ones, and more than ten years, which is a mistake.
-CREATE FUNCTION omega.milliseconds(_count bigint)
-RETURNS interval LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-    IF _count BETWEEN 0 AND 315576000000 THEN
-        RETURN _count * interval '1 ms';
-    END IF;
-    RAISE EXCEPTION 'bad length of time: % ms', coalesce(_count::text, 'null') USING ERRCODE = 'invalid_parameter_value';
-END $$;
-
 -- Add jobs, all or none, in the wire form of omega/model/wire.py; their ids, in order.
 CREATE FUNCTION omega.submit_jobs(_specs jsonb)
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     ids bigint[];
+    wrong text;
 BEGIN
-    IF EXISTS (
-        SELECT FROM jsonb_array_elements(_specs) AS s (spec), jsonb_array_elements(s.spec -> 'groups') AS g (it)
-         WHERE NOT coalesce(
-             g.it ?& ARRAY['tasks', 'cpu_milli', 'memory_mib', 'disk_mib', 'gpus', 'gpu_slices', 'duration_ms',
-                           'constraints', 'spread_over', 'different_machines']
-             AND (g.it ->> 'tasks')::integer >= 1 AND (g.it ->> 'gpus')::integer BETWEEN 0 AND 8
-             AND (g.it ->> 'cpu_milli')::integer >= 0 AND (g.it ->> 'memory_mib')::integer >= 0
-             AND (g.it ->> 'disk_mib')::integer >= 0 AND (g.it ->> 'gpu_slices')::integer BETWEEN 1 AND 1000
-             AND coalesce((g.it ->> 'duration_ms')::bigint, 0) >= 0
-             AND jsonb_typeof(g.it -> 'constraints') = 'array', false)
-    ) THEN
-        RAISE EXCEPTION 'bad job: a task group is not in the wire form' USING ERRCODE = 'invalid_parameter_value';
+    IF jsonb_typeof(_specs) IS DISTINCT FROM 'array' THEN
+        RAISE EXCEPTION 'bad jobs: they are no list' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF jsonb_array_length(_specs) > ${jobs_per_submission_max} THEN
+        RAISE EXCEPTION 'bad jobs: they are more than ${jobs_per_submission_max}' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT format('%s: %s', s.n, p.problem) INTO wrong
+      FROM jsonb_array_elements(_specs) WITH ORDINALITY AS s (spec, n), problem_with_job(s.spec) AS p (problem)
+     WHERE p.problem IS NOT NULL ORDER BY s.n LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'bad job %', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
     WITH submitted AS MATERIALIZED (
         SELECT nextval(pg_get_serial_sequence('omega.job', 'id')) AS id, s.spec,
@@ -65,7 +54,7 @@ RETURNS TABLE (
     WITH taken AS MATERIALIZED (
         SELECT j.id, j.first_leased_at IS NULL AS first FROM job j
          WHERE j.scheduler = _scheduler AND j.state = 'pending' AND j.not_before <= clock_timestamp()
-         ORDER BY j.precedence DESC, j.id LIMIT _jobs_max FOR NO KEY UPDATE SKIP LOCKED
+         ORDER BY j.precedence DESC, j.id LIMIT at_most(_jobs_max) FOR NO KEY UPDATE SKIP LOCKED
     ), lease AS MATERIALIZED (
         SELECT clock_timestamp() AS start
     ), leased AS (
@@ -94,6 +83,9 @@ RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     kept bigint[];
 BEGIN
+    IF length_of(_jobs) <> length_of(_tokens) THEN
+        RAISE EXCEPTION 'bad leases: jobs and tokens differ in length' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     WITH renewed AS (
         UPDATE job j SET lease_expires_at = clock_timestamp() + milliseconds(_lease_ms)
@@ -111,6 +103,9 @@ RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     returned integer;
 BEGIN
+    IF NOT length_of(_jobs) = ALL (ARRAY[length_of(_tokens), length_of(_delays_ms), length_of(_progressed)]) THEN
+        RAISE EXCEPTION 'bad jobs: the arrays differ in length' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     UPDATE job j
        SET state = 'pending', lease_token = NULL,
@@ -128,6 +123,11 @@ RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     parked integer;
 BEGIN
+    IF NOT length_of(_jobs) = ALL (ARRAY[length_of(_tokens), length_of(_reasons), length_of(_details)]) THEN
+        RAISE EXCEPTION 'bad jobs: the arrays differ in length' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF NOT _reasons <@ '{${park_reasons}}' THEN
+        RAISE EXCEPTION 'bad reason: it is none of ${park_reasons}' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     UPDATE job j
        SET state = 'parked', lease_token = NULL, park_reason = w.reason, park_detail = w.detail,

@@ -1,0 +1,48 @@
+-- New machines and what the codes of their attributes stand for, before they are taken in: a machine
+-- that a view cannot read, or a code that means something else, would be everybody's trouble.
+
+-- What keeps machines from being added; null if nothing does.
+CREATE FUNCTION omega.problem_with_machines(_names text[], _amounts integer[], _catalogue jsonb, _codes integer[])
+RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    width integer;
+    sizes integer[];    -- an entry an attribute: how many values it has
+BEGIN
+    IF length_of(_names) * ${kinds} <> length_of(_amounts) OR 0 > ANY (_amounts) THEN
+        RETURN 'each has ${kinds} amounts, none of them negative';
+    ELSIF EXISTS (SELECT FROM unnest(_names) AS name WHERE length(name) NOT BETWEEN 1 AND 2 * ${name_length_max}) THEN
+        RETURN 'a name is empty, or longer than any';
+    ELSIF NOT are_texts(_catalogue -> 'names') OR jsonb_typeof(_catalogue -> 'values') IS DISTINCT FROM 'array' THEN
+        RETURN 'the catalogue has no names, or no values';
+    END IF;
+    width := jsonb_array_length(_catalogue -> 'names');
+    IF jsonb_array_length(_catalogue -> 'values') <> width
+       OR EXISTS (SELECT FROM jsonb_array_elements(_catalogue -> 'values') AS v (it) WHERE NOT are_texts(v.it)) THEN
+        RETURN 'the catalogue has no list of values for each name';
+    END IF;
+    sizes := ARRAY(SELECT jsonb_array_length(v.it) FROM jsonb_array_elements(_catalogue -> 'values') WITH ORDINALITY AS v (it, n)
+                    ORDER BY v.n);
+    IF length_of(_codes) <> cardinality(_names) * width
+       OR EXISTS (SELECT FROM unnest(_codes) WITH ORDINALITY AS c (code, n)
+                   WHERE c.code NOT BETWEEN 0 AND sizes[(c.n - 1) % width + 1]) THEN
+        RETURN 'the codes are not one an attribute, each of a value';
+    END IF;
+    RETURN NULL;
+END $$;
+
+-- Whether a list of texts begins with another, and has none twice.
+CREATE FUNCTION omega.extends(_before jsonb, _after jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT a.texts[1 : cardinality(b.texts)] = b.texts
+       AND cardinality(a.texts) = (SELECT count(DISTINCT t) FROM unnest(a.texts) AS t)
+      FROM (SELECT ARRAY(SELECT jsonb_array_elements_text(_before)) AS texts) AS b,
+           (SELECT ARRAY(SELECT jsonb_array_elements_text(_after)) AS texts) AS a
+$$;
+
+-- Whether all codes of a catalogue mean in another what they meant before.
+CREATE FUNCTION omega.follows(_before jsonb, _after jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT omega.extends(_before -> 'names', _after -> 'names')
+       AND NOT EXISTS (SELECT FROM jsonb_array_elements(_after -> 'values') WITH ORDINALITY AS v (it, n)
+                        WHERE NOT omega.extends(coalesce(_before -> 'values' -> (v.n - 1)::integer, '[]'), v.it))
+$$;

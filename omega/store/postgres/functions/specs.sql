@@ -1,0 +1,55 @@
+-- The wire form of a job, as omega/model/wire.py writes and reads it: what does not have it is refused
+-- at the door, for a scheduler that met it could only set it aside.
+
+-- Whether a constraint on a machine's attribute is in the wire form.
+CREATE FUNCTION omega.is_constraint(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT omega.is_name(_it -> 'attribute') AND omega.are_texts(_it -> 'values')
+       AND CASE WHEN _it ->> 'operator' IN ('in', 'not_in') THEN _it -> 'values' <> '[]'
+                WHEN _it ->> 'operator' IN ('exists', 'missing') THEN _it -> 'values' = '[]'
+                ELSE false END
+$$;
+
+-- Whether a task group is in the wire form.
+CREATE FUNCTION omega.is_group(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT omega.is_whole(_it -> 'tasks', 1, ${tasks_per_job_max})
+       AND omega.is_whole(_it -> 'cpu_milli', 0, ${amount_max})
+       AND omega.is_whole(_it -> 'memory_mib', 0, ${amount_max})
+       AND omega.is_whole(_it -> 'disk_mib', 0, ${amount_max})
+       AND omega.is_whole(_it -> 'gpus', 0, ${devices_max})
+       AND omega.is_whole(_it -> 'gpu_slices', CASE WHEN _it -> 'gpus' IN ('0', '1') THEN 1 ELSE ${gpu_slices} END, ${gpu_slices})
+       AND (_it -> 'duration_ms' = 'null' OR omega.is_whole(_it -> 'duration_ms', 0, ${duration_ms_max}))
+       AND (_it -> 'spread_over' = 'null' OR omega.is_name(_it -> 'spread_over'))
+       AND jsonb_typeof(_it -> 'different_machines') = 'boolean'
+       AND CASE WHEN jsonb_typeof(_it -> 'constraints') <> 'array' THEN false
+                WHEN jsonb_array_length(_it -> 'constraints') > ${constraints_per_group_max} THEN false
+                ELSE NOT EXISTS (SELECT FROM jsonb_array_elements(_it -> 'constraints') AS c (it)
+                                  WHERE NOT coalesce(omega.is_constraint(c.it), false)) END
+$$;
+
+-- What keeps a job from being in the wire form; null if it is.
+CREATE FUNCTION omega.problem_with_job(_spec jsonb)
+RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    tasks bigint;
+BEGIN
+    IF NOT (is_name(_spec -> 'name') AND is_name(_spec -> 'scheduler') AND is_name(_spec -> 'tenant')) THEN
+        RETURN 'name, scheduler and tenant are texts of 1 to ${name_length_max} characters';
+    ELSIF NOT is_whole(_spec -> 'precedence', -2147483648, 2147483647) THEN
+        RETURN 'its precedence is no whole number of 32 bits';
+    ELSIF jsonb_typeof(_spec -> 'groups') IS DISTINCT FROM 'array' THEN
+        RETURN 'it has no list of task groups';
+    ELSIF jsonb_array_length(_spec -> 'groups') NOT BETWEEN 1 AND ${task_groups_per_job_max} THEN
+        RETURN 'it does not have 1 to ${task_groups_per_job_max} task groups';
+    ELSIF EXISTS (SELECT FROM jsonb_array_elements(_spec -> 'groups') AS g (it) WHERE NOT coalesce(is_group(g.it), false)) THEN
+        RETURN 'a task group is not in the wire form';
+    END IF;
+    SELECT sum((g.it ->> 'tasks')::bigint) INTO tasks FROM jsonb_array_elements(_spec -> 'groups') AS g (it);
+    IF tasks > ${tasks_per_job_max} THEN
+        RETURN format('it has %s tasks, more than ${tasks_per_job_max}', tasks);
+    ELSIF NOT is_whole(_spec -> 'minimum', 0, tasks) THEN
+        RETURN 'its minimum is no number from 0 to that of its tasks';
+    END IF;
+    RETURN NULL;
+END $$;

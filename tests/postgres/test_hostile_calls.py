@@ -1,0 +1,57 @@
+"""Whoever calls a function in Postgres directly gets an answer, or one clear sentence."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omega.store.postgres.functions import rendered
+from tests.fixtures.doses import Dose, Tallier
+from tests.postgres.besieged_cell import BesiegedStore, assert_sound, besieged
+from tests.postgres.hostile_calls import INNER, PARAMETERS, Call, Function, calls
+
+WRITTEN = {name for sql in rendered() for name in re.findall(r"CREATE FUNCTION omega\.(\w+)", sql)}
+
+
+@pytest.fixture
+def cell(database_url: str) -> Iterator[BesiegedStore]:
+    with besieged(database_url) as store:
+        yield store
+
+
+def functions(store: BesiegedStore) -> dict[str, Function]:
+    """What the catalogue lists, by name."""
+    return {
+        name: Function(name, dict(zip(names or (), types, strict=True)))
+        for name, names, types in store.link.call(PARAMETERS)
+    }
+
+
+def test_no_function_is_missed(cell: BesiegedStore) -> None:
+    assert WRITTEN == functions(cell).keys()
+    assert WRITTEN > INNER
+
+
+@pytest.mark.parametrize("name", sorted(WRITTEN - INNER))
+def test_a_hostile_call_is_answered_or_refused(
+    cell: BesiegedStore, name: str, dose: Dose, tally: Tallier
+) -> None:
+    there = functions(cell)
+    others = st.sampled_from(sorted(there.keys() - INNER)).flatmap(lambda one: calls(there[one]))
+
+    with tally("hostile calls") as row:
+
+        @settings(max_examples=dose(15, 1_000))
+        @given(calls(there[name]), st.lists(others, max_size=2))
+        def attack(first: Call, more: list[Call]) -> None:
+            row.tried += 1 + len(more)
+            with cell.rolled_back():
+                for call in (first, *more):
+                    refusal = cell.attempt(call.statement, call.literals)
+                    assert refusal is None or 1 == len(refusal.splitlines())
+                assert_sound(cell)
+            row.survived += 1 + len(more)
+
+        attack()

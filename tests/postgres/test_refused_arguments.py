@@ -1,0 +1,261 @@
+"""Arguments that no program of ours sends: refused in a sentence, and nothing is changed."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+
+import psycopg
+import pytest
+
+from omega.errors import BadInput
+from omega.model.resources import KINDS, amounts
+from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction
+from omega.testing.steps import claim, submit_and_lease
+from tests.fixtures.at_work import wait_until
+from tests.postgres.besieged_cell import BesiegedStore, besieged
+from tests.postgres.hostile_values import HUGE_AND_PLAIN
+
+ZEROS = "0, " * (KINDS - 2) + "0"
+
+
+@pytest.fixture
+def cell(database_url: str) -> Iterator[BesiegedStore]:
+    with besieged(database_url) as store:
+        yield store
+
+
+def machines(
+    *,
+    names: str = "'{a}'",
+    amounts: str = f"'{{1, {ZEROS}}}'",
+    catalogue: str = """{"names": ["zone"], "values": [["z1", "z2"]]}""",
+    codes: str = "'{1}'",
+) -> str:
+    return f"add_machines(1, {names}, {amounts}, '{catalogue}', {codes})"
+
+
+def job(**fields: str) -> str:
+    """Return a submission of one job with these fields written otherwise."""
+    said = {
+        "name": '"j"',
+        "scheduler": '"batch"',
+        "tenant": '"t"',
+        "precedence": "0",
+        "minimum": "0",
+        "groups": "[" + group() + "]",
+        **fields,
+    }
+    return "submit_jobs('[" + _object(said) + "]')"
+
+
+def group(**fields: str) -> str:
+    said = {
+        "tasks": "1",
+        "cpu_milli": "1",
+        "memory_mib": "0",
+        "disk_mib": "0",
+        "gpus": "0",
+        "gpu_slices": "1000",
+        "duration_ms": "null",
+        "constraints": "[]",
+        "spread_over": "null",
+        "different_machines": "false",
+        **fields,
+    }
+    return _object(said)
+
+
+def constraint(attribute: str = '"zone"', operator: str = '"in"', values: str = '["z1"]') -> str:
+    its = _object({"attribute": attribute, "operator": operator, "values": values})
+    return job(groups="[" + group(constraints=f"[{its}]") + "]")
+
+
+def _object(fields: dict[str, str]) -> str:
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
+
+
+LEASE = "'{2}', '{00000000-0000-0000-0000-000000000002}'"
+
+REFUSED = [
+    ("set_state('{1}', 4::smallint)", "bad state: 4"),
+    ("set_state('{1}', NULL)", "bad state: null"),
+    (f"resize_machine(1, '{{-1, {ZEROS}}}', 0)", "bad capacity"),
+    (f"resize_machine(1, '{{{ZEROS}}}', 0)", "bad capacity"),
+    (f"resize_machine(1, '[0:{KINDS - 1}]={{1, {ZEROS}}}', 0)", "does not begin at 1"),
+    (f"resize_machine(1, '{{1, {ZEROS}}}', -1)", "bad length of time: -1 ms"),
+    (machines(amounts=f"'{{-1, {ZEROS}}}'"), "none of them negative"),
+    (machines(amounts="'{1}'"), f"each has {KINDS} amounts"),
+    (machines(names="'{\"\"}'"), "a name is empty"),
+    (machines(names="ARRAY[repeat('x', 401)]"), "longer than any"),
+    (machines(names="'{NULL}'"), "holds a null"),
+    (machines(codes="'{NULL}'"), "holds a null"),
+    (machines(codes="'{3}'"), "each of a value"),
+    (machines(codes="'{-1}'"), "each of a value"),
+    (machines(catalogue="""{"names": ["zone"], "values": [["z2", "z1"]]}"""), "does not go on"),
+    (machines(catalogue="""{"names": ["zone"], "values": [["z1"]]}"""), "does not go on"),
+    (machines(catalogue="""{"names": ["rack"], "values": [["z1", "z2"]]}"""), "does not go on"),
+    (
+        machines(catalogue="""{"names": ["zone"], "values": [["z1", "z2", "z1"]]}"""),
+        "does not go on",
+    ),
+    (machines(catalogue="""{"names": [], "values": []}""", codes="'{}'"), "does not go on"),
+    (machines(catalogue="""{"names": ["zone"], "values": [[1, 2]]}"""), "no list of values"),
+    (machines(catalogue="""{"names": [7], "values": [["z1", "z2"]]}"""), "no names"),
+    (machines(catalogue="[]"), "no names"),
+    ("lease_jobs('batch', 'me', NULL, 1)", "bad number: null"),
+    ("lease_jobs('batch', 'me', -1, 1)", "bad number: -1"),
+    ("lease_jobs('batch', 'me', 1, NULL)", "bad length of time: null ms"),
+    (f"renew_leases({LEASE[:5]}, '{{}}', 1)", "differ in length"),
+    (f"hand_back_jobs({LEASE}, '{{}}', '{{true}}')", "differ in length"),
+    (f"hand_back_jobs({LEASE}, '{{1}}', '{{NULL}}')", "holds a null"),
+    (f"park_jobs({LEASE}, '{{bored}}', '{{why}}')", "bad reason: it is none of never_fits"),
+    (f"park_jobs({LEASE}, '{{NULL}}', '{{why}}')", "holds a null"),
+    ("submit_jobs('7')", "they are no list"),
+    ("submit_jobs(NULL)", "they are no list"),
+    ("submit_jobs('[7]')", "bad job 1: name, scheduler and tenant are texts"),
+    (job(scheduler='"' + "x" * 201 + '"'), "texts of 1 to 200 characters"),
+    (job(name="7"), "bad job 1: name, scheduler and tenant are texts"),
+    (job(tenant="null"), "bad job 1: name, scheduler and tenant are texts"),
+    (job(precedence="2147483648"), "its precedence"),
+    (job(precedence="0.5"), "its precedence"),
+    (job(minimum="2"), "its minimum is no number from 0 to that of its tasks"),
+    (job(minimum="-1"), "its minimum"),
+    (job(minimum="null"), "its minimum"),
+    (job(groups="7"), "it has no list of task groups"),
+    (job(groups="[]"), "1 to 64 task groups"),
+    (job(groups="[" + ", ".join([group()] * 65) + "]"), "1 to 64 task groups"),
+    (job(groups="[7]"), "a task group is not in the wire form"),
+    (job(groups="[" + ", ".join([group(tasks="60000")] * 2) + "]"), "120000 tasks, more than"),
+    *(
+        (job(groups=f"[{group(**{field: value})}]"), "a task group is not in the wire form")
+        for field, value in [
+            ("tasks", "0"),
+            ("tasks", '"1"'),
+            ("tasks", "1.0"),
+            ("tasks", "1e40"),
+            ("cpu_milli", "2147483648"),
+            ("gpus", "9"),
+            ("gpu_slices", "0"),
+            ("duration_ms", "-1"),
+            ("duration_ms", "9000000000000000000"),
+            ("duration_ms", '"5"'),
+            ("constraints", "{}"),
+            ("constraints", "[7]"),
+            ("spread_over", "7"),
+            ("spread_over", "{}"),
+            ("different_machines", '"yes"'),
+        ]
+    ),
+    (job(groups="[" + group(gpus="2", gpu_slices="500") + "]"), "not in the wire form"),
+    (constraint(attribute="7"), "not in the wire form"),
+    (constraint(operator='"near"'), "not in the wire form"),
+    (constraint(values="[]"), "not in the wire form"),
+    (constraint(values="[7]"), "not in the wire form"),
+    (constraint(values='"z1"'), "not in the wire form"),
+    (constraint(operator='"exists"'), "not in the wire form"),
+]
+
+
+FUNCTIONS = sorted({call.partition("(")[0] for call, _ in REFUSED})
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_mistake_of_the_caller_is_told(cell: BesiegedStore, function: str) -> None:
+    for call, says in REFUSED:
+        if call.startswith(f"{function}("):
+            with cell.rolled_back():
+                assert says in (cell.attempt(f"SELECT omega.{call}", ()) or "taken"), call
+
+
+def test_what_is_in_form_is_taken(cell: BesiegedStore) -> None:
+    """Or the test above would say nothing."""
+    for call in (
+        machines(),
+        job(),
+        constraint(),
+        constraint(operator='"missing"', values="[]"),
+        f"resize_machine(1, '{{1, {ZEROS}}}', 0)",
+        f"park_jobs({LEASE}, '{{no_room}}', '{{why}}')",
+        f"hand_back_jobs({LEASE}, '{{1}}', '{{true}}')",
+    ):
+        with cell.rolled_back():
+            assert cell.attempt(f"SELECT omega.{call}", ()) is None, call
+            assert [] == cell.verify()
+
+
+@pytest.mark.parametrize("too_wide", [2**31, 2**32 + 1])
+def test_a_number_that_is_too_wide_is_not_cut_off(store: PostgresStore, too_wide: int) -> None:
+    (machine,) = store.add_machines(a_cell(1)).tolist()
+    (leased,) = submit_and_lease(store, a_spec())
+    mistakes: list[Callable[[], object]] = [
+        lambda: claim(store, leased, [0], [machine], cpu_milli=too_wide),
+        lambda: claim(store, leased, [0], [too_wide]),  # cut off, the second is machine 1
+        lambda: store.resize(machine, amounts(cpu_milli=too_wide), notice_ms=0),
+    ]
+
+    for mistake in mistakes:
+        with pytest.raises(BadInput, match="a number does not fit 32 bits"):
+            mistake()
+
+    assert 0 == len(store.allocations())
+
+
+def test_a_text_that_is_too_long_for_an_index_is_refused(store: PostgresStore) -> None:
+    with pytest.raises(BadInput, match="index row"):
+        store.report("batch", HUGE_AND_PLAIN, pid=1, facts={})
+
+
+def test_half_a_character_is_refused(store: PostgresStore) -> None:
+    for text in ("\udcff", "a\x00b"):
+        with pytest.raises(BadInput):
+            store.jobs(scheduler=text)
+
+    assert [] == store.jobs(scheduler="\u00ff")
+
+
+def test_another_transaction_of_the_same_id_is_refused(store: PostgresStore) -> None:
+    (machine,) = store.add_machines(a_cell(1)).tolist()
+    first, second = submit_and_lease(store, a_spec(), a_spec())
+    one = a_transaction(a_stretch(first, a_claim(0, machine=machine)))
+    other = a_transaction(a_stretch(second, a_claim(0, machine=machine)))
+    store.commit(one)
+
+    with pytest.raises(BadInput, match="another one has this id"):
+        store.commit(replace(other, id=one.id))
+
+    assert [first.id] == store.allocations().job.tolist()
+
+
+def test_another_transaction_of_the_same_id_that_is_under_way_is_refused(
+    store: PostgresStore, database_url: str
+) -> None:
+    """They name no job in common, so neither waits for the other before it has judged."""
+    (machine,) = store.add_machines(a_cell(1)).tolist()
+    first, second = submit_and_lease(store, a_spec(), a_spec())
+    one = a_transaction(a_stretch(first, a_claim(0, machine=machine)))
+    record = (
+        "INSERT INTO omega.transaction (id, scheduler, replica, by_sequence, jobs, ends, tasks,"
+        " machines, verdicts) VALUES (%s, 'batch', '0', false, %s, '{1}', '{0}', '{1}', '{0}')"
+    )
+    with (
+        psycopg.connect(database_url) as twin,
+        psycopg.connect(database_url, autocommit=True) as watcher,
+        closing(PostgresStore(database_url, application_name="omega victim")) as victim,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        twin.execute(record, (one.id, [second.id]))
+        call = pool.submit(victim.commit, one)
+        waiting = (
+            "SELECT FROM pg_stat_activity WHERE datname = current_database()"
+            " AND application_name = 'omega victim' AND wait_event_type = 'Lock'"
+        )
+        wait_until(lambda: watcher.execute(waiting).fetchall(), "the call to wait for its twin")
+        twin.commit()
+
+        with pytest.raises(BadInput, match="another one has this id"):
+            call.result()
+
+    assert 0 == len(store.allocations())
+    assert not store.snapshot().rows.used.any()
