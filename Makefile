@@ -66,6 +66,10 @@ prove: $(READY) ## Try much harder to break it: races, faults, long searches; a 
 		$(wildcard tests/postgres/test_serialisability.py tests/postgres/test_faults_*.py \
 			tests/property tests/contract) $(ARGS)
 
+.PHONY: bench
+bench: $(READY) ## Measure (ARGS="run commit --plot commit.png"); without ARGS, list what there is
+	@$(BIN)/python -m benchmarks $(or $(ARGS),list)
+
 .PHONY: format
 format: $(READY) ## Put the code in its one layout, and mend what the linter can mend
 	@$(BIN)/ruff format $(CODE)

@@ -78,10 +78,11 @@ END $$
 def rendered() -> Iterator[str]:
     """Yield the SQL of each file, in the order of installation."""
     for name in FILES:
-        yield _render(files(__name__).joinpath(name).read_text(encoding="utf-8"))
+        yield render(files(__name__).joinpath(name).read_text(encoding="utf-8"))
 
 
-def _render(sql: str) -> str:
+def render(sql: str) -> str:
+    """Write out, in SQL as it lies in the files, what is said once for all kinds or budgets."""
     for bracket, members in _FOR_EACH.items():
         sql = bracket.sub(partial(_repeated, members), sql)
     for name, value in CONSTANTS.items():

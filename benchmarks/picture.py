@@ -1,0 +1,107 @@
+"""Pictures of results: one look for all, drawn without a screen."""
+
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from textwrap import wrap
+from typing import Any, Final
+
+from omega.errors import SettingsError
+
+COLOURS: Final = ("#0b5cad", "#4aa3ff", "#6b7280", "#d97706", "#b91c1c", "#15803d", "#86c98f")
+"""Of series, in order; the first is what the benchmark is about."""
+MARKERS: Final = "oD^sXvP"
+INCHES_A_COLUMN: Final = 4.6
+INCHES_A_ROW: Final = 3.2
+INCHES_A_LINE: Final = 0.25
+MARGIN: Final = 0.3
+WIDTH_MIN: Final = 8.0
+LETTERS_AN_INCH: Final = 9.0
+LETTERS_OF_HANDLE: Final = 8
+LETTERS_AN_INCH_OF_LEGEND: Final = 13.0
+DOTS_AN_INCH: Final = 110
+
+
+def require_drawing() -> None:
+    """Raise SettingsError if nothing can draw here, before the work rather than after it."""
+    try:
+        import matplotlib  # noqa: F401, PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        raise SettingsError(["--plot needs omega-scheduler[plot] to be installed"]) from error
+
+
+class Picture:
+    """Panels in rows and columns under one title, which says the finding."""
+
+    def __init__(self, title: str, *, rows: int = 1, columns: int = 1, note: str = "") -> None:
+        from matplotlib.figure import Figure  # noqa: PLC0415 - an optional extra
+
+        self._width = max(WIDTH_MIN, INCHES_A_COLUMN * columns)
+        lines = wrap(title, int(self._width * LETTERS_AN_INCH))
+        self._title_height = INCHES_A_LINE * len(lines) + MARGIN
+        self._height = INCHES_A_ROW * rows + self._title_height + MARGIN
+        self._figure = Figure(figsize=(self._width, self._height), layout="constrained")
+        self._figure.suptitle(
+            "\n".join(lines), y=self._from_top(MARGIN / 2), va="top", fontsize=13, weight="bold"
+        )
+        self._figure.text(
+            0.5, MARGIN / 3 / self._height, note, ha="center", fontsize=8, color="#555555"
+        )
+        self.panels: Any = self._figure.subplots(rows, columns, squeeze=False)
+        """By row and column."""
+        for panel in self.panels.flat:
+            panel.grid(visible=True, alpha=0.3)
+            panel.spines[["top", "right"]].set_visible(False)
+            panel.yaxis.set_major_formatter("{x:,g}")
+
+    def save(self, path: Path) -> None:
+        """Explain all series once, between title and panels, and write the picture."""
+        found: dict[str, Any] = {}
+        for panel in self.panels.flat:
+            handles, labels = panel.get_legend_handles_labels()
+            found.update(dict(zip(labels, handles, strict=True)))
+        longest = max((len(label) for label in found), default=1) + LETTERS_OF_HANDLE
+        side_by_side = int(self._width * LETTERS_AN_INCH_OF_LEGEND / longest)
+        columns = max(1, min(len(found), side_by_side))
+        legend_height = INCHES_A_LINE * ceil(len(found) / columns) + MARGIN / 2
+        self._figure.legend(
+            list(found.values()),
+            list(found),
+            loc="upper center",
+            bbox_to_anchor=(0.5, self._from_top(self._title_height)),
+            ncols=columns,
+            frameon=False,
+            borderaxespad=0,
+        )
+        bottom, top = MARGIN / self._height, self._from_top(self._title_height + legend_height)
+        engine: Any = self._figure.get_layout_engine()
+        engine.set(rect=(0, bottom, 1, top - bottom))
+        self._figure.savefig(path, dpi=DOTS_AN_INCH, format="png")
+
+    def _from_top(self, inches: float) -> float:
+        return 1 - inches / self._height
+
+
+def steps(axis: Any, values: Sequence[int]) -> None:  # noqa: ANN401 - matplotlib's axes
+    """Put values that multiply at equal distances, and name each."""
+    axis.set_xscale("log")
+    axis.set_xticks(values, [f"{value:,}" for value in values])
+    axis.minorticks_off()
+
+
+def series(
+    axis: Any,  # noqa: ANN401 - matplotlib's axes
+    number: int,
+    points: Sequence[tuple[float, float]],
+    label: str,
+) -> None:
+    """Draw one line; the first is drawn boldly, and on top."""
+    axis.plot(
+        *zip(*points, strict=True),
+        label=label,
+        color=COLOURS[number % len(COLOURS)],
+        marker=MARKERS[number % len(MARKERS)],
+        linewidth=2.6 if number == 0 else 1.5,
+        markersize=6,
+        zorder=3 if number == 0 else 2,
+    )
