@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import commit, rules
+from benchmarks import commit, placement, rules, sync
 from omega.cli.consoles import warnings
 from omega.cli.main import INTERRUPTED, exit_code
 from omega.errors import OmegaError
@@ -16,6 +16,8 @@ from omega.errors import OmegaError
 BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "commit": commit.command,
     "rules": rules.command,
+    "sync": sync.command,
+    "placement": placement.command,
 }
 """Each benchmark is the module of its name."""
 

@@ -20,6 +20,7 @@ LETTERS_AN_INCH: Final = 9.0
 LETTERS_OF_HANDLE: Final = 8
 LETTERS_AN_INCH_OF_LEGEND: Final = 13.0
 DOTS_AN_INCH: Final = 110
+PLAIN_NUMBERS: Final = "{x:,.10g}"
 
 
 def require_drawing() -> None:
@@ -37,49 +38,52 @@ class Picture:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an optional extra
 
         self._width = max(WIDTH_MIN, INCHES_A_COLUMN * columns)
-        lines = wrap(title, int(self._width * LETTERS_AN_INCH))
-        self._title_height = INCHES_A_LINE * len(lines) + MARGIN
-        self._height = INCHES_A_ROW * rows + self._title_height + MARGIN
-        self._figure = Figure(figsize=(self._width, self._height), layout="constrained")
-        self._figure.suptitle(
-            "\n".join(lines), y=self._from_top(MARGIN / 2), va="top", fontsize=13, weight="bold"
-        )
-        self._figure.text(
-            0.5, MARGIN / 3 / self._height, note, ha="center", fontsize=8, color="#555555"
-        )
+        self._panels_height = INCHES_A_ROW * rows
+        self._title = wrap(title, int(self._width * LETTERS_AN_INCH))
+        self._note = note
+        self._figure = Figure(layout="constrained")
         self.panels: Any = self._figure.subplots(rows, columns, squeeze=False)
         """By row and column."""
         for panel in self.panels.flat:
             panel.grid(visible=True, alpha=0.3)
             panel.spines[["top", "right"]].set_visible(False)
-            panel.yaxis.set_major_formatter("{x:,g}")
+            panel.yaxis.set_major_formatter(PLAIN_NUMBERS)
 
     def save(self, path: Path) -> None:
-        """Explain all series once, between title and panels, and write the picture."""
+        """Put the title on top, then what explains all series once, the panels and the note."""
         found: dict[str, Any] = {}
         for panel in self.panels.flat:
             handles, labels = panel.get_legend_handles_labels()
             found.update(dict(zip(labels, handles, strict=True)))
-        longest = max((len(label) for label in found), default=1) + LETTERS_OF_HANDLE
+        longest = max(len(label) for label in found) + LETTERS_OF_HANDLE
         side_by_side = int(self._width * LETTERS_AN_INCH_OF_LEGEND / longest)
         columns = max(1, min(len(found), side_by_side))
-        legend_height = INCHES_A_LINE * ceil(len(found) / columns) + MARGIN / 2
-        self._figure.legend(
+
+        legend_from = MARGIN + INCHES_A_LINE * len(self._title)
+        panels_from = legend_from + INCHES_A_LINE * ceil(len(found) / columns) + MARGIN / 2
+        height = panels_from + self._panels_height + MARGIN
+        figure = self._figure
+        figure.set_size_inches(self._width, height)
+        figure.suptitle(
+            "\n".join(self._title),
+            y=1 - MARGIN / 2 / height,
+            va="top",
+            fontsize=13,
+            weight="bold",
+        )
+        figure.legend(
             list(found.values()),
             list(found),
             loc="upper center",
-            bbox_to_anchor=(0.5, self._from_top(self._title_height)),
+            bbox_to_anchor=(0.5, 1 - legend_from / height),
             ncols=columns,
             frameon=False,
             borderaxespad=0,
         )
-        bottom, top = MARGIN / self._height, self._from_top(self._title_height + legend_height)
-        engine: Any = self._figure.get_layout_engine()
-        engine.set(rect=(0, bottom, 1, top - bottom))
-        self._figure.savefig(path, dpi=DOTS_AN_INCH, format="png")
-
-    def _from_top(self, inches: float) -> float:
-        return 1 - inches / self._height
+        figure.text(0.5, MARGIN / 3 / height, self._note, ha="center", fontsize=8, color="#555555")
+        engine: Any = figure.get_layout_engine()
+        engine.set(rect=(0, MARGIN / height, 1, self._panels_height / height))
+        figure.savefig(path, dpi=DOTS_AN_INCH, format="png")
 
 
 def steps(axis: Any, values: Sequence[int]) -> None:  # noqa: ANN401 - matplotlib's axes
@@ -89,11 +93,20 @@ def steps(axis: Any, values: Sequence[int]) -> None:  # noqa: ANN401 - matplotli
     axis.minorticks_off()
 
 
+def magnitudes(axis: Any) -> None:  # noqa: ANN401 - matplotlib's axes
+    """Let the y-axis go by orders of magnitude, in plain numbers."""
+    axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(PLAIN_NUMBERS)
+    axis.yaxis.set_minor_formatter("")
+
+
 def series(
     axis: Any,  # noqa: ANN401 - matplotlib's axes
     number: int,
     points: Sequence[tuple[float, float]],
     label: str,
+    *,
+    dashed: bool = False,
 ) -> None:
     """Draw one line; the first is drawn boldly, and on top."""
     axis.plot(
@@ -101,6 +114,7 @@ def series(
         label=label,
         color=COLOURS[number % len(COLOURS)],
         marker=MARKERS[number % len(MARKERS)],
+        linestyle="--" if dashed else "-",
         linewidth=2.6 if number == 0 else 1.5,
         markersize=6,
         zorder=3 if number == 0 else 2,

@@ -40,6 +40,16 @@ def count_transactions(link: Link) -> int:
     return int(count)
 
 
+def touch(link: Link, count: int, machines: int, *, first: int) -> None:
+    """Change so many rows, evenly over the machines, in one transaction, as ends of tasks do."""
+    link.call(
+        "UPDATE omega.machine SET revision = revision + 1, changed_by = pg_current_xact_id()"
+        " WHERE id IN (SELECT 1 + (%(first)s + n * %(machines)s::bigint / %(count)s)"
+        " %% %(machines)s FROM generate_series(0, %(count)s - 1) AS n)",
+        {"first": first, "count": count, "machines": machines},
+    )
+
+
 def empty(link: Link) -> None:
     """End all work at once: an unused cell of the same machines, without jobs or history."""
     link.call(
