@@ -2,7 +2,7 @@
 
 Goal     Answer "is it well?" in one look.
 Promise  Reads only. `--watch` ends with Ctrl-C, and with code 0.
-Source   Registry.reports and Registry.use.
+Source   Registry.reports and Registry.use; CellStore.quotas.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from omega.cli.cells import OfDemo, cell_store
 from omega.cli.consoles import Output
 from omega.cli.options import DataDir, JsonTo
 from omega.cli.processes import NODES, is_heard_of, lines_of, total_line
+from omega.cli.quota_screens import row_of, used_up, used_up_line
 from omega.cli.screens import (
     LEGEND,
     allocated,
@@ -30,6 +31,7 @@ from omega.cli.screens import (
 from omega.cli.stopping import stop_on_signals
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput
+from omega.model.quotas import QuotaUse
 from omega.store.base import CellUse, ProcessReport, Store
 
 INTERVAL_S: Final = 1.0
@@ -55,19 +57,27 @@ def command(
             with stop_on_signals() as stop:
                 _watch(store, output, RealClock(stop), stop)
             return
-        reports, use = store.reports(), store.use()
-    output.document(parameters={"demo": demo}, rows=_rows(reports), summary=_summary(use))
-    output.console.print(status_screen(reports, use, output.console.width))
+        reports, use, quotas = store.reports(), store.use(), store.quotas()
+    output.document(
+        parameters={"demo": demo},
+        rows=_rows(reports),
+        summary={**_summary(use), "quotas_used_up": [row_of(q) for q, _ in used_up(quotas)]},
+    )
+    output.console.print(status_screen(reports, use, output.console.width, quotas))
 
 
-def status_screen(reports: Sequence[ProcessReport], use: CellUse, width: int) -> RenderableType:
+def status_screen(
+    reports: Sequence[ProcessReport], use: CellUse, width: int, quotas: Sequence[QuotaUse] = ()
+) -> RenderableType:
     """Return the picture."""
+    gone = used_up_line(quotas)
     lines = lines_of(reports)
     heard = [r.facts for r in reports if r.kind != NODES and is_heard_of(r)]
     parts: list[RenderableType] = [
         cell_line(use),
         cell_table(use, width),
         Text.assemble(("queue  ", "bold"), queue_line(use)),
+        *([Text.assemble(("quotas ", "bold"), gone)] if gone else []),
         Text.assemble(("nodes  ", "bold"), _nodes(reports)),
         Rule(style="bright_black"),
     ]
@@ -84,7 +94,8 @@ def _watch(store: Store, output: Output, clock: Clock, stop: Event) -> None:
     ) as live:
         while not stop.is_set():
             width = output.console.width
-            live.update(status_screen(store.reports(), store.use(), width), refresh=True)
+            screen = status_screen(store.reports(), store.use(), width, store.quotas())
+            live.update(screen, refresh=True)
             clock.sleep(INTERVAL_S)
 
 
