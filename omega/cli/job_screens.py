@@ -15,8 +15,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli.quota_screens import left_for
 from omega.cli.wording import UNKNOWN, duration, things
 from omega.lifecycle.states import ParkReason, State
+from omega.model.quotas import QuotaUse
 from omega.store.base import JobStatus
 
 COLOURS: Final = {
@@ -34,7 +36,7 @@ NEXT_STEPS: Final = {
     ParkReason.GANG_TOO_LARGE: "Lower the gang's minimum or its tasks' size; or load machines.",
     ParkReason.NO_ROOM: "Nothing: it is tried again when room is freed. Precedence would help.",
     ParkReason.CONFLICTS: "Nothing: it is tried again soon. Fewer replicas, or the fit rule, help.",
-    ParkReason.OVER_QUOTA: "Nothing: it is tried again when enough is left of: omega quota list.",
+    ParkReason.OVER_QUOTA: "Nothing: it is tried again when enough is left. See: omega quota list.",
     ParkReason.UNREADABLE: "Cancel it and submit it anew; then run: omega db verify.",
 }
 MACHINES_SHOWN: Final = 20
@@ -49,12 +51,20 @@ class Why:
     next_step: str
 
 
-def why_waiting(job: JobStatus, kinds_running: Collection[str]) -> Why | None:
-    """Return the dominant reason why a job is not fully placed; None if it is."""
+def why_waiting(
+    job: JobStatus, kinds_running: Collection[str], quotas: Sequence[QuotaUse] = ()
+) -> Why | None:
+    """Return the dominant reason why a job is not fully placed; None if it is.
+
+    Of a job that met its quota, what is left by now belongs to the evidence.
+    """
     waiting = job.state in (State.PENDING, State.PLANNING)
     if job.state is State.PARKED:
         assert job.park_reason is not None
-        return Why(job.park_reason.value, job.park_detail or UNKNOWN, NEXT_STEPS[job.park_reason])
+        evidence = job.park_detail or UNKNOWN
+        if job.park_reason is ParkReason.OVER_QUOTA:
+            evidence = "; ".join([evidence, *left_for(job.tenant, job.scheduler, quotas)])
+        return Why(job.park_reason.value, evidence, NEXT_STEPS[job.park_reason])
     if waiting and job.scheduler not in kinds_running:
         return Why(
             "no_scheduler",

@@ -27,6 +27,7 @@ VERBS: Final = {
     "jobs": "List jobs, newest first.",
     "job": "Show one job: where its tasks run, or why they do not.",
     "cancel": "End a job and free its room.",
+    "quota": "Limit what tenants and kinds of schedulers hold, and see what is left.",
     "scheduler": "Run a scheduler, or list those that can be run.",
     "nodes": "Run the cell's machines, as far as schedulers can tell.",
     "status": "Show the cell, the queue and the processes.",

@@ -2,7 +2,7 @@
 
 Goal     Answer "is it well?" in one look.
 Promise  Reads only. `--watch` ends with Ctrl-C, and with code 0.
-Source   Registry.reports and Registry.use.
+Source   Registry.reports and Registry.use; CellStore.quotas.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from omega.cli.consoles import Output
 from omega.cli.machine_lines import machines_line, notices_summary, overdue, states_of
 from omega.cli.options import DataDir, JsonTo
 from omega.cli.processes import NODES, conflicts_of, is_heard_of, lines_of, total_line
+from omega.cli.quota_screens import row_of, used_up, used_up_line
 from omega.cli.screens import (
     LEGEND,
     allocated,
@@ -34,6 +35,7 @@ from omega.cli.stopping import stop_on_signals
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput
 from omega.metrics.facts import merge
+from omega.model.quotas import QuotaUse
 from omega.store.base import CellUse, Notice, ProcessReport, Store
 
 INTERVAL_S: Final = 1.0
@@ -71,16 +73,18 @@ class Seen:
     reports: Sequence[ProcessReport]
     use: CellUse
     notices: Sequence[Notice] = ()
+    quotas: Sequence[QuotaUse] = ()
 
     @classmethod
     def read(cls, store: Store) -> "Seen":
         """Look."""
-        return cls(store.reports(), store.use(), store.notices())
+        return cls(store.reports(), store.use(), store.notices(), store.quotas())
 
 
 def status_screen(seen: Seen, width: int) -> RenderableType:
     """Return the picture."""
     reports, use = seen.reports, seen.use
+    gone = used_up_line(seen.quotas)
     lines = lines_of(reports)
     heard = [r.facts for r in reports if r.kind != NODES and is_heard_of(r)]
     refused = merge(*heard)["window"].get("refused", {})
@@ -89,6 +93,7 @@ def status_screen(seen: Seen, width: int) -> RenderableType:
         cell_table(use, width),
         *_closed(seen),
         Text.assemble(("queue  ", "bold"), queue_line(use)),
+        *([Text.assemble(("quotas ", "bold"), gone)] if gone else []),
         Text.assemble(("nodes  ", "bold"), _nodes(reports)),
         Rule(style="bright_black"),
     ]
@@ -160,5 +165,6 @@ def _summary(seen: Seen) -> dict[str, object]:
         "allocated": allocated(use),
         "jobs_by_state": {state.value: jobs for state, jobs in use.jobs_by_state.items()},
         "parked_by_reason": {reason.value: n for reason, n in use.parked_by_reason.items()},
+        "quotas_used_up": [row_of(quota) for quota, _ in used_up(seen.quotas)],
         "conflicts": conflicts_of(schedulers),
     }

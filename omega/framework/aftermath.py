@@ -59,7 +59,8 @@ def _reason_to_park(attempted: Attempted, fruitless: int, settings: Settings) ->
 def _detail(attempted: Attempted, fruitless: int) -> str:
     if attempted.ending is Ending.OVER_QUOTA:
         spec = attempted.job.spec
-        return f"tenant {spec.tenant} or {spec.scheduler} jobs hold all that their quota allows"
+        whose = f"tenant {spec.tenant} or of scheduler {spec.scheduler}"
+        return f"not enough is left of the quota of {whose}"
     if attempted.ending is Ending.CONFLICTS:
         return f"others were faster in {fruitless} attempts in a row"
     if attempted.diagnosis is not None:

@@ -82,7 +82,9 @@ class SchedulerProcess:
         refresher = self.refresher(self.store, self.clock, self._sink)
         self._driver = Driver(self.store, refresher, self.clock, self._sink, self._patiently)
         self._clearing = Clearing(self.store, self._sink, self._patiently)
-        self._waker = Waker(kind, self.store, self._sink, self._patiently)
+        self._waker = Waker(
+            kind, self.store, self._sink, self._patiently, self.scheduler.granularity
+        )
         self._together = min(self.scheduler.jobs_per_transaction, LIMITS.jobs_per_transaction_max)
         self._claims_max = self.scheduler.claims_per_transaction
         self._jobs_max = self._together

@@ -88,6 +88,8 @@ class ParkedJob:
     placed_machine: Ids
     """... and the id of the machine of each."""
     placed: int
+    running: int
+    """Of those, how many are not over."""
     generation: int
     """The cell's generation when it was parked: permanent reasons hold until it moves."""
 

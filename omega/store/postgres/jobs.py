@@ -116,7 +116,7 @@ class PostgresJobs:
         """
         rows = self._link.call(
             """
-            SELECT j.id, s.wire, j.park_reason, j.placed, j.park_generation,
+            SELECT j.id, s.wire, j.park_reason, j.placed, j.placed - j.ended, j.park_generation,
                    (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
                    (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
                    siblings.tasks, siblings.machines
@@ -202,7 +202,7 @@ def _leased(row: tuple[Any, ...]) -> LeasedJob:
 
 def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
     """Read one parked job; None if no job can be made of it."""
-    job, wire, reason, placed, generation, starts, stops, tasks, machines = row
+    job, wire, reason, placed, running, generation, starts, stops, tasks, machines = row
     try:
         spec = spec_from_wire(wire)
         unplaced = _tasks(starts, stops, spec.tasks)
@@ -216,6 +216,7 @@ def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
         placed_task=integers() if tasks is None else tasks,
         placed_machine=integers() if machines is None else machines,
         placed=placed,
+        running=running,
         generation=generation,
     )
 

@@ -13,6 +13,7 @@ from omega.cli.screens import allocated, cell_line, queue_line, shares, verdicts
 from omega.cli.status import Seen, status_screen
 from omega.lifecycle.states import ParkReason, State
 from omega.model.machines import MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS, amounts
 from omega.store.base import CellUse, Notice, ProcessReport
 
@@ -179,6 +180,19 @@ def test_the_status_fits(width: int) -> None:
     reports = [a_report("batch"), a_report("service", seen_ms_ago=60_000)]
 
     assert max(map(cell_len, drawn(status_screen(Seen(reports, a_use()), width), width))) <= width
+
+
+def test_the_status_tells_which_quotas_are_used_up_and_how_many_jobs_that_holds_back() -> None:
+    quota = Quota(QuotaScope.TENANT, "ann", {Budget.CPU_MILLI: 1_000})
+    use = a_use(jobs={State.PARKED: 7}, parked={ParkReason.OVER_QUOTA: 7})
+    some_left, none_left = (QuotaUse(quota, {Budget.CPU_MILLI: left}) for left in (1, 0))
+
+    full = "\n".join(drawn(status_screen(Seen([], use, quotas=[none_left]), 80), 80))
+    not_yet = "\n".join(drawn(status_screen(Seen([], use, quotas=[some_left]), 80), 80))
+
+    assert "queue  7 parked (7 over_quota)" in full
+    assert "quotas used up: tenant ann (cpu); see: omega quota list" in full
+    assert "used up" not in not_yet
 
 
 def test_the_status_says_what_is_missing() -> None:
