@@ -46,11 +46,11 @@ class Cell:
 
     def _all_runs(self) -> bool:
         assert [] == list(self.store.verify())
-        use = self.store.use()
+        # In this order: what is cleared after a look at the jobs would be overlooked.
+        if self.store.notices() or self.store.use().stranded:
+            return False
         everybody = len(self.jobs) + len(self.gangs)
-        return {State.RUNNING: everybody} == use.jobs_by_state and not (
-            use.stranded or self.store.notices()
-        )
+        return {State.RUNNING: everybody} == self.store.use().jobs_by_state
 
     def kill_a_scheduler(self) -> None:
         """End one without warning."""
