@@ -6,6 +6,7 @@ pytest_plugins = [
     "tests.fixtures.command_line",
     "tests.fixtures.databases",
     "tests.fixtures.doses",
+    "tests.fixtures.victims",
 ]
 
 # No deadlines: a test that needs a time limit to pass is wrong. Database fixtures are made once a

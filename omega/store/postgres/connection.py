@@ -101,6 +101,8 @@ class Link:
                         "jit": "off",
                         "max_parallel_workers_per_gather": 0,
                         "timezone": "UTC",
+                        # Whoever has waited for a row judges it as it is then (0003).
+                        "default_transaction_isolation": r"read\ committed",
                     }.items()
                 ),
             )
