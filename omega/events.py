@@ -37,7 +37,7 @@ class TransactionJudged:
     scheduler: str
     jobs: int
     jobs_conflicted: int
-    """Jobs of the transaction with at least one claim refused for more than a quota."""
+    """Jobs of the transaction with a claim refused for more than a quota and its gang."""
     accepted: int
     refused: Mapping[str, int]
     """Refused claims by verdict."""
@@ -49,8 +49,8 @@ class TransactionJudged:
 
     @property
     def conflicted(self) -> bool:
-        """Whether at least one claim was refused."""
-        return bool(self.refused)
+        """Whether at least one claim was refused for what others did."""
+        return bool(self.jobs_conflicted)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from omega.model.quotas import BUDGETS, UNLIMITED, Budget, QuotaScope, cost
 from omega.store.base import ParkedJob, Store
 
 Left = Mapping[tuple[QuotaScope, str], Sequence[int]]
-"""By whose quotas they are, what is left, in the order of `Budget`; negative where overdrawn."""
+"""What is left of quotas, by whom they are for, in the order of `Budget`; overdrawn is negative."""
 
 
 class Allowances:

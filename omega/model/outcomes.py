@@ -60,11 +60,15 @@ class Outcome:
         """Which claims were granted."""
         return np.asarray(self.verdicts == Verdict.ACCEPTED)
 
-    @property
-    def conflicts(self) -> Mask:
-        """Which claims were refused for what others did; a quota refuses whoever is fastest."""
-        quota = self.verdicts == Verdict.QUOTA
-        return np.asarray(~self.accepted & ~quota)
+    def conflicted(self, claims: slice) -> bool:
+        """Say whether any of a job's claims was refused for what others did.
+
+        A quota refuses whoever is fastest, and with one claim perhaps the rest of its gang.
+        """
+        refusals = set(self.verdicts[claims].tolist()) - {Verdict.ACCEPTED}
+        if Verdict.QUOTA in refusals:
+            refusals -= {Verdict.QUOTA, Verdict.GANG_BROKEN}
+        return bool(refusals)
 
     @property
     def refused(self) -> int:

@@ -91,9 +91,3 @@ class QuotaUse:
         """Return a quota from all its limits and what is left of them, in the order of `Budget`."""
         limited = {b: int(limits[b]) for b in Budget if limits[b] != UNLIMITED}
         return cls(Quota(scope, name, limited), {budget: int(left[budget]) for budget in limited})
-
-    def covers(self, need: Mapping[Budget, int]) -> bool:
-        """Say whether so much more may be used."""
-        return all(
-            self.left.get(budget, UNLIMITED) >= more for budget, more in need.items() if more
-        )

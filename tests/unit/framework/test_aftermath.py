@@ -107,6 +107,15 @@ def test_a_job_that_placement_has_no_place_for_is_parked_even_undiagnosed() -> N
     assert fate.detail
 
 
+@pytest.mark.parametrize("placed", [0, 1])
+def test_a_job_that_met_its_quota_is_parked_at_once_with_whose_it_may_be(placed: int) -> None:
+    fate = fate_of(Ending.OVER_QUOTA, placed=placed)
+
+    assert isinstance(fate, Parking)
+    assert (9, ParkReason.OVER_QUOTA) == (fate.job, fate.reason)
+    assert "the quota of tenant default or of scheduler batch" in fate.detail
+
+
 def test_a_job_that_always_loses_is_parked_after_many_attempts() -> None:
     assert isinstance(fate_of(Ending.CONFLICTS, fruitless=3), HandBack)
 
