@@ -1,22 +1,25 @@
-"""Ratios of what was measured side by side: the medians of pairs, and how far they scatter."""
+"""Ratios of what was measured side by side: the medians of pairs, and how sure they are."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
+from statistics import median
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+DEVIATIONS: Final = 1.96
+"""Of a normal distribution, around 95 %."""
+
 
 @dataclass(frozen=True)
 class Ratio:
-    """A median of paired ratios, with the quartiles around it."""
+    """A median of paired ratios and its 95 % interval; of few pairs, the least and the greatest."""
 
     median: float
     lower: float
     upper: float
-
-    def __str__(self) -> str:
-        return f"{self.median:.2f} ({self.lower:.2f} to {self.upper:.2f})"
 
     def rounded(self) -> dict[str, float]:
         """Return it for a document."""
@@ -28,8 +31,11 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> Ratio | None:
     pairs = [one / other for one, other in zip(ours, theirs, strict=True) if other > 0]
     if not pairs:
         return None
-    lower, median, upper = np.percentile(pairs, (25, 50, 75)).tolist()
-    return Ratio(median, lower, upper)
+    # How many of n pairs lie below the true median is binomial, nearly n / 2 +- sqrt(n) / 2.
+    pairs.sort()
+    number, reach = len(pairs), DEVIATIONS * sqrt(len(pairs))
+    first, last = round((number - reach) / 2), round((number + reach) / 2 + 1)
+    return Ratio(median(pairs), pairs[max(first, 1) - 1], pairs[min(last, number) - 1])
 
 
 def milliseconds(seconds: ArrayLike) -> dict[str, float]:

@@ -171,8 +171,8 @@ class Rules:
         ratio = summary["ratio"]
         return (
             f"{self.after or 'This checkout'} commits {ratio['median']:.3f} x as fast as"
-            f" {self.before or 'the other'} (half of {summary['rounds']} rounds lie in"
-            f" {ratio['lower']:.3f} to {ratio['upper']:.3f}); {summary['claims']:,} claims"
+            f" {self.before or 'the other'} (95 % interval {ratio['lower']:.3f} to"
+            f" {ratio['upper']:.3f}; {summary['rounds']} rounds, {summary['claims']:,} claims)"
         )
 
 

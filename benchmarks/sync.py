@@ -5,7 +5,7 @@ the cell. What is timed is the refresher that schedulers use, from the question 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
@@ -23,21 +23,15 @@ from benchmarks.ratios import milliseconds
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.errors import InvariantBroken
-from omega.events import Event, Sink, ViewRefreshed
+from omega.events import Event, ViewRefreshed
 from omega.store.base import CellStore
 from omega.store.postgres.packing import MACHINE
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
-from omega.sync.delta import DeltaRefresher
-from omega.sync.full import FullRefresher
-from omega.sync.refresher import Refresher
+from omega.sync import choice
 from omega.workload.demo_cell import demo_machines
 
-WAYS: Final[Mapping[str, Callable[[CellStore, Clock, Sink], Refresher]]] = {
-    "delta": DeltaRefresher,
-    "full": FullRefresher,
-}
-"""Ways to refresh a view."""
+WAYS: Final = tuple(way.value for way in choice.Sync)
 FIRST: Final = "first"
 """A full read by one who has just connected: with the machines' names and attributes."""
 ROUNDS_MIN: Final = 3
@@ -54,7 +48,7 @@ class Reader:
 
     def __init__(self, way: str, store: CellStore, clock: Clock) -> None:
         self._clock = clock
-        self._refresher = WAYS[way](store, clock, self._hear)
+        self._refresher = choice.Sync(way).refresher(store, clock, self._hear)
         self._rows = 0
         self.view: View | None = None
 

@@ -100,6 +100,6 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    RETURN (SELECT string_agg(omega.packed(l.m), ''::bytea ORDER BY (l.m).id)
-              FROM (SELECT m FROM omega.machine m WHERE m.id = ANY (_machines) ORDER BY m.id FOR UPDATE) AS l);
+    RETURN (SELECT string_agg(l.packed, ''::bytea)
+              FROM (SELECT packed FROM omega.machine WHERE id = ANY (_machines) ORDER BY id FOR UPDATE) AS l);
 END $$;

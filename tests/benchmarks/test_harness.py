@@ -62,9 +62,21 @@ def test_ratios_are_of_pairs_and_pass_over_what_never_got_anywhere() -> None:
     ratio = paired([10.0, 30.0, 40.0, 7.0], [10.0, 10.0, 20.0, 0.0])
 
     assert ratio is not None
-    assert (2.0, 1.5, 2.5) == (ratio.median, ratio.lower, ratio.upper)
-    assert {"median": 2.0, "lower": 1.5, "upper": 2.5} == ratio.rounded()
+    assert {"median": 2.0, "lower": 1.0, "upper": 3.0} == ratio.rounded()
     assert paired([1.0], [0.0]) is None
+
+
+def test_the_interval_of_a_ratio_is_that_of_its_median() -> None:
+    """The tables of the sign test say ranks 8 and 18 of 25, and 1 and 5 of 5."""
+    many, few = (
+        paired([float(n) for n in np.random.default_rng(0).permutation(number) + 1], [1.0] * number)
+        for number in (25, 5)
+    )
+
+    assert many is not None
+    assert few is not None
+    assert (13.0, 8.0, 18.0) == (many.median, many.lower, many.upper)
+    assert (3.0, 1.0, 5.0) == (few.median, few.lower, few.upper)
 
 
 def test_times_are_told_in_milliseconds() -> None:
