@@ -7,6 +7,7 @@ pytest_plugins = [
     "tests.fixtures.databases",
     "tests.fixtures.doses",
     "tests.fixtures.victims",
+    "tests.fixtures.logins",
 ]
 
 # No deadlines: a test that needs a time limit to pass is wrong. Database fixtures are made once a

@@ -17,7 +17,7 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.config import Settings
-from omega.errors import StoreUnavailable
+from omega.errors import NotAllowed, StoreUnavailable
 from omega.events import JobParked, JobsLeased, JobsRescued, Sink, StoreFaltered, fan_out
 from omega.framework.aftermath import aftermath
 from omega.framework.attempt import Replica
@@ -139,7 +139,7 @@ class SchedulerProcess:
             if backs:
                 self.store.hand_back(backs)
             self.store.forget(self.scheduler.kind, self.replica)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, NotAllowed) as error:
             self._sink(StoreFaltered("finish", str(error)))  # the leases will run out
 
     def _lease(self) -> Sequence[LeasedJob]:

@@ -3,9 +3,7 @@
 import os
 import re
 import shlex
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,16 +17,12 @@ from omega.store.postgres.store import PostgresStore
 from omega.workload.spec import read_specs
 from tests.architecture.tree import Source
 from tests.docs.documents import blocks, document, section
+from tests.docs.shell import Shell
 
 pytestmark = pytest.mark.slow
 
 STEPS = section(document("README.md"), "First steps")
 MACHINES = section(document("README.md"), "Machines")
-TURN_S = 0.2
-TURNS_MAX = 600
-"""How often a step may be found at work before it counts as stuck: no step comes near it."""
-
-Process = subprocess.Popen[str]
 
 
 def steps(part: Source = STEPS) -> list[list[str]]:
@@ -44,52 +38,6 @@ def folder(tmp_path: Path) -> Path:
     (name,) = re.findall(r"Write `(.+)`:", STEPS.text)
     (tmp_path / name).write_text(block.text)
     return tmp_path
-
-
-class Shell:
-    """Runs lines as a user's shell would; whatever still runs in the end is told to stop."""
-
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._environment = environment
-        self._running: list[Process] = []
-
-    def __enter__(self) -> "Shell":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for process in self._running:
-            (process.terminate if kind is None else process.kill)()
-        ends = [(process.communicate()[0], process.returncode) for process in self._running]
-        assert kind is not None or all(code == 0 for _, code in ends), ends
-
-    def type(self, words: Sequence[str]) -> str:
-        """Run a line; return what it said, or nothing of one that goes on in the background."""
-        process = self._start([word for word in words if word != "&"])
-        if words[-1] == "&":
-            self._running.append(process)
-            return ""
-        for _ in range(TURNS_MAX):
-            assert [] == [other.args for other in self._running if other.poll() is not None]
-            try:
-                said, _ = process.communicate(timeout=TURN_S)
-            except subprocess.TimeoutExpired:
-                continue
-            assert process.returncode == 0, said
-            return said
-        process.kill()
-        raise AssertionError(f"{' '.join(words)} is stuck: {process.communicate()[0]}")
-
-    def _start(self, words: Sequence[str]) -> Process:
-        assert words[0] == "omega"
-        return subprocess.Popen(
-            [sys.executable, "-m", "omega.cli", *words[1:]],
-            cwd=self._folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
 
 
 def take_first_steps(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:

@@ -192,15 +192,18 @@ class PostgresCell:
 
     def allocations(self) -> Allocations:
         """Read all live allocations."""
-        return self._allocations(None)[0]
+        return self._allocations("read_allocations(NULL, NULL, NULL)")[0]
 
     def allocations_on(self, machine: Ids) -> Allocations:
         """Read the live allocations on these machines."""
-        return self._allocations(None, machine)[0]
+        return self._allocations("read_allocations(NULL, %s, NULL)", Int(machine))[0]
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
-        """Read live allocations granted by transactions not over at `mark`, and the next mark."""
-        return self._allocations(mark)
+        """Read live allocations granted by transactions not over at `mark`, and the next mark.
+
+        For a login that stands for some machines only, those on these.
+        """
+        return self._allocations("own_allocations(%s)", mark)
 
     def now_ms(self) -> int:
         """Return the store's clock, in milliseconds since the epoch."""
@@ -212,11 +215,11 @@ class PostgresCell:
         rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify()")
         return [Violation(*row) for row in rows]
 
-    def _allocations(self, mark: int | None, on: Ids | None = None) -> tuple[Allocations, int]:
+    def _allocations(self, call: str, *parameters: object) -> tuple[Allocations, int]:
         ((next_mark, job, task, machine, started, duration, amounts),) = self._link.call(
             "SELECT mark, jobs, tasks, machines, started_ms, durations_ms, amounts"
-            " FROM omega.read_allocations(%s, %s)",
-            (mark, None if on is None else Int(on)),
+            f" FROM omega.{call}",
+            parameters,
         )
         allocations = Allocations(
             job, task, machine, amounts.reshape(len(job), KINDS), started, duration

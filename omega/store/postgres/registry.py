@@ -25,14 +25,7 @@ class PostgresRegistry:
     def report(self, kind: str, replica: str, *, pid: int, facts: Mapping[str, object]) -> None:
         """Replace what this process said of itself."""
         self._link.call(
-            """
-            INSERT INTO omega.process (kind, replica, pid, facts) VALUES (%s, %s, %s, %s)
-                ON CONFLICT (kind, replica) DO UPDATE
-               SET facts = excluded.facts, seen_at = clock_timestamp(), pid = excluded.pid,
-                   started_at = CASE WHEN process.pid = excluded.pid THEN process.started_at
-                                     ELSE clock_timestamp() END
-            """,
-            (kind, replica, pid, Jsonb(facts)),
+            "SELECT omega.report_process(%s, %s, %s, %s)", (kind, replica, pid, Jsonb(facts))
         )
 
     def reports(self) -> list[ProcessReport]:
@@ -48,9 +41,7 @@ class PostgresRegistry:
 
     def forget(self, kind: str, replica: str) -> None:
         """Remove a process that has ended cleanly."""
-        self._link.call(
-            "DELETE FROM omega.process WHERE kind = %s AND replica = %s", (kind, replica)
-        )
+        self._link.call("SELECT omega.forget_process(%s, %s)", (kind, replica))
 
     def use(self) -> CellUse:
         """Sum up the cell and its queue."""

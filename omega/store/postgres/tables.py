@@ -284,5 +284,15 @@ process = Table(
     Column("facts", JSONB, nullable=False),
     _moment("started_at"),
     _moment("seen_at"),
+    Column("login", Text, nullable=False, server_default=text("SESSION_USER")),
     postgresql_with={"fillfactor": 50},
 )
+
+node = Table(
+    "node",
+    metadata,
+    Column("role_name", Text, primary_key=True),
+    Column("machines", INT4MULTIRANGE, nullable=False),
+    _written_by(),
+)
+"""Which machines a role stands for: whoever logs in under it may end the tasks on these."""

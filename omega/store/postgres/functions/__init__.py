@@ -24,6 +24,7 @@ from omega.store.postgres.tables import SHARDS
 FILES = (
     "arguments.sql",
     "claim_arrays.sql",
+    "nodes.sql",
     "reading.sql",
     "quotas.sql",
     "quota_use.sql",
@@ -38,6 +39,7 @@ FILES = (
     "force.sql",
     "catalogues.sql",
     "machines.sql",
+    "registry.sql",
     "verify.sql",
 )
 

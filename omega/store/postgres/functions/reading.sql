@@ -35,9 +35,9 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Live allocations; all of them without a mark, else those granted by transactions not over at it.
--- With machines and no mark, those on them.
+-- With machines and no mark, those on them; with machines of one's own, none elsewhere.
 CREATE FUNCTION omega.read_allocations(
-    _mark bigint, _on integer[],
+    _mark bigint, _on integer[], _own int4multirange,
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
     OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
 ) LANGUAGE sql STABLE AS $$
@@ -58,6 +58,7 @@ CREATE FUNCTION omega.read_allocations(
            coalesce(array_agg(coalesce(s.group_durations_ms[width_bucket(l.task, s.group_starts)], -1)), '{}'),
            coalesce(array_agg(ARRAY[{{ l.${kind} }}]), '{}')
       FROM live l JOIN omega.job_spec s ON s.job_id = l.job_id
+     WHERE _own IS NULL OR _own @> l.machine_id
 $$;
 
 -- Machines on which more is used than counts: how much, and how much longer that is tolerated.
@@ -68,4 +69,16 @@ RETURNS SETOF record LANGUAGE sql STABLE AS $$
       FROM omega.machine m
      WHERE m.notice IS NOT NULL AND ({{ m.${kind}_used > m.${kind}_capacity | OR }})
      ORDER BY m.id
+$$;
+
+-- What a node has to know: live allocations on the caller's own machines. All of them without a mark,
+-- or when machines have become its own since; else those granted by transactions not over at it.
+CREATE FUNCTION omega.own_allocations(
+    _mark bigint,
+    OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
+    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
+) LANGUAGE sql STABLE AS $$
+    SELECT r.*
+      FROM omega.own_machines(_mark) AS o,
+           LATERAL omega.read_allocations(CASE WHEN NOT o.are_new THEN _mark END, NULL, nullif(o.machines, '{(,)}')) AS r
 $$;

@@ -2,7 +2,7 @@
 
 -- End those of these tasks that are live, give their room back, and finish the jobs whose last
 -- task is over. Where the start is told, only the allocation that began then is meant. Raises a machine's revision but not its sequence: an end makes nobody conflict.
-CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
+CREATE FUNCTION omega.release_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp
 -- Planned anew for each call's arrays, the end of a single task takes twice as long.
 SET plan_cache_mode = force_generic_plan AS $$
@@ -62,7 +62,7 @@ BEGIN
         RETURN false;
     END IF;
     SELECT coalesce(array_agg(task), '{}') INTO live FROM allocation WHERE job_id = _job;
-    PERFORM end_tasks(array_fill(_job, ARRAY[cardinality(live)]), live, NULL);
+    PERFORM release_tasks(array_fill(_job, ARRAY[cardinality(live)]), live, NULL);
     UPDATE job SET state = 'cancelled', lease_token = NULL, park_reason = NULL, park_detail = NULL,
                    finished_at = clock_timestamp()
      WHERE id = _job;
