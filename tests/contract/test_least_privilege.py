@@ -17,12 +17,12 @@ from tests.fixtures.logins import Login, user_of
 
 VERBS = {
     "omega_scheduler": "snapshot changes_since commit lease renew hand_back park parked wake rescue"
-    " report forget quotas",
-    "omega_node": "allocations allocations_since end_tasks now_ms",
+    " report forget quotas lose_tasks enforce_notices",
+    "omega_node": "allocations_since end_tasks now_ms",
     "omega_submitter": "submit cancel job jobs placements",
-    "omega_reader": "use reports verify",
+    "omega_reader": "use reports verify allocations allocations_on notices",
 }
-OWNERS = "add_machines set_state lose_tasks resize enforce_notices set_quota remove_quota close"
+OWNERS = "add_machines set_state resize set_quota remove_quota close"
 
 
 class TestPostgresStoreUnderLogins(StoreContract):

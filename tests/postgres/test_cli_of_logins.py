@@ -58,7 +58,7 @@ def test_init_makes_the_roles_when_asked_to(
         ("omega_reader", ["cancel", "1"], "function cancel_job"),
         ("omega_reader", ["submit", "job.yaml"], "function submit_jobs"),
         ("omega_reader", ["nodes", "assign", "someone", "--all"], "function assign_machines"),
-        ("omega_reader", ["nodes", "simulate"], "function read_allocations"),
+        ("omega_reader", ["nodes", "simulate"], "function own_allocations"),
         ("omega_submitter", ["status"], "table machine"),
         ("omega_submitter", ["cell", "show"], "table machine"),
         ("omega_submitter", ["db", "verify"], "function verify"),

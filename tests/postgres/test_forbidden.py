@@ -9,11 +9,12 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from omega.errors import NotAllowed
+from omega.errors import BadInput, NotAllowed
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
 from omega.store.base import HandBack, Parking, Store
 from omega.store.postgres.roles import ROLES, SECRETS, TABLES, Role
@@ -189,7 +190,7 @@ def test_nobody_becomes_another(role: Role, session: Session, database_url: str)
 
 def test_a_refusal_is_one_sentence(role: Role, url: str) -> None:
     with closing(PostgresStore(url)) as store, pytest.raises(NotAllowed) as raised:
-        store.lose_tasks(integers())
+        store.set_state(integers(), MachineState.OPEN)
 
     sentence = str(raised.value)
     assert " may not do this: permission denied for " in sentence
@@ -281,14 +282,14 @@ def test_anothers_transaction_can_be_asked_for_and_not_applied(
     job = a_leased_job(store, a_spec(2))
     transaction = a_transaction(a_stretch(job, a_claim(0, machine=machine)))
     first = store.commit(transaction)
-    pretended = Transaction.of(
-        [(job.id, uuid4(), 0, a_claim(1, machine=machine))],
-        id=transaction.id,
-        scheduler="rival",
-        replica="0",
-    )
 
-    again = rival.commit(pretended)
+    def pretended(task: int) -> Transaction:
+        part = (job.id, uuid4(), 0, a_claim(task, machine=machine))
+        return Transaction.of([part], id=transaction.id, scheduler="rival", replica="0")
+
+    again = rival.commit(pretended(0))
+    with pytest.raises(BadInput, match="another one has this id"):
+        rival.commit(pretended(1))
 
     assert first.verdicts.tolist() == again.verdicts.tolist() == [Verdict.ACCEPTED]
     assert first.fresh.revision.tolist() == again.fresh.revision.tolist()

@@ -110,7 +110,7 @@ def test_a_task_that_has_moved_away_is_passed_over_by_its_old_node(
     here, there, _ = machines
     assign(alice, "machine-1")
     mover = a_running_job(store, a_spec(), [here])
-    started = node.allocations().started_ms
+    started = node.allocations_since(0)[0].started_ms
     pusher = a_leased_job(store, a_spec(precedence=1))
     store.commit(
         a_transaction(a_stretch(pusher, evicting(a_claim(0, machine=here), (0, mover.id, 0))))
@@ -221,7 +221,7 @@ def test_a_login_stands_for_the_machines_of_each_of_its_roles(
 
 
 def test_a_node_without_machines_is_told_what_to_run(node: Store, job: LeasedJob) -> None:
-    for call in (node.allocations, lambda: end(node, job, 0)):
+    for call in (lambda: node.allocations_since(0), lambda: end(node, job, 0)):
         with pytest.raises(NotAllowed, match="stands for no machine; its owner may run: omega nod"):
             call()
 

@@ -192,11 +192,11 @@ class PostgresCell:
 
     def allocations(self) -> Allocations:
         """Read all live allocations."""
-        return self._allocations("read_allocations(NULL, NULL, NULL)")[0]
+        return self._allocations("read_allocations(NULL, NULL)")[0]
 
     def allocations_on(self, machine: Ids) -> Allocations:
         """Read the live allocations on these machines."""
-        return self._allocations("read_allocations(NULL, %s, NULL)", Int(machine))[0]
+        return self._allocations("read_allocations(NULL, %s)", Int(machine))[0]
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Read live allocations granted by transactions not over at `mark`, and the next mark.

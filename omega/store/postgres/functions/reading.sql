@@ -36,7 +36,7 @@ $$;
 
 -- Live allocations; all of them without a mark, else those granted by transactions not over at it.
 -- With machines and no mark, those on them; with machines of one's own, none elsewhere.
-CREATE FUNCTION omega.read_allocations(
+CREATE FUNCTION omega.live_allocations(
     _mark bigint, _on integer[], _own int4multirange,
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
     OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
@@ -61,6 +61,26 @@ CREATE FUNCTION omega.read_allocations(
      WHERE _own IS NULL OR _own @> l.machine_id
 $$;
 
+-- The same for whoever may hear of every machine ...
+CREATE FUNCTION omega.read_allocations(
+    _mark bigint, _on integer[],
+    OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
+    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
+) LANGUAGE sql STABLE AS $$
+    SELECT * FROM omega.live_allocations(_mark, _on, NULL)
+$$;
+
+-- ... and for a node, of its own machines: anew, too, when some have become its own since the mark.
+CREATE FUNCTION omega.own_allocations(
+    _mark bigint,
+    OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
+    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
+) LANGUAGE sql STABLE AS $$
+    SELECT l.*
+      FROM omega.own_machines(_mark) AS o,
+           LATERAL omega.live_allocations(CASE WHEN NOT o.are_new THEN _mark END, NULL, nullif(o.machines, '{(,)}')) AS l
+$$;
+
 -- Machines on which more is used than counts: how much, and how much longer that is tolerated.
 CREATE FUNCTION omega.read_notices(OUT machine integer, OUT excess integer[], OUT ends_in_ms bigint)
 RETURNS SETOF record LANGUAGE sql STABLE AS $$
@@ -69,16 +89,4 @@ RETURNS SETOF record LANGUAGE sql STABLE AS $$
       FROM omega.machine m
      WHERE m.notice IS NOT NULL AND ({{ m.${kind}_used > m.${kind}_capacity | OR }})
      ORDER BY m.id
-$$;
-
--- What a node has to know: live allocations on the caller's own machines. All of them without a mark,
--- or when machines have become its own since; else those granted by transactions not over at it.
-CREATE FUNCTION omega.own_allocations(
-    _mark bigint,
-    OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
-    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
-) LANGUAGE sql STABLE AS $$
-    SELECT r.*
-      FROM omega.own_machines(_mark) AS o,
-           LATERAL omega.read_allocations(CASE WHEN NOT o.are_new THEN _mark END, NULL, nullif(o.machines, '{(,)}')) AS r
 $$;

@@ -4,6 +4,9 @@
 CREATE FUNCTION omega.report_process(_kind text, _replica text, _pid integer, _facts jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
+    IF NOT is_name(to_jsonb(_kind)) OR NOT is_name(to_jsonb(_replica)) OR coalesce(jsonb_typeof(_facts) <> 'object', true) THEN
+        RAISE EXCEPTION 'bad report: it takes a kind, a replica and an object of facts' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     INSERT INTO process AS p (kind, replica, pid, facts) VALUES (_kind, _replica, _pid, _facts)
         ON CONFLICT (kind, replica) DO UPDATE
        SET facts = excluded.facts, seen_at = clock_timestamp(), pid = excluded.pid, login = excluded.login,
