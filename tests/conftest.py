@@ -1,6 +1,11 @@
 """What all tests share: fixtures, as plugins by theme, and how hard hypothesis looks."""
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# Assertions inside the shipped contracts are to explain themselves as those in tests do. First of
+# all, for some of the plugins import what it is about.
+pytest.register_assert_rewrite("omega.testing")
 
 pytest_plugins = [
     "tests.fixtures.command_line",
