@@ -1,0 +1,154 @@
+"""Whether a mutant was caught is not a matter of opinion: tried on a project of one function."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from omega.clock import Clock, ManualClock, RealClock
+from tests.architecture.tree import ROOT
+from tests.mutants.mutant import Mutant
+from tests.mutants.trial import Court, Fate, copied
+
+ADD = """
+def add(a, b):
+    return a + b
+"""
+TEST = """
+import pytest
+from omega.sums import add
+
+@pytest.fixture
+def two():
+    assert add(1, 1) < 100, "a fixture that goes wrong is no test that fails"
+    yield 2
+    assert add(1, 1) < 50, "the books afterwards"
+
+def test_a_sum(two):
+    assert add(2, 2) == 4
+
+def test_a_sum_with_nothing(two):
+    assert add(0, 3) == 3
+"""
+
+PROFILE = """
+from hypothesis import settings
+
+settings.register_profile("mutants")
+"""
+
+
+@pytest.fixture
+def sound(tmp_path: Path) -> Path:
+    """A project as small as one can be, and without a fault."""
+    mutants = tmp_path / "tests/mutants"
+    mutants.mkdir(parents=True)
+    (tmp_path / "omega").mkdir()
+    (tmp_path / "omega/__init__.py").touch()
+    (tmp_path / "omega/sums.py").write_text(ADD)
+    (tmp_path / "tests/test_sums.py").write_text(TEST)
+    (tmp_path / "tests/conftest.py").write_text(PROFILE)
+    (mutants / "witness.py").write_text((ROOT / "tests/mutants/witness.py").read_text())
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
+    return tmp_path
+
+
+def court(sound: Path, clock: Clock | None = None, *, limit_s: float = 300.0) -> Court:
+    return Court(sound, clock or RealClock(), stop=threading.Event(), limit_s=limit_s)
+
+
+def mutant(after: str, *, before: str = "a + b") -> Mutant:
+    return Mutant(
+        name="sums.wrong",
+        file="omega/sums.py",
+        before=before,
+        after=after,
+        why="A sum is wrong.",
+        tests=("tests/test_sums.py",),
+    )
+
+
+def test_the_sound_tree_passes(sound: Path) -> None:
+    run = court(sound).unmutated(["tests/test_sums.py"])
+
+    assert run.passed, run.output
+    assert run.failure is None
+
+
+def test_a_tree_without_tests_does_not_pass(sound: Path) -> None:
+    (sound / "tests/test_sums.py").write_text("")
+
+    assert not court(sound).unmutated(["tests/test_sums.py"]).passed
+
+
+def test_a_mutant_that_a_test_notices_is_caught_by_the_first_that_does(sound: Path) -> None:
+    trial = court(sound).trial(mutant("a + b - (a == 2)"))
+
+    assert (Fate.CAUGHT, "tests/test_sums.py::test_a_sum") == (trial.fate, trial.by)
+    assert "assert 3 == 4" in trial.said
+    assert ADD == (sound / "omega/sums.py").read_text(), "it was planted in a copy"
+
+
+def test_one_that_only_the_books_show_is_caught(sound: Path) -> None:
+    trial = court(sound).trial(mutant("a + b if a != 1 else 60"))
+
+    assert (Fate.CAUGHT, "tests/test_sums.py::test_a_sum") == (trial.fate, trial.by)
+    assert "the books afterwards" in trial.said
+
+
+def test_one_that_no_test_notices_survives(sound: Path) -> None:
+    assert Fate.SURVIVED is court(sound).trial(mutant("a + b if a < 9 else 0")).fate
+
+
+@pytest.mark.parametrize("after", ["a + ", "nobody_knows", "100"])
+def test_one_that_no_test_gets_to_judge_is_stillborn(sound: Path, after: str) -> None:
+    before = "def add(a, b):" if after == "nobody_knows" else "a + b"
+
+    trial = court(sound).trial(mutant(after, before=before))
+
+    assert Fate.STILLBORN is trial.fate
+    assert trial.said
+
+
+class LeapingClock(ManualClock):
+    """A clock on which any time is up as soon as somebody looks again."""
+
+    def now(self) -> float:
+        self.advance(1_000.0)
+        return super().now()
+
+
+def test_one_that_no_test_notices_in_time_hangs(sound: Path) -> None:
+    trial = court(sound, LeapingClock()).trial(mutant("sum(iter(int, 1))"))
+
+    assert Fate.HUNG is trial.fate
+
+
+def test_one_that_fits_nowhere_or_twice_cannot_be_tried(sound: Path) -> None:
+    for before in ("a - b", "a"):
+        with pytest.raises(ValueError, match=r"sums\.wrong: omega/sums\.py holds it"):
+            court(sound).trial(mutant("0", before=before))
+
+
+def test_a_tree_that_imports_omega_from_elsewhere_is_not_tested(sound: Path) -> None:
+    (sound / "omega/sums.py").unlink()
+    (sound / "omega/__init__.py").unlink()
+    (sound / "omega").rmdir()
+    run = court(sound).unmutated(["tests/test_sums.py"])
+
+    assert not run.passed
+    assert "omega is imported from" in run.output
+
+
+@pytest.fixture
+def copy() -> Iterator[Path]:
+    with copied(ROOT) as tree:
+        yield tree
+
+
+def test_a_copy_holds_what_the_tests_need_and_no_environment(copy: Path) -> None:
+    assert (copy / "omega/cell/judge.py").read_text() == (ROOT / "omega/cell/judge.py").read_text()
+    assert {"migrations", "omega", "pyproject.toml", "schedulers", "tests"} == {
+        entry.name for entry in copy.iterdir()
+    }
