@@ -87,7 +87,7 @@ class ChangeContract(Contract):
             lambda: store.set_state(integers([two]), MachineState.DOWN),
             lambda: store.lose_tasks(integers([two])),
             lambda: store.resize(three, machine_capacity(0, 0, 0, 0), notice_ms=OVER_AT_ONCE_MS),
-            lambda: store.enforce_notices(),
+            store.enforce_notices,
         ]
         for step in steps:
             step()

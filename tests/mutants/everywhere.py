@@ -1,6 +1,6 @@
 """All mutants, in the order of the page."""
 
-from tests.mutants import in_functions, in_memory, in_numpy, in_the_commit
+from tests.mutants import in_functions, in_memory, in_numpy, in_quotas, in_the_commit
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -8,4 +8,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *in_memory.MUTANTS,
     *in_the_commit.MUTANTS,
     *in_functions.MUTANTS,
+    *in_quotas.MUTANTS,
 )

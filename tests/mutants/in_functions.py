@@ -1,4 +1,4 @@
-"""Faults in the other functions in Postgres: ends, the queue, machines, and what views are made of."""
+"""Faults in the other functions in Postgres: ends, the queue, machines, reads of views."""
 
 from tests.mutants.mutant import Mutant
 
@@ -8,17 +8,25 @@ TASKS = f"{FUNCTIONS}/tasks.sql"
 QUEUE = f"{FUNCTIONS}/queue.sql"
 FORCE = f"{FUNCTIONS}/force.sql"
 MACHINES = f"{FUNCTIONS}/machines.sql"
-TESTS = (
-    "tests/contract/test_postgres_store.py",
+OF_LOCKS = (
     "tests/postgres/test_lock_order.py",
-    "tests/postgres/test_histories.py",
+    "tests/postgres/test_waiting_calls.py",
     "tests/postgres/test_concurrency.py",
 )
+OF_STORES = ("tests/contract/test_postgres_store.py", "tests/postgres/test_histories.py")
 
 
-def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+def mutant(
+    name: str,
+    file: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    tests: tuple[str, ...] = OF_STORES + OF_LOCKS,
+) -> Mutant:
     """Return a mutant of a function."""
-    return Mutant(name=f"sql.{name}", file=file, before=before, after=after, why=why, tests=TESTS)
+    return Mutant(name=f"sql.{name}", file=file, before=before, after=after, why=why, tests=tests)
 
 
 VIEWS = (
@@ -34,6 +42,7 @@ VIEWS = (
         " ''::bytea)\n"
         "              FROM omega.machine m WHERE",
         "A delta misses for good what was under way when the last one was read.",
+        tests=OF_LOCKS + OF_STORES,
     ),
     mutant(
         "first-change-after-the-mark-missed",
@@ -51,6 +60,7 @@ ENDS = (
         "PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;",
         "",
         "Ends and commits wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_STORES,
     ),
     mutant(
         "ends-lock-machines-downwards",
@@ -58,6 +68,7 @@ ENDS = (
         "JOIN allocation a USING (job_id, task))\n      ORDER BY id FOR",
         "JOIN allocation a USING (job_id, task))\n      ORDER BY id DESC FOR",
         "Ends and commits wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_STORES,
     ),
     mutant(
         "end-of-another-allocation",
@@ -117,6 +128,7 @@ LEASES = (
         "LIMIT _jobs_max FOR NO KEY UPDATE SKIP LOCKED",
         "LIMIT _jobs_max",
         "Two schedulers plan one job, and one of them in vain.",
+        tests=OF_LOCKS + OF_STORES,
     ),
     mutant(
         "park-locks-downwards",
@@ -125,6 +137,7 @@ LEASES = (
         "    parked integer;\nBEGIN\n"
         "    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id DESC FOR",
         "Schedulers wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_STORES,
     ),
 )
 
@@ -149,6 +162,7 @@ BY_FORCE = (
         "JOIN allocation a USING (job_id, task))\n      ORDER BY id FOR",
         "JOIN allocation a USING (job_id, task))\n      ORDER BY id DESC FOR",
         "Losses and commits wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_STORES,
     ),
     mutant(
         "draining-machine-loses-its-tasks",

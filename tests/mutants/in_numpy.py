@@ -15,9 +15,7 @@ TESTS = (
 
 def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
     """Return a mutant of the judge."""
-    return Mutant(
-        name=f"numpy.{name}", file=file, before=before, after=after, why=why, tests=TESTS
-    )
+    return Mutant(name=f"numpy.{name}", file=file, before=before, after=after, why=why, tests=TESTS)
 
 
 DOOR = (

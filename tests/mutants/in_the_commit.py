@@ -9,19 +9,27 @@ WALK = f"{FUNCTIONS}/judge_claims.sql"
 PARTS = f"{FUNCTIONS}/judge_parts.sql"
 GRANTS = f"{FUNCTIONS}/apply_grants.sql"
 EXCHANGE = f"{FUNCTIONS}/apply_exchange.sql"
-TESTS = (
+OF_LOCKS = ("tests/postgres/test_lock_order.py", "tests/postgres/test_waiting_calls.py")
+OF_COMMITS = (
     "tests/contract/test_postgres_store.py",
-    "tests/postgres/test_lock_order.py",
     "tests/postgres/test_judged_alike.py",
     "tests/postgres/test_histories.py",
     "tests/postgres/test_concurrency.py",
 )
 
 
-def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+def mutant(
+    name: str,
+    file: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    tests: tuple[str, ...] = OF_COMMITS + OF_LOCKS,
+) -> Mutant:
     """Return a mutant of the commit."""
     return Mutant(
-        name=f"commit.{name}", file=file, before=before, after=after, why=why, tests=TESTS
+        name=f"commit.{name}", file=file, before=before, after=after, why=why, tests=tests
     )
 
 
@@ -32,6 +40,7 @@ LOCKS = (
         "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR",
         "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id DESC FOR",
         "Commits and ends wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "machines-locked-downwards",
@@ -39,6 +48,7 @@ LOCKS = (
         "WHERE id = ANY (_machines) ORDER BY id FOR",
         "WHERE id = ANY (_machines) ORDER BY id DESC FOR",
         "Commits and ends wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "machines-locked-before-jobs",
@@ -47,6 +57,7 @@ LOCKS = (
         "    PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;\n"
         "    -- One who asks twice waits here",
         "Commits and ends wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "jobs-not-locked",
@@ -54,6 +65,7 @@ LOCKS = (
         "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR NO KEY UPDATE",
         "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id",
         "A commit that is sent twice at once is judged twice.",
+        tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "machines-not-locked",
@@ -61,6 +73,7 @@ LOCKS = (
         "WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE",
         "WHERE id = ANY (_machines) ORDER BY id",
         "A claim is judged on a row that another commit is about to change.",
+        tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "machines-of-falling-gangs-not-locked",
@@ -68,6 +81,7 @@ LOCKS = (
         "PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;",
         "",
         "An eviction that breaks a gang locks its machines in any order, and too late.",
+        tests=OF_LOCKS + OF_COMMITS,
     ),
 )
 
@@ -252,6 +266,13 @@ GANGS = (
         "greatest(_minimums[j], minimum[j] - placed[j])",
         "_minimums[j]",
         "Half a gang runs, and waits for the other half while it holds its machines.",
+    ),
+    mutant(
+        "evicted-tasks-still-count-for-the-gang",
+        WALK,
+        "placed[victim_party[victim]] := placed[victim_party[victim]] - 1;",
+        "",
+        "A gang that lost tasks in the same transaction runs below its minimum.",
     ),
     mutant(
         "grown-gang-still-lacks-its-minimum",

@@ -13,9 +13,9 @@ HEAD = """\
 
 Does a test notice when the commit rule is wrong? `make mutants` plants small faults, one at a time,
 in a copy of the project, and runs tests on it until the first fails. It wrote this page. A mutant
-counts as caught only if a test that could begin has failed; one that makes the tests hang, or cannot
-even be installed, does not. Before all that, the same tests must pass without any mutant. Examples
-are the same in each run: hypothesis draws them from fixed seeds.
+counts as caught only if a test that could begin has failed; one that makes the tests hang, or that
+cannot even be installed, does not. Before all that, the same tests must pass without any mutant.
+Examples are the same in each run: hypothesis draws them from fixed seeds.
 """
 
 

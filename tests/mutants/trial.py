@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pytest import ExitCode
+import pytest
 
 from omega.clock import Clock
 from tests.mutants.mutant import Mutant
@@ -68,7 +68,7 @@ class Run:
     @property
     def passed(self) -> bool:
         """Whether every test did; none at all is no pass."""
-        return self.exit_code == ExitCode.OK
+        return self.exit_code == pytest.ExitCode.OK
 
 
 class Court:
@@ -157,9 +157,9 @@ def _judged(run: Run) -> tuple[Fate, str, str]:
     match run:
         case Run(exit_code=None):
             return Fate.HUNG, "", last_words
-        case Run(exit_code=ExitCode.OK):
+        case Run(exit_code=pytest.ExitCode.OK):
             return Fate.SURVIVED, "", ""
-        case Run(ExitCode.TESTS_FAILED, Failure(when="call" | "teardown") as failure):
+        case Run(pytest.ExitCode.TESTS_FAILED, Failure(when="call" | "teardown") as failure):
             return Fate.CAUGHT, failure.test, failure.said
         case Run(failure=Failure() as failure):
             return Fate.STILLBORN, failure.test, failure.said
@@ -168,7 +168,7 @@ def _judged(run: Run) -> tuple[Fate, str, str]:
 
 @contextmanager
 def copied(root: Path) -> Iterator[Path]:
-    """Yield a copy of what tests need, compiled files included: they are as old as their sources."""
+    """Yield a copy of what tests need; compiled files go with it, as old as their sources."""
     with TemporaryDirectory(prefix="omega-mutant-") as folder:
         for name in COPIED:
             source, to = root / name, Path(folder) / name

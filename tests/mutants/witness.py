@@ -1,6 +1,6 @@
 """A pytest plugin that tells the process which began the tests what the first failure was.
 
-    pytest -p tests.mutants.witness --witness FILE
+pytest -p tests.mutants.witness --witness FILE
 """
 
 import json
@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import omega
-
 
 
 @dataclass(frozen=True)

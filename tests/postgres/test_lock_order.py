@@ -1,26 +1,27 @@
-"""Every call takes its row locks in one order: jobs by id, then machines by id.
+"""Every call takes its row locks in one order: jobs, what is left of quotas, machines, each by id.
 
 Whoever waits for a row holds none that comes after it, so there is no circle of waiters. Deadlocks
 themselves would be retried by the store and are rare: here each row is held in turn, and whatever
 the call holds meanwhile is looked at.
 """
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
 
 import numpy as np
 import psycopg
 import pytest
-from psycopg import sql
 
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
 from omega.store.base import HandBack, Parking
 from omega.store.postgres.store import PostgresStore
+from omega.store.postgres.tables import SHARDS
 from omega.testing.builders import a_spec, a_stretch, a_transaction, evicting, or_on, some_claims
 from omega.testing.steps import (
     LONG_MS,
@@ -30,17 +31,42 @@ from omega.testing.steps import (
     grant,
     submit_and_lease,
 )
-from tests.fixtures.at_work import wait_until
+from tests.fixtures.locks import in_the_way
 
-Row = tuple[str, int]
 Call = Callable[[PostgresStore], object]
 
-JOBS: tuple[Row, ...] = (("job", 1), ("job", 2))
-MACHINES: tuple[Row, ...] = (("machine", 1), ("machine", 2))
-THE_FIRST_JOB = JOBS[:1]
-LOCK = sql.SQL("SELECT FROM omega.{} WHERE id = %s FOR NO KEY UPDATE")
-LOOK = sql.SQL("SELECT FROM omega.{} WHERE id = %s FOR NO KEY UPDATE SKIP LOCKED")
-WAITERS = "SELECT FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that come one after the other in the order of locks."""
+
+    table: str
+    condition: str
+    number: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.condition}"
+
+    @property
+    def lock(self) -> str:
+        return f"SELECT FROM omega.{self.table} WHERE {self.condition} FOR NO KEY UPDATE"
+
+    def are_free(self, session: psycopg.Connection) -> bool:
+        found = session.execute(f"{self.lock} SKIP LOCKED".encode()).rowcount
+        session.rollback()
+        return found == self.number
+
+
+JOBS = tuple(Rows("job", f"id = {job}") for job in (1, 2))
+MACHINES = tuple(Rows("machine", f"id = {machine}") for machine in (1, 2))
+QUOTAS = tuple(Rows("quota_shard", f"quota_id = {quota}", SHARDS) for quota in (1, 2))
+SHARDS_OF_QUOTAS = tuple(
+    Rows("quota_shard", f"quota_id = {quota} AND shard = {shard}")
+    for quota in (1, 2)
+    for shard in (0, SHARDS // 2, SHARDS - 1)
+)
+EVERYTHING = JOBS + MACHINES
+A_JOB_AND_MACHINES = JOBS[:1] + MACHINES
 
 
 def two_of_two(store: PostgresStore) -> list[LeasedJob]:
@@ -61,6 +87,12 @@ def gangs_on_both(store: PostgresStore) -> None:
     add_a_cell(store, 2)
     for _ in range(2):
         a_running_job(store, a_spec(2, minimum=2), [1, 2])
+
+
+def limit(store: PostgresStore) -> None:
+    """Set two quotas, for all jobs, that are far from used up."""
+    for scope, name in ((QuotaScope.TENANT, "default"), (QuotaScope.SCHEDULER, "batch")):
+        store.set_quota(Quota(scope, name, {Budget.CPU_MILLI: 1_000_000}))
 
 
 def commit(store: PostgresStore) -> Call:
@@ -137,14 +169,14 @@ def wake(store: PostgresStore) -> Call:
     return lambda rival: rival.wake([2, 1])
 
 
-LOCKS: dict[Callable[[PostgresStore], Call], tuple[Row, ...]] = {
-    commit: JOBS + MACHINES,
-    commit_with_alternates: JOBS + MACHINES,
-    commit_that_breaks_a_gang: JOBS + MACHINES,
-    end_tasks: JOBS + MACHINES,
-    cancel: THE_FIRST_JOB + MACHINES,
-    lose_tasks: JOBS + MACHINES,
-    enforce_notices: JOBS + MACHINES,
+LOCKS: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]] = {
+    commit: EVERYTHING,
+    commit_with_alternates: EVERYTHING,
+    commit_that_breaks_a_gang: EVERYTHING,
+    end_tasks: EVERYTHING,
+    cancel: A_JOB_AND_MACHINES,
+    lose_tasks: EVERYTHING,
+    enforce_notices: EVERYTHING,
     set_state: MACHINES,
     renew: JOBS,
     hand_back: JOBS,
@@ -153,49 +185,62 @@ LOCKS: dict[Callable[[PostgresStore], Call], tuple[Row, ...]] = {
 }
 """By call, here in the one order, all that it locks; each names them in another."""
 
-
-@contextmanager
-def waiting_for(
-    url: str, onlooker: psycopg.Connection, row: Row, call: Callable[[], object]
-) -> Iterator[Future[object]]:
-    """Hold a row while a call comes to wait for it, or ends because it does not."""
-    table, number = row
-    with psycopg.connect(url) as holder, ThreadPoolExecutor(1) as pool:
-        holder.execute(LOCK.format(sql.Identifier(table)), [number])
-        future = pool.submit(call)
-
-        def is_waiting() -> bool:
-            return future.done() or onlooker.execute(WAITERS, [holder.info.backend_pid]).rowcount > 0
-
-        try:
-            wait_until(is_waiting, f"the call to come to {table} {number}")
-            yield future
-        finally:
-            holder.rollback()
+CHARGED = {
+    prepared: (*locks[: -len(MACHINES)], *QUOTAS, *MACHINES)
+    for prepared, locks in LOCKS.items()
+    if locks in (EVERYTHING, A_JOB_AND_MACHINES)
+}
+"""The same where there are quotas, which some of them have to charge or to give back to."""
 
 
-def is_free(onlooker: psycopg.Connection, row: Row) -> bool:
-    table, number = row
-    return onlooker.execute(LOOK.format(sql.Identifier(table)), [number]).rowcount == 1
+def each_of(
+    locks: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]],
+) -> pytest.MarkDecorator:
+    """Try every call with every row that it locks."""
+    return pytest.mark.parametrize(
+        ("prepared", "row"),
+        [
+            pytest.param(prepared, row, id=f"{prepared.__name__}-{row}")
+            for prepared, rows in locks.items()
+            for row in rows
+        ],
+    )
 
 
-@pytest.mark.parametrize(
-    ("prepared", "row"),
-    [(prepared, row) for prepared, rows in LOCKS.items() for row in rows],
-    ids=lambda it: " ".join(map(str, it)) if isinstance(it, tuple) else it.__name__,
-)
-def test_who_waits_for_a_row_holds_none_that_comes_after_it(
-    database_url: str, store: PostgresStore, prepared: Callable[[PostgresStore], Call], row: Row
-) -> None:
-    locks, call = LOCKS[prepared], prepared(store)
-    after = locks[locks.index(row) + 1 :]
-    with (
-        closing(PostgresStore(database_url)) as rival,
-        psycopg.connect(database_url, autocommit=True) as onlooker,
-    ):
-        with waiting_for(database_url, onlooker, row, lambda: call(rival)) as future:
+def assert_holds_nothing_after(url: str, row: Rows, call: Call, *, order: tuple[Rows, ...]) -> None:
+    """Hold a row; whoever comes to wait for it may hold what is before it, and nothing else."""
+    after = order[order.index(row) + 1 :]
+    with closing(PostgresStore(url)) as rival, psycopg.connect(url) as onlooker:
+        with in_the_way(url, row.lock, lambda: call(rival)) as (_, future):
             assert not future.done(), "it locks this row, or it could be changed meanwhile"
-            assert list(after) == [other for other in after if is_free(onlooker, other)]
+            assert list(after) == [other for other in after if other.are_free(onlooker)]
 
         assert future.result(), "it goes through, and finds what to do"
-    assert [] == list(store.verify())
+        assert [] == list(rival.verify())
+
+
+@each_of(LOCKS)
+def test_who_waits_for_a_row_holds_none_that_comes_after_it(
+    database_url: str, store: PostgresStore, prepared: Callable[[PostgresStore], Call], row: Rows
+) -> None:
+    assert_holds_nothing_after(database_url, row, prepared(store), order=LOCKS[prepared])
+
+
+@each_of(CHARGED)
+def test_quotas_stand_between_jobs_and_machines(
+    database_url: str, store: PostgresStore, prepared: Callable[[PostgresStore], Call], row: Rows
+) -> None:
+    limit(store)
+
+    assert_holds_nothing_after(database_url, row, prepared(store), order=CHARGED[prepared])
+
+
+@pytest.mark.parametrize("row", SHARDS_OF_QUOTAS, ids=str)
+def test_who_locks_all_shards_of_quotas_takes_them_in_order(
+    database_url: str, store: PostgresStore, row: Rows
+) -> None:
+    """Evictions need exact sums."""
+    limit(store)
+    order = (*JOBS, *SHARDS_OF_QUOTAS, *MACHINES)
+
+    assert_holds_nothing_after(database_url, row, commit_that_breaks_a_gang(store), order=order)
