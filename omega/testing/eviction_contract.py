@@ -341,6 +341,20 @@ class MovingContract(Contract):
         assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
         assert 3 == len(places(store))
 
+    def test_who_breaks_its_own_gang_must_place_it_whole_again(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2)
+        gang = a_leased_job(store, a_spec(4, minimum=3))
+        grant(store, gang, [0, 1, 2], [one] * 3)
+        too_few = evicting(some_claims([3, 0], [one, two]), (0, gang.id, 0))
+        whole = evicting(some_claims([3, 0, 1], [one, two, two]), (0, gang.id, 0))
+
+        broken = store.commit(a_transaction(a_stretch(gang, too_few)))
+        placed = store.commit(a_transaction(a_stretch(gang, whole)))
+
+        assert [GANG_BROKEN, GANG_BROKEN] == verdicts_of(broken)
+        assert [ACCEPTED] * 3 == verdicts_of(placed)
+        assert {(gang.id, 0): two, (gang.id, 1): two, (gang.id, 3): one} == places(store)
+
     def test_what_this_transaction_grants_cannot_be_evicted(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
         low = a_leased_job(store, a_spec())

@@ -49,7 +49,7 @@ def main(
     with (
         stop_on_signals() as stop,
         copied(ROOT) as sound,
-        _one_server() as url,
+        one_server() as url,
         ThreadPoolExecutor(at_once) as pool,
     ):
         court = Court(sound, clock, stop=stop, limit_s=LIMIT_S, environment={GIVEN: url})
@@ -82,7 +82,7 @@ def _chosen(names: Sequence[str]) -> list[Mutant]:
 
 
 @contextmanager
-def _one_server() -> Iterator[str]:
+def one_server() -> Iterator[str]:
     """Yield the URL of one Postgres for all tests: the one that is given, or one of our own."""
     kind = next((kind for kind, server in KINDS.items() if server.missing() is None), None)
     if kind is None:

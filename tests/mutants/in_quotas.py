@@ -15,6 +15,7 @@ IN_MEMORY = (
 )
 IN_POSTGRES = (
     "tests/postgres/test_waiting_calls.py",
+    "tests/postgres/test_quota_shards.py",
     "tests/contract/test_postgres_store.py",
     "tests/postgres/test_lock_order.py",
     "tests/postgres/test_judged_alike.py",
@@ -196,11 +197,11 @@ SQL = (
         "The tenant of a broken gang pays for what it never got.",
     ),
     mutant(
-        "broken-gang-counts-as-running",
+        "broken-gang-keeps-its-victims-uncounted",
         JUDGED,
         "running := before.running;",
         "",
-        "A gang's next try is not counted as a job.",
+        "A job that was spared no longer counts: its tenant runs one more than it may.",
     ),
     mutant(
         "alternate-charged-for-another-shape",

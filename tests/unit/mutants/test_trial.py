@@ -8,65 +8,14 @@ import pytest
 
 from omega.clock import Clock, ManualClock, RealClock
 from tests.architecture.tree import ROOT
-from tests.mutants.mutant import Mutant
 from tests.mutants.trial import Court, Fate, copied
+from tests.unit.mutants.small_project import ADD, mutant
 
-ADD = """
-def add(a, b):
-    return a + b
-"""
-TEST = """
-import pytest
-from omega.sums import add
-
-@pytest.fixture
-def two():
-    assert add(1, 1) < 100, "a fixture that goes wrong is no test that fails"
-    yield 2
-    assert add(1, 1) < 50, "the books afterwards"
-
-def test_a_sum(two):
-    assert add(2, 2) == 4
-
-def test_a_sum_with_nothing(two):
-    assert add(0, 3) == 3
-"""
-
-PROFILE = """
-from hypothesis import settings
-
-settings.register_profile("mutants")
-"""
-
-
-@pytest.fixture
-def sound(tmp_path: Path) -> Path:
-    """A project as small as one can be, and without a fault."""
-    mutants = tmp_path / "tests/mutants"
-    mutants.mkdir(parents=True)
-    (tmp_path / "omega").mkdir()
-    (tmp_path / "omega/__init__.py").touch()
-    (tmp_path / "omega/sums.py").write_text(ADD)
-    (tmp_path / "tests/test_sums.py").write_text(TEST)
-    (tmp_path / "tests/conftest.py").write_text(PROFILE)
-    (mutants / "witness.py").write_text((ROOT / "tests/mutants/witness.py").read_text())
-    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
-    return tmp_path
+pytestmark = pytest.mark.slow
 
 
 def court(sound: Path, clock: Clock | None = None, *, limit_s: float = 300.0) -> Court:
     return Court(sound, clock or RealClock(), stop=threading.Event(), limit_s=limit_s)
-
-
-def mutant(after: str, *, before: str = "a + b") -> Mutant:
-    return Mutant(
-        name="sums.wrong",
-        file="omega/sums.py",
-        before=before,
-        after=after,
-        why="A sum is wrong.",
-        tests=("tests/test_sums.py",),
-    )
 
 
 def test_the_sound_tree_passes(sound: Path) -> None:
