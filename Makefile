@@ -66,6 +66,11 @@ prove: $(READY) ## Try much harder to break it: races, faults, long searches; a 
 		$(wildcard tests/postgres/test_serialisability.py tests/postgres/test_faults_*.py \
 			tests/property tests/contract) $(ARGS)
 
+# Not run by CI: the page that it writes, docs/mutants.md, says what caught what; a test keeps it whole.
+.PHONY: mutants
+mutants: $(READY) ## Plant small faults, one at a time, and see that a test notices each
+	@$(BIN)/python -m tests.mutants $(ARGS)
+
 .PHONY: bench
 bench: $(READY) ## Measure (ARGS="run commit --plot commit.png"); without ARGS, list what there is
 	@$(BIN)/python -m benchmarks $(or $(ARGS),list)

@@ -249,6 +249,22 @@ class QuotaReturnContract(Contract):
         assert [(low.id, 0)] == evicted_tasks(outcome)
         assert {Budget.CPU_MILLI: 0, Budget.JOBS: 0} == left_of(store)
 
+    def test_a_job_that_a_broken_gang_would_have_evicted_from_still_counts(
+        self, store: Store
+    ) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=2_000)
+        limit(store, Budget.JOBS, 1)
+        victim = a_running_job(store, a_spec(2, tenant="ann"), [machine] * 2)
+        gang, job = submit_and_lease(
+            store, a_spec(2, precedence=1, minimum=2), a_spec(precedence=1, tenant="ann")
+        )
+        broken = evicting(some_claims([0, 1], [machine] * 2), (0, victim.id, 0))
+        instead = evicting(a_claim(0, machine=machine), (0, victim.id, 1))
+
+        outcome = store.commit(a_transaction(a_stretch(gang, broken), a_stretch(job, instead)))
+
+        assert [GANG_BROKEN, Verdict.OVERCOMMIT, QUOTA] == verdicts_of(outcome)
+
     def test_another_tenants_task_is_evicted_for_its_room_alone(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
         limit(store, Budget.CPU_MILLI, 0)

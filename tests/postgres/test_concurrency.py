@@ -1,7 +1,7 @@
 """Several connections on one small cell at once: what each is told adds up to what is there."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Barrier
@@ -15,6 +15,7 @@ from omega.model.arrays import integers
 from omega.model.claims import ConflictRule
 from omega.model.machines import MachineState
 from omega.model.outcomes import Outcome
+from omega.model.quotas import UNLIMITED, Budget, Quota, QuotaScope
 from omega.model.resources import Kind
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec, a_stretch, a_transaction, claims_in
@@ -25,12 +26,15 @@ from tests.fixtures.at_work import wait_until
 RIVALS = 4
 JOBS = 15
 TASKS = 8
+LIMITED = ((QuotaScope.TENANT, "default"), (QuotaScope.SCHEDULER, "batch"))
+"""All jobs are of either."""
 
 
 @contextmanager
 def a_store(url: str) -> Iterator[PostgresStore]:
     store = PostgresStore(url, application_name="omega tests")
     yield store
+    assert "DeadlockDetected" not in store.counts
     store.close()
 
 
@@ -70,10 +74,13 @@ def race(store: PostgresStore, number: int, rule: ConflictRule) -> list[Outcome]
     return outcomes
 
 
+@pytest.mark.parametrize("limits", [{}, {Budget.CPU_MILLI: 20_000, Budget.JOBS: 10}], ids=len)
 @pytest.mark.parametrize("rule", ConflictRule)
 def test_what_rivals_are_granted_is_what_the_cell_holds(
-    database_url: str, store: PostgresStore, rule: ConflictRule
+    database_url: str, store: PostgresStore, rule: ConflictRule, limits: Mapping[Budget, int]
 ) -> None:
+    for scope, name in LIMITED if limits else ():
+        store.set_quota(Quota(scope, name, limits))
     store.add_machines(a_cell(6, cpu_milli=8_000))
     store.submit([a_spec(TASKS, cpu_milli=500) for _ in range(RIVALS * JOBS)])
     outcomes = [
@@ -90,6 +97,7 @@ def test_what_rivals_are_granted_is_what_the_cell_holds(
     assert [] == list(store.verify())
     assert granted == told[0]
     assert 500 * len(store.allocations()) == rows.used[:, Kind.CPU_MILLI].sum()
+    assert rows.used[:, Kind.CPU_MILLI].sum() <= limits.get(Budget.CPU_MILLI, UNLIMITED)
     assert RIVALS * JOBS * TASKS == sum(told.values())
     assert told[0] < sum(told.values()), "nobody was ever refused: this was no race"
 
