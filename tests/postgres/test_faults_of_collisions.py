@@ -35,7 +35,8 @@ def test_a_deadlock_is_tried_again_inside_the_store_and_counted(
     console.execute("SET deadlock_timeout = '60s'")  # it is the victim who finds out
     lock = "SELECT FROM omega.machine FOR UPDATE"
     with waiting_for_a_lock(console, lock, lambda: victim.commit(transaction)) as (call, _):
-        console.execute("SELECT FROM omega.job FOR UPDATE")  # which the victim holds
+        # The victim holds rows of it. Its second try has to queue behind this.
+        console.execute("LOCK TABLE omega.job IN EXCLUSIVE MODE")
         console.rollback()
         outcome = call.result()
 

@@ -21,5 +21,5 @@ def test_random_histories(
             empty_tables(connection)
         return PostgresStore(database_url, application_name="omega tests")
 
-    with tally(f"state-machine steps on Postgres, {rule.value}") as row:
+    with tally(f"{rule.value}, Postgres", of="state-machine steps") as row:
         histories(new_store, rule, row, steps=dose(short=600, long=share_of(20_000)), each=15)

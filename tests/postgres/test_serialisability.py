@@ -50,7 +50,7 @@ def test_every_race_has_a_serial_order(
     met: Counter[Verdict] = Counter()
     left, seeds = dose(short=170, long=share_of(102_000) // len(MODES)), count()
     with (
-        tally(f"concurrent transactions, {mode}") as row,
+        tally(str(mode), of="concurrent transactions") as row,
         Rivals(partial(open_store, database_url), RIVALS) as rivals,
     ):
         # A lap in which nobody got in another's way was no race.
