@@ -82,7 +82,7 @@ def refusals_of(mode: Mode) -> set[Verdict]:
 
 PLANTED = {
     "an end whose update is lost": (
-        "end_tasks",
+        "release_tasks",
         "m.cpu_milli_used - e.cpu_milli",
         "m.cpu_milli_used",
     ),
