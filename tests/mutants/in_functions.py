@@ -34,12 +34,10 @@ VIEWS = (
         "mark-too-late",
         READING,
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,\n"
-        "           (SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id),"
-        " ''::bytea)\n"
+        "           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)\n"
         "              FROM omega.machine m WHERE",
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, c.generation,\n"
-        "           (SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id),"
-        " ''::bytea)\n"
+        "           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)\n"
         "              FROM omega.machine m WHERE",
         "A delta misses for good what was under way when the last one was read.",
         tests=OF_LOCKS + OF_STORES,
@@ -125,17 +123,16 @@ LEASES = (
     mutant(
         "job-leased-to-two",
         QUEUE,
-        "LIMIT _jobs_max FOR NO KEY UPDATE SKIP LOCKED",
-        "LIMIT _jobs_max",
+        " FOR NO KEY UPDATE SKIP LOCKED\n    ), lease AS",
+        "\n    ), lease AS",
         "Two schedulers plan one job, and one of them in vain.",
         tests=OF_LOCKS + OF_STORES,
     ),
     mutant(
         "park-locks-downwards",
         QUEUE,
-        "    parked integer;\nBEGIN\n    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR",
-        "    parked integer;\nBEGIN\n"
-        "    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id DESC FOR",
+        "ORDER BY id FOR NO KEY UPDATE;\n    UPDATE job j\n       SET state = 'parked'",
+        "ORDER BY id DESC FOR NO KEY UPDATE;\n    UPDATE job j\n       SET state = 'parked'",
         "Schedulers wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_STORES,
     ),

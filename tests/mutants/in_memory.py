@@ -116,8 +116,8 @@ MUTANTS = (
     mutant(
         "draining-machine-loses-its-tasks",
         FORCE,
-        "(MachineState.DOWN, MachineState.GONE)",
-        "(MachineState.DOWN, MachineState.GONE, MachineState.DRAINING)",
+        "np.isin(self._machines.state[named], DEAD)",
+        "np.isin(self._machines.state[named], (*DEAD, MachineState.DRAINING))",
         "A drain ends what it was to let finish.",
     ),
     mutant(

@@ -114,7 +114,7 @@ SQL = (
     mutant(
         "shard-taken-that-does-not-cover",
         QUOTAS,
-        "s.free[${number}] >= most[${number}]",
+        "s.free[${number}] >= need[${number}]",
         "s.free[${number}] >= 0",
         "Shards are overdrawn.",
     ),
@@ -149,8 +149,8 @@ SQL = (
     mutant(
         "quotas-locked-downwards",
         QUOTAS,
-        "fresh USING (quota)\n         ORDER BY q.quota",
-        "fresh USING (quota)\n         ORDER BY q.quota DESC",
+        "array_agg(q.quota ORDER BY q.quota), '{}'), array_agg(q.jobs ORDER BY q.quota)",
+        "array_agg(q.quota ORDER BY q.quota DESC), '{}'), array_agg(q.jobs ORDER BY q.quota DESC)",
         "Commits near a limit wait for each other until one of them is aborted.",
     ),
     mutant(

@@ -10,6 +10,7 @@ PARTS = f"{FUNCTIONS}/judge_parts.sql"
 GRANTS = f"{FUNCTIONS}/apply_grants.sql"
 EXCHANGE = f"{FUNCTIONS}/apply_exchange.sql"
 OF_LOCKS = ("tests/postgres/test_lock_order.py", "tests/postgres/test_waiting_calls.py")
+OF_ARGUMENTS = ("tests/postgres/test_refused_arguments.py",)
 OF_COMMITS = (
     "tests/contract/test_postgres_store.py",
     "tests/postgres/test_judged_alike.py",
@@ -92,6 +93,22 @@ DOOR = (
         "replayed := FOUND;",
         "replayed := false;",
         "Who had no answer and asks again is told that its own tasks were another's.",
+    ),
+    mutant(
+        "id-of-another-taken-for-ones-own",
+        COMMIT,
+        "IF NOT is_the_same THEN",
+        "IF false THEN",
+        "A scheduler is told another's verdicts as its own.",
+        tests=OF_ARGUMENTS + OF_COMMITS,
+    ),
+    mutant(
+        "one-id-granted-to-two",
+        COMMIT,
+        "IF NOT FOUND AND 0 = ANY (verdicts) THEN",
+        "IF false THEN",
+        "One of two grants is recorded: who asks again for the other is told that it failed.",
+        tests=OF_ARGUMENTS + OF_COMMITS,
     ),
     mutant(
         "lease-not-checked",
