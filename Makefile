@@ -63,7 +63,7 @@ test-postgres: $(READY) ## Run the tests that need a database
 .PHONY: prove
 prove: $(READY) ## Try much harder to break it: races, faults, long searches; a table at the end
 	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -m "not slow" \
-		$(wildcard tests/postgres/test_serialisability.py tests/postgres/test_faults_*.py \
+		$(wildcard tests/postgres/test_serialisability.py tests/postgres/test_quota_concurrency.py tests/postgres/test_faults_*.py \
 			tests/property tests/contract) $(ARGS)
 
 # Not run by CI: the page that it writes, docs/mutants.md, says what caught what; a test keeps it whole.
