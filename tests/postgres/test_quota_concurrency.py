@@ -1,0 +1,399 @@
+"""Several connections at once draw on one quota: it is used to the last bit, and no further."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import psycopg
+import pytest
+from psycopg import Connection
+
+from omega.limits import LIMITS
+from omega.model.jobs import LeasedJob
+from omega.model.outcomes import Outcome, Verdict
+from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.store.base import Store
+from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.steps import (
+    a_leased_job,
+    a_running_job,
+    end,
+    grant,
+    submit_and_lease,
+    verdicts_of,
+)
+from tests.fixtures.at_work import wait_until
+from tests.fixtures.doses import Dose, Tallier
+
+COMMITTERS = 4
+SHARDS_HELD = 8
+CORE = 1_000
+CORES_MAX = 3
+CLAIMS_MAX = 5
+ROOMY = 2_000_000
+"""Cores that no race uses up: only quotas refuse here."""
+ANN, BATCH = (QuotaScope.TENANT, "ann"), (QuotaScope.SCHEDULER, "batch")
+
+Work = Callable[[PostgresStore], int]
+
+
+@contextmanager
+def a_store(url: str, name: str = "omega committer") -> Iterator[PostgresStore]:
+    with closing(PostgresStore(url, application_name=name)) as store:
+        yield store
+    assert "DeadlockDetected" not in store.counts, "locks are not taken in one order"
+
+
+def together(url: str, works: Sequence[Work]) -> list[int]:
+    """Do these at the same time, each on a connection of its own; return what each returns."""
+    barrier = threading.Barrier(len(works))
+
+    def one(work: Work) -> int:
+        with a_store(url) as store:
+            store.now_ms()  # connected
+            barrier.wait()
+            return work(store)
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return list(pool.map(one, works))
+
+
+def limit(store: Store, subject: tuple[QuotaScope, str], budget: Budget, most: int) -> None:
+    store.set_quota(Quota(*subject, {budget: most}))
+
+
+def used(store: Store, subject: tuple[QuotaScope, str] = ANN) -> dict[Budget, int]:
+    (use,) = [u for u in store.quotas() if (u.quota.scope, u.quota.name) == subject]
+    return {budget: most - use.left[budget] for budget, most in use.quota.limits.items()}
+
+
+@dataclass
+class Committer:
+    """Claims for one job on one machine, with nobody else's in the way but by their quota."""
+
+    job: LeasedJob
+    machine: int
+    chance: np.random.Generator
+    next_task: int = 0
+    granted: int = 0
+    """Cores, over all."""
+    transactions: int = 0
+
+    def commit(self, store: Store, cores: int) -> bool:
+        """Claim so many cores for each of a few tasks; say whether a quota refused any."""
+        tasks = self.next_task + np.arange(self.chance.integers(1, CLAIMS_MAX + 1))
+        claims = some_claims(tasks.tolist(), [self.machine] * len(tasks), cpu_milli=cores * CORE)
+        outcome = store.commit(a_transaction(a_stretch(self.job, claims)))
+        grants = int(outcome.accepted.sum())
+
+        # All alike, and while they are judged nobody else draws on what is held: no gaps.
+        refused = [Verdict.QUOTA] * (len(tasks) - grants)
+        assert [Verdict.ACCEPTED] * grants + refused == verdicts_of(outcome)
+        self.next_task += grants
+        self.granted += grants * cores
+        self.transactions += 1
+        return bool(refused)
+
+    def commit_often(self, transactions: int, enough: Callable[[], bool], store: Store) -> int:
+        """Claim so often, and on until it is enough; return how often a quota refused something."""
+        before, refused = self.transactions, 0
+        while self.transactions < before + transactions or not refused or not enough():
+            refused += self.commit(store, int(self.chance.integers(1, CORES_MAX + 1)))
+        return refused
+
+    def take_all(self, store: Store) -> int:
+        """Claim until not even one core is left; return how many cores were granted."""
+        before = self.granted
+        while True:
+            cores = int(self.chance.integers(1, CORES_MAX + 1))
+            if self.commit(store, cores) and self.commit(store, 1):
+                return self.granted - before
+
+
+def committers(store: PostgresStore, seed: int, *, tasks: int) -> list[Committer]:
+    """Return some, each with a job of ann's and a machine of its own."""
+    here = len(store.snapshot().rows)
+    machines = store.add_machines(
+        a_cell(COMMITTERS, cpu_milli=ROOMY * CORE, first=here + 1)
+    ).tolist()
+    jobs = submit_and_lease(store, *[a_spec(tasks, tenant="ann")] * COMMITTERS)
+    return [
+        Committer(job, machine, np.random.default_rng([seed, machine]))
+        for job, machine in zip(jobs, machines, strict=True)
+    ]
+
+
+def test_a_race_ends_at_the_limit_exactly(
+    database_url: str, store: PostgresStore, dose: Dose, tally: Tallier
+) -> None:
+    with tally("commits that race for the end of a quota") as row:
+        for lap in range(dose(short=4, long=150)):
+            chance = np.random.default_rng(lap)
+            most = int(chance.integers(20, 200))
+            limit(store, ANN, Budget.CPU_MILLI, most * CORE)
+            limit(store, BATCH, Budget.CPU_MILLI, (most + int(chance.integers(-10, 10))) * CORE)
+            least = min(quota.left[Budget.CPU_MILLI] for quota in store.quotas())
+            rivals = committers(store, lap, tasks=400)
+
+            granted = together(database_url, [rival.take_all for rival in rivals])
+
+            row.tried += sum(rival.transactions for rival in rivals)
+            assert least == sum(granted) * CORE
+            assert 0 == min(quota.left[Budget.CPU_MILLI] for quota in store.quotas())
+            assert [] == list(store.verify())
+            for rival in rivals:
+                store.cancel(rival.job.id)
+            assert {Budget.CPU_MILLI: 0} == used(store)
+            row.survived += sum(rival.transactions for rival in rivals)
+
+
+def begin(machine: int, jobs: Sequence[LeasedJob], store: PostgresStore) -> int:
+    """Claim next to nothing for the first task of each job; return how many were granted it."""
+    claims = a_claim(0, machine=machine, cpu_milli=1)
+    outcomes = [store.commit(a_transaction(a_stretch(job, claims))) for job in jobs]
+    return sum(int(outcome.accepted.sum()) for outcome in outcomes)
+
+
+def test_as_many_jobs_begin_as_a_quota_allows(
+    database_url: str, store: PostgresStore, dose: Dose, tally: Tallier
+) -> None:
+    each = 12
+    with tally("jobs that race for the end of a quota") as row:
+        for lap in range(dose(short=2, long=40)):
+            chance = np.random.default_rng(lap)
+            most = int(chance.integers(1, COMMITTERS * each))
+            limit(store, ANN, Budget.JOBS, most)
+            machines = store.add_machines(a_cell(COMMITTERS, first=1 + lap * COMMITTERS)).tolist()
+            jobs = submit_and_lease(store, *[a_spec(tenant="ann")] * COMMITTERS * each)
+
+            begun = together(
+                database_url,
+                [
+                    partial(begin, machine, jobs[rival::COMMITTERS])
+                    for rival, machine in enumerate(machines)
+                ],
+            )
+
+            row.tried += len(jobs)
+            assert most == sum(begun)
+            assert {Budget.JOBS: most} == used(store)
+            assert [] == list(store.verify())
+            for job in jobs:
+                store.cancel(job.id)
+            row.survived += len(jobs)
+
+
+class Bystanders:
+    """Nodes that end tasks, an operator who changes the quota, and one who checks the books."""
+
+    def __init__(self, url: str, chance: np.random.Generator) -> None:
+        self._url = url
+        self._node_chance, self._operator_chance = chance.spawn(2)
+        self._over, self._failed = threading.Event(), threading.Event()
+        self.ended = self.changes = self.checks = 0
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        with ThreadPoolExecutor(3) as pool:
+            futures: list[Future[None]] = [
+                pool.submit(self._again_and_again, what)
+                for what in (self._end_tasks, self._change_quota, self._check)
+            ]
+            try:
+                yield
+            finally:
+                self._over.set()
+            for future in futures:
+                future.result()
+
+    def have_been_there(self) -> bool:
+        """Say whether each has done something while others commit."""
+        return min(self.ended, self.changes, self.checks) > 1 or self._failed.is_set()
+
+    def _again_and_again(self, what: Callable[[PostgresStore], None]) -> None:
+        with a_store(self._url) as store:
+            try:
+                while not self._over.is_set():
+                    what(store)
+            except BaseException:
+                self._failed.set()
+                raise
+
+    def _end_tasks(self, store: PostgresStore) -> None:
+        live = store.allocations()
+        some = self._node_chance.random(len(live)) < self._node_chance.choice([0.05, 0.5])
+        self.ended += store.end_tasks(live.job[some], live.task[some], live.started_ms[some])
+
+    def _change_quota(self, store: PostgresStore) -> None:
+        """Set a limit, and see that what is used comes down to it and goes no higher."""
+        most = int(self._operator_chance.integers(60)) * CORE
+        limit(store, ANN, Budget.CPU_MILLI, most)
+        held = used(store)[Budget.CPU_MILLI]
+        for _ in range(4):
+            now = used(store)[Budget.CPU_MILLI]
+            assert now <= max(most, held)
+            held = now
+        if self._operator_chance.random() < 0.3:
+            assert store.remove_quota(*ANN)
+        self.changes += 1
+
+    def _check(self, store: PostgresStore) -> None:
+        assert [] == list(store.verify()), "in the midst of it"
+        self.checks += 1
+
+
+def test_limits_that_change_while_tasks_end_are_kept(
+    database_url: str, store: PostgresStore, dose: Dose, tally: Tallier
+) -> None:
+    share = dose(short=40, long=3_000)
+    rivals = committers(store, seed=1, tasks=LIMITS.tasks_per_job_max)
+    bystanders = Bystanders(database_url, np.random.default_rng(7))
+    limit(store, BATCH, Budget.CPU_MILLI, 10**9)
+
+    with tally("commits while a quota changes") as row:
+        with bystanders.at_work():
+            often = [partial(r.commit_often, share, bystanders.have_been_there) for r in rivals]
+            together(database_url, often)
+        row.tried += sum(rival.transactions for rival in rivals)
+        most = used_by(store) + 100 * CORE
+        limit(store, ANN, Budget.CPU_MILLI, most)
+        granted = together(database_url, [rival.take_all for rival in rivals])
+
+        assert 100 == sum(granted)
+        assert {Budget.CPU_MILLI: most} == used(store)
+        assert [] == list(store.verify())
+        row.survived += row.tried
+
+
+def used_by(store: Store) -> int:
+    """Return what all jobs hold, added up from what runs."""
+    return int(store.allocations().amounts[:, Budget.CPU_MILLI].sum())
+
+
+@contextmanager
+def held_open(url: str, act: Callable[[PostgresStore], object]) -> Iterator[Connection[object]]:
+    """Do something, and leave the transaction of the database open in which it was done."""
+    with a_store(url, "omega holder") as store:
+        connection = store._link._open()  # noqa: SLF001 - the store itself leaves none open
+        connection.autocommit = False
+        act(store)
+        yield connection
+
+
+def claim_a_core(job: LeasedJob, machine: int, store: Store) -> Outcome:
+    return store.commit(a_transaction(a_stretch(job, a_claim(0, machine=machine))))
+
+
+def take_a_core(job: LeasedJob, machine: int, store: Store) -> None:
+    assert [Verdict.ACCEPTED] == verdicts_of(claim_a_core(job, machine, store))
+
+
+def test_commits_of_one_tenant_do_not_wait_for_each_other_while_enough_is_left(
+    database_url: str, store: PostgresStore
+) -> None:
+    """Whoever waits for one that is held open here waits for ever, and is told so."""
+    machines = store.add_machines(a_cell(SHARDS_HELD + 1)).tolist()
+    limit(store, ANN, Budget.CPU_MILLI, 1_000 * CORE)
+    limit(store, BATCH, Budget.JOBS, 1_000)
+    first, *others = submit_and_lease(store, *[a_spec(tenant="ann")] * (SHARDS_HELD + 1))
+
+    with ExitStack() as stack:
+        connections = [
+            stack.enter_context(held_open(database_url, partial(take_a_core, job, machine)))
+            for job, machine in zip(others, machines[1:], strict=True)
+        ]
+        take_a_core(first, machines[0], store)
+        while_open = used(store)
+        for connection in connections:
+            connection.commit()
+
+    assert {Budget.CPU_MILLI: CORE} == while_open
+    assert {Budget.CPU_MILLI: (SHARDS_HELD + 1) * CORE} == used(store)
+    assert {Budget.JOBS: SHARDS_HELD + 1} == used(store, BATCH)
+    assert [] == list(store.verify())
+
+
+@pytest.mark.parametrize(
+    ("holds", "ends", "verdict"),
+    [
+        ("the last core", "commit", Verdict.QUOTA),
+        ("the last core", "rollback", Verdict.ACCEPTED),
+        ("an end", "commit", Verdict.ACCEPTED),
+        ("an end", "rollback", Verdict.QUOTA),
+    ],
+)
+def test_nobody_is_refused_or_granted_what_another_may_yet_give_back_or_take(
+    database_url: str, store: PostgresStore, holds: str, ends: str, verdict: Verdict
+) -> None:
+    one, two, three = store.add_machines(a_cell(3)).tolist()
+    limit(store, ANN, Budget.CPU_MILLI, 2 * CORE)
+    running = a_running_job(store, a_spec(tenant="ann"), [one])
+    job, rival = submit_and_lease(store, *[a_spec(tenant="ann")] * 2)
+    if holds == "an end":
+        grant(store, a_leased_job(store, a_spec(tenant="ann")), [0], [one])
+
+    acts: dict[str, Callable[[PostgresStore], object]] = {
+        "the last core": partial(take_a_core, rival, two),
+        "an end": lambda mine: end(mine, running, 0),
+    }
+    with (
+        ThreadPoolExecutor(1) as pool,
+        a_store(database_url, "omega waiter") as waiter,
+        held_open(database_url, acts[holds]) as connection,
+    ):
+        answer = pool.submit(claim_a_core, job, three, waiter)
+        wait_until(lambda: waits(database_url, "omega waiter"), "one to wait for the other")
+        getattr(connection, ends)()
+        outcome = answer.result()
+
+    assert [verdict] == verdicts_of(outcome)
+    assert {Budget.CPU_MILLI: 2 * CORE} == used(store)
+    assert [] == list(store.verify())
+
+
+def waits(url: str, application: str) -> bool:
+    """Say whether a session waits for a lock."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'",
+            (application,),
+        )
+        return bool(found.fetchall())
+
+
+def take_and_give(machine: int, job: LeasedJob, store: Store) -> int:
+    """Claim a core for each task, and end it at once; return how many were granted."""
+    granted = 0
+    for task in range(job.spec.tasks):
+        claims = a_claim(task, machine=machine)
+        granted += int(store.commit(a_transaction(a_stretch(job, claims))).accepted.sum())
+        end(store, job, task)
+    return granted
+
+
+def test_two_quotas_that_are_used_up_at_once_are_held_in_one_order(
+    database_url: str, store: PostgresStore, dose: Dose, tally: Tallier
+) -> None:
+    """Batch jobs of two tenants, and their ends: all shards of two quotas, again and again."""
+    tenants = ["ann", "bob"] * (COMMITTERS // 2)
+    limit(store, BATCH, Budget.CPU_MILLI, 3 * CORE)
+    for tenant in sorted(set(tenants), reverse=True):
+        limit(store, (QuotaScope.TENANT, tenant), Budget.CPU_MILLI, 2 * CORE)
+    tasks = dose(short=40, long=2_000)
+    machines = store.add_machines(a_cell(COMMITTERS)).tolist()
+    jobs = submit_and_lease(store, *[a_spec(tasks, tenant=tenant) for tenant in tenants])
+
+    with tally("commits on two quotas that are used up") as row:
+        row.tried += COMMITTERS * tasks
+        works = [partial(take_and_give, *both) for both in zip(machines, jobs, strict=True)]
+        granted = together(database_url, works)
+        row.survived += row.tried
+
+    assert min(granted) > 0
+    assert {Budget.CPU_MILLI: 0} == used(store, BATCH) == used(store)
+    assert [] == list(store.verify())
