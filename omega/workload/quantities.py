@@ -9,6 +9,7 @@ Source   docs/decisions/0001-arrays-and-integers.md.
 import re
 from decimal import Decimal
 
+from omega.errors import shortened
 from omega.limits import LIMITS
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 
@@ -17,15 +18,13 @@ MS_PER_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000
 MILLI_PER_UNIT = {"m": 1, "": 1_000}
 
 _NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", re.ASCII)
-_SHOWN_MAX = 60
 
 
 def shown(value: object) -> str:
     """Quote what was read as YAML says it, shortened to what fits a sentence."""
     if isinstance(value, bool):
         return str(value).lower()
-    text = str(value)
-    short = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+    short = shortened(str(value))
     return repr(short) if isinstance(value, str) else short
 
 

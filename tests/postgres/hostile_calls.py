@@ -33,6 +33,7 @@ INNER = frozenset(
         "apply_grants",
         "are_texts",
         "at_most",
+        "can_name",
         "check_choices",
         "check_transaction",
         "claimants",
