@@ -58,13 +58,22 @@ test-fast: $(READY) ## Run the tests that need no database and little time
 test-postgres: $(READY) ## Run the tests that need a database
 	@$(PYTEST) $(PARALLEL) -m postgres $(ARGS)
 
-# The same tests in their long dose, the longest first. About a quarter of an hour on two cores; to
-# do one part of it, make prove ARGS="-k serial", say.
+# The same tests in their long dose, each named as it ends. To do one part of it: make prove
+# ARGS="-k serial", say.
 .PHONY: prove
 prove: $(READY) ## Try much harder to break it: races, faults, long searches; a table at the end
-	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -m "not slow" \
-		$(wildcard tests/postgres/test_serialisability.py tests/postgres/test_faults_*.py \
-			tests/property tests/contract) $(ARGS)
+	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -m "not slow" -v \
+		tests/postgres/test_histories.py tests/postgres/test_serialisability.py \
+		$(wildcard tests/postgres/test_faults_*.py) tests/property $(ARGS)
+
+# Not run by CI: the page that it writes, docs/mutants.md, says what caught what; a test keeps it whole.
+.PHONY: mutants
+mutants: $(READY) ## Plant small faults, one at a time, and see that a test notices each
+	@$(BIN)/python -m tests.mutants $(ARGS)
+
+.PHONY: bench
+bench: $(READY) ## Measure (ARGS="run commit --plot commit.png"); without ARGS, list what there is
+	@$(BIN)/python -m benchmarks $(or $(ARGS),list)
 
 .PHONY: format
 format: $(READY) ## Put the code in its one layout, and mend what the linter can mend

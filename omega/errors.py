@@ -9,6 +9,7 @@ OmegaError
 ├── BadInput             something from outside is malformed; names the file, line and field
 ├── SettingsError        the operator's settings are wrong or contradict each other
 ├── UnknownScheduler     no scheduler is registered under this name
+├── NotAllowed           the database's user lacks a right; nothing was changed
 ├── StoreUnavailable     the database did not answer; the same call may work later
 ├── SchemaMismatch       the database is at another migration; no retry will help
 └── InvariantBroken      our bug; carries the story of the machine or job
@@ -69,6 +70,10 @@ class UnknownScheduler(OmegaError):
             f"no scheduler is registered as {name!r}{did_you_mean(name, self.known)}"
             f" (registered: {there_are})"
         )
+
+
+class NotAllowed(OmegaError):
+    """The database's user lacks the right to what was asked for; nothing was changed."""
 
 
 class StoreUnavailable(OmegaError):

@@ -37,7 +37,7 @@ class TransactionJudged:
     scheduler: str
     jobs: int
     jobs_conflicted: int
-    """Jobs of the transaction with at least one refused claim."""
+    """Jobs of the transaction with a claim refused for more than a quota and its gang."""
     accepted: int
     refused: Mapping[str, int]
     """Refused claims by verdict."""
@@ -49,8 +49,8 @@ class TransactionJudged:
 
     @property
     def conflicted(self) -> bool:
-        """Whether at least one claim was refused."""
-        return bool(self.refused)
+        """Whether at least one claim was refused for what others did."""
+        return bool(self.jobs_conflicted)
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,14 @@ class JobsRescued:
 
 
 @dataclass(frozen=True)
+class TasksLost:
+    """Tasks lost their places with machines that failed, left or shrank, and wait again."""
+
+    tasks: int
+    why: str
+
+
+@dataclass(frozen=True)
 class StoreFaltered:
     """The store did not answer, and is tried again."""
 
@@ -109,6 +117,7 @@ Event = (
     | JobParked
     | JobsWoken
     | JobsRescued
+    | TasksLost
     | StoreFaltered
     | TasksEnded
 )

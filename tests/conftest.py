@@ -1,11 +1,18 @@
 """What all tests share: fixtures, as plugins by theme, and how hard hypothesis looks."""
 
-from hypothesis import HealthCheck, settings
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+# Assertions inside the shipped contracts are to explain themselves as those in tests do. First of
+# all, for some of the plugins import what it is about.
+pytest.register_assert_rewrite("omega.testing")
 
 pytest_plugins = [
     "tests.fixtures.command_line",
     "tests.fixtures.databases",
     "tests.fixtures.doses",
+    "tests.fixtures.victims",
+    "tests.fixtures.logins",
 ]
 
 # No deadlines: a test that needs a time limit to pass is wrong. Database fixtures are made once a
@@ -14,4 +21,12 @@ settings.register_profile(
     "house", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.register_profile("prove", settings.get_profile("house"), max_examples=2_000)
+# For `make mutants`: whoever looks for a failure does not ask for a small one, and finds it again.
+settings.register_profile(
+    "mutants",
+    settings.get_profile("house"),
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+)
 settings.load_profile("house")

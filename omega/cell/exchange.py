@@ -1,15 +1,16 @@
-"""The commit rule where claims evict or need an alternate: strictly in order, one by one.
+"""The commit rule where claims evict, need an alternate or meet a quota: strictly one by one.
 
 Goal     Weigh an exchange of the new for the old with the same care as a plain claim.
 Promise  Nothing is undone: a stretch works on a copy of what is left, which replaces it or is
          dropped. What a claim would evict is counted before anything is taken.
-Source   docs/decisions/0015-evictions-alternates-machines.md.
+Source   docs/decisions/0015-evictions-alternates-machines.md, 0016-quotas.md.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from omega.cell.accounts import Accounts
 from omega.cell.standing import Standing, Victims, door_verdicts
 from omega.model.arrays import Amounts, Ids, Index, Mask, Verdicts
 from omega.model.claims import Claims, JobPart, Transaction
@@ -49,16 +50,17 @@ class _Options:
 
 @dataclass(eq=False)
 class _Left:
-    """What earlier claims have left: room on machines, and victims that still stand."""
+    """What earlier claims have left: room on machines, victims that still stand, quotas."""
 
     free: Amounts
     live: Mask
     """An entry for each allocation of `Victims`."""
+    accounts: Accounts
     fallen: tuple[int, ...] = ()
     """Positions of allocations in the order in which they were evicted."""
 
     def copy(self) -> "_Left":
-        return _Left(self.free.copy(), self.live.copy(), self.fallen)
+        return _Left(self.free.copy(), self.live.copy(), self.accounts, self.fallen)
 
     def evict(self, these: Index, at: Index, amounts: Amounts) -> None:
         np.add.at(self.free, at[these], amounts[these])
@@ -78,7 +80,8 @@ class _Walk:
         self._position = _positions(standing.victims)
         self._named = _named(transaction.claims)
         self._granted_to: set[int] = set()
-        self.left = _Left(rows.free, np.ones(len(standing.victims), dtype=np.bool_))
+        everyone = np.ones(len(standing.victims), dtype=np.bool_)
+        self.left = _Left(rows.free, everyone, standing.accounts)
         self.verdicts = np.zeros(len(transaction.claims), dtype=np.int8)
         self.machine = transaction.claims.machine.copy()
 
@@ -111,12 +114,12 @@ class _Walk:
             return Verdict.ALREADY_PLACED
 
         first, end = self._options.first[claim : claim + 2]
-        precedence = int(self._standing.precedence[number])
-        refusal = self._take(first, left, self._named.get(claim, ()), precedence)
+        who = job, int(self._standing.precedence[number])
+        refusal = self._take(first, left, self._named.get(claim, ()), who)
         if refusal is Verdict.ACCEPTED:
             return Verdict.ACCEPTED
         for option in range(first + 1, end):
-            if self._take(option, left, (), precedence) is Verdict.ACCEPTED:
+            if self._take(option, left, (), who) is Verdict.ACCEPTED:
                 self.machine[claim] = self._options.machine[option]
                 return Verdict.ACCEPTED
         return refusal
@@ -127,9 +130,13 @@ class _Walk:
         return evicted or bool(self._standing.unplaced[claim])
 
     def _take(
-        self, option: int, left: _Left, named: tuple[tuple[int, int], ...], precedence: int
+        self, option: int, left: _Left, named: tuple[tuple[int, int], ...], who: tuple[int, int]
     ) -> Verdict:
-        """Judge a claim on one machine, and write down what it takes and evicts if it stands."""
+        """Judge a claim on one machine, and write down what it takes and evicts if it stands.
+
+        `who` is the claim's job and its precedence.
+        """
+        job, precedence = who
         door = Verdict(int(self._options.door[option]))
         if door is not Verdict.ACCEPTED:
             return door
@@ -138,11 +145,15 @@ class _Walk:
         if these is None:
             return Verdict.PRECEDENCE
         here = these[self._at[these] == at]
-        room = left.free[at] + self._victims.amounts[here].sum(axis=0)
-        if (self._options.demand[option] > room).any():
+        victims, demand = self._victims, self._options.demand[option]
+        if (demand > left.free[at] + victims.amounts[here].sum(axis=0)).any():
             return Verdict.OVERCOMMIT
-        left.evict(these, self._at, self._victims.amounts)
-        left.free[at] -= self._options.demand[option]
+        accounts = left.accounts.after(job, demand, victims.job[these], victims.amounts[these])
+        if accounts is None:
+            return Verdict.QUOTA
+        left.accounts = accounts
+        left.evict(these, self._at, victims.amounts)
+        left.free[at] -= demand
         return Verdict.ACCEPTED
 
     def _evicted_by(

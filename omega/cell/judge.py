@@ -23,7 +23,7 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     they exist; the outcome's fresh rows are those named or touched, as the commit leaves them.
     """
     claims = transaction.claims
-    if len(claims.evictions):
+    if len(claims.evictions) or not standing.accounts.cover(transaction):
         return judge_in_order(rows, transaction, standing)
     at = rows.where(claims.machine)
     verdicts = _before_fit(rows, transaction, standing, at)

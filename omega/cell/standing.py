@@ -2,13 +2,15 @@
 
 Goal     Give the judge all that it needs beyond machine rows, and nothing that later claims change.
 Promise  Frozen arrays; what a store reads of its jobs under their locks.
-Source   docs/decisions/0003-the-commit-rule.md and 0015-evictions-alternates-machines.md.
+Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md,
+         0016-quotas.md.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from omega.cell.accounts import NO_ACCOUNTS, Accounts
 from omega.model.arrays import Amounts, Counts, Ids, Index, Mask, Sequences, Verdicts, freeze
 from omega.model.claims import ConflictRule
 from omega.model.machines import MachineRows, MachineState
@@ -76,6 +78,7 @@ class Standing:
     unplaced: Mask
     """For each claim, whether its task exists and has no place yet."""
     victims: Victims = NO_VICTIMS
+    accounts: Accounts = NO_ACCOUNTS
 
     def __post_init__(self) -> None:
         assert len(self.lease_held) == len(self.minimum) == len(self.placed) == len(self.precedence)

@@ -1,8 +1,8 @@
-"""`omega cell`: load machines and look at the cell.
+"""`omega cell`: load machines, look at them, and take them in and out.
 
 Goal     Bring machines into the cell from whatever lists them, and show what there is.
 Promise  A source is read whole before anything is stored; a name that is taken refuses all of it.
-Source   omega.cli.sources.
+Source   omega.cli.sources; what changes machines: omega.cli.cell_states, omega.cli.cell_sizes.
 """
 
 from collections import Counter
@@ -13,16 +13,20 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli import cell_sizes, cell_states
 from omega.cli.cells import OfDemo, cell_store
 from omega.cli.chance import chance_of
 from omega.cli.consoles import Output, escaped
 from omega.cli.loading import NOTHING, add_machines, place_running
+from omega.cli.machine_lines import closed_table, state_name, states_of
+from omega.cli.machine_screen import OneMachine
 from omega.cli.options import DataDir, JsonTo, Seed, TraceOptions
 from omega.cli.screens import allocated, cell_line, cell_table
 from omega.cli.sources import read_options, read_source
 from omega.cli.stopping import stop_on_signals
 from omega.cli.wording import things
 from omega.clock import RealClock
+from omega.model.arrays import integers
 from omega.model.machines import MachineState, Snapshot
 from omega.model.resources import named
 
@@ -32,7 +36,7 @@ SHAPES_SHOWN: Final = 20
 VALUES_SHOWN: Final = 8
 
 
-@app.command()
+@app.command("load")
 def load(
     source: Annotated[
         str, typer.Argument(help="A trace's folder, a .csv or .yaml list, or synthetic:1000.")
@@ -74,12 +78,25 @@ def load(
         output.console.print(f"[dim]{note}[/]")
 
 
-@app.command()
-def show(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
-    """Show the machines by shape, their use, and the attributes that constraints can name."""
+@app.command("show")
+def show(
+    machine: Annotated[
+        str | None, typer.Argument(metavar="[MACHINE]", help="One machine, by its name.")
+    ] = None,
+    data_dir: DataDir = None,
+    demo: OfDemo = False,
+    json_to: JsonTo = None,
+) -> None:
+    """Show the machines by shape and state, their use, and attributes; or all about one of them.
+
+    Of one machine: what it has, what is free, its state, and what runs there with its precedence.
+    """
     output = Output(json_to)
     with cell_store(data_dir, demo=demo) as store:
-        use, snapshot = store.use(), store.snapshot()
+        if machine is not None:
+            _show_one(OneMachine.read(store, machine), output, demo=demo)
+            return
+        use, snapshot, notices = store.use(), store.snapshot(), store.notices()
     shapes, attributes = _shapes(snapshot), _attributes(snapshot)
     output.document(
         parameters={"demo": demo},
@@ -87,6 +104,22 @@ def show(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None)
         summary={
             "machines": use.machines,
             "open": use.open,
+            "machines_by_state": states_of(use),
+            "closed": {
+                state_name(state): [
+                    snapshot.names[at] for at in np.flatnonzero(snapshot.rows.state == state)
+                ]
+                for state in (MachineState.DRAINING, MachineState.DOWN)
+            },
+            "notices": [
+                {
+                    "machine": snapshot.names[at],
+                    "excess": named(notice.excess),
+                    "ends_in_ms": notice.ends_in_ms,
+                }
+                for notice in notices
+                for at in snapshot.rows.where(integers([notice.machine])).tolist()
+            ],
             "capacity": dict(use.capacity),
             "used": dict(use.used),
             "allocated": allocated(use),
@@ -99,9 +132,28 @@ def show(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None)
         console.print("Load some: omega cell load synthetic:1000")
         return
     console.print(cell_table(use, console.width))
+    if (closed := closed_table(snapshot, notices)) is not None:
+        console.print(closed)
     console.print(_shapes_table(shapes))
     if attributes:
         console.print(_attributes_table(attributes))
+
+
+app.command("add")(cell_sizes.add)
+app.command("resize")(cell_sizes.resize)
+app.command("drain")(cell_states.drain)
+app.command("open")(cell_states.open_again)
+app.command("down")(cell_states.down)
+app.command("remove")(cell_states.remove)
+
+
+def _show_one(machine: OneMachine, output: Output, *, demo: bool) -> None:
+    output.document(
+        parameters={"machine": machine.name, "demo": demo},
+        rows=machine.rows(),
+        summary=machine.summary(),
+    )
+    output.console.print(machine.screen())
 
 
 def _shapes(snapshot: Snapshot) -> list[tuple[dict[str, int], int]]:
@@ -113,11 +165,12 @@ def _shapes(snapshot: Snapshot) -> list[tuple[dict[str, int], int]]:
 
 
 def _attributes(snapshot: Snapshot) -> dict[str, dict[str, int]]:
-    """Return, by attribute, how many machines have each value, the commonest first."""
+    """Return, by attribute, how many machines here have each value, the commonest first."""
+    here = snapshot.rows.state != MachineState.GONE
     counted = {}
     for column, name in enumerate(snapshot.catalogue.names):
         values = snapshot.catalogue.values[column]
-        codes = Counter(snapshot.codes[:, column].tolist())
+        codes = Counter(snapshot.codes[here, column].tolist())
         counted[name] = {values[code - 1]: n for code, n in codes.most_common() if code}
     return counted
 

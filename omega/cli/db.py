@@ -5,26 +5,48 @@ Promise  `init` and `migrate` are harmless when repeated. `verify` exits 1 when 
 Source   omega.store.postgres.schema; CellStore.verify.
 """
 
+from typing import Annotated
+
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from omega.cli.cells import OfDemo, cell_store, cell_url
 from omega.cli.consoles import Output, escaped
+from omega.cli.machine_lines import overdue
 from omega.cli.options import DataDir, JsonTo
 from omega.store.postgres import schema
+from omega.store.postgres.roles import ROLES
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
 
 @app.command()
-def init(data_dir: DataDir = None) -> None:
-    """Make the database ready: start it, and bring its tables up to date."""
+def init(
+    roles: Annotated[
+        bool,
+        typer.Option("--roles", help="Make the roles for logins, too; takes CREATEROLE."),
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Make the database ready: start it, and bring its tables up to date.
+
+    [bold]--roles[/] makes omega_scheduler, omega_node, omega_submitter and omega_reader,
+    so that each process can have a login which may do its work and no more. Those
+    that the server has are left alone. Logins are yours to make, in SQL:
+
+    [bold]CREATE ROLE alice LOGIN PASSWORD '...' IN ROLE omega_scheduler[/]
+    """
     with cell_url(data_dir) as url:
         before = schema.current(url)
-        schema.migrate(url)
+        schema.migrate(url, make_roles=roles)
     state = "is ready" if before is None else "was ready before, and is up to date"
-    Output().console.print(f"The database {state} (schema {schema.head()}).", highlight=False)
+    console = Output().console
+    console.print(f"The database {state} (schema {schema.head()}).", highlight=False)
+    if roles:
+        console.print(
+            f"Roles for logins: {', '.join(role.name for role in ROLES)}.", highlight=False
+        )
 
 
 @app.command()
@@ -40,15 +62,21 @@ def migrate(data_dir: DataDir = None) -> None:
 
 @app.command()
 def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
-    """Check every invariant in the database; exit 1 and list them when any is broken."""
+    """Check every invariant in the database; exit 1 and list them when any is broken.
+
+    It also says what is overdue on machines that failed or shrank while no scheduler ran.
+    """
     output = Output(json_to)
     with cell_store(data_dir, demo=demo) as store:
         violations = store.verify()
+        late = overdue(store.use(), store.notices(), store.reports())
     output.document(
         parameters={"demo": demo},
         rows=[vars(violation) for violation in violations],
-        summary={"violations": len(violations)},
+        summary={"violations": len(violations), "overdue": late},
     )
+    for sentence in late:  # no invariant is broken: what is still counted is counted right
+        output.console.print(f"[yellow]{sentence}[/]", highlight=False)
     if not violations:
         output.console.print("[green]Every invariant holds.[/]")
         return

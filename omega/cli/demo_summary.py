@@ -15,7 +15,7 @@ from rich.text import Text
 
 from omega.cli.demo_run import Played, Seat
 from omega.cli.loading import Loaded
-from omega.cli.processes import ProcessState, line_of, total_line
+from omega.cli.processes import ProcessState, conflicts_of, line_of, total_line
 from omega.cli.screens import LEGEND, allocated, schedulers_table, shares, verdicts_line
 from omega.cli.wording import count, fraction, share, things
 from omega.lifecycle.states import State
@@ -55,7 +55,7 @@ class Result:
             "jobs_submitted": self.played.submitted,
             "tasks_per_second": round(tasks / self.played.load_s, 1) if self.played.load_s else 0.0,
             "conflict_fraction": facts["measures"]["conflict_fraction"] or 0.0,
-            "conflicts": {v: int(n) for v, n in sorted_by_count(totals.get("refused", {}))},
+            "conflicts": conflicts_of(facts),
             "claims": int(totals.get("claims", 0)),
             "allocated": allocated(use),
             "rules": self._rules(),
@@ -167,7 +167,7 @@ def _conflict_figures(facts: Facts) -> dict[str, Any]:
     totals = facts["totals"]
     return {
         "conflict_fraction": facts["measures"]["conflict_fraction"] or 0.0,
-        "conflicts": {v: int(n) for v, n in sorted_by_count(totals.get("refused", {}))},
+        "conflicts": conflicts_of(facts),
         "claims": int(totals.get("claims", 0)),
         "tasks_placed": int(totals.get("tasks_placed", 0)),
     }

@@ -38,7 +38,7 @@ def command(
         if job is None:
             raise OmegaError(f"there is no job {job_id}")
         placements = store.placements(job_id)
-        why = why_waiting(job, kinds_heard_of(store.reports()))
+        why = why_waiting(job, kinds_heard_of(store.reports()), store.quotas())
     output.document(
         parameters={"job": job_id, "demo": demo},
         rows=[{"task": task, "machine": name} for task, name in sorted(placements.items())],

@@ -15,8 +15,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli.quota_screens import left_for
 from omega.cli.wording import UNKNOWN, duration, things
 from omega.lifecycle.states import ParkReason, State
+from omega.model.quotas import QuotaUse
 from omega.store.base import JobStatus
 
 COLOURS: Final = {
@@ -34,6 +36,7 @@ NEXT_STEPS: Final = {
     ParkReason.GANG_TOO_LARGE: "Lower the gang's minimum or its tasks' size; or load machines.",
     ParkReason.NO_ROOM: "Nothing: it is tried again when room is freed. Precedence would help.",
     ParkReason.CONFLICTS: "Nothing: it is tried again soon. Fewer replicas, or the fit rule, help.",
+    ParkReason.OVER_QUOTA: "Nothing: it is tried again when enough is left. See: omega quota list.",
     ParkReason.UNREADABLE: "Cancel it and submit it anew; then run: omega db verify.",
 }
 MACHINES_SHOWN: Final = 20
@@ -48,12 +51,20 @@ class Why:
     next_step: str
 
 
-def why_waiting(job: JobStatus, kinds_running: Collection[str]) -> Why | None:
-    """Return the dominant reason why a job is not fully placed; None if it is."""
+def why_waiting(
+    job: JobStatus, kinds_running: Collection[str], quotas: Sequence[QuotaUse] = ()
+) -> Why | None:
+    """Return the dominant reason why a job is not fully placed; None if it is.
+
+    Of a job that met its quota, what is left by now belongs to the evidence.
+    """
     waiting = job.state in (State.PENDING, State.PLANNING)
     if job.state is State.PARKED:
         assert job.park_reason is not None
-        return Why(job.park_reason.value, job.park_detail or UNKNOWN, NEXT_STEPS[job.park_reason])
+        evidence = job.park_detail or UNKNOWN
+        if job.park_reason is ParkReason.OVER_QUOTA:
+            evidence = "; ".join([evidence, *left_for(job.tenant, job.scheduler, quotas)])
+        return Why(job.park_reason.value, evidence, NEXT_STEPS[job.park_reason])
     if waiting and job.scheduler not in kinds_running:
         return Why(
             "no_scheduler",
@@ -85,17 +96,17 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table:
     for job in jobs:
         table.add_row(
             str(job.id),
-            _cut(job.name),
-            _cut(job.scheduler),
+            cut(job.name),
+            cut(job.scheduler),
             Text(job.state.value, COLOURS[job.state]),
             f"{job.placed:,}/{job.tasks:,}",
             duration(_wait_s(job)),
-            _cut("" if job.park_reason is None else job.park_reason.value),
+            cut("" if job.park_reason is None else job.park_reason.value),
         )
     return table
 
 
-def _cut(text: str) -> Text:
+def cut(text: str) -> Text:
     """Return a text that ends in an ellipsis where it is cut off."""
     return Text(text, no_wrap=True, overflow="ellipsis")
 
@@ -114,10 +125,10 @@ def job_screen(job: JobStatus, placements: Mapping[int, str], why: Why | None) -
         "tasks", f"{job.tasks:,}: {job.placed:,} placed, {job.ended:,} of them over{gang}"
     )
     facts.add_row("attempts", f"{job.attempts:,}, the last {job.fruitless:,} fruitless")
-    facts.add_row("submitted", _moment(job.submitted_ms))
-    facts.add_row("first tried", f"{_moment(job.first_leased_ms)} ({duration(_wait_s(job))} later)")
+    facts.add_row("submitted", moment(job.submitted_ms))
+    facts.add_row("first tried", f"{moment(job.first_leased_ms)} ({duration(_wait_s(job))} later)")
     if job.finished_ms is not None:
-        facts.add_row("finished", _moment(job.finished_ms))
+        facts.add_row("finished", moment(job.finished_ms))
     if why is not None:
         facts.add_row("waits for", Text(why.reason, "red" if job.park_reason else "yellow"))
         facts.add_row("because", Text(why.evidence))
@@ -149,7 +160,7 @@ def _placements(placements: Mapping[int, str]) -> list[RenderableType]:
     table.add_column("machine")
     table.add_column("tasks", overflow="fold")
     for machine, its in list(tasks.items())[:MACHINES_SHOWN]:
-        table.add_row(Text(machine), _ranges(its))
+        table.add_row(Text(machine), ranges(its))
     rest = len(tasks) - MACHINES_SHOWN
     more = (
         [Text(f"... and {things(rest, 'machine')} more; --json has all", "dim")] if rest > 0 else []
@@ -157,7 +168,7 @@ def _placements(placements: Mapping[int, str]) -> list[RenderableType]:
     return [Text(), table, *more]
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def ranges(numbers: Sequence[int]) -> str:
     """Write ascending numbers with neighbours drawn together: 0-3, 7."""
     parts: list[list[int]] = []
     for number in numbers:
@@ -174,7 +185,8 @@ def _wait_s(job: JobStatus) -> float | None:
     return (job.first_leased_ms - job.submitted_ms) / 1_000
 
 
-def _moment(milliseconds: int | None) -> str:
+def moment(milliseconds: int | None) -> str:
+    """Write a time of the calendar, in UTC."""
     if milliseconds is None:
         return UNKNOWN
     return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -156,13 +156,13 @@ def _machines(file: str, entries: list[_Entry]) -> Machines:
 def _check_attributes(file: str, entry: _Entry) -> None:
     for attribute, value in entry.attributes.items():
         for text in (str(attribute), "" if value is None else str(value)):
-            if problem := _problem_with(text):
+            if problem := problem_with_name(text):
                 raise BadInput(problem, file=file, line=entry.line, field=shown(str(attribute)))
         if not str(attribute):
             raise BadInput("an attribute has a name", file=file, line=entry.line)
 
 
-def _problem_with(text: str) -> str | None:
+def problem_with_name(text: str) -> str | None:
     """Say why this cannot be a name or a value, by the rule for the names of jobs."""
     if len(text) > LIMITS.name_length_max:
         return f"is longer than {LIMITS.name_length_max} characters"
@@ -176,7 +176,7 @@ def _names(file: str, entry: _Entry) -> list[str]:
     if isinstance(said, bool | list | dict):
         raise BadInput(f"{shown(said)} is no name", file=file, line=entry.line, field="name")
     name = "" if said is None else str(said).strip()
-    problem = _problem_with(name) if name else "is missing"
+    problem = problem_with_name(name) if name else "is missing"
     if problem is not None:
         raise BadInput(problem, file=file, line=entry.line, field="name")
     if "count" not in entry.said:

@@ -22,11 +22,12 @@ from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, U
 VERBS: Final = {
     "demo": "See several schedulers race for the machines of one cell.",
     "db": "Make, migrate and check the database.",
-    "cell": "Load machines and show the cell.",
+    "cell": "Load machines, show them, and take them in and out.",
     "submit": "Submit the jobs of a YAML file.",
     "jobs": "List jobs, newest first.",
     "job": "Show one job: where its tasks run, or why they do not.",
     "cancel": "End a job and free its room.",
+    "quota": "Limit what tenants and kinds of schedulers hold, and see what is left.",
     "scheduler": "Run a scheduler, or list those that can be run.",
     "nodes": "Run the cell's machines, as far as schedulers can tell.",
     "status": "Show the cell, the queue and the processes.",

@@ -1,8 +1,8 @@
-"""`omega nodes`: virtual nodes, which end tasks when their time is up.
+"""`omega nodes`: virtual nodes, which end tasks when their time is up, and whose machines they are.
 
 Goal     Give a cell without machines the life that schedulers need.
 Promise  Ctrl-C and SIGTERM end it cleanly; tasks that are over meanwhile end when it runs again.
-Source   omega.nodes.virtual.
+Source   omega.nodes.virtual; docs/decisions/0017-roles.md.
 """
 
 import os
@@ -14,13 +14,14 @@ import typer
 
 from omega.cli.cells import cell_settings
 from omega.cli.chance import chance_of
-from omega.cli.consoles import warn
+from omega.cli.consoles import Output, warn
 from omega.cli.options import DataDir, EndWithParent, Speedup, a_name
 from omega.cli.processes import NODES
 from omega.cli.stopping import stop_on_signals, stop_with_parent
+from omega.cli.wording import things
 from omega.clock import Clock, RealClock
 from omega.config import Settings
-from omega.errors import StoreUnavailable
+from omega.errors import BadInput, StoreUnavailable
 from omega.events import fan_out
 from omega.framework.patience import Patience
 from omega.framework.timer import Timer
@@ -28,6 +29,7 @@ from omega.metrics.fold import SchedulerFold
 from omega.nodes.virtual import VirtualNodes
 from omega.store.base import Store
 from omega.store.opening import store_at
+from omega.store.postgres.assignment import assign_machines
 
 REPORT_INTERVAL_MS: Final = 1_000
 
@@ -58,6 +60,37 @@ def simulate(
             stop_with_parent(stop)
         with closing(store_at(url, settings, "omega nodes")) as store:
             _run(store, settings, RealClock(stop), stop, replica)
+
+
+@app.command()
+def assign(
+    role: Annotated[str, typer.Argument(help="A login of Postgres, or a role that it has.")],
+    machine: Annotated[
+        list[str] | None, typer.Argument(help="Names of machines; any others are its no more.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every machine, also those that join later.")
+    ] = False,
+    none: Annotated[bool, typer.Option("--none", help="No machine.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Say on which machines the nodes of a login may end tasks: on these and on no others.
+
+    A login that is not the owner's needs the role omega_node besides: see [bold]omega db init
+    --roles[/].
+    """
+    if (machine is not None) + every + none != 1:
+        raise BadInput("name machines, or say --all, or --none")
+    with cell_settings(data_dir) as (settings, url):
+        assigned = assign_machines(
+            url,
+            role,
+            None if every else machine or [],
+            statement_timeout_ms=settings.statement_timeout_ms,
+        )
+    Output().console.print(
+        f"{role} stands for {things(assigned, 'machine')}.", highlight=False, markup=False
+    )
 
 
 def _run(

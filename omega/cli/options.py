@@ -7,7 +7,7 @@ Source   typer, whose options are annotations; docs/decisions/0009-errors-and-re
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
@@ -18,6 +18,7 @@ from omega.config import SPEEDUP_MAX, SPEEDUP_MIN
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
+from omega.sync.choice import Sync
 
 SCHEDULERS_MAX: Final = 64
 """Schedulers that one command starts, each a process with connections of its own."""
@@ -66,6 +67,9 @@ Unit = Annotated[
         "--granularity",
         help="What a refused claim does to its siblings; the scheduler's choice if not given.",
     ),
+]
+SyncBy = Annotated[
+    Sync, typer.Option("--sync", help="What is read before each attempt: what changed, or all.")
 ]
 Speedup = Annotated[
     float | None,
@@ -119,6 +123,17 @@ class Crew:
     def __str__(self) -> str:
         rule = f":{self.rule.value}" if self.rule is not None else ""
         return f"{self.kind}{rule}={self.replicas}"
+
+
+def read_pairs(pairs: Sequence[str], *, option: str) -> list[tuple[str, str]]:
+    """Read `NAME=VALUE` pairs, in order. Raises BadInput for what is none."""
+    read = []
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value):
+            raise BadInput(f"{pair!r} does not read as NAME=VALUE", field=option)
+        read.append((name, value))
+    return read
 
 
 def read_crews(text: str, *, option: str = "--schedulers") -> tuple[Crew, ...]:

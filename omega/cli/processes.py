@@ -97,6 +97,12 @@ def total_line(facts: Iterable[Mapping[str, Any]], *, recent: bool = True) -> Sc
     return line_of("all", ProcessState.RUNNING, merge(*facts), recent=recent)
 
 
+def conflicts_of(facts: Mapping[str, Any]) -> dict[str, int]:
+    """Count the refused claims by verdict, those that occurred, the most frequent first."""
+    refused: Mapping[str, float] = facts["totals"].get("refused", {})
+    return {v: int(n) for v, n in sorted(refused.items(), key=lambda one: -one[1])}
+
+
 class Ledger:
     """The last facts of every process there was: those that crashed or ended included."""
 

@@ -19,6 +19,7 @@ from omega.cli.options import (
     JsonTo,
     Rule,
     Seed,
+    SyncBy,
     TJob,
     TTask,
     Unit,
@@ -31,6 +32,7 @@ from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
 from omega.store.opening import store_at
+from omega.sync.choice import Sync
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -48,6 +50,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     ] = "0",
     rule: Rule = None,
     granularity: Unit = None,
+    sync: SyncBy = Sync.DELTA,
     t_job: TJob = 0.0,
     t_task: TTask = 0.0,
     seed: Seed = 0,
@@ -76,6 +79,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
                 run_seed=seed,
                 stop=stop,
                 decision_time=DecisionTime(job_s=t_job, task_s=t_task),
+                refresher=sync.refresher,
             ).run()
 
 

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from omega.cli.machines_file import MACHINES_MAX, read_machines
+from omega.cli.options import read_pairs
 from omega.errors import BadInput
 from omega.workload.arrivals import Prefill, Workload
 from omega.workload.demo_cell import demo_machines
@@ -50,13 +51,7 @@ def read_trace(folder: Path, chance: np.random.Generator, options: Mapping[str, 
 
 def read_options(pairs: Sequence[str], *, option: str = "--trace-option") -> dict[str, str]:
     """Read `NAME=VALUE` pairs."""
-    read: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not (name and equals and value):
-            raise BadInput(f"{pair!r} does not read as NAME=VALUE", field=option)
-        read[name.replace("-", "_")] = value
-    return read
+    return {name.replace("-", "_"): value for name, value in read_pairs(pairs, option=option)}
 
 
 def _machines(source: str) -> int:

@@ -1,16 +1,20 @@
 """Figures as a person reads them.
 
 Goal     Let a column of a screen be read at a glance.
-Promise  Never wider than nine characters; what is not known is a dash.
+Promise  A figure is never wider than nine characters; what is not known is a dash.
 Source   Units: seconds as in `ms`, `s`, `min`, `h`; shares in percent.
 """
 
+from collections.abc import Mapping
 from typing import Final
+
+from omega.model.resources import GPU_SLICES, Kind
 
 UNKNOWN: Final = "-"
 MINUTE_S: Final = 60
 HOUR_S: Final = 3_600
 MILLION: Final = 1_000_000
+MIB_PER_GIB: Final = 1_024
 
 
 def count(number: float | None) -> str:
@@ -57,6 +61,28 @@ def clock(seconds: float) -> str:
     """Write a time as minutes and seconds."""
     minutes, rest = divmod(max(0, int(seconds)), MINUTE_S)
     return f"{minutes:02d}:{rest:02d}"
+
+
+def amounts(named: Mapping[str, int]) -> str:
+    """Write amounts by kind: 4 cores, 8 GiB, 2 GPUs. What there is none of is left out."""
+    gpus = sum(amount for kind, amount in named.items() if Kind[kind.upper()].is_device)
+    parts = (
+        (named.get(Kind.CPU_MILLI.column, 0) / 1_000, "core", "cores"),
+        (named.get(Kind.MEMORY_MIB.column, 0) / MIB_PER_GIB, "GiB", "GiB"),
+        (named.get(Kind.DISK_MIB.column, 0) / MIB_PER_GIB, "GiB of disk", "GiB of disk"),
+        (gpus / GPU_SLICES, "GPU", "GPUs"),
+    )
+    written = [
+        f"{_plain(amount)} {singular if amount == 1 else plural}"
+        for amount, singular, plural in parts
+        if amount
+    ]
+    return ", ".join(written) or "nothing"
+
+
+def _plain(number: float) -> str:
+    """Write a number with at most three digits behind the point, and none that say nothing."""
+    return f"{number:,.3f}".rstrip("0").rstrip(".")
 
 
 def things(number: int, noun: str) -> str:

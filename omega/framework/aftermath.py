@@ -2,7 +2,8 @@
 
 Goal     One pure decision, so that the policy can be read, tested and argued about.
 Promise  A job is parked at once only where waiting cannot help; otherwise after a number of
-         attempts without progress. Delays grow with them and are jittered.
+         attempts without progress. Delays grow with them and are jittered. No job keeps a lease
+         that nobody renews, unless its attempt was killed.
 Source   docs/decisions/0004-the-job-queue.md; parking as in Nomad's blocked evaluations.
 """
 
@@ -26,9 +27,11 @@ def aftermath(
     if attempted.ending is Ending.LEASE_LOST:
         return None
     if attempted.ending is Ending.DONE:
-        # Tasks that turned out to be placed already were none of this attempt's: let the queue see.
-        complete = job.placed == job.spec.tasks
-        return None if complete else HandBack(job.id, job.token, delay_ms=0, progressed=True)
+        # What had a place before the last commit may have lost it by then, to an eviction or with
+        # its machine, and only the store knows. It passes over a job whose lease ended with the
+        # commit, as that of a complete one does.
+        back = HandBack(job.id, job.token, delay_ms=0, progressed=True)
+        return None if attempted.at_once else back
 
     fruitless = 0 if attempted.placed else job.fruitless + 1
     reason = _reason_to_park(attempted, fruitless, settings)
@@ -44,6 +47,8 @@ def aftermath(
 
 
 def _reason_to_park(attempted: Attempted, fruitless: int, settings: Settings) -> ParkReason | None:
+    if attempted.ending is Ending.OVER_QUOTA:
+        return ParkReason.OVER_QUOTA
     if attempted.ending is Ending.CONFLICTS:
         return ParkReason.CONFLICTS if fruitless >= settings.attempts_max else None
     if attempted.diagnosis is not None and attempted.diagnosis.reason.is_permanent:
@@ -52,6 +57,10 @@ def _reason_to_park(attempted: Attempted, fruitless: int, settings: Settings) ->
 
 
 def _detail(attempted: Attempted, fruitless: int) -> str:
+    if attempted.ending is Ending.OVER_QUOTA:
+        spec = attempted.job.spec
+        whose = f"tenant {spec.tenant} or of scheduler {spec.scheduler}"
+        return f"not enough is left of the quota of {whose}"
     if attempted.ending is Ending.CONFLICTS:
         return f"others were faster in {fruitless} attempts in a row"
     if attempted.diagnosis is not None:

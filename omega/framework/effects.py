@@ -47,7 +47,7 @@ class Commit:
         return TransactionJudged(
             scheduler=self.transaction.scheduler,
             jobs=len(jobs),
-            jobs_conflicted=sum(bool(outcome.verdicts[job.claims].any()) for job in jobs),
+            jobs_conflicted=sum(outcome.conflicted(job.claims) for job in jobs),
             accepted=accepted,
             refused={verdict.name.lower(): claims for verdict, claims in verdicts.items()},
             thought_s=thought_s,

@@ -1,10 +1,11 @@
-"""Which of many parked jobs fit a view together.
+"""Which of many parked jobs fit a view together, and their quotas.
 
 Goal     Wake about as many as there is room for: thousands of jobs may each fit by themselves where
          there is room for ten.
 Promise  Jobs are taken in the order given, each after those before it; the first that fits by
-         itself is always among them. It is an estimate, for schedulers choose other machines than
-         we do. The view is left as it was.
+         itself is always among them. No room is held for one that its quota would not let in, and
+         no quota for one without room. It is an estimate, for schedulers choose other machines
+         than we do. The view is left as it was.
 Source   docs/decisions/0004-the-job-queue.md, waking. Jobs that are alike are tried in batches: on
          10,000 machines, 10,000 jobs of five shapes take 0.15 s, all different 1.3 s (one core).
 """
@@ -16,6 +17,7 @@ from uuid import UUID
 import numpy as np
 
 from omega.cell.view import View
+from omega.framework.allowance import Admission
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.placement.diagnosis import has_room
@@ -25,16 +27,22 @@ from omega.store.base import ParkedJob
 BATCHES_MAX = 256
 """Batches whose claims are counted; whoever comes later is only asked to fit beside those."""
 
+NO_QUOTAS = Admission({})
+"""Lets everybody in."""
+
 NOBODYS = UUID(int=0)
 """The token of a job that is looked at without a lease."""
 
 
-def fitting(view: View, parked: Sequence[ParkedJob]) -> list[int]:
+def fitting(view: View, parked: Sequence[ParkedJob], admission: Admission = NO_QUOTAS) -> list[int]:
     """Return the ids of the jobs, in order, that fit beside those before them."""
     known: dict[Hashable, _Alike] = {}
     fit, batches = [], 0
     with view.trying():
-        for job in parked:
+        for whole in parked:
+            job = admission.within(whole)
+            if job is None:
+                continue
             shape = _shape(job)
             alike = known.get(shape) or known.setdefault(shape, _Alike(job))
             if not alike.held and not alike.is_full:
@@ -45,6 +53,7 @@ def fitting(view: View, parked: Sequence[ParkedJob]) -> list[int]:
                     alike.is_full = not alike.held
             if alike.held:
                 alike.held -= 1
+                admission.let_in(job)
                 fit.append(job.id)
     return fit
 

@@ -32,6 +32,7 @@ class Ending(Enum):
     DONE = "done"  # every task has a place
     NO_ROOM = "no_room"  # placement found no place for what is left
     CONFLICTS = "conflicts"  # others were faster, try after try
+    OVER_QUOTA = "over_quota"  # there is room, but it may not have it
     LEASE_LOST = "lease_lost"  # somebody else may plan it now
 
 
@@ -48,6 +49,8 @@ class Attempted:
     ending: Ending
     diagnosis: Diagnosis | None = None
     """For NO_ROOM, why placement found nothing, where that can be told."""
+    at_once: bool = False
+    """Whether the last commit granted every task that the job has: none had a place to lose."""
 
     @property
     def left(self) -> int:
@@ -72,6 +75,7 @@ class Progress:
         """The job as placement sees it in this try: its `unplaced` are what the try is about."""
         self.pending = job.unplaced
         self.placed = self.tries = self.decided = self.stuck = 0
+        self.at_once = False
         self.ending: Ending | None = None
         self._limits = limits
         if not len(job.unplaced):
@@ -102,6 +106,7 @@ class Progress:
         refused = claims.task[~granted & (verdicts != Verdict.ALREADY_PLACED)]
         grants = int(np.count_nonzero(granted))
         self.placed += grants
+        self.at_once = grants == self.job.spec.tasks
         self.stuck = 0 if grants else self.stuck + 1
         self.job = _with_grants(self.job, claims, machine, granted, refused)
         if self.job.lacking and len(refused):
@@ -117,6 +122,8 @@ class Progress:
             self.ending = Ending.DONE
         elif not len(claims) or not len(self.pending):
             self.ending = Ending.NO_ROOM
+        elif not grants and (verdicts == Verdict.QUOTA).any():
+            self.ending = Ending.OVER_QUOTA
         elif self.stuck >= STUCK_MAX or self.tries >= self._limits.tries_max:
             self.ending = Ending.CONFLICTS
 
@@ -124,7 +131,13 @@ class Progress:
         """Sum up, now that the job leaves the loop."""
         assert self.ending is not None
         return Attempted(
-            self.job, self.placed, self.tries, self.decided, self.ending, self._diagnosis(view)
+            self.job,
+            self.placed,
+            self.tries,
+            self.decided,
+            self.ending,
+            self._diagnosis(view),
+            self.at_once,
         )
 
     def _diagnosis(self, view: View) -> Diagnosis | None:

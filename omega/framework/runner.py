@@ -17,10 +17,11 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.config import Settings
-from omega.errors import StoreUnavailable
+from omega.errors import NotAllowed, StoreUnavailable
 from omega.events import JobParked, JobsLeased, JobsRescued, Sink, StoreFaltered, fan_out
 from omega.framework.aftermath import aftermath
 from omega.framework.attempt import Replica
+from omega.framework.clearing import Clearing
 from omega.framework.driver import Driver
 from omega.framework.heartbeat import Heartbeat, Leases
 from omega.framework.patience import Patience
@@ -80,12 +81,15 @@ class SchedulerProcess:
         )
         refresher = self.refresher(self.store, self.clock, self._sink)
         self._driver = Driver(self.store, refresher, self.clock, self._sink, self._patiently)
-        self._waker = Waker(kind, self.store, self._sink, self._patiently)
+        self._clearing = Clearing(self.store, self._sink, self._patiently)
+        self._waker = Waker(
+            kind, self.store, self._sink, self._patiently, self.scheduler.granularity
+        )
         self._together = min(self.scheduler.jobs_per_transaction, LIMITS.jobs_per_transaction_max)
         self._claims_max = self.scheduler.claims_per_transaction
         self._jobs_max = self._together
-        self._rescues = Timer(self.clock, self.settings.rescue_interval_ms)
-        self._wakes = Timer(self.clock, self.settings.rescue_interval_ms)
+        self._rescues = Timer(self.clock, self.settings.rescue_interval_ms, self._chance)
+        self._checks = Timer(self.clock, self.settings.rescue_interval_ms, self._chance)
         self._reports = Timer(self.clock, REPORT_INTERVAL_MS)
 
     def run(self) -> None:
@@ -135,7 +139,7 @@ class SchedulerProcess:
             if backs:
                 self.store.hand_back(backs)
             self.store.forget(self.scheduler.kind, self.replica)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, NotAllowed) as error:
             self._sink(StoreFaltered("finish", str(error)))  # the leases will run out
 
     def _lease(self) -> Sequence[LeasedJob]:
@@ -185,13 +189,15 @@ class SchedulerProcess:
         self.leases.drop(one.job.id for one in attempted)
 
     def _housekeep(self) -> None:
-        """Do what is due: rescue, wake, report."""
+        """Do what is due: rescue, clear machines, wake, report."""
         if self._rescues.due():
             rescued = self._patiently("rescue", self.store.rescue)
             if rescued:
                 self._sink(JobsRescued(len(rescued)))
-        if self._wakes.due():
-            self._waker.check(self._driver.refresh())
+        if self._checks.due():
+            view = self._driver.refresh()
+            self._clearing.check(view)
+            self._waker.check(view)
         if self._reports.due():
             facts = self.fold.facts()
             self._patiently(

@@ -1,18 +1,27 @@
 """A timer: says when something that is done every so often is due.
 
 Goal     Let one loop do several things, each at its own pace, without threads.
-Promise  Due at once the first time; never due twice within its interval.
+Promise  Due at once the first time; never due twice within its interval, or, given chance, within
+         three quarters of it: processes that began together do not stay in step.
 Source   the periodic chores of a scheduler process (rescue, wake, report).
 """
 
+import numpy as np
+
 from omega.clock import Clock
+
+SHORTEST = 0.75
+"""Share of an interval after which it may be over, if chance has a say."""
 
 
 class Timer:
     """Counts an interval by a clock."""
 
-    def __init__(self, clock: Clock, interval_ms: int) -> None:
+    def __init__(
+        self, clock: Clock, interval_ms: int, chance: np.random.Generator | None = None
+    ) -> None:
         self._clock = clock
+        self._chance = chance
         self._interval_s = interval_ms / 1_000
         self._next = clock.now()
 
@@ -21,5 +30,6 @@ class Timer:
         now = self._clock.now()
         if now < self._next:
             return False
-        self._next = now + self._interval_s
+        share = 1.0 if self._chance is None else self._chance.uniform(SHORTEST, 1.0)
+        self._next = now + self._interval_s * share
         return True

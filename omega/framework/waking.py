@@ -3,9 +3,9 @@
 Goal     Park without forgetting: while there is room for parked jobs, each check brings some back,
          about as many as fit.
 Promise  The queue is looked at only if the view has gained room, the cell's generation has moved,
-         or the last look held jobs back, for whom others may leave room. Permanent reasons are
-         looked into only when machines have joined, opened or grown since: freed room cures
-         none.
+         more is left of a quota than before, somebody lost to others or met a quota since, or the
+         last look held jobs back, to whom others may leave something. Permanent reasons are looked
+         into only when machines have joined, opened or grown since: freed room cures none.
 Source   Nomad's blocked evaluations, as comparisons of arrays.
 """
 
@@ -15,12 +15,14 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.events import JobsWoken, Sink
+from omega.framework.allowance import Allowances
 from omega.framework.fitting import fitting
 from omega.framework.patience import Patience
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
+from omega.model.claims import Granularity
 from omega.model.machines import MachineRows
-from omega.store.base import JobQueue, ParkedJob
+from omega.store.base import ParkedJob, Store
 
 PARKED_MAX = 10_000
 """Parked jobs looked at in one check, those of highest precedence first."""
@@ -29,7 +31,14 @@ PARKED_MAX = 10_000
 class Waker:
     """Moves parked jobs of one scheduler kind back to the queue when they would fit."""
 
-    def __init__(self, kind: str, queue: JobQueue, sink: Sink, patience: Patience) -> None:
+    def __init__(
+        self,
+        kind: str,
+        queue: Store,
+        sink: Sink,
+        patience: Patience,
+        granularity: Granularity = Granularity.INCREMENTAL,
+    ) -> None:
         self._kind = kind
         self._queue = queue
         self._sink = sink
@@ -39,12 +48,15 @@ class Waker:
         self._generation = -1
         self._conflicts = False
         self._held_back = False
+        self._allowances = Allowances(queue, patience, granularity)
         self._woken: set[int] = set()
         """Jobs woken since the view last gained: they had their turn at this room."""
 
     def note(self, reasons: Sequence[ParkReason]) -> None:
         """Hear why jobs are being parked: one that lost to others may find room with no change."""
         self._conflicts = self._conflicts or ParkReason.CONFLICTS in reasons
+        if ParkReason.OVER_QUOTA in reasons:
+            self._allowances.note()
 
     def check(self, view: View) -> int:
         """Wake the parked jobs that have room in this view; return how many were moved."""
@@ -54,16 +66,16 @@ class Waker:
         gained = moved or self._room is None or bool((room > self._room).any())
         conflicts, self._conflicts = self._conflicts, False
         self._room, self._could, self._generation = room, could, view.generation
+        grew = self._allowances.grew()
         if gained:
             self._woken.clear()
-        elif not conflicts and not self._held_back:
+        elif not (grew or conflicts or self._held_back):
             return 0
-
         parked = self._patiently(
             "parked", lambda: self._queue.parked(self._kind, jobs_max=PARKED_MAX)
         )
         helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
-        fit = fitting(view, helped)
+        fit = fitting(view, helped, self._allowances.admission())
         self._held_back = 0 < len(fit) < len(helped)
         if not fit:
             return 0
@@ -75,7 +87,7 @@ class Waker:
 
     def _may_be_helped(self, job: ParkedJob, *, gained: bool, moved: bool) -> bool:
         """Say whether the job may fit now, by why it was parked and what has happened since."""
-        if job.reason is ParkReason.CONFLICTS:
+        if job.reason in (ParkReason.CONFLICTS, ParkReason.OVER_QUOTA):
             return True
         if job.id in self._woken or not (gained or self._held_back):
             return False

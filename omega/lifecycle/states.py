@@ -63,9 +63,11 @@ class ParkReason(Enum):
     GANG_TOO_LARGE = "gang_too_large"  # even the empty cell could not hold the gang
     NO_ROOM = "no_room"  # it could fit, but the cell is full for it now
     CONFLICTS = "conflicts"  # others were always faster
+    OVER_QUOTA = "over_quota"  # its tenant or its kind of scheduler holds all that it may
     UNREADABLE = "unreadable"  # its description is not one that this program can read
 
     @property
     def is_permanent(self) -> bool:
         """Whether only new or changed machines can help, not freed room."""
-        return self not in (ParkReason.NO_ROOM, ParkReason.CONFLICTS)
+        passing = (ParkReason.NO_ROOM, ParkReason.CONFLICTS, ParkReason.OVER_QUOTA)
+        return self not in passing

@@ -20,6 +20,7 @@ from omega.events import (
     JobsWoken,
     StoreFaltered,
     TasksEnded,
+    TasksLost,
     TransactionJudged,
     ViewRefreshed,
 )
@@ -90,7 +91,7 @@ class SchedulerFold:
             self._totals[name] += count
 
 
-def counts_of(event: Event) -> Mapping[str, float]:  # noqa: PLR0911 - a line or two an event
+def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911 - a line or two each
     """Return what an event adds to which counter; a name with a `/` is one of a group."""
     match event:
         case TransactionJudged():
@@ -107,6 +108,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: PLR0911 - a line or
             return {"jobs_woken": jobs}
         case JobsRescued(jobs):
             return {"jobs_rescued": jobs}
+        case TasksLost(tasks, why):
+            return {"tasks_lost": tasks, f"lost/{why}": tasks}
         case StoreFaltered(what, _):
             return {"store_faults": 1, f"faltered/{what}": 1}
         case TasksEnded(tasks):

@@ -34,10 +34,11 @@ COUNTERS = {
     "retries": "Tries in an attempt after the first.",
     "tasks_placed": "Claims granted.",
     "tasks_evicted": "Tasks that lost their places to claims.",
+    "tasks_lost": "Tasks that lost their places with machines that failed, left or shrank.",
     "transactions": "Transactions judged.",
-    "transactions_conflicted": "Transactions with a refused claim.",
+    "transactions_conflicted": "Transactions with a claim refused for more than a quota.",
     "job_transactions": "Jobs in transactions judged.",
-    "job_transactions_conflicted": "Jobs in transactions judged that had a refused claim.",
+    "job_transactions_conflicted": "Jobs in transactions judged that had such a claim.",
     "refreshes": "Times the view was brought up to date.",
     "refreshes_full": "Times the view was read in full.",
     "store_faults": "Calls that the store did not answer.",
@@ -77,6 +78,7 @@ class OmegaCollector(Collector):
             yield _counter(name, help_text, reported, source)
         yield _claims(reported)
         yield _by("parked", "jobs_parked_by_reason", "reason", "Jobs set aside.", reported)
+        yield _by("lost", "tasks_lost_by_cause", "cause", "Tasks lost with machines.", reported)
         yield _by("faltered", "store_faults_by_call", "call", "Unanswered calls.", reported)
         for name, help_text in GAUGES.items():
             yield _gauge(name, help_text, reported)

@@ -35,6 +35,10 @@ class MachineState(IntEnum):
     GONE = 3  # left the cell; the row stays so that deltas show it
 
 
+DEAD = (MachineState.DOWN, MachineState.GONE)
+"""States of machines on which nothing runs, whatever is still counted there."""
+
+
 @dataclass(frozen=True, eq=False)
 class MachineRows:
     """The rows of some machines at one moment, ascending by id."""

@@ -27,6 +27,7 @@ class Verdict(IntEnum):
     GONE = 6  # no such machine in the cell
     CLOSED = 7  # the machine is down or draining
     PRECEDENCE = 8  # it may not evict what it names
+    QUOTA = 9  # its tenant or its kind of scheduler holds all that it may
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,16 @@ class Outcome:
     def accepted(self) -> Mask:
         """Which claims were granted."""
         return np.asarray(self.verdicts == Verdict.ACCEPTED)
+
+    def conflicted(self, claims: slice) -> bool:
+        """Say whether any of a job's claims was refused for what others did.
+
+        A quota refuses whoever is fastest, and with one claim perhaps the rest of its gang.
+        """
+        refusals = set(self.verdicts[claims].tolist()) - {Verdict.ACCEPTED}
+        if Verdict.QUOTA in refusals:
+            refusals -= {Verdict.QUOTA, Verdict.GANG_BROKEN}
+        return bool(refusals)
 
     @property
     def refused(self) -> int:

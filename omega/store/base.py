@@ -18,6 +18,7 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Quota, QuotaScope, QuotaUse
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,17 @@ class Allocations:
 
     def __len__(self) -> int:
         return len(self.job)
+
+
+@dataclass(frozen=True, eq=False)
+class Notice:
+    """A machine on which more is used than counts, and how much longer that is tolerated."""
+
+    machine: int
+    excess: Amounts
+    """What is used above the capacity, now."""
+    ends_in_ms: int
+    """By the store's clock; below 0 once it is over."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,8 @@ class ParkedJob:
     placed_machine: Ids
     """... and the id of the machine of each."""
     placed: int
+    running: int
+    """Of those, how many are not over."""
     generation: int
     """The cell's generation when it was parked: permanent reasons hold until it moves."""
 
@@ -121,13 +135,26 @@ class ProcessReport:
 class CellUse:
     """The cell in sums."""
 
-    machines: int
-    open: int
+    machines_by_state: Mapping[MachineState, int]
+    stranded: int
+    """Machines that are down or gone and still in use: `lose_tasks` is due."""
     capacity: Mapping[str, int]
+    """Of machines that have not left, as is `used`."""
     used: Mapping[str, int]
     jobs_by_state: Mapping[State, int]
     parked_by_reason: Mapping[ParkReason, int]
     live_allocations: int
+
+    @property
+    def machines(self) -> int:
+        """Machines that have not left."""
+        by_state = self.machines_by_state.items()
+        return sum(number for state, number in by_state if state is not MachineState.GONE)
+
+    @property
+    def open(self) -> int:
+        """Machines that take claims."""
+        return self.machines_by_state.get(MachineState.OPEN, 0)
 
     @property
     def jobs_waiting(self) -> int:
@@ -207,8 +234,31 @@ class CellStore(Protocol):
         """
         ...
 
+    def set_quota(self, quota: Quota) -> None:
+        """Limit what the jobs of a tenant or of a kind of scheduler hold, or change the limits.
+
+        Judged with every commit from now on. What is held above a limit goes on; nothing is added.
+        """
+        ...
+
+    def remove_quota(self, scope: QuotaScope, name: str) -> bool:
+        """Lift a quota; False if there was none."""
+        ...
+
+    def quotas(self) -> list[QuotaUse]:
+        """Return all quotas with what is left of each, by scope and name."""
+        ...
+
+    def notices(self) -> list[Notice]:
+        """Return the notices of machines that are used above their capacity, ascending by id."""
+        ...
+
     def allocations(self) -> Allocations:
         """Read all live allocations."""
+        ...
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Read the live allocations on these machines."""
         ...
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:

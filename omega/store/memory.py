@@ -16,10 +16,18 @@ from omega.cell.judge import judge
 from omega.cell.standing import NO_VICTIMS, Standing, Victims
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
-from omega.model.arrays import Ids, Index, integers
+from omega.model.arrays import Ids, Index, integers, some_kind
 from omega.model.claims import JobPart, Transaction
-from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
+from omega.model.machines import (
+    DEAD,
+    Changes,
+    MachineRows,
+    Machines,
+    MachineState,
+    Snapshot,
+)
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
 from omega.store.base import Allocations, CellUse, Violation
 from omega.store.memory_allocations import ROW, AllocationTable
@@ -27,6 +35,7 @@ from omega.store.memory_books import broken_invariants
 from omega.store.memory_force import MemoryForce, tasks_by_job
 from omega.store.memory_machines import MachineTable
 from omega.store.memory_queue import milliseconds
+from omega.store.memory_quotas import QuotaTable
 from omega.store.memory_registry import MemoryRegistry
 
 OUTCOMES_KEPT_MAX = 100_000
@@ -47,6 +56,7 @@ class MemoryStore(MemoryForce, MemoryRegistry):
     ) -> None:
         MemoryRegistry.__init__(self, clock)
         MemoryForce.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
+        self._quotas = QuotaTable(self._jobs)
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
         """By transaction, its outcome without rows, and the machines evicted from."""
         self._outcomes_kept_max = outcomes_kept_max
@@ -104,9 +114,25 @@ class MemoryStore(MemoryForce, MemoryRegistry):
         self._free(slots)
         return True
 
+    def set_quota(self, quota: Quota) -> None:
+        """Limit what a tenant or a kind of scheduler may hold; ends nothing."""
+        self._quotas.set(quota, self._allocations.live())
+
+    def remove_quota(self, scope: QuotaScope, name: str) -> bool:
+        """Lift a quota; False if there was none."""
+        return self._quotas.remove(scope, name)
+
+    def quotas(self) -> list[QuotaUse]:
+        """Return all quotas with what is left of each, by scope and name."""
+        return self._quotas.uses()
+
     def allocations(self) -> Allocations:
         """Read all live allocations."""
         return self._allocations.live()
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Read the live allocations on these machines."""
+        return self._allocations.read(self._allocations.on(machine))
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Read live allocations granted by transactions after `mark`, and the next mark."""
@@ -118,17 +144,21 @@ class MemoryStore(MemoryForce, MemoryRegistry):
 
     def verify(self) -> Sequence[Violation]:
         """Check every invariant; return those that are broken."""
-        return broken_invariants(self._machines, self._allocations, self._jobs.values())
+        broken = broken_invariants(self._machines, self._allocations, self._jobs.values())
+        return broken + self._quotas.broken(self._allocations.live())
 
     def use(self) -> CellUse:
         """Sum up the cell and its queue; machines that are gone count for nothing."""
-        here = self._machines.state != MachineState.GONE
+        state = self._machines.state
+        here = state != MachineState.GONE
         capacity = self._machines.capacity[here].sum(axis=0).tolist()
         used = self._machines.used[here].sum(axis=0).tolist()
         parked = [job.park_reason for job in self._parked.values() if job.park_reason]
         return CellUse(
-            machines=int(np.count_nonzero(here)),
-            open=int(np.count_nonzero(self._machines.state == MachineState.OPEN)),
+            machines_by_state=Counter(map(MachineState, state.tolist())),
+            stranded=int(
+                np.count_nonzero(np.isin(state, DEAD) & some_kind(self._machines.used > 0))
+            ),
             capacity=dict(zip(COLUMNS, capacity, strict=True)),
             used=dict(zip(COLUMNS, used, strict=True)),
             jobs_by_state=Counter(job.state for job in self._jobs.values()),
@@ -164,9 +194,16 @@ class MemoryStore(MemoryForce, MemoryRegistry):
                 precedence[number] = job.spec.precedence
                 unplaced[part.claims] = job.unplaced(transaction.claims.task[part.claims])
         own = {part.job for part, is_held in zip(transaction.jobs, held, strict=True) if is_held}
-        victims = self._victims(transaction.claims.evictions.job, own)
-        lease_held = np.array(held, dtype=np.bool_)
-        return Standing(lease_held, minimum, placed, precedence, unplaced, victims)
+        evicted = transaction.claims.evictions.job
+        return Standing(
+            lease_held=np.array(held, dtype=np.bool_),
+            minimum=minimum,
+            placed=placed,
+            precedence=precedence,
+            unplaced=unplaced,
+            victims=self._victims(evicted, own),
+            accounts=self._quotas.accounts(own | set(evicted.tolist())),
+        )
 
     def _victims(self, named: Ids, own: Collection[int]) -> Victims:
         """Return what runs of the jobs that evictions name."""
@@ -192,7 +229,7 @@ class MemoryStore(MemoryForce, MemoryRegistry):
         self._machines.write(outcome.fresh, number)
         # First what falls, then what is granted: a task may do both.
         for job, tasks in tasks_by_job(outcome.evicted_job, outcome.evicted_task).items():
-            self._allocations.end(self._jobs[job].slot[tasks])
+            self._forget(self._jobs[job].slot[tasks])
             self._unplace(self._jobs[job], tasks)
         for part in transaction.jobs:
             granted = np.flatnonzero(outcome.accepted[part.claims]) + part.claims.start
@@ -216,6 +253,7 @@ class MemoryStore(MemoryForce, MemoryRegistry):
         rows["started_ms"] = milliseconds(self._clock.now())
         rows["duration_ms"] = job.durations_ms(claims.task[granted])
         rows["granted_by"] = number
+        self._quotas.charge(rows["job"], rows["amounts"], sign=1)
         job.place(claims.task[granted], self._allocations.add(rows))
         if job.state is State.RUNNING:
             del self._leased[job.id]

@@ -62,10 +62,17 @@ class AllocationTable:
 
     def live(self, since: int = 0) -> Allocations:
         """Return a copy of the allocations granted by transactions above a number."""
-        rows = self.rows[(self.rows["job"] > 0) & (self.rows["granted_by"] > since)]
-        columns = [
-            rows[name].copy()
-            for name in ("job", "task", "machine", "amounts", "started_ms", "duration_ms")
-        ]
-        freeze(*columns)
-        return Allocations(*columns)
+        return _columns(self.rows[(self.rows["job"] > 0) & (self.rows["granted_by"] > since)])
+
+    def read(self, slots: Index) -> Allocations:
+        """Return a copy of the allocations in these slots."""
+        return _columns(self.rows[slots])
+
+
+def _columns(rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> Allocations:
+    columns = [
+        rows[name].copy()
+        for name in ("job", "task", "machine", "amounts", "started_ms", "duration_ms")
+    ]
+    freeze(*columns)
+    return Allocations(*columns)

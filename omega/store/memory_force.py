@@ -12,9 +12,11 @@ import numpy as np
 
 from omega.lifecycle.states import State
 from omega.model.arrays import Amounts, Ids, Index, integers, some_kind
-from omega.model.machines import MachineState
+from omega.model.machines import DEAD, MachineState
+from omega.store.base import Notice
 from omega.store.memory_jobs import JobRecord
-from omega.store.memory_queue import MemoryQueue
+from omega.store.memory_queue import MemoryQueue, milliseconds
+from omega.store.memory_quotas import QuotaTable
 
 
 class MemoryForce(MemoryQueue):
@@ -22,6 +24,8 @@ class MemoryForce(MemoryQueue):
 
     _transactions = 0
     """How many there have been: the mark of reads, and the number of the next one."""
+
+    _quotas: QuotaTable
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Open, drain, take down or remove machines; return how many changed."""
@@ -35,7 +39,7 @@ class MemoryForce(MemoryQueue):
     def lose_tasks(self, machine: Ids) -> int:
         """End by force what runs on those of the machines that are down or gone."""
         named = self._machines.named(machine)
-        dead = np.isin(self._machines.state[named], (MachineState.DOWN, MachineState.GONE))
+        dead = np.isin(self._machines.state[named], DEAD)
         return self._force_end(self._allocations.on(named[dead] + 1))
 
     def enforce_notices(self) -> int:
@@ -47,6 +51,15 @@ class MemoryForce(MemoryQueue):
                 ended += self._force_end(self._in_excess(machine))
             self._machines.end_notice_if_it_fits(machine)
         return ended
+
+    def notices(self) -> list[Notice]:
+        """Return the notices of machines that are used above their capacity, ascending by id."""
+        now_s = self._clock.now()
+        return [
+            Notice(machine, excess, milliseconds(notice.ends_s - now_s))
+            for machine, notice in sorted(self._machines.notices.items())
+            if (excess := self._machines.excess(machine)).any()
+        ]
 
     def _next_transaction(self) -> int:
         self._transactions += 1
@@ -94,7 +107,13 @@ class MemoryForce(MemoryQueue):
         if len(slots):
             rows = self._allocations.rows[slots]
             self._machines.free(rows["machine"], rows["amounts"], self._next_transaction())
-            self._allocations.end(slots)
+            self._forget(slots)
+
+    def _forget(self, slots: Index) -> None:
+        """End allocations, and their charges to quotas."""
+        rows = self._allocations.rows[slots]
+        self._quotas.charge(rows["job"], rows["amounts"], sign=-1)
+        self._allocations.end(slots)
 
 
 def tasks_by_job(job: Ids, task: Index) -> dict[int, Index]:

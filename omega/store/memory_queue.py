@@ -183,6 +183,7 @@ class MemoryQueue:
             placed_task=placed_task,
             placed_machine=placed_machine,
             placed=job.placed,
+            running=job.placed - job.ended,
             generation=job.parked_at,
         )
 

@@ -123,10 +123,19 @@ class WheelServer:
         try:
             self._pg_ctl("-m", "fast", "stop")
         except CalledProcessError:
-            # Safe, for the log has every commit: the next start recovers.
-            self._pg_ctl("-m", "immediate", "stop")
+            self._stop_immediately()
         if Path(socket_dir) != self._home:
             Path(socket_dir).rmdir()
+
+    def _stop_immediately(self) -> None:
+        """Stop it without a last checkpoint; the log has every commit, so a start recovers."""
+        try:
+            self._pg_ctl("-m", "immediate", "stop")
+        except CalledProcessError as error:
+            # On a busy machine it may have ended just after the patience with it did.
+            if self._find() is not None:
+                problem = f"the server of {self._home} does not stop{self._log_tail()}"
+                raise StoreUnavailable(problem) from error
 
     def url(self, database: str) -> str:
         """Return the URL of a database of the running server, making the database if missing."""

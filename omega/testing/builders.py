@@ -5,13 +5,14 @@ Promise  The same call builds the same thing, but for a transaction's id, which 
 Source   Machines are numbered from 1, as the stores number them; tasks from 0.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypedDict, Unpack
 from uuid import UUID, uuid4
 
 import numpy as np
 
+from omega.cell.accounts import Accounts
 from omega.cell.standing import Standing, Victims
 from omega.cell.view import View
 from omega.model.arrays import Sequences, integers
@@ -19,6 +20,7 @@ from omega.model.claims import Alternates, Claims, ConflictRule, Evictions, Tran
 from omega.model.jobs import Constraint, JobSpec, LeasedJob, TaskGroup
 from omega.model.machines import Catalogue, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
+from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, cost
 from omega.model.resources import KINDS, amounts, machine_capacity
 
 Stretch = tuple[int, UUID, int, Claims]
@@ -38,6 +40,8 @@ class KnownJob:
     """By task, its machine and its amounts in every kind."""
     over: frozenset[int] = frozenset()
     """Tasks that are over."""
+    tenant: str = "default"
+    scheduler: str = "batch"
 
     @property
     def placed(self) -> set[int]:
@@ -286,11 +290,12 @@ def a_standing(
     *,
     lost: Collection[int] = (),
     jobs: Mapping[int, KnownJob] | None = None,
+    quotas: Sequence[Quota] = (),
 ) -> Standing:
     """Return what a store knows of the jobs: all leases held and all tasks unplaced, but for these.
 
     `lost` are jobs of the transaction without a lease; `jobs` is what is known of jobs, those of
-    the transaction and others.
+    the transaction and others. What is left of quotas follows from what runs.
     """
     known = jobs or {}
     unplaced = [
@@ -307,7 +312,23 @@ def a_standing(
         precedence=integers([job.precedence for job in about]),
         unplaced=np.array(unplaced, dtype=np.bool_),
         victims=some_victims(transaction, known, held),
+        accounts=some_accounts(known, quotas),
     )
+
+
+def some_accounts(known: Mapping[int, KnownJob], quotas: Sequence[Quota]) -> Accounts:
+    """Return what these jobs leave of quotas, and which they are charged to."""
+    left = np.array([quota.row for quota in quotas], np.int64).reshape(-1, BUDGETS)
+    drawn_by = {}
+    for job, about in known.items():
+        whose = {QuotaScope.TENANT: about.tenant, QuotaScope.SCHEDULER: about.scheduler}
+        rows = [row for row, quota in enumerate(quotas) if quota.name == whose[quota.scope]]
+        for _, held in about.runs.values():
+            left[rows] -= cost(integers(held))
+        left[rows, Budget.JOBS] -= bool(about.runs)
+        if rows:
+            drawn_by[job] = tuple(rows)
+    return Accounts(left, drawn_by, {job: len(known[job].runs) for job in drawn_by})
 
 
 def some_victims(

@@ -150,6 +150,21 @@ class AllocationContract(Contract):
         assert [amounts(s).tolist() for s in shapes] == live.amounts[order].tolist()
         assert (live.started_ms >= status_of(store, job).submitted_ms).all()
 
+    def test_allocations_are_told_by_their_machines(self, store: Store) -> None:
+        one, two, three = add_a_cell(store, 3)
+        job = a_running_job(store, a_spec(3), [one, two, two])
+        a_running_job(store, a_spec(), [three])
+
+        on_two = store.allocations_on(integers([two, two + 900]))
+
+        assert [(job.id, 1), (job.id, 2)] == sorted(
+            zip(on_two.job.tolist(), on_two.task.tolist(), strict=True)
+        )
+        assert [two, two] == on_two.machine.tolist()
+        assert 2_000 == on_two.amounts.sum()
+        assert 3 == len(store.allocations_on(integers([one, two])))
+        assert 0 == len(store.allocations_on(integers()))
+
     def test_allocations_and_jobs_are_dated_by_the_stores_clock(self, store: Store) -> None:
         before = store.now_ms()
         (machine,) = add_a_cell(store, 1)

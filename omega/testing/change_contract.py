@@ -8,11 +8,14 @@ Source   ARCHITECTURE.md, state and its versions.
 from collections.abc import Callable
 
 from omega.cell.view import View
-from omega.model.resources import Kind
+from omega.model.arrays import integers
+from omega.model.machines import MachineState
+from omega.model.resources import Kind, machine_capacity
 from omega.store.base import Store
-from omega.testing.builders import a_cell, a_spec
+from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.contract import Contract
 from omega.testing.steps import (
+    OVER_AT_ONCE_MS,
     a_leased_job,
     a_running_job,
     add_a_cell,
@@ -70,6 +73,27 @@ class ChangeContract(Contract):
 
         assert 2 == newer
         assert [4_000, 4_000] == view.free[:, Kind.CPU_MILLI].tolist()
+
+    def test_what_is_done_by_force_and_to_machines_is_a_change(self, store: Store) -> None:
+        one, two, three = add_a_cell(store, 3)
+        gang = a_running_job(store, a_spec(2, minimum=2), [one, two])
+        a_running_job(store, a_spec(2), [two, three])
+        high = a_leased_job(store, a_spec(precedence=1))
+        instead = evicting(a_claim(0, machine=one), (0, gang.id, 0))
+        view = View(store.snapshot())
+
+        steps: list[Callable[[], object]] = [
+            lambda: store.commit(a_transaction(a_stretch(high, instead))),
+            lambda: store.set_state(integers([two]), MachineState.DOWN),
+            lambda: store.lose_tasks(integers([two])),
+            lambda: store.resize(three, machine_capacity(0, 0, 0, 0), notice_ms=OVER_AT_ONCE_MS),
+            store.enforce_notices,
+        ]
+        for step in steps:
+            step()
+
+            assert view.catch_up(store.changes_since(view.mark))
+            assert [] == row_differences(store.snapshot().rows, view.rows())
 
     def test_the_same_delta_again_is_harmless(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)

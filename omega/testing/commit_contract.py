@@ -231,6 +231,20 @@ class ConflictRuleContract(Contract):
 
         assert [ACCEPTED] * 3 == verdicts_of(outcome)
 
+    @pytest.mark.parametrize("order", [[STALE, ACCEPTED], [ACCEPTED, STALE]])
+    def test_a_claim_is_as_fresh_as_what_it_has_seen_itself(
+        self, store: Store, order: list[Verdict]
+    ) -> None:
+        (machine,) = add_a_cell(store, 1)
+        other, mine = submit_and_lease(store, a_spec(), a_spec(2))
+        now = int(grant(store, other, [0], [machine]).fresh.sequence[0])
+        seen = [now - (verdict is STALE) for verdict in order]
+        claims = some_claims([0, 1], [machine] * 2, seen=seen)
+
+        outcome = store.commit(a_transaction(a_stretch(mine, claims), rule=ConflictRule.SEQUENCE))
+
+        assert order == verdicts_of(outcome)
+
     def test_the_end_of_a_task_makes_nobody_stale(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
         other, mine = submit_and_lease(store, a_spec(), a_spec())

@@ -24,6 +24,7 @@ from omega.testing.machine_contract import (
     ResizeContract,
 )
 from omega.testing.queue_contract import QueueContract
+from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
 from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
 
@@ -43,6 +44,8 @@ class StoreContract(
     MachineStateContract,
     LostTaskContract,
     ResizeContract,
+    QuotaContract,
+    QuotaReturnContract,
     QueueContract,
     LeaseContract,
     RegistryContract,

@@ -35,6 +35,7 @@ from omega.testing.steps import (
     places,
     row_of,
     status_of,
+    submit_and_lease,
     verdicts_of,
 )
 from omega.testing.twin import differences, row_differences
@@ -119,6 +120,16 @@ class EvictionContract(Contract):
         assert [] == evicted_tasks(outcome)
         assert {(low.id, 0): machine} == places(store)
 
+    def test_what_a_gang_would_give_elsewhere_is_no_room_here(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=1_000)
+        gang = a_running_job(store, a_spec(2, minimum=2), [one, two])
+        job = a_leased_job(store, a_spec(precedence=1))
+
+        outcome = take_the_place(store, job, one, (gang.id, 0), cpu_milli=2_000)
+
+        assert [OVERCOMMIT] == verdicts_of(outcome)
+        assert {(gang.id, 0): one, (gang.id, 1): two} == places(store)
+
     def test_a_claim_that_lands_on_an_alternate_evicts_nobody(self, store: Store) -> None:
         one, two = add_a_cell(store, 2, cpu_milli=2_000)
         low = a_running_job(store, a_spec(2), [one, one])
@@ -145,6 +156,22 @@ class EvictionContract(Contract):
         assert [] == evicted_tasks(outcome)
         assert {(low.id, 0): one} == places(store)
         assert [] == row_differences(before, store.snapshot().rows)
+
+    def test_whom_a_broken_gang_would_have_evicted_is_not_counted_as_lost(
+        self, store: Store
+    ) -> None:
+        (machine,) = add_a_cell(store, 1, cpu_milli=3_000)
+        victim = a_running_job(store, a_spec(3, minimum=2), [machine] * 3)
+        gang, job = submit_and_lease(
+            store, a_spec(2, precedence=1, minimum=2), a_spec(precedence=1)
+        )
+        broken = evicting(some_claims([0, 1], [machine] * 2), (0, victim.id, 0))
+        stands = evicting(a_claim(0, machine=machine), (0, victim.id, 1))
+
+        outcome = store.commit(a_transaction(a_stretch(gang, broken), a_stretch(job, stands)))
+
+        assert [GANG_BROKEN, OVERCOMMIT, ACCEPTED] == verdicts_of(outcome)
+        assert [(victim.id, 1)] == evicted_tasks(outcome)
 
     def test_by_sequence_an_eviction_needs_a_fresh_view_as_well(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
@@ -313,6 +340,20 @@ class MovingContract(Contract):
         assert grant_both.accepted.all()
         assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
         assert 3 == len(places(store))
+
+    def test_who_breaks_its_own_gang_must_place_it_whole_again(self, store: Store) -> None:
+        one, two = add_a_cell(store, 2)
+        gang = a_leased_job(store, a_spec(4, minimum=3))
+        grant(store, gang, [0, 1, 2], [one] * 3)
+        too_few = evicting(some_claims([3, 0], [one, two]), (0, gang.id, 0))
+        whole = evicting(some_claims([3, 0, 1], [one, two, two]), (0, gang.id, 0))
+
+        broken = store.commit(a_transaction(a_stretch(gang, too_few)))
+        placed = store.commit(a_transaction(a_stretch(gang, whole)))
+
+        assert [GANG_BROKEN, GANG_BROKEN] == verdicts_of(broken)
+        assert [ACCEPTED] * 3 == verdicts_of(placed)
+        assert {(gang.id, 0): two, (gang.id, 1): two, (gang.id, 3): one} == places(store)
 
     def test_what_this_transaction_grants_cannot_be_evicted(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)

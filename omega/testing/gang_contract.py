@@ -71,6 +71,16 @@ class GangContract(Contract):
 
         assert [GANG_BROKEN] * 2 == verdicts_of(claim(store, job, [0, 1], [machine] * 2))
 
+    def test_fewer_claims_than_the_transaction_asks_for_are_never_enough(
+        self, store: Store
+    ) -> None:
+        (machine,) = add_a_cell(store, 1)
+        job = a_leased_job(store, a_spec(3))
+
+        outcome = claim(store, job, [0, 1], [machine] * 2, minimum=3)
+
+        assert [GANG_BROKEN] * 2 == verdicts_of(outcome)
+
     def test_a_transaction_may_ask_for_more_than_the_jobs_minimum(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=3_000)
         job = a_leased_job(store, a_spec(4, minimum=2))

@@ -18,24 +18,29 @@ from omega.cell.view import View
 from omega.errors import BadInput
 from omega.lifecycle.states import ParkReason, State, Trigger
 from omega.model.arrays import Ids, Index, integers
-from omega.model.claims import Alternates, Claims, ConflictRule, Evictions, Transaction
+from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import machine_capacity
 from omega.store.base import HandBack, Parking, Store
-from omega.testing.builders import Stretch, a_cell, a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_cell, a_spec, a_transaction
+from omega.testing.drawn_claims import ANY_TASK, TASKS_MAX, some_stretch
 from omega.testing.plain_cell import PlainCell, PlainJob
 from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS
+from omega.testing.strategies import TENANTS
 from omega.testing.twin import TaskName, differences, plain_machines, row_differences
+
+SUBJECTS = st.sampled_from(
+    [(QuotaScope.TENANT, "ann"), (QuotaScope.TENANT, "bob"), (QuotaScope.SCHEDULER, "batch")]
+)
+"""Whose quotas there may be."""
 
 SCHEDULERS = 2
 """How many hold a view of their own."""
 
 MACHINES_MAX = 4
-TASKS_MAX = 4
-ANY_TASK = st.integers(0, TASKS_MAX)
-"""One more than a job can have."""
 
 
 class SchedulersOnOneCell(RuleBasedStateMachine):
@@ -81,10 +86,11 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         tasks=st.integers(1, TASKS_MAX),
         gang=st.integers(0, TASKS_MAX),
         precedence=st.integers(0, 2),
+        tenant=TENANTS,
     )
-    def a_user_submits(self, tasks: int, gang: int, precedence: int) -> None:
+    def a_user_submits(self, tasks: int, gang: int, precedence: int, tenant: str = "ann") -> None:
         """A job enters the queue."""
-        spec = a_spec(tasks, minimum=min(gang, tasks), precedence=precedence)
+        spec = a_spec(tasks, minimum=min(gang, tasks), precedence=precedence, tenant=tenant)
         (job,) = self.store.submit([spec])
         assert job not in self.model.jobs
         self.model.jobs[job] = PlainJob(spec)
@@ -135,7 +141,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
             )
         )
         stretches = [
-            self._some_stretch(job, view, data) for job in {j.id: j for j in jobs}.values()
+            some_stretch(self.model, job, view, data) for job in {j.id: j for j in jobs}.values()
         ]
         transaction = a_transaction(*stretches, rule=rule)
         expected = self.model.judge(transaction)
@@ -145,62 +151,6 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         self.model.adopt_starts(self.store.allocations())
         self.judged.append((transaction, expected))
         view.patch(outcome.fresh)
-
-    def _some_stretch(self, job: LeasedJob, view: View, data: st.DataObject) -> Stretch:
-        unplaced = sorted(self.model.jobs[job.id].unplaced)
-        likely = st.sampled_from(unplaced) if unplaced else ANY_TASK
-        tasks = data.draw(st.lists(likely, min_size=1, max_size=5, unique=True))
-        tasks += data.draw(st.sampled_from([[], [], [], [data.draw(ANY_TASK)]]))
-        beyond = [int(view.id[-1]) + 1_000]
-        machines = [data.draw(st.sampled_from([*view.id.tolist() * 5, *beyond])) for _ in tasks]
-        at = view.where(integers(machines))
-        seen = np.where(at < 0, 0, view.sequence[at])
-        cores, slices = data.draw(st.sampled_from([(1, 0), (2, 0), (3, 0), (0, 500), (1, 1_000)]))
-        claims = some_claims(
-            tasks, machines, seen=seen.tolist(), cpu_milli=cores * 1_000, gpu_0=slices
-        )
-        claims = replace(
-            claims,
-            alternates=self._some_alternates(claims, view, data),
-            evictions=self._some_evictions(job, claims, data),
-        )
-        return a_stretch(job, claims, minimum=data.draw(st.sampled_from([0, 0, len(tasks)])))
-
-    def _some_alternates(self, claims: Claims, view: View, data: st.DataObject) -> Alternates:
-        """Name another machine for some of the claims."""
-        machines = st.sampled_from([0, *view.id.tolist()])
-        others = [data.draw(machines) for _ in claims.task]
-        named = [
-            (claim, machine)
-            for claim, machine in enumerate(others)
-            if machine not in (0, claims.machine[claim])
-        ]
-        machine = integers([machine for _, machine in named])
-        return Alternates(
-            claim=np.array([claim for claim, _ in named], dtype=np.intp),
-            machine=machine,
-            seen=view.sequence[view.where(machine)],
-            shape=np.zeros(len(named), dtype=np.intp),
-        )
-
-    def _some_evictions(self, job: LeasedJob, claims: Claims, data: st.DataObject) -> Evictions:
-        """Name what is in the way of some of the claims, and at times what may not be named."""
-        named = []
-        for claim, machine in enumerate(claims.machine.tolist()):
-            here = [(other, task) for other, task, place in self._places() if place == machine]
-            lower = [
-                (other, task)
-                for other, task in here
-                if self.model.jobs[other].spec.precedence < job.spec.precedence
-            ]
-            victim = data.draw(st.sampled_from([None, *lower * 5, *here[:1], None]))
-            named += [(claim, *victim)] if victim is not None else []
-            named += data.draw(st.sampled_from([[]] * 15 + [[(claim, 1, 0)]]))
-        return Evictions(
-            claim=np.array([claim for claim, _, _ in named], dtype=np.intp),
-            job=integers([job for _, job, _ in named]),
-            task=np.array([task for _, _, task in named], dtype=np.intp),
-        )
 
     @rule(data=st.data())
     @precondition(lambda self: self.judged)
@@ -216,23 +166,23 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @precondition(lambda self: self.model.jobs)
     def tasks_end(self, data: st.DataObject) -> None:
         """Nodes report ends: of tasks that run, and of others."""
-        runs = st.sampled_from([(job, task) for job, task, _ in self._places()] or [(0, 0)])
+        runs = st.sampled_from([(job, task) for job, task, _ in self.model.places()] or [(0, 0)])
         others = st.tuples(st.sampled_from(sorted(self.model.jobs)), ANY_TASK)
         told = data.draw(st.lists(runs | others, max_size=5))
-        places = self._places()
+        places = self.model.places()
         ended = [self.model.end(job, task) for job, task in told]
         assert sum(ended) == self.store.end_tasks(*_jobs_and_tasks(told))
         self._adopt_revisions(places)
 
     @rule(data=st.data())
-    @precondition(lambda self: self._places())
+    @precondition(lambda self: self.model.places())
     def tasks_of_that_start_end(self, data: st.DataObject) -> None:
         """Nodes report ends of what they started: of another allocation they mean nothing."""
-        runs = [(job, task) for job, task, _ in self._places()]
+        runs = [(job, task) for job, task, _ in self.model.places()]
         told = data.draw(st.lists(st.sampled_from(runs), max_size=3, unique=True))
         late = data.draw(st.sampled_from([0, 0, 1]))
         started = [self.model.jobs[job].started_ms[task] - late for job, task in told]
-        places = self._places()
+        places = self.model.places()
         ended = [not late and self.model.end(job, task) for job, task in told]
         assert sum(ended) == self.store.end_tasks(*_jobs_and_tasks(told), integers(started))
         self._adopt_revisions(places)
@@ -252,7 +202,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         if data.draw(st.booleans()):
             self.a_machine_changes_its_state(data, MachineState.DOWN)
             machines = sorted(self.model.machines)
-        places = self._places()
+        places = self.model.places()
         assert self.model.lose_tasks(machines) == self.store.lose_tasks(integers(machines))
         self._adopt_revisions(places)
 
@@ -279,13 +229,13 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @precondition(lambda self: self.model.notices)
     def notices_are_enforced(self) -> None:
         """What no longer fits goes back to the queue, where a notice has run out."""
-        places = self._places()
+        places = self.model.places()
         assert self.model.enforce_notices() == self.store.enforce_notices()
         self._adopt_revisions(places)
 
     def _some_machine(self, data: st.DataObject) -> int:
         """Draw a machine, one with tasks rather than an idle one."""
-        busy = [machine for _, _, machine in self._places()]
+        busy = [machine for _, _, machine in self.model.places()]
         return data.draw(st.sampled_from([*busy, *sorted(self.model.machines)]))
 
     @rule(data=st.data(), earnest=st.sampled_from([False, False, True]))
@@ -295,20 +245,41 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         if not earnest:
             return
         job = data.draw(st.sampled_from(sorted(self.model.jobs)))
-        places = self._places()
+        places = self.model.places()
         assert self.model.cancel(job) == self.store.cancel(job)
         self._adopt_revisions(places)
+
+    @rule(subject=SUBJECTS, budget=st.sampled_from(Budget), more=st.integers(-2, 6))
+    def an_operator_sets_a_quota(
+        self, subject: tuple[QuotaScope, str], budget: Budget, more: int
+    ) -> None:
+        """A tenant or the scheduler may hold a little more than it does, or less."""
+        scale = {Budget.CPU_MILLI: 1_000, Budget.GPU_SLICES: 500, Budget.JOBS: 1}.get(budget, 0)
+        limit = self.model.used(Quota(*subject, {}))[budget] + more * scale
+        quota = Quota(*subject, {budget: max(0, limit)})
+        self.store.set_quota(quota)
+        self.model.quotas[subject] = quota
+
+    @rule(subject=SUBJECTS)
+    @precondition(lambda self: self.model.quotas)
+    def an_operator_lifts_a_quota(self, subject: tuple[QuotaScope, str]) -> None:
+        """A quota that is there goes; of others the store says that there are none."""
+        there = self.model.quotas.pop(subject, None) is not None
+        assert there == self.store.remove_quota(*subject)
+
+    @invariant()
+    def quotas_are_the_models(self) -> None:
+        """What is left is the limit less what runs."""
+        told = {(use.quota.scope, use.quota.name): use for use in self.store.quotas()}
+        assert told.keys() == self.model.quotas.keys()
+        for subject, quota in self.model.quotas.items():
+            used = self.model.used(quota)
+            left = {budget: limit - used[budget] for budget, limit in quota.limits.items()}
+            assert told[subject] == QuotaUse(quota, left)
 
     def _machines_here(self) -> int:
         machines = self.model.machines.values()
         return sum(machine.state != MachineState.GONE for machine in machines)
-
-    def _places(self) -> list[tuple[int, int, int]]:
-        return sorted(
-            (job, task, machine)
-            for job, about in self.model.jobs.items()
-            for task, (machine, _) in about.runs.items()
-        )
 
     def _held(self) -> list[LeasedJob]:
         return [job for job in self.leases if self._holds(job)]
@@ -317,7 +288,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         return self.model.jobs[job.id].is_held_by(job.token)
 
     def _adopt_revisions(self, before: list[tuple[int, int, int]]) -> None:
-        freed = {machine for _, _, machine in set(before) - set(self._places())}
+        freed = {machine for _, _, machine in set(before) - set(self.model.places())}
         self.model.adopt_revisions(self.store.snapshot().rows, freed)
 
     @rule(data=st.data(), progressed=st.booleans())
@@ -368,7 +339,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         """What runs is what was granted and has not ended."""
         live = self.store.allocations()
         told = zip(live.job.tolist(), live.task.tolist(), live.machine.tolist(), strict=True)
-        assert self._places() == sorted(told)
+        assert self.model.places() == sorted(told)
 
     @invariant()
     def jobs_are_the_models(self) -> None:

@@ -259,14 +259,16 @@ class ParkingContract(Contract):
         (machine,) = add_a_cell(store, 1)
         spec = a_spec(3)
         job = a_leased_job(store, spec)
-        grant(store, job, [1], [machine])
+        grant(store, job, [1, 2], [machine] * 2)
+        end(store, job, 2)
         store.park([aside(job, ParkReason.CONFLICTS)])
 
         (parked,) = store.parked("batch", jobs_max=10)
 
-        assert (parked.id, parked.reason, parked.placed) == (job.id, ParkReason.CONFLICTS, 1)
+        assert (parked.id, parked.reason) == (job.id, ParkReason.CONFLICTS)
+        assert (parked.placed, parked.running) == (2, 1)
         assert spec == parked.spec
-        assert [0, 2] == parked.unplaced.tolist()
+        assert [0] == parked.unplaced.tolist()
 
     def test_a_parked_job_tells_where_tasks_run_when_placement_must_know(
         self, store: Store

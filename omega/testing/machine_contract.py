@@ -323,6 +323,25 @@ class ResizeContract(Contract):
         store.resize(machine, cores(3), notice_ms=OVER_AT_ONCE_MS)
         assert 1 == store.enforce_notices()
 
+    def test_a_notice_tells_how_much_is_used_above_and_how_long_that_may_last(
+        self, store: Store
+    ) -> None:
+        one, two = add_a_cell(store, 2, cpu_milli=4_000)
+        job = a_running_job(store, a_spec(6), [one] * 3 + [two] * 3)
+        store.resize(two, cores(1), notice_ms=OVER_AT_ONCE_MS)
+        store.resize(one, cores(2), notice_ms=LONG_MS)
+
+        long, over = store.notices()
+
+        assert [one, two] == [long.machine, over.machine]
+        assert cores(1)[Kind.CPU_MILLI] == long.excess[Kind.CPU_MILLI] == long.excess.sum()
+        assert cores(2)[Kind.CPU_MILLI] == over.excess[Kind.CPU_MILLI]
+        assert over.ends_in_ms <= 0 < long.ends_in_ms <= LONG_MS
+        end(store, job, 0)
+        assert [two] == [notice.machine for notice in store.notices()]
+        store.enforce_notices()
+        assert [] == store.notices()
+
     def test_a_machine_that_never_was_or_is_gone_is_told(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
         put(store, LEFT, machine)

@@ -14,11 +14,13 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.base import (
     Allocations,
     CellUse,
     HandBack,
     JobStatus,
+    Notice,
     ParkedJob,
     Parking,
     ProcessReport,
@@ -69,9 +71,29 @@ class PassThrough:
         """Pass on."""
         return self._store.enforce_notices()
 
+    def set_quota(self, quota: Quota) -> None:
+        """Pass on."""
+        self._store.set_quota(quota)
+
+    def remove_quota(self, scope: QuotaScope, name: str) -> bool:
+        """Pass on."""
+        return self._store.remove_quota(scope, name)
+
+    def quotas(self) -> list[QuotaUse]:
+        """Pass on."""
+        return self._store.quotas()
+
+    def notices(self) -> list[Notice]:
+        """Pass on."""
+        return self._store.notices()
+
     def allocations(self) -> Allocations:
         """Pass on."""
         return self._store.allocations()
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Pass on."""
+        return self._store.allocations_on(machine)
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Pass on."""

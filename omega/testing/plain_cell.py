@@ -17,8 +17,9 @@ from omega.model.claims import JobPart, Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.store.base import Allocations
-from omega.testing.builders import KnownJob, a_standing
+from omega.testing.builders import KnownJob, a_standing, some_accounts
 from omega.testing.twin import (
     PlainMachine,
     TaskName,
@@ -73,6 +74,7 @@ class PlainCell:
     jobs: dict[int, PlainJob] = field(default_factory=dict)
     notices: dict[int, bool] = field(default_factory=dict)
     """By machine that may be used above its capacity, whether that time is over."""
+    quotas: dict[tuple[QuotaScope, str], Quota] = field(default_factory=dict)
 
     def rows(self) -> MachineRows:
         """Return all machines as rows."""
@@ -86,6 +88,21 @@ class PlainCell:
     def in_state(self, *states: State) -> list[int]:
         """Return the jobs in these states."""
         return [job for job, about in self.jobs.items() if about.state in states]
+
+    def places(self) -> list[tuple[int, int, int]]:
+        """Return job, task and machine of whatever runs."""
+        return sorted(
+            (job, task, machine)
+            for job, about in self.jobs.items()
+            for task, (machine, _) in about.runs.items()
+        )
+
+    def used(self, quota: Quota) -> dict[Budget, int]:
+        """Return what the jobs of a quota hold."""
+        known = {job: self._known(job) for job in self.jobs}
+        nothing = Quota(quota.scope, quota.name, dict.fromkeys(Budget, 0))
+        (left,) = some_accounts(known, [nothing]).left.tolist()
+        return {budget: -left[budget] for budget in Budget}
 
     def judge(self, transaction: Transaction) -> Outcome:
         """Say what a store must answer to a transaction that it has not seen before."""
@@ -229,13 +246,19 @@ class PlainCell:
             assert rose == (machine in freed), f"machine {machine}: {told[machine]}, {about}"
             about.revision = told[machine]
 
+    def _known(self, job: int) -> KnownJob:
+        about = self.jobs[job]
+        return KnownJob(
+            precedence=about.spec.precedence,
+            minimum=about.spec.minimum,
+            runs=about.runs,
+            over=frozenset(about.over),
+            tenant=about.spec.tenant,
+            scheduler=about.spec.scheduler,
+        )
+
     def _standing(self, transaction: Transaction) -> Standing:
-        known = {
-            job: KnownJob(
-                about.spec.precedence, about.spec.minimum, about.runs, frozenset(about.over)
-            )
-            for job, about in self.jobs.items()
-        }
+        known = {job: self._known(job) for job in self.jobs}
         lost = [
             part.job
             for part in transaction.jobs
@@ -247,7 +270,8 @@ class PlainCell:
             for part in transaction.jobs
             for at in _claims_of(part)
         ]
-        standing = a_standing(transaction, lost=lost, jobs=known)
+        quotas = list(self.quotas.values())
+        standing = a_standing(transaction, lost=lost, jobs=known, quotas=quotas)
         return replace(standing, unplaced=np.array(unplaced, dtype=np.bool_))
 
 

@@ -2,8 +2,9 @@
 
 Goal     Lose requests and replies where they are lost in life: between two processes.
 Promise  A swallowed reply is that of a request that reached the server in full and was carried out;
-         a cut request never reached it. Faults by chance follow from the seed and from the order in
-         which bytes come. Every fault is counted.
+         a cut request never reached it; an abandoned one reached it, and the connection broke
+         before anybody could know whether it had been carried out. Faults by chance follow from
+         the seed and from the order in which bytes come. Every fault is counted.
 Source   Shopify's toxiproxy, in what it does; docs/decisions/0009-errors-and-retries.md.
 """
 
@@ -30,6 +31,7 @@ class NetworkRates:
 
     cut_request: float = 0.0
     swallow_reply: float = 0.0
+    abandon_request: float = 0.0
     delay: float = 0.0
     delay_s_max: float = 0.0
 
@@ -38,6 +40,7 @@ CALM = NetworkRates()
 
 CUT = "cut requests"
 SWALLOWED = "swallowed replies"
+ABANDONED = "abandoned requests"
 DELAYED = "delays"
 
 
@@ -55,11 +58,17 @@ class Proxy:
         assert rates is CALM or chance is not None, "chance comes in through the door"
         self._connect = connect
         self._rates = rates
+        self._shares = (
+            (CUT, rates.cut_request),
+            (SWALLOWED, rates.swallow_reply),
+            (ABANDONED, rates.abandon_request),
+        )
         self._chance = chance
         self._clock = clock if clock is not None else RealClock()
         self._listener = socket.create_server((LOOPBACK, 0))
         self._lock = threading.Lock()
         self._flows: set[_Flow] = set()
+        self._abandoned: list[_Flow] = []
         self._open = threading.Event()
         self._open.set()
         self._to_swallow = 0
@@ -111,6 +120,13 @@ class Proxy:
         self.counts["cuts"] += len(flows)
         return len(flows)
 
+    def wait_for_the_abandoned(self) -> None:
+        """Wait until the server has done with every request that was abandoned."""
+        with self._lock:
+            abandoned, self._abandoned = self._abandoned, []
+        for flow in abandoned:
+            flow.join()
+
     def pause(self) -> None:
         """Hold back everything, in both directions, and newcomers too."""
         self.counts["pauses"] += 1
@@ -137,6 +153,7 @@ class Proxy:
                 gate=self._open,
                 fate=self._fate,
                 swallowed=self.swallowed,
+                abandoned=self._keep_abandoned,
                 over=self._forget,
             )
             with self._lock:
@@ -151,6 +168,10 @@ class Proxy:
         with self._lock:
             self._flows.discard(flow)
 
+    def _keep_abandoned(self, flow: "_Flow") -> None:
+        with self._lock:
+            self._abandoned.append(flow)
+
     def _fate(self) -> str | None:
         """Decide what becomes of a request."""
         with self._lock:
@@ -160,10 +181,10 @@ class Proxy:
             if self._chance is None:
                 return None
             drawn = self._chance.random()
-            if drawn < self._rates.cut_request:
-                return self._count(CUT)
-            if drawn < self._rates.cut_request + self._rates.swallow_reply:
-                return self._count(SWALLOWED)
+            for fault, share in self._shares:
+                if drawn < share:
+                    return self._count(fault)
+                drawn -= share
             late = self._chance.random() < self._rates.delay
             delay_s = self._chance.uniform(0, self._rates.delay_s_max) if late else 0.0
             if late:
@@ -188,6 +209,7 @@ class _Flow:
         gate: threading.Event,
         fate: Callable[[], str | None],
         swallowed: threading.Event,
+        abandoned: Callable[["_Flow"], None],
         over: Callable[["_Flow"], None],
     ) -> None:
         self._client = client
@@ -195,6 +217,7 @@ class _Flow:
         self._gate = gate
         self._fate = fate
         self._swallowed = swallowed
+        self._abandoned = abandoned
         self._over = over
         self._swallows = threading.Event()
         self._requests = threading.Thread(target=self._pass_requests, daemon=True)
@@ -222,9 +245,12 @@ class _Flow:
                 if fate == CUT:
                     self.cut()
                     return
-                if fate == SWALLOWED:
+                if fate in (SWALLOWED, ABANDONED):
                     self._swallows.set()
                 self._server.sendall(data)
+                if fate == ABANDONED:
+                    self._abandoned(self)
+                    _break(self._client, socket.SHUT_RDWR)
         # What the server is at, it shall finish; then it sees that nobody is there.
         _break(self._server, socket.SHUT_WR)
 

@@ -66,12 +66,14 @@ def hot_cell(store: Store) -> None:
     store.add_machines(a_cell(MACHINES, cpu_milli=CORES * 1_000, gpus=1))
 
 
-def jobs_to_race_for(store: Store, mode: Mode, transactions: int) -> tuple[LeasedJob, ...]:
-    """Submit and lease as many jobs as so many transactions need."""
-    minimum = TASKS // 3 if mode.unit is Unit.GANG else 0
+def jobs_to_race_for(
+    store: Store, mode: Mode, transactions: int, *, tasks: int = TASKS
+) -> tuple[LeasedJob, ...]:
+    """Submit and lease as many jobs of so many tasks as so many transactions need."""
+    minimum = tasks // 3 if mode.unit is Unit.GANG else 0
     specs: list[JobSpec] = [
-        a_spec(TASKS, minimum=minimum, precedence=number % 3)
-        for number in range(2 * OPEN_JOBS_MAX + transactions // 6)
+        a_spec(tasks, minimum=minimum, precedence=number % 3)
+        for number in range(2 * OPEN_JOBS_MAX + 2 * transactions // tasks)
     ]
     submitted = set(store.submit(specs))
     leased = store.lease("batch", holder="race", jobs_max=len(specs), lease_ms=NEVER_MS)

@@ -2,11 +2,13 @@
 
 Goal     Give the checker of omega.testing.serial a history that it can try to explain.
 Promise  Every answered commit and end of tasks is there, with times of a clock that all processes
-         of a machine share. A commit that is repeated after its answer was lost is one event; an
-         end of tasks that had no answer is one whose effect is unknown.
+         of a machine share. A commit that is repeated after its answer was lost is one event, for
+         its id holds the calls together. An end of tasks has no id: one without an answer is an
+         event of unknown effect at an unknown moment, and if it is repeated, that is another.
 Source   histories of operations with their real time: Herlihy and Wing, Linearizability (1990).
 """
 
+import math
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +28,9 @@ from omega.store.base import Allocations, Store
 from omega.testing.pass_through import PassThrough
 
 _T = TypeVar("_T")
+
+NEVER = math.inf
+"""When a call was answered that never was."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,10 +55,14 @@ class Ended:
     worker: str
     started: float
     answered: float
+    """NEVER if there was no answer: it may have its effect at any later moment, or has none."""
     job: Ids
     task: Index
     ended: int | None
-    """How many of them were live; None if there was no answer: it had its effect, or had none."""
+    """How many of them were live; None if there was no answer."""
+
+    def __post_init__(self) -> None:
+        assert (self.ended is None) == (self.answered == NEVER)
 
 
 Event = Judged | Ended
@@ -132,7 +141,7 @@ class Recorder(PassThrough):
                 Ended(
                     worker=self._worker,
                     started=started,
-                    answered=self._clock.now(),
+                    answered=NEVER if ended is None else self._clock.now(),
                     job=job,
                     task=task,
                     ended=ended,

@@ -6,11 +6,13 @@ Source   omega/store/base.py.
 """
 
 from omega.lifecycle.states import ParkReason, State
+from omega.model.arrays import integers
+from omega.model.machines import MachineState
 from omega.model.resources import COLUMNS
 from omega.store.base import Parking, Store
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.contract import Contract
-from omega.testing.steps import end, grant, submit_and_lease
+from omega.testing.steps import a_running_job, add_a_cell, end, grant, submit_and_lease
 
 
 class RegistryContract(Contract):
@@ -66,6 +68,8 @@ class RegistryContract(Contract):
 
         assert 0 == use.machines == use.open == use.live_allocations
         assert dict.fromkeys(COLUMNS, 0) == dict(use.capacity) == dict(use.used)
+        assert not any(use.machines_by_state.values())
+        assert 0 == use.stranded
         assert not any(use.jobs_by_state.values())
         assert not any(use.parked_by_reason.values())
 
@@ -99,3 +103,28 @@ class RegistryContract(Contract):
             ParkReason.NO_ROOM: 1,
             ParkReason.NEVER_FITS: 1,
         } == {reason: jobs for reason, jobs in use.parked_by_reason.items() if jobs}
+
+    def test_machines_are_counted_by_state_and_those_that_are_still_in_use(
+        self, store: Store
+    ) -> None:
+        a, b, c, d, e = add_a_cell(store, 5)
+        a_running_job(store, a_spec(4), [a, b, c, d])
+        store.set_state(integers([b]), MachineState.DRAINING)
+        store.set_state(integers([c]), MachineState.DOWN)
+        store.set_state(integers([d, e]), MachineState.GONE)
+
+        before = store.use()
+        store.lose_tasks(integers([c, d]))
+        after = store.use()
+
+        states = {
+            MachineState.OPEN: 1,
+            MachineState.DRAINING: 1,
+            MachineState.DOWN: 1,
+            MachineState.GONE: 2,
+        }
+        assert states == before.machines_by_state == after.machines_by_state
+        assert (3, 1) == (after.machines, after.open)
+        assert [2, 0] == [before.stranded, after.stranded]
+        assert 12_000 == after.capacity["cpu_milli"]
+        assert [3_000, 2_000] == [use.used["cpu_milli"] for use in (before, after)]

@@ -7,8 +7,10 @@ Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machi
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
@@ -37,16 +39,22 @@ class Held:
     amounts: Amounts
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class JobBook:
     """One job as the judge must know it."""
 
     token: UUID | None
     minimum: int
     precedence: int
-    unplaced: set[int]
+    unplaced: frozenset[int]
     placed: int
-    live: dict[int, Held]
+    live: Mapping[int, Held]
+
+    @cached_property
+    def mark(self) -> int:
+        """Tells books of one job apart that the judge would tell apart."""
+        held = ((task, it.machine, it.amounts.tobytes()) for task, it in self.live.items())
+        return hash((self.token is None, self.unplaced, frozenset(held)))
 
 
 class Replay:
@@ -58,29 +66,33 @@ class Replay:
         self._used = rows.used.copy()
         self._sequence = rows.sequence.copy()
         self._revision = rows.revision.copy()
+        live: dict[int, dict[int, Held]] = defaultdict(dict)
+        for at, ((job, task), machine) in enumerate(places(start.allocations).items()):
+            live[job][task] = Held(machine, start.allocations.amounts[at])
         self._jobs = {
             job.id: JobBook(
                 job.token,
                 job.spec.minimum,
                 job.spec.precedence,
-                set(job.unplaced.tolist()),
+                frozenset(job.unplaced.tolist()),
                 job.placed,
-                {},
+                live.get(job.id, {}),
             )
             for job in jobs
         }
-        self._strangers: dict[tuple[int, int], int] = {}
+        self._at = {job: at for at, job in enumerate(self._jobs)}
+        self._marks = np.array([book.mark for book in self._jobs.values()], dtype=np.int64)
+        self._strangers = {
+            (job, task): held.machine
+            for job in live.keys() - self._jobs.keys()
+            for task, held in live[job].items()
+        }
         """What others run all the while: nobody ends or evicts it."""
-        for at, ((job, task), machine) in enumerate(places(start.allocations).items()):
-            if job in self._jobs:
-                self._jobs[job].live[task] = Held(machine, start.allocations.amounts[at])
-            else:
-                self._strangers[job, task] = machine
 
     def apply(self, event: Event) -> Undo | list[str]:
         """Apply an event if the answer fits; otherwise say why it does not.
 
-        One without an answer has its effect.
+        One without an answer fits where it has an effect.
         """
         return self._commit(event) if isinstance(event, Judged) else self._end(event)
 
@@ -112,9 +124,14 @@ class Replay:
         ]
 
     @property
-    def revisions(self) -> bytes:
-        """All machines' revisions: where the same events led to the same, the cell is the same."""
-        return self._revision.tobytes()
+    def state(self) -> bytes:
+        """A fingerprint of all that later answers depend on.
+
+        Revisions alone would not do: two events on different machines leave the same ones in
+        either order, but not always the same leases and tasks.
+        """
+        all_of_it = self._revision.tobytes() + self._sequence.tobytes() + self._marks.tobytes()
+        return blake2b(all_of_it, digest_size=16).digest()
 
     def rows(self) -> MachineRows:
         """Return all machines as they are now."""
@@ -193,24 +210,35 @@ class Replay:
             evicted[job].append(task)
         granted = _grants(transaction, outcome)
         undo += [
-            self._move(self._jobs[job], evicted.get(job, []), granted.get(job, {}))
+            self._move(job, evicted.get(job, []), granted.get(job, {}))
             for job in evicted.keys() | granted.keys()
         ]
         return _all_of(undo)
 
-    def _move(self, book: JobBook, evicted: list[int], granted: dict[int, Held]) -> Undo:
+    def _move(self, job: int, evicted: list[int], granted: dict[int, Held]) -> Undo:
         """Unplace some tasks of a job, then place some."""
-        token, placed = book.token, book.placed
-        unplaced, live = book.unplaced, book.live
-        book.live = {task: held for task, held in live.items() if task not in set(evicted)}
-        book.live |= granted
-        book.unplaced = (unplaced | set(evicted)) - granted.keys()
-        book.placed += len(granted) - len(evicted)
-        if not book.unplaced:
-            book.token = None  # it runs: whoever wants to plan for it again must lease it
+        book = self._jobs[job]
+        unplaced = book.unplaced.union(evicted).difference(granted)
+        stayed = {task: held for task, held in book.live.items() if task not in set(evicted)}
+        moved = replace(
+            book,
+            # Once it runs, whoever wants to plan for it again must lease it.
+            token=book.token if unplaced else None,
+            unplaced=unplaced,
+            placed=book.placed + len(granted) - len(evicted),
+            live=stayed | granted,
+        )
+        return self._turn_to(job, moved)
+
+    def _turn_to(self, job: int, book: JobBook) -> Undo:
+        """Open a job's book at another page."""
+        before = self._jobs[job]
+        self._jobs[job] = book
+        self._marks[self._at[job]] = book.mark
 
         def undo() -> None:
-            book.token, book.placed, book.unplaced, book.live = token, placed, unplaced, live
+            self._jobs[job] = before
+            self._marks[self._at[job]] = before.mark
 
         return undo
 
@@ -235,22 +263,29 @@ class Replay:
         )
         if event.ended not in (None, len(live)):
             return [f"{event.ended} ended by the answer, {len(live)} of them live: {sorted(told)}"]
+        if event.ended is None and not live:
+            return [f"none is live of {sorted(told)}"]
         held = [self._jobs[job].live[task] for job, task in live]
         at = self._rows.where(integers([one.machine for one in held]))
-        touched = np.unique(at)
-        before = self._used[touched], self._revision[touched]
+        used, revision = self._used.copy(), self._revision.copy()
         for row, one in zip(at, held, strict=True):
             self._used[row] -= one.amounts
-        self._revision[touched] += 1
-        for job, task in live:
-            del self._jobs[job].live[task]
+        self._revision[np.unique(at)] += 1
+        undo = [
+            self._let_go(job, {task for of, task in live if of == job})
+            for job in {job for job, _ in live}
+        ]
 
-        def undo() -> None:
-            self._used[touched], self._revision[touched] = before
-            for (job, task), one in zip(live, held, strict=True):
-                self._jobs[job].live[task] = one
+        def undo_rows() -> None:
+            self._used, self._revision = used, revision
 
-        return undo
+        return _all_of([undo_rows, *undo])
+
+    def _let_go(self, job: int, tasks: set[int]) -> Undo:
+        """Let some tasks of a job be over."""
+        book = self._jobs[job]
+        live = {task: held for task, held in book.live.items() if task not in tasks}
+        return self._turn_to(job, replace(book, live=live))
 
 
 def _grants(transaction: Transaction, outcome: Outcome) -> dict[int, dict[int, Held]]:

@@ -126,9 +126,13 @@ class Race:
     before: Moment
     jobs: tuple[LeasedJob, ...]
 
-    def finish(self) -> History:
-        """Wait until all have finished; leave the queue and the cell empty."""
+    def finish(self, settle: Callable[[], object] = bool) -> History:
+        """Wait until all have finished; leave the queue and the cell empty.
+
+        `settle` waits for what is still under way although nobody waits for its answer.
+        """
         workers = self.rivals.finished()
+        settle()
         history = History(self.before, self.jobs, tuple(workers), Moment.of(self.store))
         for job in self.jobs:
             self.store.cancel(job.id)

@@ -3,8 +3,8 @@
 Goal     Reach every verdict often, with examples small enough to read when one fails.
 Promise  Amounts are tiny, so that room runs out; ids overlap, so that claims collide. What runs is
          counted in what is used, and a gang is whole or absent as the commit begins.
-Source   docs/decisions/0003-the-commit-rule.md and 0015-evictions-alternates-machines.md;
-         Hypothesis shrinks towards less of everything.
+Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md,
+         0016-quotas.md; Hypothesis shrinks towards less of everything.
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,9 @@ from omega.model.claims import (
     Transaction,
 )
 from omega.model.machines import MachineRows, MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import KINDS, Kind
-from omega.testing.builders import KnownJob, Stretch, a_standing
+from omega.testing.builders import KnownJob, Stretch, a_standing, some_accounts
 
 CONTESTED = (Kind.CPU_MILLI, Kind.MEMORY_MIB, Kind.GPU_0, Kind.GPU_1)
 """The kinds that examples use; the rest stay at 0, as on most machines."""
@@ -36,6 +37,7 @@ MACHINE_IDS = st.integers(1, 6)
 JOB_IDS = st.integers(1, 5)
 TASKS_MAX = 8
 TASKS = st.integers(0, TASKS_MAX - 1)
+TENANTS = st.sampled_from(["ann", "bob"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,7 @@ class Case:
     standing: Standing
     jobs: Mapping[int, KnownJob]
     """All jobs that there are, by id; those of the transaction and others."""
+    quotas: tuple[Quota, ...] = ()
 
     def __repr__(self) -> str:
         """Show what a reader needs of a failing example."""
@@ -61,6 +64,7 @@ class Case:
         return "\n".join(
             [
                 f"rule {self.transaction.rule.value}",
+                *map(str, self.quotas),
                 *jobs,
                 *(f"known job {job}: {about}" for job, about in self.jobs.items()),
                 *(
@@ -120,13 +124,41 @@ def known_jobs(draw: st.DrawFn, machines: list[int]) -> dict[int, KnownJob]:
             minimum=draw(st.sampled_from(gangs)),
             runs=runs,
             over=frozenset(over),
+            tenant=draw(TENANTS),
         )
     return jobs
 
 
 def unplaced_jobs() -> st.SearchStrategy[KnownJob]:
     """Draw a job of which nothing runs; a gang of three at times."""
-    return st.builds(KnownJob, st.sampled_from([3, 3, 0, 1, 2]), st.sampled_from([0, 0, 1, 3]))
+    return st.builds(
+        KnownJob,
+        precedence=st.sampled_from([3, 3, 0, 1, 2]),
+        minimum=st.sampled_from([0, 0, 1, 3]),
+        tenant=TENANTS,
+    )
+
+
+@st.composite
+def quotas_around(draw: st.DrawFn, jobs: Mapping[int, KnownJob]) -> tuple[Quota, ...]:
+    """Draw quotas that leave little, nothing or less than nothing to these jobs."""
+    if draw(st.sampled_from([False, False, True])):
+        return ()
+    subjects = [
+        (QuotaScope.TENANT, "ann"),
+        (QuotaScope.TENANT, "bob"),
+        (QuotaScope.SCHEDULER, "batch"),
+    ]
+    nothing = [Quota(scope, name, dict.fromkeys(Budget, 0)) for scope, name in subjects]
+    quotas = []
+    for quota, left in zip(nothing, some_accounts(jobs, nothing).left.tolist(), strict=True):
+        limited = draw(st.sets(st.sampled_from(Budget), min_size=1, max_size=3))
+        more = {
+            budget: draw(st.sampled_from([-1, 0, 0, 1, 2, 3, 5, 200])) for budget in sorted(limited)
+        }
+        limits = {budget: max(0, more[budget] - left[budget]) for budget in more}
+        quotas += [Quota(quota.scope, quota.name, limits)] * draw(st.sampled_from([0, 1, 1]))
+    return tuple(quotas)
 
 
 @st.composite
@@ -263,7 +295,9 @@ def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool =
         rule=rule or draw(st.sampled_from(ConflictRule)),
     )
     lost = [job for job in planned if draw(st.sampled_from([False] * 7 + [True]))]
-    return Case(rows, transaction, a_standing(transaction, lost=lost, jobs=jobs), jobs)
+    quotas = draw(quotas_around(jobs))
+    standing = a_standing(transaction, lost=lost, jobs=jobs, quotas=quotas)
+    return Case(rows, transaction, standing, jobs, quotas)
 
 
 @st.composite

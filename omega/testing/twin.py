@@ -2,7 +2,8 @@
 
 Goal     An oracle that a reader checks by eye against the rule, and a machine against the judge.
 Promise  No array arithmetic, no shortcut: one loop over jobs, one over claims, dictionaries.
-Source   docs/decisions/0003-the-commit-rule.md and 0015-evictions-alternates-machines.md.
+Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md,
+         0016-quotas.md.
 """
 
 from copy import deepcopy
@@ -15,6 +16,7 @@ from omega.model.arrays import integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome, Verdict
+from omega.testing.plain_quotas import PlainQuotas, plain_quotas
 
 TaskName = tuple[int, int]
 """Job and task."""
@@ -89,6 +91,7 @@ class PlainCommit:
     victims: dict[int, PlainVictim]
     live: dict[TaskName, tuple[int, list[int]]]
     """Machine and amounts of what was live as the commit began and has not been evicted."""
+    quotas: PlainQuotas
     evicted: list[TaskName] = field(default_factory=list)
     """In the order in which they fell."""
     left: set[int] = field(default_factory=set)
@@ -107,15 +110,38 @@ class PlainCommit:
             return Verdict.ALREADY_PLACED, own
         refusals = []
         for option in claim.options:
-            verdict = self._try(option, claim.precedence)
+            verdict = self._try(option, claim)
             if verdict is Verdict.ACCEPTED:
                 self.granted.add(name)
                 return Verdict.ACCEPTED, option.machine
             refusals.append(verdict)
         return refusals[0], own
 
-    def _try(self, option: PlainOption, precedence: int) -> Verdict:
+    def _try(self, option: PlainOption, claim: PlainClaim) -> Verdict:
         """Judge a claim on one machine; the first reason counts. If it stands, apply it."""
+        door = self._door(option)
+        if door is not Verdict.ACCEPTED:
+            return door
+
+        trial = deepcopy(self)
+        for name in option.evicts:
+            if not trial.may_evict(name, option.machine, claim.precedence):
+                return Verdict.PRECEDENCE
+            trial.evict(name)
+        for job in dict.fromkeys(job for job, _ in option.evicts):
+            trial.fall_if_broken(job)
+        if not trial.machines[option.machine].has_room_for(option.asked):
+            return Verdict.OVERCOMMIT
+        trial.quotas.take(claim.job, option.asked)
+        if self.quotas.would_be_overdrawn(claim.job, trial.quotas):
+            return Verdict.QUOTA
+        trial.machines[option.machine].take(option.asked)
+        self.machines, self.live = trial.machines, trial.live
+        self.evicted, self.left, self.quotas = trial.evicted, trial.left, trial.quotas
+        return Verdict.ACCEPTED
+
+    def _door(self, option: PlainOption) -> Verdict:
+        """Say whether a machine takes claims at all."""
         machine = self.machines.get(option.machine)
         if machine is None or machine.state == MachineState.GONE:
             return Verdict.GONE
@@ -123,19 +149,6 @@ class PlainCommit:
             return Verdict.CLOSED
         if self.rule is ConflictRule.SEQUENCE and option.seen != machine.sequence:
             return Verdict.STALE
-
-        trial = deepcopy(self)
-        for name in option.evicts:
-            if not trial.may_evict(name, option.machine, precedence):
-                return Verdict.PRECEDENCE
-            trial.evict(name)
-        for job in dict.fromkeys(job for job, _ in option.evicts):
-            trial.fall_if_broken(job)
-        if not trial.machines[option.machine].has_room_for(option.asked):
-            return Verdict.OVERCOMMIT
-        trial.machines[option.machine].take(option.asked)
-        self.machines, self.live = trial.machines, trial.live
-        self.evicted, self.left = trial.evicted, trial.left
         return Verdict.ACCEPTED
 
     def may_evict(self, name: TaskName, machine: int, precedence: int) -> bool:
@@ -151,6 +164,7 @@ class PlainCommit:
         """Take a task's place away."""
         machine, amounts = self.live.pop(name)
         self.machines[machine].give_back(amounts)
+        self.quotas.give_back(name[0], amounts)
         self.evicted.append(name)
         self.left.add(machine)
 
@@ -170,7 +184,8 @@ def judge_slowly(rows: MachineRows, transaction: Transaction, standing: Standing
     """Do what `omega.cell.judge.judge` does, slowly."""
     claims = plain_claims(transaction, standing)
     victims, live = plain_victims(standing)
-    cell = PlainCommit(transaction.rule, plain_machines(rows), victims, live)
+    quotas = plain_quotas(standing)
+    cell = PlainCommit(transaction.rule, plain_machines(rows), victims, live, quotas)
     answers: list[tuple[Verdict, int]] = []
 
     for number, part in enumerate(transaction.jobs):

@@ -1,6 +1,6 @@
 """Amounts as people write them: cores, memory, GPUs, times.
 
-Goal     Let a spec say 500m, 4GiB or 10m, and mean exactly that.
+Goal     Let a spec, or the limit of a quota, say 500m, 4GiB or 10m, and mean exactly that.
 Promise  What cannot be said in whole units is refused, never rounded. Each function takes what
          YAML gave and raises ValueError with one sentence for what it cannot read.
 Source   docs/decisions/0001-arrays-and-integers.md.
@@ -11,11 +11,23 @@ from decimal import Decimal
 
 from omega.errors import shortened
 from omega.limits import LIMITS
+from omega.model.quotas import UNLIMITED, Budget
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 
 MIB_PER_UNIT = {"MiB": 1, "GiB": 1_024, "TiB": 1_048_576}
 MS_PER_UNIT = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 MILLI_PER_UNIT = {"m": 1, "": 1_000}
+OF_CPU = "of CPU; write for example 2, 0.5 or 500m"
+OF_MEMORY = "of memory; write for example 512MiB or 4GiB"
+OF_DISK = "of disk; write for example 512MiB or 4GiB"
+LIMITED_IN = {
+    Budget.CPU_MILLI: (MILLI_PER_UNIT, OF_CPU),
+    Budget.MEMORY_MIB: (MIB_PER_UNIT, OF_MEMORY),
+    Budget.DISK_MIB: (MIB_PER_UNIT, OF_DISK),
+    Budget.GPU_SLICES: ({"": GPU_SLICES}, "of GPUs; write for example 8 or 2.5"),
+    Budget.JOBS: ({"": 1}, "of jobs; write for example 20"),
+}
+"""In which units each budget of a quota is written, and what to say to something else."""
 
 _NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", re.ASCII)
 
@@ -30,17 +42,17 @@ def shown(value: object) -> str:
 
 def cpu_milli(value: object) -> int:
     """Read cores: 2, 0.5 or "500m"."""
-    return _amount(value, MILLI_PER_UNIT, "of CPU; write for example 2, 0.5 or 500m")
+    return _amount(value, MILLI_PER_UNIT, OF_CPU)
 
 
 def memory_mib(value: object) -> int:
     """Read memory: "512MiB", "4GiB" or "1.5TiB"; zero needs no unit."""
-    return _mib(value, "memory")
+    return _mib(value, OF_MEMORY)
 
 
 def disk_mib(value: object) -> int:
     """Read disk, in the units of memory."""
-    return _mib(value, "disk")
+    return _mib(value, OF_DISK)
 
 
 def gpus_and_slices(value: object) -> tuple[int, int]:
@@ -61,6 +73,17 @@ def gpus_and_slices(value: object) -> tuple[int, int]:
     return 1, int(slices)
 
 
+def limit_of(budget: Budget, text: str) -> int:
+    """Read how much a quota allows: in a task's words, but up to what a whole cell may have."""
+    if text.strip() == "0":
+        return 0  # of whatever unit
+    units, what = LIMITED_IN[budget]
+    limit = _in_whole_units(text, units, what)
+    if limit >= UNLIMITED:
+        raise ValueError(f"{shown(text)} is more than any cell has; leave it out to set no limit")
+    return limit
+
+
 def duration_ms(value: object) -> int | None:
     """Read a time: seconds as a number, or "250ms", "30s", "10m", "1.5h", "2d"; None stays."""
     if value is None:
@@ -78,19 +101,22 @@ def duration_ms(value: object) -> int | None:
 
 
 def _mib(value: object, what: str) -> int:
-    if value == 0 and not isinstance(value, bool):
-        return 0
-    return _amount(value, MIB_PER_UNIT, f"of {what}; write for example 512MiB or 4GiB")
+    return 0 if value == 0 and not isinstance(value, bool) else _amount(value, MIB_PER_UNIT, what)
 
 
 def _amount(value: object, units: dict[str, int], what: str) -> int:
+    amount = _in_whole_units(value, units, what)
+    if amount > LIMITS.amount_max:
+        raise ValueError(f"{shown(value)} is more than any machine can have")
+    return amount
+
+
+def _in_whole_units(value: object, units: dict[str, int], what: str) -> int:
     number = _number(value, units)
     if number is None:
         raise ValueError(f"{shown(value)} is not an amount {what}")
     if number != int(number):
         raise ValueError(f"{shown(value)} is finer than the unit that is counted in")
-    if number > LIMITS.amount_max:
-        raise ValueError(f"{shown(value)} is more than any machine can have")
     return int(number)
 
 

@@ -40,7 +40,8 @@ _CONSTRAINT = re.compile(r"(\S+)\s+(in|not in|not_in|exists|missing)(?:\s+(.*))?
 _CONSTRAINT_EXAMPLE = "write for example 'zone in a|b', 'zone not in c' or 'ssd exists'"
 
 
-def _name(text: str) -> str:
+def readable_name(text: str) -> str:
+    """Return a name that a person can read; raise ValueError for any other."""
     if not text.strip():
         raise ValueError("it must not be empty")
     if len(text) > LIMITS.name_length_max:
@@ -58,7 +59,7 @@ def _minimum(value: object) -> object:
     return value
 
 
-Name = Annotated[str, AfterValidator(_name)]
+Name = Annotated[str, AfterValidator(readable_name)]
 
 
 class _Part(BaseModel):

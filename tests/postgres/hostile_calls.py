@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from omega.model.resources import KINDS
 from omega.model.wire import spec_to_wire
+from omega.store.postgres.roles import OWNERS, ROLES
 from omega.testing.builders import a_spec
 from tests.postgres.hostile_values import ELEMENTS, PLAIN, Array, Json, in_line, literal, values
 
@@ -26,41 +27,8 @@ PARAMETERS = """
      ORDER BY p.proname
 """
 
-INNER = frozenset(
-    {
-        "all_unplaced",
-        "apply_exchange",
-        "apply_grants",
-        "are_texts",
-        "at_most",
-        "can_name",
-        "check_choices",
-        "check_transaction",
-        "claimants",
-        "extends",
-        "fits",
-        "follows",
-        "force_end",
-        "is_constraint",
-        "is_group",
-        "is_name",
-        "is_whole",
-        "judge_claims",
-        "known_machines",
-        "length_of",
-        "machines_named",
-        "milliseconds",
-        "of_machine",
-        "packed",
-        "packed_machines",
-        "parties",
-        "problem_with_job",
-        "problem_with_machines",
-        "victims",
-        "with_their_gangs",
-    }
-)
-"""What only other functions call. Some of them write what they are told: not for roles."""
+OUTER = frozenset(OWNERS).union(*(role.calls for role in ROLES))
+"""What somebody calls; the others, some of which write what they are told, are not for roles."""
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +14,7 @@ from omega.limits import Limits
 from omega.store.postgres.schema import head
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
-from tests.fixtures.command_line import Omega, Ran
+from tests.fixtures.command_line import Omega, Ran, Started, document, summary
 
 TWO = "name,cpu_milli,memory_mib,gpus,zone\na,4000,8192,2,z1\nb,8000,16384,,z2\n"
 JOB = """\
@@ -29,7 +25,6 @@ groups:
   cpu: 1
   memory: 1GiB
 """
-POLL_S = 0.05
 
 
 @pytest.fixture(autouse=True)
@@ -43,19 +38,6 @@ def two_machines(omega: Omega, tmp_path: Path) -> Ran:
     """Load two machines."""
     (tmp_path / "two.csv").write_text(TWO)
     return omega("cell", "load", tmp_path / "two.csv", "--json", "-")
-
-
-def document(ran: Ran) -> dict[str, Any]:
-    """Return the document that a command wrote to standard output, after a look at its form."""
-    assert 0 == ran.code, ran.err
-    read: dict[str, Any] = json.loads(ran.out)
-    assert ["parameters", "environment", "rows", "summary"] == list(read)
-    return read
-
-
-def summary(ran: Ran) -> dict[str, Any]:
-    part: dict[str, Any] = document(ran)["summary"]
-    return part
 
 
 def test_init_makes_a_new_database_ready_and_can_be_repeated(
@@ -230,39 +212,6 @@ def test_a_server_that_does_not_answer_is_one_sentence(
         assert "secret" not in ran.err
 
 
-class Started:
-    """Processes of the command line, ended with the test."""
-
-    def __init__(self, folder: Path) -> None:
-        self._log = folder / "processes.log"
-        self.processes: list[subprocess.Popen[bytes]] = []
-
-    def __call__(self, *arguments: str) -> subprocess.Popen[bytes]:
-        with self._log.open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "omega.cli", *arguments], stdout=log, stderr=log
-            )
-        self.processes.append(process)
-        return process
-
-    def wait_for(self, fact: Callable[[], bool]) -> None:
-        """Wait until the processes have brought it about; fail when one ends instead."""
-        while not fact():
-            for process in self.processes:
-                with suppress(subprocess.TimeoutExpired):
-                    process.wait(POLL_S)
-                assert process.returncode is None, self._log.read_text()
-
-
-@pytest.fixture
-def started(tmp_path: Path) -> Iterator[Started]:
-    started = Started(tmp_path)
-    yield started
-    for process in started.processes:
-        process.kill()
-        process.wait()
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_scheduler_places_jobs_and_ends_cleanly(
     store: PostgresStore, started: Started, number: signal.Signals
@@ -279,6 +228,29 @@ def test_a_scheduler_places_jobs_and_ends_cleanly(
     assert 7 == len(store.placements(job))
     assert [] == store.reports()
     assert [] == list(store.verify())
+
+
+@pytest.mark.parametrize(("sync", "in_full"), [("full", True), ("delta", False)])
+def test_a_scheduler_reads_what_changed_or_all_as_it_is_told(
+    omega: Omega, store: PostgresStore, started: Started, sync: str, *, in_full: bool
+) -> None:
+    store.add_machines(a_cell(5))
+    store.submit([a_spec(7)])
+    started("scheduler", "run", "batch", "--sync", sync)
+
+    started.wait_for(lambda: bool(store.reports()) and refreshes(store) > 1)
+
+    (report,) = store.reports()
+    totals: Any = report.facts["totals"]
+    assert in_full == (totals["refreshes_full"] == totals["refreshes"])
+    assert {} == summary(omega("status", "--json", "-"))["conflicts"]
+    assert "refused none" in omega("status").out
+
+
+def refreshes(store: PostgresStore) -> int:
+    """Return how often a scheduler says that it has looked at the cell."""
+    totals: Any = store.reports()[0].facts["totals"]
+    return int(totals.get("refreshes", 0))
 
 
 def test_a_scheduler_that_is_told_to_end_gives_its_leases_back(

@@ -334,3 +334,21 @@ def test_root_leaves_the_cell_of_another_user_alone(tmp_path: Path, owner: int) 
     assert str(home) in str(refusal.value)
     assert owner == home.stat().st_uid
     assert ["PG_VERSION"] == [path.name for path in home.iterdir()]
+
+
+def test_a_server_that_ends_later_than_it_was_waited_for_has_ended(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = WheelServer._pg_ctl  # noqa: SLF001 - what it runs is to fail, and only that
+
+    def lose_patience(server: WheelServer, *arguments: str) -> None:
+        stop(server, *arguments)
+        raise subprocess.CalledProcessError(1, arguments)
+
+    postgres = EmbeddedPostgres(data_dir)
+    postgres.start()
+    with monkeypatch.context() as patched:
+        patched.setattr(WheelServer, "_pg_ctl", lose_patience)
+        postgres.close()
+
+    assert not is_running(data_dir)

@@ -1,22 +1,25 @@
 """Random histories on Postgres, compared call by call with a model in plain words."""
 
 import psycopg
-from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
+import pytest
 
+from omega.model.claims import ConflictRule
 from omega.store.base import Store
 from omega.store.postgres.store import PostgresStore
-from omega.testing.histories import SchedulersOnOneCell
 from tests.fixtures.databases import empty_tables
+from tests.fixtures.doses import Dose, Tallier
+from tests.fixtures.histories import histories
+from tests.fixtures.servers import share_of
 
 
-def test_random_histories(database_url: str) -> None:
-    class OnPostgres(SchedulersOnOneCell):
-        def new_store(self) -> Store:
-            with psycopg.connect(database_url, autocommit=True) as connection:
-                empty_tables(connection)
-            return PostgresStore(database_url, application_name="omega tests")
+@pytest.mark.parametrize("rule", ConflictRule)
+def test_random_histories(
+    database_url: str, dose: Dose, tally: Tallier, rule: ConflictRule
+) -> None:
+    def new_store() -> Store:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            empty_tables(connection)
+        return PostgresStore(database_url, application_name="omega tests")
 
-    run_state_machine_as_test(
-        OnPostgres, settings=settings(max_examples=30, stateful_step_count=40)
-    )
+    with tally(f"{rule.value}, Postgres", of="state-machine steps") as row:
+        histories(new_store, rule, row, steps=dose(short=600, long=share_of(20_000)), each=15)

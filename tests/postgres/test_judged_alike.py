@@ -34,12 +34,23 @@ ALLOCATION = sql.SQL(
     sql.SQL(", ").join(sql.Identifier(kind) for kind in COLUMNS),
     sql.SQL(", ").join([sql.Placeholder()] * (3 + KINDS)),
 )
+SPEC = """
+    INSERT INTO omega.job_spec (job_id, name, tenant, sited, group_starts, group_durations_ms, wire)
+    VALUES (%s, 'job', %s, false, '{0}', '{1}', '{}')
+"""
 SOMEBODY = UUID(int=2**100)
+
+
+QUOTA_BOOKS = "SELECT * FROM omega.verify() WHERE subject LIKE 'quota%'"
+TABLES = (
+    *("machine", "job", "job_spec", "allocation", "transaction", "ended_task"),
+    *("quota", "quota_shard"),
+)
 
 
 def hold(connection: psycopg.Connection, case: Case) -> None:
     """Make the tables hold what the case's judge is given."""
-    for table in ("machine", "job", "allocation", "transaction", "ended_task"):
+    for table in TABLES:
         connection.execute(sql.SQL(EMPTY).format(sql.Identifier(table)))
     rows = case.rows
     for at in range(len(rows)):
@@ -58,8 +69,16 @@ def hold(connection: psycopg.Connection, case: Case) -> None:
         state = "planning" if job in tokens else "pending" if unplaced else "running"
         counts = (TASKS_MAX, known.minimum, len(known.placed), len(known.over))
         connection.execute(JOB, (job, known.precedence, *counts, unplaced, state, tokens.get(job)))
+        connection.execute(SPEC, (job, known.tenant))
         for task, (machine, amounts) in known.runs.items():
             connection.execute(ALLOCATION, [job, task, machine, *amounts])
+    connection.commit()
+
+
+def set_quotas(store: PostgresStore, case: Case) -> None:
+    """Have the store count what the case's jobs hold already."""
+    for quota in case.quotas:
+        store.set_quota(quota)
 
 
 @settings(max_examples=200)
@@ -70,13 +89,15 @@ def test_the_function_agrees_with_the_slow_twin(
     assume(case.transaction.jobs)
     with psycopg.connect(database_url) as connection:
         hold(connection, case)
-        connection.commit()
+        set_quotas(store, case)
         actual = store.commit(case.transaction)
         expected = judge_slowly(case.rows, case.transaction, case.standing)
         live = connection.execute("SELECT job_id, task, machine_id FROM omega.allocation")
 
         assert [] == differences(expected, actual)
         assert running(case, expected) == set(live)
+        broken = connection.execute(QUOTA_BOOKS).fetchall()
+        assert [] == broken
 
 
 def running(case: Case, outcome: Outcome) -> set[tuple[int, int, int]]:
@@ -107,7 +128,7 @@ def test_the_same_id_is_answered_alike_and_applied_once(
     assume(case.transaction.jobs)
     with psycopg.connect(database_url) as connection:
         hold(connection, case)
-        connection.commit()
+        set_quotas(store, case)
         first = store.commit(case.transaction)
         again = store.commit(case.transaction)
 

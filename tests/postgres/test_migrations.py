@@ -10,7 +10,7 @@ from psycopg import sql
 from sqlalchemy import CheckConstraint, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
-from omega.errors import OmegaError, SchemaMismatch, StoreUnavailable
+from omega.errors import NotAllowed, OmegaError, SchemaMismatch, StoreUnavailable
 from omega.model.resources import COLUMNS
 from omega.store.postgres import schema
 from omega.store.postgres.databases import beside
@@ -124,7 +124,7 @@ def test_a_database_of_another_revision_says_which_and_what_to_run(
     schema.migrate(empty_database_url)
     with psycopg.connect(empty_database_url) as connection:
         connection.execute("UPDATE omega.alembic_version SET version_num = '0000'")
-        connection.execute("ALTER TABLE omega.machine RENAME COLUMN revision TO version")
+        connection.execute("ALTER TABLE omega.machine RENAME COLUMN packed TO carried")
 
     assert (
         f"this database is at revision 0000, this program needs {schema.head()};"
@@ -190,7 +190,7 @@ def test_a_user_who_may_not_make_a_schema_is_told(empty_database_url: str) -> No
     with psycopg.connect(empty_database_url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 's3cret'").format(role))
         try:
-            said = refusal(as_guest.render_as_string(hide_password=False), StoreUnavailable)
+            said = refusal(as_guest.render_as_string(hide_password=False), NotAllowed)
         finally:
             connection.execute(sql.SQL("DROP ROLE {}").format(role))
 

@@ -76,6 +76,14 @@ def test_it_is_empty_each_time_and_stays(empty_database_url: str) -> None:
     drop(empty_database_url, url)
 
 
+def test_it_goes_when_nobody_is_to_look_at_it(empty_database_url: str) -> None:
+    with made_anew(empty_database_url, "_x", stays=False) as url, psycopg.connect(url):
+        pass
+
+    with pytest.raises(psycopg.OperationalError, match="does not exist"):
+        psycopg.connect(url)
+
+
 def test_two_do_not_share_it(empty_database_url: str) -> None:
     with made_anew(empty_database_url, "_x") as url:
         with (

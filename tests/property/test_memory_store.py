@@ -1,12 +1,14 @@
 """Random histories on a memory store."""
 
-from hypothesis import settings
+import pytest
 
 from omega.clock import ManualClock
+from omega.model.claims import ConflictRule
 from omega.store.base import Store
 from omega.store.memory import MemoryStore
 from omega.testing.auditor import Auditor
-from omega.testing.histories import SchedulersOnOneCell
+from tests.fixtures.doses import Dose, Tallier
+from tests.fixtures.histories import histories
 
 
 class TickingClock(ManualClock):
@@ -17,12 +19,12 @@ class TickingClock(ManualClock):
         return super().now()
 
 
-class OnAMemoryStore(SchedulersOnOneCell):
-    """Under audit, so that the auditor is tried on sound histories as well."""
-
-    def new_store(self) -> Store:
-        return Auditor(MemoryStore(TickingClock()))
+def a_store_under_audit() -> Store:
+    """Return one, so that the auditor is tried on sound histories as well."""
+    return Auditor(MemoryStore(TickingClock()))
 
 
-TestMemoryStoreHistories = OnAMemoryStore.TestCase
-TestMemoryStoreHistories.settings = settings(max_examples=400, stateful_step_count=40)
+@pytest.mark.parametrize("rule", ConflictRule)
+def test_random_histories(dose: Dose, tally: Tallier, rule: ConflictRule) -> None:
+    with tally(f"{rule.value}, in memory", of="state-machine steps") as row:
+        histories(a_store_under_audit, rule, row, steps=dose(short=6_000, long=20_000))

@@ -14,36 +14,64 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omega.clock import ManualClock
-from omega.errors import InvariantBroken
+from omega.errors import InvariantBroken, StoreUnavailable
+from omega.model.arrays import Ids, Index
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import Kind
+from omega.store.base import Store
 from omega.store.memory import MemoryStore
 from omega.testing.faults import FaultyStore, Losses, Rates
+from omega.testing.pass_through import PassThrough
 from omega.testing.races import MODES, Mode, Racer, hot_cell, jobs_to_race_for
-from omega.testing.recorder import Ended, Event, History, Judged, Moment, Recorder
+from omega.testing.recorder import NEVER, Ended, Event, History, Judged, Moment, Recorder
 from omega.testing.serial import serial_order
 
 WORKERS = 3
 STEPS = 6
 """Of each worker."""
+TASKS = 3
+"""Of each job: few, so that jobs are soon complete, and their leases over."""
 
 modes = st.sampled_from(MODES)
 seeds = st.integers(0, 2**32)
 RELIABLE = Rates()
+LOSSY = Rates(lose_request=0.2, lose_reply=0.2)
 
 Spoil = Callable[[Judged, np.random.Generator], Outcome]
 
 
+class Straggling(PassThrough):
+    """Loses the answers to some ends of tasks, and carries these out when it is told to."""
+
+    def __init__(self, store: Store, chance: np.random.Generator, share: float) -> None:
+        super().__init__(store)
+        self._chance = chance
+        self._share = share
+        self._late: list[tuple[Ids, Index]] = []
+
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
+        if self._chance.random() < self._share:
+            self._late.append((job, task))
+            raise StoreUnavailable("nobody knows what became of it")
+        return super().end_tasks(job, task, started_ms)
+
+    def catch_up(self) -> None:
+        """Carry out one of those that are late, whichever."""
+        if self._late:
+            job, task = self._late.pop(int(self._chance.integers(len(self._late))))
+            super().end_tasks(job, task)
+
+
 def served_in_turn(
-    mode: Mode, seed: int, rates: Rates = RELIABLE
+    mode: Mode, seed: int, rates: Rates = RELIABLE, late: float = 0.0
 ) -> tuple[list[tuple[int, Event]], History]:
     """Let racers take turns; return the events in order, with their worker, and the history."""
     chance = np.random.default_rng(seed)
     clock = ManualClock()
-    store = MemoryStore(clock)
+    store = Straggling(MemoryStore(clock), chance, late)
     hot_cell(store)
-    jobs = jobs_to_race_for(store, mode, WORKERS * STEPS)
+    jobs = jobs_to_race_for(store, mode, WORKERS * STEPS, tasks=TASKS)
     before = Moment.of(store)
     served: list[tuple[int, Event]] = []
 
@@ -65,6 +93,8 @@ def served_in_turn(
     racers = list(map(racer, range(WORKERS)))
     for worker in chance.permutation(np.repeat(np.arange(WORKERS), STEPS)).tolist():
         next(racers[worker], None)
+        if late and chance.random() < 0.5:
+            store.catch_up()
     workers = [overlapping(served, worker, chance) for worker in range(WORKERS)]
     return served, History(before, jobs, tuple(workers), Moment.of(store))
 
@@ -78,13 +108,19 @@ def overlapping(
     # Between two moments there is first an answer, then a question.
     between = [np.sort(chance.uniform(low, high, 2)).tolist() for low, high in edges]
     return tuple(
-        replace(served[int(moment)][1], started=asked, answered=told)
-        for moment, (_, asked), (told, _) in zip(moments, between, between[1:], strict=False)
+        replace(event, started=asked, answered=told if event.answered < NEVER else NEVER)
+        for event, (_, asked), (told, _) in zip(
+            (served[int(moment)][1] for moment in moments), between, between[1:], strict=False
+        )
     )
 
 
-def a_history(mode: Mode, seed: int, rates: Rates = RELIABLE) -> History:
-    return served_in_turn(mode, seed, rates)[1]
+def a_history(mode: Mode, seed: int, rates: Rates = RELIABLE, late: float = 0.0) -> History:
+    return served_in_turn(mode, seed, rates, late)[1]
+
+
+def answered(history: History) -> int:
+    return sum(event.answered < NEVER for events in history.workers for event in events)
 
 
 @given(modes, seeds)
@@ -96,9 +132,18 @@ def test_what_a_store_says_that_serves_one_at_a_time_has_an_order(mode: Mode, se
 
 @given(modes, seeds)
 def test_what_was_asked_for_again_is_explained(mode: Mode, seed: int) -> None:
-    history = a_history(mode, seed, Rates(lose_request=0.2, lose_reply=0.2))
+    history = a_history(mode, seed, LOSSY)
 
-    assert len(history) == len(serial_order(history)) > STEPS
+    assert answered(history) <= len(serial_order(history)) <= len(history)
+
+
+@given(modes, seeds)
+def test_ends_that_come_long_after_their_worker_gave_up_are_explained(
+    mode: Mode, seed: int
+) -> None:
+    history = a_history(mode, seed, LOSSY, late=0.5)
+
+    assert answered(history) <= len(serial_order(history)) <= len(history)
 
 
 def another_verdict(event: Judged, chance: np.random.Generator) -> Outcome:

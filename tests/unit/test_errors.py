@@ -5,6 +5,7 @@ import pytest
 from omega.errors import (
     BadInput,
     InvariantBroken,
+    NotAllowed,
     OmegaError,
     SchemaMismatch,
     SettingsError,
@@ -20,6 +21,7 @@ from omega.errors import (
         BadInput("is empty"),
         SettingsError(["lease_ms is too short"]),
         UnknownScheduler("bach", ["batch"]),
+        NotAllowed("alice may not do this"),
         StoreUnavailable("no answer"),
         SchemaMismatch("two migrations behind"),
         InvariantBroken("machine 3 is oversold"),

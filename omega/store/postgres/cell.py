@@ -16,8 +16,9 @@ from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import KINDS
-from omega.store.base import Allocations, Violation
+from omega.store.base import Allocations, Notice, Violation
 from omega.store.postgres.connection import Link
 from omega.store.postgres.packing import Big, Int, unpack_machines
 
@@ -158,20 +159,51 @@ class PostgresCell:
     def enforce_notices(self) -> int:
         """End by force what no longer fits where a notice has run out; return how many tasks."""
         # One machine a transaction, for each locks jobs before its machine.
-        machines = self._link.call("SELECT id FROM omega.machines_on_notice()")
+        machines = self._link.call("SELECT omega.notices_that_end()")
         ended = 0
         for (machine,) in machines:
             ((more,),) = self._link.call("SELECT omega.enforce_notice(%s)", (machine,))
             ended += int(more)
         return ended
 
+    def set_quota(self, quota: Quota) -> None:
+        """Limit what a tenant or a kind of scheduler may hold; ends nothing."""
+        self._link.call(
+            "SELECT omega.set_quota(%s, %s, %s)", (quota.scope.value, quota.name, Big(quota.row))
+        )
+
+    def remove_quota(self, scope: QuotaScope, name: str) -> bool:
+        """Lift a quota; False if there was none."""
+        ((removed,),) = self._link.call("SELECT omega.remove_quota(%s, %s)", (scope.value, name))
+        return bool(removed)
+
+    def quotas(self) -> list[QuotaUse]:
+        """Return all quotas with what is left of each, by scope and name."""
+        rows = self._link.call("SELECT scope, name, limits, remains FROM omega.read_quotas()")
+        return [
+            QuotaUse.of_rows(QuotaScope(scope), name, limits, left)
+            for scope, name, limits, left in rows
+        ]
+
+    def notices(self) -> list[Notice]:
+        """Return the notices of machines that are used above their capacity, ascending by id."""
+        rows = self._link.call("SELECT machine, excess, ends_in_ms FROM omega.read_notices()")
+        return [Notice(machine, excess, ends_in_ms) for machine, excess, ends_in_ms in rows]
+
     def allocations(self) -> Allocations:
         """Read all live allocations."""
-        return self._allocations(None)[0]
+        return self._allocations("read_allocations(NULL, NULL)")[0]
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Read the live allocations on these machines."""
+        return self._allocations("read_allocations(NULL, %s)", Int(machine))[0]
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
-        """Read live allocations granted by transactions not over at `mark`, and the next mark."""
-        return self._allocations(mark)
+        """Read live allocations granted by transactions not over at `mark`, and the next mark.
+
+        For a login that stands for some machines only, those on these.
+        """
+        return self._allocations("own_allocations(%s)", mark)
 
     def now_ms(self) -> int:
         """Return the store's clock, in milliseconds since the epoch."""
@@ -183,11 +215,11 @@ class PostgresCell:
         rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify()")
         return [Violation(*row) for row in rows]
 
-    def _allocations(self, mark: int | None) -> tuple[Allocations, int]:
+    def _allocations(self, call: str, *parameters: object) -> tuple[Allocations, int]:
         ((next_mark, job, task, machine, started, duration, amounts),) = self._link.call(
             "SELECT mark, jobs, tasks, machines, started_ms, durations_ms, amounts"
-            " FROM omega.read_allocations(%s)",
-            (mark,),
+            f" FROM omega.{call}",
+            parameters,
         )
         allocations = Allocations(
             job, task, machine, amounts.reshape(len(job), KINDS), started, duration

@@ -9,19 +9,28 @@ Source   docs/decisions/0009-errors-and-retries.md.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import TupleRow, tuple_row
 
-from omega.errors import BadInput, InvariantBroken, SchemaMismatch, StoreUnavailable
+from omega.errors import (
+    BadInput,
+    InvariantBroken,
+    NotAllowed,
+    SchemaMismatch,
+    StoreUnavailable,
+)
 from omega.limits import LIMITS
 from omega.store.postgres import packing
 
 COLLISIONS_MAX = 5
 """How often one call is tried again after a deadlock or the like."""
+
+SEARCH_PATH: Final = "omega,pg_temp"
+"""Named last, temporary tables, which anybody may make, hide none of ours."""
 
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 _SCHEMA = (
@@ -60,7 +69,8 @@ class Link:
         """Run one statement in a transaction of its own and return its rows.
 
         Raises StoreUnavailable when no answer came, so that the effect is unknown; SchemaMismatch;
-        BadInput for arguments that the database refuses; InvariantBroken when a CHECK failed.
+        NotAllowed; BadInput for arguments that the database refuses; InvariantBroken when a CHECK
+        failed.
         """
         return self._translating(lambda: self._call(query, parameters))
 
@@ -101,6 +111,9 @@ class Link:
                         "jit": "off",
                         "max_parallel_workers_per_gather": 0,
                         "timezone": "UTC",
+                        # Whoever has waited for a row judges it as it is then (0003).
+                        "default_transaction_isolation": r"read\ committed",
+                        "search_path": SEARCH_PATH,
                     }.items()
                 ),
             )
@@ -119,6 +132,8 @@ class Link:
                     raise StoreUnavailable(_sentence(collision)) from collision
             except _SCHEMA as mismatch:
                 raise SchemaMismatch(self._explained(mismatch)) from mismatch
+            except errors.InsufficientPrivilege as denied:
+                raise NotAllowed(self._denied(denied)) from denied
             except errors.CheckViolation as broken:
                 raise InvariantBroken(_sentence(broken)) from broken
             except _REFUSED as refused:
@@ -128,6 +143,10 @@ class Link:
             except psycopg.Error as silence:
                 # QueryCanceled, AdminShutdown, a lost connection: the effect is unknown.
                 raise StoreUnavailable(_sentence(silence)) from silence
+
+    def _denied(self, denied: psycopg.Error) -> str:
+        assert self._connection is not None, "who is not connected has not been asked"
+        return f"{self._connection.info.user} may not do this: {_sentence(denied)}"
 
     def _explained(self, mismatch: psycopg.Error) -> str:
         # Here, and not above: Alembic takes long to load, and nothing else here needs it.

@@ -53,8 +53,10 @@ def suffixed(url: str, suffix: str) -> str:
 
 
 @contextmanager
-def made_anew(url: str, suffix: str) -> Iterator[str]:
-    """Drop the database beside the URL's own, make it empty, and give its URL; it stays afterwards.
+def made_anew(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
+    """Drop the database beside the URL's own, make it empty, and give its URL.
+
+    It stays afterwards for whoever wants to look, unless told otherwise.
 
     Raises StoreUnavailable if another process holds it or the server does not answer, and
     SettingsError if the URL's user may not make databases.
@@ -68,7 +70,11 @@ def made_anew(url: str, suffix: str) -> Iterator[str]:
     with closing(connection):
         _hold(connection, name)
         _make(connection, name)
-        yield there
+        try:
+            yield there
+        finally:
+            if not stays:
+                _drop(connection, name)
 
 
 def _hold(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:
@@ -80,11 +86,15 @@ def _hold(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None
 
 
 def _make(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:
-    quoted = sql.Identifier(name)
     try:
-        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(quoted))
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(quoted))
+        _drop(connection, name)
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     except psycopg.errors.InsufficientPrivilege as refused:
         raise SettingsError(
             [f"the user of OMEGA_DATABASE_URL may not make the database {name}, which this needs"]
         ) from refused
+
+
+def _drop(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:
+    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+    connection.execute(drop.format(sql.Identifier(name)))

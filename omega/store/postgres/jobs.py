@@ -115,20 +115,8 @@ class PostgresJobs:
         One whose row this program cannot read is not among them; a later program may read it.
         """
         rows = self._link.call(
-            """
-            SELECT j.id, s.wire, j.park_reason, j.placed, j.park_generation,
-                   (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
-                   (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
-                   siblings.tasks, siblings.machines
-              FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
-              LEFT JOIN LATERAL (
-                  SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
-                    FROM omega.allocation a
-                   WHERE a.job_id = j.id AND s.sited AND j.placed > 0
-              ) AS siblings ON true
-             WHERE j.scheduler = %s AND j.state = 'parked'
-             ORDER BY j.precedence DESC, j.id LIMIT %s
-            """,
+            "SELECT id, wire, reason, placed, running, generation, starts, stops,"
+            " sibling_tasks, sibling_machines FROM omega.parked_jobs(%s, %s)",
             (scheduler, jobs_max),
         )
         return [parked for row in rows if (parked := _parked(row)) is not None]
@@ -202,7 +190,7 @@ def _leased(row: tuple[Any, ...]) -> LeasedJob:
 
 def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
     """Read one parked job; None if no job can be made of it."""
-    job, wire, reason, placed, generation, starts, stops, tasks, machines = row
+    job, wire, reason, placed, running, generation, starts, stops, tasks, machines = row
     try:
         spec = spec_from_wire(wire)
         unplaced = _tasks(starts, stops, spec.tasks)
@@ -216,6 +204,7 @@ def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
         placed_task=integers() if tasks is None else tasks,
         placed_machine=integers() if machines is None else machines,
         placed=placed,
+        running=running,
         generation=generation,
     )
 

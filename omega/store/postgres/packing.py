@@ -28,7 +28,7 @@ MACHINE = np.dtype(
         ("used", ">i4", (KINDS,)),
     ]
 )
-"""A packed machine row: `omega.packed` in functions/reading.sql writes it."""
+"""A packed machine row, as the column `packed` of the table holds it."""
 
 _HEADER = np.dtype([("dimensions", ">i4"), ("nulls", ">i4"), ("of", ">u4")])
 _SIDE = np.dtype([("length", ">i4"), ("first", ">i4")])
@@ -108,8 +108,10 @@ def register(connection: Connection[Any]) -> None:
 
 
 def unpack_machines(packed: Buffer) -> MachineRows:
-    """Turn packed rows, ascending by id, into machine rows."""
+    """Turn packed rows into machine rows, ascending by id."""
     table = np.frombuffer(packed, MACHINE)
+    if (table["id"][1:] < table["id"][:-1]).any():
+        table = table[np.argsort(table["id"])]
     return MachineRows(
         id=table["id"].astype(np.int64),
         capacity=table["capacity"].astype(np.int64),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from psycopg.types.json import Jsonb
 
 from omega.lifecycle.states import ParkReason, State
+from omega.model.machines import DEAD, MachineState
 from omega.model.resources import COLUMNS
 from omega.store.base import CellUse, ProcessReport
 from omega.store.postgres.connection import Link
@@ -24,14 +25,7 @@ class PostgresRegistry:
     def report(self, kind: str, replica: str, *, pid: int, facts: Mapping[str, object]) -> None:
         """Replace what this process said of itself."""
         self._link.call(
-            """
-            INSERT INTO omega.process (kind, replica, pid, facts) VALUES (%s, %s, %s, %s)
-                ON CONFLICT (kind, replica) DO UPDATE
-               SET facts = excluded.facts, seen_at = clock_timestamp(), pid = excluded.pid,
-                   started_at = CASE WHEN process.pid = excluded.pid THEN process.started_at
-                                     ELSE clock_timestamp() END
-            """,
-            (kind, replica, pid, Jsonb(facts)),
+            "SELECT omega.report_process(%s, %s, %s, %s)", (kind, replica, pid, Jsonb(facts))
         )
 
     def reports(self) -> list[ProcessReport]:
@@ -47,21 +41,19 @@ class PostgresRegistry:
 
     def forget(self, kind: str, replica: str) -> None:
         """Remove a process that has ended cleanly."""
-        self._link.call(
-            "DELETE FROM omega.process WHERE kind = %s AND replica = %s", (kind, replica)
-        )
+        self._link.call("SELECT omega.forget_process(%s, %s)", (kind, replica))
 
     def use(self) -> CellUse:
         """Sum up the cell and its queue."""
-        sums = ", ".join(
-            f"coalesce(sum({kind}_{what}), 0)::bigint"
-            for what in ("capacity", "used")
-            for kind in COLUMNS
+        columns = [f"{kind}_{what}" for what in ("capacity", "used") for kind in COLUMNS]
+        in_use = " OR ".join(f"{kind}_used > 0" for kind in COLUMNS)
+        by_state = self._link.call(
+            f"SELECT state, count(*), count(*) FILTER (WHERE {in_use}),"
+            f" {', '.join(f'sum({column})::bigint' for column in columns)}"
+            " FROM omega.machine GROUP BY state"
         )
-        ((machines, opened, *amounts),) = self._link.call(
-            f"SELECT count(*), count(*) FILTER (WHERE state = 0), {sums}"
-            " FROM omega.machine WHERE state <> 3"
-        )
+        here = [row[3:] for row in by_state if row[0] != MachineState.GONE]
+        amounts = [sum(its) for its in zip(*here, strict=True)] or [0] * len(columns)
         states = self._link.call("SELECT state, count(*) FROM omega.job GROUP BY state")
         reasons = self._link.call(
             "SELECT park_reason, count(*) FROM omega.job"
@@ -69,8 +61,8 @@ class PostgresRegistry:
         )
         ((live,),) = self._link.call("SELECT count(*) FROM omega.allocation")
         return CellUse(
-            machines=machines,
-            open=opened,
+            machines_by_state={MachineState(state): number for state, number, *_ in by_state},
+            stranded=sum(used for state, _, used, *_ in by_state if state in DEAD),
             capacity=dict(zip(COLUMNS, amounts[: len(COLUMNS)], strict=True)),
             used=dict(zip(COLUMNS, amounts[len(COLUMNS) :], strict=True)),
             jobs_by_state={State(state): count for state, count in states},

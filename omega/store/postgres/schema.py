@@ -1,8 +1,9 @@
 """The schema: brought up to date by Alembic, with the functions installed anew each time.
 
 Goal     One call that makes any database of ours the one that this code expects.
-Promise  All in one transaction: a migration that fails leaves the database as it was.
-Source   docs/decisions/0007-functions-are-installed-anew.md.
+Promise  All in one transaction: a migration that fails leaves the database as it was. Who may do
+         what is said afresh each time, by omega.store.postgres.roles.
+Source   docs/decisions/0007-functions-are-installed-anew.md, 0017-roles.md.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,9 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 import omega
-from omega.errors import SchemaMismatch, StoreUnavailable
+from omega.errors import NotAllowed, SchemaMismatch, StoreUnavailable
+from omega.store.postgres import roles
+from omega.store.postgres.connection import SEARCH_PATH
 from omega.store.postgres.functions import DROP_ALL, rendered
 from omega.store.postgres.tables import SCHEMA
 
@@ -31,14 +34,18 @@ STRANGERS_TABLE = """
                         WHERE o.relnamespace = n.oid AND o.relname = 'alembic_version')
 """
 
+NOT_ALLOWED = "the database's user may not do this"
 
-def migrate(url: str) -> None:
+
+def migrate(url: str, *, make_roles: bool = False) -> None:
     """Bring the database to the newest schema; harmless when it is there already.
 
-    Raises StoreUnavailable if the server does not answer or refuses, and SchemaMismatch if its
-    schema `omega` is somebody else's or cannot be migrated; it is as it was then.
+    Makes the roles that the server lacks, if wanted; those that it has get what is theirs.
+    Raises StoreUnavailable if the server does not answer, NotAllowed if the URL's user lacks a
+    right, and SchemaMismatch if the database's schema `omega` is somebody else's or cannot be
+    migrated; it is as it was then.
     """
-    _run(url, "head")
+    _run(url, "head", make_roles=make_roles)
 
 
 def downgrade(url: str, revision: str) -> None:
@@ -100,9 +107,11 @@ def _execute(connection: Connection, sql: str) -> None:
     raw.execute(sql.encode())
 
 
-def _run(url: str, revision: str) -> None:
+def _run(url: str, revision: str, *, make_roles: bool = False) -> None:
     config = _config()
     with _answering(), _engine(url).begin() as connection:
+        # Whatever else lies on this user's path, and who may put something there, is not our doing.
+        connection.execute(text(f"SET LOCAL search_path = {SEARCH_PATH}"))
         _refuse_a_strangers(connection)
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('omega.migrate'))"))
@@ -111,8 +120,26 @@ def _run(url: str, revision: str) -> None:
         if revision == "head":
             command.upgrade(config, revision)
             install_functions(connection)
+            if make_roles:
+                _make_roles(connection)
+            _grant(connection)
         else:
             command.downgrade(config, revision)
+
+
+def _make_roles(connection: Connection) -> None:
+    try:
+        _execute(connection, roles.making())
+    except psycopg.errors.InsufficientPrivilege as refusal:
+        raise NotAllowed(
+            "the database's user may not create roles; have one with CREATEROLE, or a superuser,"
+            " run: omega db init --roles"
+        ) from refusal
+
+
+def _grant(connection: Connection) -> None:
+    there = connection.scalars(text("SELECT rolname::text FROM pg_roles")).all()
+    _execute(connection, roles.granting(there))
 
 
 def _refuse_a_strangers(connection: Connection) -> None:
@@ -134,10 +161,10 @@ def _answering() -> Iterator[None]:
         raise StoreUnavailable(_sentence(silence)) from silence
     except DBAPIError as refusal:
         if isinstance(refusal.orig, psycopg.errors.InsufficientPrivilege):
-            raise StoreUnavailable(
-                f"the database's user may not do this: {_sentence(refusal)}"
-            ) from refusal
+            raise NotAllowed(f"{NOT_ALLOWED}: {_sentence(refusal)}") from refusal
         raise SchemaMismatch(f"the schema cannot be used: {_sentence(refusal)}") from refusal
+    except psycopg.errors.InsufficientPrivilege as refusal:
+        raise NotAllowed(f"{NOT_ALLOWED}: {refusal.diag.message_primary}") from refusal
     except psycopg.Error as refusal:  # from the functions, which go past SQLAlchemy
         said = refusal.diag.message_primary or str(refusal)
         raise SchemaMismatch(

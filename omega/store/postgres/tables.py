@@ -13,14 +13,17 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Computed,
     DateTime,
     Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     SmallInteger,
     Table,
     Text,
+    UniqueConstraint,
     Uuid,
     func,
     text,
@@ -30,9 +33,12 @@ from sqlalchemy.types import UserDefinedType
 
 from omega.lifecycle.states import ParkReason, State
 from omega.model.machines import MachineState
+from omega.model.quotas import BUDGETS, QuotaScope
 from omega.model.resources import COLUMNS
 
 SCHEMA = "omega"
+SHARDS = 16
+"""Pieces that each quota lies in: about as many as processes that commit at a time."""
 _EMPTY_CATALOGUE = """'{"names": [], "values": []}'"""
 
 
@@ -75,6 +81,15 @@ def _one_of(column: str, values: type[Enum]) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
 
 
+_PACKED = " || ".join(
+    [
+        *("int4send(id)", "int4send(state)", "int8send(sequence)", "int8send(revision)"),
+        *(f"int4send({kind}_capacity)" for kind in COLUMNS),
+        *(f"int4send({kind}_used)" for kind in COLUMNS),
+    ]
+)
+"""A machine's row as views want it: `MACHINE` in packing.py reads this, column by column."""
+
 cell = Table(
     "cell",
     metadata,
@@ -97,6 +112,7 @@ machine = Table(
     _written_by(),
     Column("notice", ARRAY(Integer)),
     _moment("notice_ends_at", required=False),
+    Column("packed", LargeBinary, Computed(_PACKED, persisted=True)),
     *(
         CheckConstraint(
             f"{kind}_used BETWEEN 0 AND {kind}_capacity + coalesce(notice[{number}], 0)",
@@ -230,6 +246,35 @@ transaction = Table(
     Index("transaction_changed_by", "changed_by"),
 )
 
+quota = Table(
+    "quota",
+    metadata,
+    Column("id", Integer, Identity(), primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("limits", ARRAY(BigInteger), nullable=False),
+    UniqueConstraint("scope", "name", name="quota_scope_name_key"),
+    _one_of("scope", QuotaScope),
+    CheckConstraint(f"cardinality(limits) = {BUDGETS}", name="limits_whole"),
+)
+"""What a tenant or a kind of scheduler may hold. Written by hand, never by a commit."""
+
+quota_shard = Table(
+    "quota_shard",
+    metadata,
+    Column("quota_id", Integer, primary_key=True, autoincrement=False),
+    Column("shard", Integer, primary_key=True, autoincrement=False),
+    Column("free", ARRAY(BigInteger), nullable=False),
+    Column("closed", Boolean, nullable=False),
+    CheckConstraint(f"cardinality(free) = {BUDGETS}", name="free_whole"),
+    CheckConstraint("closed OR 0 <= ALL (free)", name="open_has_some"),
+    postgresql_with={"fillfactor": 20},
+)
+"""What is left of a quota, in pieces: commits that draw on different ones need not meet.
+
+While any budget is overdrawn all pieces are closed: nobody draws on one alone.
+"""
+
 process = Table(
     "process",
     metadata,
@@ -239,5 +284,15 @@ process = Table(
     Column("facts", JSONB, nullable=False),
     _moment("started_at"),
     _moment("seen_at"),
+    Column("login", Text, nullable=False, server_default=text("SESSION_USER")),
     postgresql_with={"fillfactor": 50},
 )
+
+node = Table(
+    "node",
+    metadata,
+    Column("role_name", Text, primary_key=True),
+    Column("machines", INT4MULTIRANGE, nullable=False),
+    _written_by(),
+)
+"""Which machines a role stands for: whoever logs in under it may end the tasks on these."""

@@ -59,3 +59,9 @@ def test_progress_is_not_shown_where_there_is_no_terminal(
         progress.advance(progress.add_task("Working", total=2), 2)
 
     assert ("", "") == capsys.readouterr()
+
+
+def test_a_document_may_have_parts_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    Output("-").document(parameters={}, rows=[], summary={}, digest={"d": 4})
+
+    assert {"d": 4} == json.loads(capsys.readouterr().out)["digest"]

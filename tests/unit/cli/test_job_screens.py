@@ -15,6 +15,7 @@ from omega.cli.job_screens import (
     why_waiting,
 )
 from omega.lifecycle.states import ParkReason, State
+from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.store.base import JobStatus
 
 
@@ -65,6 +66,25 @@ def test_a_parked_job_tells_its_reason_evidence_and_next_step() -> None:
     assert "unknown_attribute" == why.reason
     assert "gpu_model B200: no machine has it" == why.evidence
     assert "omega cell show" in why.next_step
+
+
+def test_a_job_over_its_quota_tells_what_is_left_of_those_that_it_draws_on() -> None:
+    tenants = QuotaUse(
+        Quota(QuotaScope.TENANT, "default", {Budget.CPU_MILLI: 2_000, Budget.JOBS: 9}),
+        {Budget.CPU_MILLI: -500, Budget.JOBS: 8},
+    )
+    others = QuotaUse(Quota(QuotaScope.TENANT, "batch", {Budget.JOBS: 1}), {Budget.JOBS: 0})
+    status = replace(
+        a_status(State.PARKED, park_reason=ParkReason.OVER_QUOTA), park_detail="not enough is left"
+    )
+
+    why = why_waiting(status, ["batch"], [others, tenants])
+
+    assert why is not None
+    assert "over_quota" == why.reason
+    assert "not enough is left; left for tenant default: cpu -0.5, jobs 8" == why.evidence
+    assert "omega quota list" in why.next_step
+    assert "over_quota" in drawn(jobs_table([status]))
 
 
 @pytest.mark.parametrize(

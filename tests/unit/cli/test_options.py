@@ -2,7 +2,7 @@
 
 import pytest
 
-from omega.cli.options import Crew, read_crews, replicas_of
+from omega.cli.options import Crew, read_crews, read_pairs, replicas_of
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule
 
@@ -52,3 +52,15 @@ def test_what_is_no_crew_is_refused(text: str, says: str) -> None:
         read_crews(text)
 
     assert says in str(refusal.value)
+
+
+def test_pairs_are_read_in_order() -> None:
+    pairs = read_pairs(["b=2", "a=1=one", "b=3"], option="--where")
+
+    assert [("b", "2"), ("a", "1=one"), ("b", "3")] == pairs
+
+
+@pytest.mark.parametrize("pair", ["", "zone", "=z1", "zone="])
+def test_what_is_no_pair_is_refused(pair: str) -> None:
+    with pytest.raises(BadInput, match=r"field --where: .* does not read as NAME=VALUE"):
+        read_pairs([pair], option="--where")

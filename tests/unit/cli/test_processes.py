@@ -1,19 +1,25 @@
 """Reports of processes as lines of a screen."""
 
+import pytest
+
 from omega.cli.processes import (
     NODES,
     SILENT_AFTER_MS,
     Ledger,
     ProcessState,
+    conflicts_of,
     kinds_heard_of,
     lines_of,
     total_line,
 )
 from omega.clock import ManualClock
 from omega.events import JobsLeased, TransactionJudged
+from omega.framework.effects import Commit
 from omega.metrics.facts import Facts
 from omega.metrics.fold import SchedulerFold
+from omega.model.outcomes import Verdict
 from omega.store.base import ProcessReport
+from omega.testing.builders import a_job, a_stretch, a_transaction, an_outcome, some_claims
 
 
 def some_facts(*, accepted: int = 10, refused: int = 0, seconds: float = 2.0) -> Facts:
@@ -67,6 +73,23 @@ def test_the_total_adds_rates_up() -> None:
 
     assert 20.0 == total.tasks_per_second
     assert 1.0 == total.conflict_fraction
+
+
+@pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.ACCEPTED])
+def test_refused_claims_are_told_by_the_name_of_their_verdict(verdict: Verdict) -> None:
+    """From the outcome of a commit to the document of `status` and `demo`, with no list between."""
+    fold = SchedulerFold(ManualClock())
+    commit = Commit(a_transaction(a_stretch(a_job(2), some_claims([0, 1], [1, 2]))))
+    fold(commit.judged(an_outcome(Verdict.ACCEPTED, verdict), thought_s=0.0, took_s=0.0))
+
+    assert {verdict.name.lower(): 1} == conflicts_of(fold.facts())
+
+
+def test_the_most_frequent_verdict_is_told_first() -> None:
+    facts = {"totals": {"refused": {"stale": 2, "overcommit": 3.0}}}
+
+    assert [("overcommit", 3), ("stale", 2)] == list(conflicts_of(facts).items())
+    assert {} == conflicts_of({"totals": {}})
 
 
 def test_the_ledger_counts_what_a_crashed_process_did() -> None:

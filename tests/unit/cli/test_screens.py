@@ -1,6 +1,7 @@
 """The screens, drawn from values."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -9,10 +10,12 @@ from rich.console import Console, RenderableType
 from omega.cli.demo_screen import EVENTS_SHOWN, Moment, Screen, line, picture
 from omega.cli.processes import NODES, ProcessState, SchedulerLine
 from omega.cli.screens import allocated, cell_line, queue_line, shares, verdicts_line
-from omega.cli.status import status_screen
+from omega.cli.status import Seen, status_screen
 from omega.lifecycle.states import ParkReason, State
-from omega.model.resources import COLUMNS
-from omega.store.base import CellUse, ProcessReport
+from omega.model.machines import MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
+from omega.model.resources import COLUMNS, amounts
+from omega.store.base import CellUse, Notice, ProcessReport
 
 BUSY_LINE = SchedulerLine(
     name="batch 0",
@@ -46,8 +49,8 @@ def a_use(
     capacity = dict.fromkeys(COLUMNS, 10_000_000)
     capacity |= {"cpu_milli": 320_000_000, "memory_mib": 1_280_000_000, "disk_mib": disk_mib}
     return CellUse(
-        machines=10_000,
-        open=10_000 - closed,
+        machines_by_state={MachineState.OPEN: 10_000 - closed, MachineState.DOWN: closed},
+        stranded=0,
         capacity=capacity,
         used={kind: amount // 2 for kind, amount in capacity.items()},
         jobs_by_state=jobs or {},
@@ -176,11 +179,24 @@ def a_report(kind: str, *, seen_ms_ago: int = 10, **facts: object) -> ProcessRep
 def test_the_status_fits(width: int) -> None:
     reports = [a_report("batch"), a_report("service", seen_ms_ago=60_000)]
 
-    assert max(map(cell_len, drawn(status_screen(reports, a_use(), width), width))) <= width
+    assert max(map(cell_len, drawn(status_screen(Seen(reports, a_use()), width), width))) <= width
+
+
+def test_the_status_tells_which_quotas_are_used_up_and_how_many_jobs_that_holds_back() -> None:
+    quota = Quota(QuotaScope.TENANT, "ann", {Budget.CPU_MILLI: 1_000})
+    use = a_use(jobs={State.PARKED: 7}, parked={ParkReason.OVER_QUOTA: 7})
+    some_left, none_left = (QuotaUse(quota, {Budget.CPU_MILLI: left}) for left in (1, 0))
+
+    full = "\n".join(drawn(status_screen(Seen([], use, quotas=[none_left]), 80), 80))
+    not_yet = "\n".join(drawn(status_screen(Seen([], use, quotas=[some_left]), 80), 80))
+
+    assert "queue  7 parked (7 over_quota)" in full
+    assert "quotas used up: tenant ann (cpu); see: omega quota list" in full
+    assert "used up" not in not_yet
 
 
 def test_the_status_says_what_is_missing() -> None:
-    text = "\n".join(drawn(status_screen([], a_use(), 80), 80))
+    text = "\n".join(drawn(status_screen(Seen([], a_use()), 80), 80))
 
     assert "No scheduler runs: omega scheduler run batch" in text
     assert "none: tasks do not end by themselves" in text
@@ -188,8 +204,30 @@ def test_the_status_says_what_is_missing() -> None:
 
 def test_the_status_tells_who_is_silent_and_how_fast_nodes_are() -> None:
     reports = [a_report("batch", seen_ms_ago=60_000), a_report(NODES, speedup=60.0)]
-    text = "\n".join(drawn(status_screen(reports, a_use(), 80), 80))
+    text = "\n".join(drawn(status_screen(Seen(reports, a_use()), 80), 80))
 
     assert "batch 0" in text
     assert "silent" in text
     assert "virtual, at 60× speed" in text  # noqa: RUF001 - the sign for times
+
+
+def test_the_status_tells_what_was_refused_lately() -> None:
+    window = {"refused": {"stale": 3, "overcommit": 40, "closed": 0}}
+    reports = [a_report("batch", window=window), a_report("service", window=window)]
+    text = "\n".join(drawn(status_screen(Seen(reports, a_use()), 80), 80))
+
+    assert "refused 80 overcommit · 6 stale" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_status_tells_which_machines_are_closed_and_what_is_overdue(width: int) -> None:
+    use = replace(a_use(closed=2), stranded=1)
+    notices = [Notice(1, amounts(cpu_milli=500), ends_in_ms) for ends_in_ms in (-1, 60_000)]
+    lines = drawn(status_screen(Seen([], use, notices), width), width)
+
+    text = " ".join(" ".join(lines).split())
+    assert (
+        "closed 2 down · 1 down or gone and still in use · 2 on notice, the next for 60 s" in text
+    )
+    assert "no scheduler has been heard of lately" in text
+    assert max(map(cell_len, lines)) <= width

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omega.cli.wording import clock, count, duration, fraction, share, things
+from omega.cli.wording import amounts, clock, count, duration, fraction, share, things
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,17 @@ def test_a_clock_shows_minutes_and_seconds() -> None:
 
 def test_one_thing_is_not_plural() -> None:
     assert ["1 job", "0 jobs", "2,000 jobs"] == [things(n, "job") for n in (1, 0, 2_000)]
+
+
+@pytest.mark.parametrize(
+    ("named", "text"),
+    [
+        ({}, "nothing"),
+        ({"cpu_milli": 1_000, "memory_mib": 0}, "1 core"),
+        ({"cpu_milli": 128_000_500, "memory_mib": 512}, "128,000.5 cores, 0.5 GiB"),
+        ({"disk_mib": 10_240, "gpu_0": 500, "gpu_7": 1_000}, "10 GiB of disk, 1.5 GPUs"),
+        ({"gpu_3": 1_000}, "1 GPU"),
+    ],
+)
+def test_amounts_are_told_in_their_units(named: dict[str, int], text: str) -> None:
+    assert text == amounts(named)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from omega.errors import StoreUnavailable
+from omega.errors import NotAllowed, StoreUnavailable
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
@@ -53,3 +53,15 @@ class Absent(PassThrough):
         if self.absences:
             self.absences -= 1
             raise StoreUnavailable("the server is away")
+
+
+class Forbidden(PassThrough):
+    """Lets nobody take a job, nor remove its report."""
+
+    def lease(
+        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+    ) -> list[LeasedJob]:
+        raise NotAllowed(f"{holder} may not lease jobs of {scheduler}")
+
+    def forget(self, kind: str, replica: str) -> None:
+        raise NotAllowed(f"{kind}/{replica} may not be forgotten")

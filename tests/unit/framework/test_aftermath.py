@@ -22,15 +22,23 @@ def fate_of(
     left: int = 2,
     fruitless: int = 0,
     diagnosis: Diagnosis | None = None,
+    at_once: bool = False,
 ) -> HandBack | Parking | None:
     runs_on = dict.fromkeys(range(placed), 1)
     job = a_job(placed + left, job=9, fruitless=fruitless, runs_on=runs_on)
-    attempted = Attempted(job, placed, 1, placed + left, ending, diagnosis)
+    attempted = Attempted(job, placed, 1, placed + left, ending, diagnosis, at_once)
     return aftermath(attempted, SETTINGS, np.random.default_rng(1))
 
 
-def test_a_job_that_is_done_needs_nothing() -> None:
-    assert fate_of(Ending.DONE, placed=3, left=0) is None
+def test_a_job_that_is_done_at_once_needs_nothing() -> None:
+    assert fate_of(Ending.DONE, placed=3, left=0, at_once=True) is None
+
+
+def test_a_job_that_was_done_bit_by_bit_is_given_back_for_it_may_have_lost_a_bit() -> None:
+    fate = fate_of(Ending.DONE, placed=3, left=0)
+
+    assert isinstance(fate, HandBack)
+    assert (0, True) == (fate.delay_ms, fate.progressed)
 
 
 def test_a_job_whose_lease_is_lost_is_somebody_elses() -> None:
@@ -97,6 +105,15 @@ def test_a_job_that_placement_has_no_place_for_is_parked_even_undiagnosed() -> N
     assert isinstance(fate, Parking)
     assert ParkReason.NO_ROOM is fate.reason
     assert fate.detail
+
+
+@pytest.mark.parametrize("placed", [0, 1])
+def test_a_job_that_met_its_quota_is_parked_at_once_with_whose_it_may_be(placed: int) -> None:
+    fate = fate_of(Ending.OVER_QUOTA, placed=placed)
+
+    assert isinstance(fate, Parking)
+    assert (9, ParkReason.OVER_QUOTA) == (fate.job, fate.reason)
+    assert "the quota of tenant default or of scheduler batch" in fate.detail
 
 
 def test_a_job_that_always_loses_is_parked_after_many_attempts() -> None:

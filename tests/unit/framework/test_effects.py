@@ -81,6 +81,26 @@ def test_a_judged_commit_counts_claims_by_verdict_and_conflicted_jobs() -> None:
     assert judged.conflicted
 
 
+def test_what_a_quota_refuses_is_counted_and_is_no_conflict() -> None:
+    commit = Commit(
+        a_transaction(
+            a_stretch(a_job(2, job=1), some_claims([0, 1], [1, 2])),
+            a_stretch(a_job(1, job=2), a_claim(0)),
+            a_stretch(a_job(1, job=3), a_claim(0)),
+        )
+    )
+    verdicts = [Verdict.ACCEPTED, Verdict.QUOTA, Verdict.QUOTA]
+
+    alone = commit.judged(an_outcome(*verdicts, Verdict.ACCEPTED), thought_s=0.0, took_s=0.0)
+    besides = commit.judged(an_outcome(*verdicts, Verdict.STALE), thought_s=0.0, took_s=0.0)
+
+    assert (3, 0, 2) == (alone.jobs, alone.jobs_conflicted, alone.accepted)
+    assert {"quota": 2} == alone.refused
+    assert not alone.conflicted
+    assert 1 == besides.jobs_conflicted
+    assert {"quota": 2, "stale": 1} == besides.refused
+
+
 def test_a_commit_without_refusals_is_no_conflict() -> None:
     commit = Commit(a_transaction(a_stretch(a_job(), a_claim(0))))
 

@@ -32,6 +32,7 @@ def parked(*specs: JobSpec, placed: int = 0) -> list[ParkedJob]:
             placed_task=np.arange(placed),
             placed_machine=integers([1] * placed),
             placed=placed,
+            running=placed,
             generation=0,
         )
         for number, spec in enumerate(specs)

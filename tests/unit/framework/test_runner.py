@@ -9,6 +9,7 @@ import pytest
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.config import Settings
+from omega.errors import NotAllowed
 from omega.events import (
     Event,
     JobAttempted,
@@ -34,7 +35,7 @@ from omega.testing.steps import (
     status_of,
 )
 from tests.unit.framework.loops import InOrder, numbered_ids
-from tests.unit.framework.stores import Absent
+from tests.unit.framework.stores import Absent, Forbidden
 
 SETTINGS = Settings(poll_interval_ms=200, jobs_per_lease_max=16)
 
@@ -275,3 +276,15 @@ class TestProcess:
         with pytest.raises(ZeroDivisionError):
             self.a_process(Broken()).run()
         assert State.PENDING is self.state(job)
+
+    def test_who_may_not_lease_is_told_so_at_once_and_that_it_may_not_leave_comes_second(
+        self,
+    ) -> None:
+        process = self.a_process()
+        process.store = Forbidden(self.store)
+
+        with pytest.raises(NotAllowed, match="batch/a may not lease jobs of batch"):
+            process.run()
+
+        assert [] == self.clock.slept
+        assert StoreFaltered("finish", "batch/a may not be forgotten") in self.events

@@ -1,7 +1,7 @@
 """Which parked jobs are woken, and when the queue is looked at at all."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
 from omega.store.base import ParkedJob, Parking
 from omega.store.memory import MemoryStore
@@ -59,6 +60,9 @@ class TestWaking:
 
     def check(self) -> int:
         return self.waker.check(View(self.store.snapshot()))
+
+    def limit(self, limits: Mapping[Budget, int]) -> None:
+        self.store.set_quota(Quota(QuotaScope.TENANT, "ann", limits))
 
     def park(self, reason: ParkReason, *specs: JobSpec) -> Sequence[int]:
         jobs = submit_and_lease(self.store, *specs)
@@ -198,3 +202,106 @@ class TestWaking:
 
         assert (0, 1) == (first, self.check())
         assert State.PENDING is status_of(self.store, gang).state
+
+    def test_a_job_that_met_its_quota_is_woken_when_enough_is_left(self) -> None:
+        end(self.store, self.running, 0, 1)
+        self.check()
+        self.store.looks = 0
+        self.limit({Budget.CPU_MILLI: 999})
+        (job,) = self.park(ParkReason.OVER_QUOTA, a_spec(tenant="ann"))
+        self.waker.note([ParkReason.OVER_QUOTA])
+
+        assert 0 == self.check()
+        assert 0 == self.check()
+        assert 1 == self.store.looks, "not again before more is left"
+        self.limit({Budget.CPU_MILLI: 1_000})
+
+        assert 1 == self.check()
+        assert State.PENDING is status_of(self.store, job).state
+
+    def test_a_quota_that_is_lifted_wakes_all_that_it_held(self) -> None:
+        end(self.store, self.running, 0, 1)
+        self.check()
+        self.store.set_quota(Quota(QuotaScope.SCHEDULER, "batch", {Budget.JOBS: 1}))
+        self.park(ParkReason.OVER_QUOTA, a_spec(), a_spec())
+        self.waker.note([ParkReason.OVER_QUOTA])
+        assert 0 == self.check()
+
+        self.store.remove_quota(QuotaScope.SCHEDULER, "batch")
+
+        assert 2 == self.check()
+
+    def test_no_more_jobs_are_woken_than_the_quota_lets_in(self) -> None:
+        end(self.store, self.running, 0, 1, 2, 3)
+        self.check()
+        self.limit({Budget.GPU_SLICES: 0, Budget.CPU_MILLI: 2_500})
+        first, second, third, gpus = self.park(
+            ParkReason.OVER_QUOTA,
+            *[a_spec(tenant="ann")] * 3,
+            a_spec(tenant="ann", gpus=1),
+        )
+        self.waker.note([ParkReason.OVER_QUOTA])
+
+        assert 2 == self.check()
+        states = [status_of(self.store, job).state for job in (first, second, third, gpus)]
+        assert [State.PENDING] * 2 + [State.PARKED] * 2 == states
+
+    def test_what_was_left_again_before_anybody_looked_is_not_missed(self) -> None:
+        end(self.store, self.running, 0)
+        self.check()
+        self.limit({Budget.CPU_MILLI: 1_000})
+        (job,) = self.park(ParkReason.OVER_QUOTA, a_spec(tenant="ann"))  # others held it then
+        self.waker.note([ParkReason.OVER_QUOTA])
+
+        assert 1 == self.check()
+        (again,) = lease_all(self.store)
+        self.store.park([Parking(job, again.token, ParkReason.OVER_QUOTA, "they did again")])
+        self.waker.note([ParkReason.OVER_QUOTA])
+        assert 1 == self.check()
+
+    def test_a_job_that_another_replica_parked_is_woken_when_more_is_left(self) -> None:
+        end(self.store, self.running, 0)
+        self.limit({Budget.JOBS: 0})
+        self.check()
+        self.park(ParkReason.OVER_QUOTA, a_spec(tenant="ann"))
+        before = self.check()
+        self.limit({Budget.JOBS: 1})
+
+        assert (0, 1) == (before, self.check())
+
+    def test_one_without_room_takes_nothing_of_the_quota_from_those_behind_it(self) -> None:
+        end(self.store, self.running, 0)
+        self.check()
+        self.limit({Budget.CPU_MILLI: 2_000})
+        large, small = self.park(
+            ParkReason.OVER_QUOTA,
+            a_spec(tenant="ann", cpu_milli=2_000),
+            a_spec(tenant="ann"),
+        )
+        self.waker.note([ParkReason.OVER_QUOTA])
+
+        assert 1 == self.check()
+        assert State.PARKED is status_of(self.store, large).state
+        assert State.PENDING is status_of(self.store, small).state
+
+    def test_one_over_its_quota_takes_no_room_from_those_behind_it(self) -> None:
+        self.limit({Budget.CPU_MILLI: 0})
+        self.check()
+        held, other = self.park(ParkReason.OVER_QUOTA, a_spec(tenant="ann"), a_spec(tenant="bob"))
+        end(self.store, self.running, 0)
+
+        assert 1 == self.check()
+        assert State.PARKED is status_of(self.store, held).state
+        assert State.PENDING is status_of(self.store, other).state
+
+    def test_those_whom_a_quota_held_back_come_next_if_it_was_not_used_after_all(self) -> None:
+        end(self.store, self.running, 0, 1)
+        self.check()
+        self.limit({Budget.CPU_MILLI: 1_000})
+        first, second = self.park(ParkReason.OVER_QUOTA, *[a_spec(tenant="ann")] * 2)
+        self.waker.note([ParkReason.OVER_QUOTA])
+        woken = [self.check()]
+        self.store.cancel(first)
+
+        assert [1, 1] == [*woken, self.check()]
+        assert State.PENDING is status_of(self.store, second).state

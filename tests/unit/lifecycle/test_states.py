@@ -46,7 +46,7 @@ def test_only_planning_is_left_by_what_a_lease_allows() -> None:
 
 
 @pytest.mark.parametrize("reason", ParkReason)
-def test_a_reason_for_parking_is_permanent_unless_room_or_others_are_to_blame(
+def test_a_reason_for_parking_is_permanent_unless_room_others_or_a_quota_are_to_blame(
     reason: ParkReason,
 ) -> None:
-    assert (reason.name in {"NO_ROOM", "CONFLICTS"}) is not reason.is_permanent
+    assert (reason.name in {"NO_ROOM", "CONFLICTS", "OVER_QUOTA"}) is not reason.is_permanent

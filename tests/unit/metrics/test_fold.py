@@ -16,6 +16,7 @@ from omega.events import (
     JobsWoken,
     StoreFaltered,
     TasksEnded,
+    TasksLost,
     TransactionJudged,
     ViewRefreshed,
 )
@@ -166,6 +167,8 @@ def test_what_befalls_jobs_and_the_store_is_counted() -> None:
         JobsRescued(4),
         StoreFaltered("commit", "away"),
         TasksEnded(7),
+        TasksLost(3, "failed"),
+        TasksLost(2, "shrank"),
     )["totals"]
 
     assert {"no_room": 2, "never_fits": 1} == totals["parked"]
@@ -173,6 +176,7 @@ def test_what_befalls_jobs_and_the_store_is_counted() -> None:
         totals[name] for name in ("jobs_parked", "jobs_woken", "jobs_rescued", "tasks_ended")
     )
     assert {"commit": 1} == totals["faltered"]
+    assert (5, {"failed": 3, "shrank": 2}) == (totals["tasks_lost"], totals["lost"])
 
 
 def test_facts_are_json() -> None:

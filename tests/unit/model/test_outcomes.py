@@ -1,5 +1,7 @@
 """Verdicts and outcomes."""
 
+import pytest
+
 from omega.model.outcomes import Outcome, Verdict
 from omega.testing.builders import an_outcome
 
@@ -9,6 +11,26 @@ def test_an_outcome_counts_what_it_granted_and_refused() -> None:
 
     assert [True, False, True, False] == outcome.accepted.tolist()
     assert 2 == outcome.refused
+
+
+CONFLICTS = sorted(set(Verdict) - {Verdict.ACCEPTED, Verdict.QUOTA})
+
+
+@pytest.mark.parametrize("verdict", CONFLICTS)
+def test_every_refusal_is_a_conflict(verdict: Verdict) -> None:
+    outcome = an_outcome(Verdict.ACCEPTED, verdict)
+
+    assert outcome.conflicted(slice(0, 2))
+    assert not outcome.conflicted(slice(0, 1))
+
+
+@pytest.mark.parametrize("verdict", CONFLICTS)
+def test_but_not_what_a_quota_refuses_and_the_gang_that_breaks_for_it(verdict: Verdict) -> None:
+    is_mate = verdict is Verdict.GANG_BROKEN
+    outcome = an_outcome(Verdict.QUOTA, verdict)
+
+    assert not outcome.conflicted(slice(0, 1))
+    assert is_mate != outcome.conflicted(slice(0, 2))
 
 
 def test_verdicts_are_counted_in_their_order_and_only_those_that_occur() -> None:
@@ -28,6 +50,7 @@ def test_the_numbers_of_verdicts_are_stored_and_never_change() -> None:
         "GONE": 6,
         "CLOSED": 7,
         "PRECEDENCE": 8,
+        "QUOTA": 9,
     } == {verdict.name: verdict.value for verdict in Verdict}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from omega.clock import ManualClock
-from omega.testing.proxy import CUT, DELAYED, LOOPBACK, SWALLOWED, NetworkRates, Proxy
+from omega.testing.proxy import ABANDONED, CUT, DELAYED, LOOPBACK, SWALLOWED, NetworkRates, Proxy
 
 
 class Shouting(socketserver.ThreadingTCPServer):
@@ -19,6 +19,8 @@ class Shouting(socketserver.ThreadingTCPServer):
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
+        self.at_work = threading.Event()
+        self.at_work.set()
         super().__init__((LOOPBACK, 0), Shout)
 
 
@@ -27,6 +29,7 @@ class Shout(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         for line in self.rfile:
+            self.server.at_work.wait()
             self.server.asked.append(line)
             self.wfile.write(line.upper())
 
@@ -92,6 +95,20 @@ def test_a_cut_request_was_never_heard_of(server: Shouting) -> None:
 
         assert {CUT: 1} == proxy.counts
     assert [] == server.asked
+
+
+def test_an_abandoned_request_is_carried_out_when_nobody_waits_for_it(server: Shouting) -> None:
+    rates = NetworkRates(abandon_request=1.0)
+    with proxy_to(server, rates) as proxy, client_of(proxy) as client:
+        server.at_work.clear()
+        assert b"" == ask(client, b"a")
+        heard = list(server.asked)
+        server.at_work.set()
+        proxy.wait_for_the_abandoned()
+
+        assert {ABANDONED: 1} == proxy.counts
+    assert [] == heard
+    assert [b"a\n"] == server.asked
 
 
 def test_replies_are_swallowed_by_chance(server: Shouting) -> None:

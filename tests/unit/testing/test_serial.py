@@ -3,14 +3,10 @@
 from dataclasses import replace
 from uuid import UUID
 
-import pytest
-
-from omega.errors import InvariantBroken
 from omega.model.claims import ConflictRule
 from omega.model.jobs import LeasedJob
-from omega.testing.builders import a_job
+from omega.testing.builders import a_job, a_spec
 from omega.testing.recorder import History
-from omega.testing.serial import serial_order
 from tests.unit.testing.told import (
     BROKEN,
     FULL,
@@ -20,26 +16,19 @@ from tests.unit.testing.told import (
     TAKEN,
     YES,
     Row,
+    accepted,
     claims,
+    having_evicted,
     history,
     judged,
     moment,
     over,
+    rejected,
 )
 
 A, B, C = a_job(9, job=1), a_job(9, job=2), a_job(9, job=3)
 GANG = a_job(3, job=4, minimum=2)
 TOGETHER = (0.0, 9.0)
-
-
-def accepted(told: History) -> list[str]:
-    return [event.worker for event in serial_order(told)]
-
-
-def rejected(told: History) -> str:
-    with pytest.raises(InvariantBroken) as broken:
-        serial_order(told)
-    return str(broken.value)
 
 
 class TestGoodHistories:
@@ -133,6 +122,25 @@ class TestGoodHistories:
         )
 
         assert ["p", "q"] == accepted(told)
+
+    def test_an_order_that_only_a_lease_tells(self) -> None:
+        """Whoever places the last task of a job ends its lease, unless one was evicted before.
+
+        Either order of the two leaves the same machines, the same tasks and the same revisions.
+        """
+        high, low = a_job(spec=a_spec(1, precedence=1), job=8), a_job(2, job=9)
+        evicts = judged("q", (2, 9), claims(high, (0, 2), evicts=(9, 0)), [YES], {2: (1, 2, 2)})
+        told = history(
+            judged("p", (0, 1), claims(low, (0, 2)), [YES], {2: (1, 1, 1)}),
+            judged("p", (2, 3), claims(low, (1, 1)), [YES], {1: (1, 1, 1)}),
+            judged("p", (4, 9), claims(low, (0, 1)), [YES], {1: (2, 2, 2)}),
+            having_evicted(evicts, (9, 0)),
+            jobs=[high, low],
+            after={1: (2, 2, 2), 2: (1, 2, 2)},
+            runs={(8, 0): (2, 1), (9, 0): (1, 1), (9, 1): (1, 1)},
+        )
+
+        assert ["p", "q", "p", "p"] == accepted(told)
 
     def test_others_run_all_the_while(self) -> None:
         start = moment({1: (3, 7, 9), 2: NEW}, {(99, 0): (1, 3)})

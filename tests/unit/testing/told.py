@@ -1,9 +1,12 @@
 """Histories made by hand: what workers were told of a cell of two machines with four cores."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
+from omega.errors import InvariantBroken
 from omega.model.arrays import integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
@@ -11,8 +14,16 @@ from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import KINDS, Kind
 from omega.store.base import Allocations
-from omega.testing.builders import Stretch, a_cell, a_stretch, a_transaction, some_claims
-from omega.testing.recorder import Ended, Event, History, Judged, Moment
+from omega.testing.builders import (
+    Stretch,
+    a_cell,
+    a_stretch,
+    a_transaction,
+    evicting,
+    some_claims,
+)
+from omega.testing.recorder import NEVER, Ended, Event, History, Judged, Moment
+from omega.testing.serial import serial_order
 
 YES, FULL, STALE, BROKEN = (
     Verdict.ACCEPTED,
@@ -64,13 +75,19 @@ def moment(told: Mapping[int, Row], runs: Mapping[tuple[int, int], tuple[int, in
 
 
 def claims(
-    job: LeasedJob, *wanted: tuple[int, int], cores: int = 1, minimum: int = 0, seen: int = 0
+    job: LeasedJob,
+    *wanted: tuple[int, int],
+    cores: int = 1,
+    minimum: int = 0,
+    seen: int = 0,
+    evicts: tuple[int, int] | None = None,
 ) -> Stretch:
-    """One job's stretch of (task, machine)."""
+    """One job's stretch of (task, machine); the first may evict a task of some job."""
     tasks, machines = [task for task, _ in wanted], [machine for _, machine in wanted]
-    return a_stretch(
-        job, some_claims(tasks, machines, seen=seen, cpu_milli=cores * 1_000), minimum=minimum
-    )
+    wants = some_claims(tasks, machines, seen=seen, cpu_milli=cores * 1_000)
+    if evicts is not None:
+        wants = evicting(wants, (0, *evicts))
+    return a_stretch(job, wants, minimum=minimum)
 
 
 def judged(
@@ -101,6 +118,16 @@ def judged(
     )
 
 
+def having_evicted(event: Judged, *tasks: tuple[int, int]) -> Judged:
+    """The same answer, with what fell by it, by job and task."""
+    fell = replace(
+        event.outcome,
+        evicted_job=integers([job for job, _ in tasks]),
+        evicted_task=np.array([task for _, task in tasks], dtype=np.intp),
+    )
+    return replace(event, outcome=fell)
+
+
 def over(
     worker: str, when: tuple[float, float], job: LeasedJob, *tasks: int, ended: int | None = None
 ) -> Ended:
@@ -113,6 +140,11 @@ def over(
         task=np.array(tasks, dtype=np.intp),
         ended=len(tasks) if ended is None else ended,
     )
+
+
+def unanswered(worker: str, asked: float, job: LeasedJob, *tasks: int) -> Ended:
+    """An end of tasks whose answer never came."""
+    return replace(over(worker, (asked, asked), job, *tasks), answered=NEVER, ended=None)
 
 
 def history(
@@ -132,3 +164,15 @@ def history(
         tuple(map(tuple, workers.values())),
         moment({2: NEW} | dict(after), runs),
     )
+
+
+def accepted(told: History) -> list[str]:
+    """Check a history that is sound; return its events' workers, in order."""
+    return [event.worker for event in serial_order(told)]
+
+
+def rejected(told: History) -> str:
+    """Check a history that is not; return what is said of it."""
+    with pytest.raises(InvariantBroken) as broken:
+        serial_order(told)
+    return str(broken.value)

@@ -4,11 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from omega.model.quotas import UNLIMITED, Budget
 from omega.workload.quantities import (
     cpu_milli,
     disk_mib,
     duration_ms,
     gpus_and_slices,
+    limit_of,
     memory_mib,
     shown,
 )
@@ -88,6 +90,49 @@ def test_what_cannot_be_read_says_what_to_write(
 ) -> None:
     with pytest.raises(ValueError, match=said):
         read(written)
+
+
+@pytest.mark.parametrize(
+    ("budget", "written", "limit"),
+    [
+        (Budget.CPU_MILLI, "100", 100_000),
+        (Budget.CPU_MILLI, "500m", 500),
+        (Budget.CPU_MILLI, "99000000", 99_000_000_000),
+        (Budget.MEMORY_MIB, "400GiB", 409_600),
+        (Budget.DISK_MIB, "9000TiB", 9_437_184_000),
+        (Budget.GPU_SLICES, "2.5", 2_500),
+        (Budget.GPU_SLICES, "1000", 1_000_000),
+        (Budget.JOBS, "20", 20),
+    ],
+)
+def test_limits_are_as_large_as_a_cell(budget: Budget, written: str, limit: int) -> None:
+    assert limit == limit_of(budget, written)
+
+
+@pytest.mark.parametrize("budget", Budget)
+def test_nothing_at_all_can_be_allowed_of_each_budget(budget: Budget) -> None:
+    assert 0 == limit_of(budget, "0")
+
+
+@pytest.mark.parametrize(
+    ("budget", "written", "said"),
+    [
+        (Budget.CPU_MILLI, "many", "'many' is not an amount of CPU; write for example 2, 0.5"),
+        (Budget.CPU_MILLI, "0.0001", "finer than"),
+        (Budget.MEMORY_MIB, "4", "'4' is not an amount of memory; write for example 512MiB"),
+        (Budget.MEMORY_MIB, "9" * 12 + "TiB", "more than any cell has; leave it out"),
+        (Budget.DISK_MIB, "", "'' is not an amount of disk"),
+        (Budget.GPU_SLICES, "0.0001", "finer than"),
+        (Budget.GPU_SLICES, "8GPU", "not an amount of GPUs; write for example 8 or 2.5"),
+        (Budget.JOBS, "1.5", "finer than"),
+        (Budget.JOBS, "-1", "'-1' is not an amount of jobs; write for example 20"),
+        (Budget.JOBS, str(UNLIMITED), "not an amount of jobs"),
+        (Budget.JOBS, "9" * 5_000, "not an amount of jobs"),
+    ],
+)
+def test_what_is_no_limit_says_what_to_write(budget: Budget, written: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        limit_of(budget, written)
 
 
 def test_what_is_shown_reads_like_yaml_and_is_short() -> None:

@@ -3,25 +3,31 @@
 Goal     Keep SQL in SQL files, with one line for all kinds where a kind is a column.
 Promise  `{{ text }}` becomes the text once a kind, joined by commas or by what follows the last
          ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1.
-         Elsewhere, `${name}` is one of CONSTANTS, limits among them. All functions are dropped and
-         made anew in one transaction.
+         `[[ text ]]` is the same once a budget of quotas. Elsewhere, `${name}` is one of CONSTANTS,
+         limits among them. All functions are dropped and made anew in one transaction.
 Source   docs/decisions/0007-functions-are-installed-anew.md.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from string import Template
 
 from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
+from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES_MAX, GPU_SLICES, KINDS
+from omega.store.postgres.tables import SHARDS
 
 # In order: a function of LANGUAGE sql needs those it calls to be there.
 FILES = (
     "arguments.sql",
     "claim_arrays.sql",
+    "nodes.sql",
     "reading.sql",
+    "quotas.sql",
+    "quota_use.sql",
     "judge_parts.sql",
     "judge_claims.sql",
     "apply_grants.sql",
@@ -33,18 +39,31 @@ FILES = (
     "force.sql",
     "catalogues.sql",
     "machines.sql",
+    "registry.sql",
     "verify.sql",
 )
 
+_FOR_EACH = {
+    re.compile(r"\{\{ (.+?)(?: \| (\S+))? \}\}", re.DOTALL): [{"kind": name} for name in COLUMNS],
+    re.compile(r"\[\[ (.+?)(?: \| (\S+))? \]\]", re.DOTALL): [
+        {"budget": budget.column} for budget in Budget
+    ],
+}
+"""What a text is repeated for, by the brackets around it."""
+
 CONSTANTS = {
     "kinds": KINDS,
+    "budgets": BUDGETS,
+    "shards": SHARDS,
+    "unlimited": UNLIMITED,
+    "costs": ", ".join(
+        " + ".join(f"_{kind.column}" for kind in budget.kinds) or "0" for budget in Budget
+    ),
     "devices_max": DEVICES_MAX,
     "gpu_slices": GPU_SLICES,
     "park_reasons": ",".join(reason.value for reason in ParkReason),
     **vars(LIMITS),
 }
-
-_FOR_EACH_KIND = re.compile(r"\{\{ (.+?)(?: \| (\S+))? \}\}", re.DOTALL)
 
 DROP_ALL = """
 DO $$
@@ -61,19 +80,22 @@ END $$
 def rendered() -> Iterator[str]:
     """Yield the SQL of each file, in the order of installation."""
     for name in FILES:
-        yield _render(files(__name__).joinpath(name).read_text(encoding="utf-8"))
+        yield render(files(__name__).joinpath(name).read_text(encoding="utf-8"))
 
 
-def _render(sql: str) -> str:
-    def for_each_kind(match: re.Match[str]) -> str:
-        text, joint = match.groups()
-        copies = (
-            Template(text).safe_substitute(kind=column, number=number, kinds=KINDS)
-            for number, column in enumerate(COLUMNS, start=1)
-        )
-        return (f" {joint} " if joint else ", ").join(copies)
-
-    sql = _FOR_EACH_KIND.sub(for_each_kind, sql)
+def render(sql: str) -> str:
+    """Write out, in SQL as it lies in the files, what is said once for all kinds or budgets."""
+    for bracket, members in _FOR_EACH.items():
+        sql = bracket.sub(partial(_repeated, members), sql)
     for name, value in CONSTANTS.items():
         sql = sql.replace(f"${{{name}}}", str(value))
     return sql
+
+
+def _repeated(members: Sequence[Mapping[str, str]], match: re.Match[str]) -> str:
+    text, joint = match.groups()
+    copies = (
+        Template(text).safe_substitute(member, number=number)
+        for number, member in enumerate(members, start=1)
+    )
+    return (f" {joint} " if joint else ", ").join(copies)

@@ -1,8 +1,9 @@
 -- Tasks that are ended by force become unplaced again, and the gangs that break fall whole.
 
--- End those of these tasks that are live, with the rest of each gang that is left with less than its
--- minimum; how many ended. Lock order as in a commit: jobs by id, then machines by id.
-CREATE FUNCTION omega.force_end(_jobs bigint[], _tasks integer[], _cause text)
+-- End those of these tasks that are live as they were started then, and not placed anew since, with the
+-- rest of each gang that is left with less than its minimum; how many ended. Lock order as in a commit:
+-- jobs, quotas, machines, each by id.
+CREATE FUNCTION omega.force_end(_jobs bigint[], _tasks integer[], _starts timestamptz[], _cause text)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     jobs bigint[];
@@ -10,7 +11,8 @@ DECLARE
 BEGIN
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     WITH named AS (
-        SELECT DISTINCT a.job_id, a.task FROM unnest(_jobs, _tasks) AS w (job_id, task) JOIN allocation a USING (job_id, task)
+        SELECT DISTINCT a.job_id, a.task
+          FROM unnest(_jobs, _tasks, _starts) AS w (job_id, task, started_at) JOIN allocation a USING (job_id, task, started_at)
     ), broken AS (
         SELECT j.id FROM job j JOIN (SELECT job_id, count(*) AS tasks FROM named GROUP BY job_id) AS n ON n.job_id = j.id
          WHERE j.minimum > 0 AND j.placed - n.tasks < j.minimum
@@ -18,6 +20,9 @@ BEGIN
         SELECT job_id, task FROM named UNION SELECT a.job_id, a.task FROM allocation a JOIN broken b ON b.id = a.job_id
     )
     SELECT coalesce(array_agg(job_id), '{}'), coalesce(array_agg(task), '{}') INTO jobs, tasks FROM falling;
+    IF EXISTS (SELECT FROM quota) THEN
+        PERFORM give_back_to_quotas(jobs, tasks, NULL);
+    END IF;
     PERFORM 1 FROM machine
       WHERE id IN (SELECT a.machine_id FROM unnest(jobs, tasks) AS w (job_id, task) JOIN allocation a USING (job_id, task))
       ORDER BY id FOR NO KEY UPDATE;
@@ -53,17 +58,22 @@ RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     jobs bigint[];
     tasks integer[];
+    starts timestamptz[];
 BEGIN
-    SELECT coalesce(array_agg(a.job_id), '{}'), coalesce(array_agg(a.task), '{}') INTO jobs, tasks
+    SELECT coalesce(array_agg(a.job_id), '{}'), coalesce(array_agg(a.task), '{}'), coalesce(array_agg(a.started_at), '{}')
+      INTO jobs, tasks, starts
       FROM allocation a JOIN machine m ON m.id = a.machine_id
      WHERE a.machine_id = ANY (_machines) AND m.state IN (2, 3);
-    RETURN force_end(jobs, tasks, 'lost');
+    RETURN force_end(jobs, tasks, starts, 'lost');
 END $$;
 
--- The machines on which something is used that no longer counts, and whether the notice is over.
-CREATE FUNCTION omega.machines_on_notice(OUT id integer, OUT is_over boolean)
-RETURNS SETOF record LANGUAGE sql STABLE AS $$
-    SELECT m.id, m.notice_ends_at <= clock_timestamp() FROM omega.machine m WHERE m.notice IS NOT NULL ORDER BY m.id
+-- The machines whose notice is over, or no longer needed.
+CREATE FUNCTION omega.notices_that_end()
+RETURNS SETOF integer LANGUAGE sql STABLE AS $$
+    SELECT m.id FROM omega.machine m
+     WHERE m.notice IS NOT NULL
+       AND (m.notice_ends_at <= clock_timestamp() OR {{ m.${kind}_used <= m.${kind}_capacity | AND }})
+     ORDER BY m.id
 $$;
 
 -- End by force what no longer fits on one machine whose notice is over, and the notice with it:
@@ -73,10 +83,12 @@ RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     jobs bigint[];
     tasks integer[];
+    starts timestamptz[];
     ended integer := 0;
 BEGIN
-    SELECT coalesce(array_agg(v.job_id), '{}'), coalesce(array_agg(v.task), '{}') INTO jobs, tasks
-      FROM (SELECT a.job_id, a.task,
+    SELECT coalesce(array_agg(v.job_id), '{}'), coalesce(array_agg(v.task), '{}'), coalesce(array_agg(v.started_at), '{}')
+      INTO jobs, tasks, starts
+      FROM (SELECT a.job_id, a.task, a.started_at,
                    {{ (a.${kind} > 0 AND m.${kind}_used - coalesce(sum(a.${kind}) OVER before, 0) > m.${kind}_capacity) | OR }} AS is_over
               FROM machine m JOIN allocation a ON a.machine_id = m.id JOIN job j ON j.id = a.job_id
              WHERE m.id = _machine AND m.notice_ends_at <= clock_timestamp()
@@ -84,7 +96,7 @@ BEGIN
                               ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS v
      WHERE v.is_over;
     IF cardinality(jobs) > 0 THEN
-        ended := force_end(jobs, tasks, 'resized');
+        ended := force_end(jobs, tasks, starts, 'resized');
     END IF;
     UPDATE machine m SET notice = NULL, notice_ends_at = NULL
      WHERE m.id = _machine AND m.notice IS NOT NULL AND {{ m.${kind}_used <= m.${kind}_capacity | AND }};

@@ -1,15 +1,15 @@
--- The commit rule, claim by claim: taken when some claim may not stand on its own machine, or has
--- something to evict. Locks are held by the caller; nothing is written here.
+-- The commit rule, claim by claim: taken when some claim may not stand on its own machine or within
+-- its quotas, or has something to evict. Locks are held by the caller; nothing is written here.
 --
 -- Verdicts: 0 accepted, 1 stale, 2 overcommit, 3 gang broken, 4 lease lost, 5 already placed,
--- 6 gone, 7 closed, 8 precedence.
+-- 6 gone, 7 closed, 8 precedence, 9 quota.
 CREATE FUNCTION omega.judge_claims(
     _by_sequence boolean,
     _jobs bigint[], _minimums integer[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[],
     _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],
     _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],
-    _touched integer[], held boolean[],
+    _touched integer[], held boolean[], _quotas integer[], INOUT budget bigint[],
     OUT verdicts smallint[], OUT landed integer[], OUT landed_shapes integer[],
     OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT evicted_machines integer[]
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
@@ -26,6 +26,8 @@ DECLARE
     precedence integer[];   -- an entry a party
     minimum integer[];
     placed integer[];
+    running integer[];      -- live allocations
+    drawn integer[] := '{}';  -- two entries a party: which quotas it is charged to, or null
     victim_party integer[]; -- an entry a live allocation of a job named in evictions
     victim_task integer[];
     victim_at integer[];
@@ -40,6 +42,7 @@ DECLARE
     stands boolean[];          -- an entry a job: has an earlier stretch of it been granted anything?
     needed integer;
     verdict smallint;
+    charge bigint[];           -- what the quotas are left with if the claim stands
     e integer := 1;            -- the next eviction, and alternate, to be looked at
     o integer := 1;
     victim integer;
@@ -52,8 +55,11 @@ BEGIN
       FROM (SELECT (n - 1) % ${kinds} + 1 FROM unnest(_amounts) WITH ORDINALITY AS a (amount, n) WHERE amount > 0
              UNION SELECT (n - 1) % ${kinds} + 1 FROM unnest(free) WITH ORDINALITY AS f (amount, n) WHERE amount < 0
            ) AS k (kind);
-    SELECT p.party, p.precedence, p.minimum, p.placed INTO party, precedence, minimum, placed
+    SELECT p.party, p.precedence, p.minimum, p.placed, p.running INTO party, precedence, minimum, placed, running
       FROM parties(_jobs, _evict_jobs) AS p;
+    IF cardinality(_quotas) > 0 THEN
+        drawn := draws(party, _quotas);
+    END IF;
     SELECT v.party, v.task, v.at, v.amounts, v.live, v.evict_victim
       INTO victim_party, victim_task, victim_at, victim_amounts, live, evict_victim
       FROM victims(party, ids, _evict_jobs, _evict_tasks) AS v;
@@ -65,7 +71,7 @@ BEGIN
     landed_shapes := _shapes;
 
     FOR j IN 1 .. cardinality(_jobs) LOOP
-        SELECT free AS free, placed AS placed, live AS live, fallen AS fallen INTO before;
+        SELECT free AS free, placed AS placed, live AS live, fallen AS fallen, running AS running, budget AS budget INTO before;
         granted := 0;
         here := '{}';
         FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
@@ -99,6 +105,11 @@ BEGIN
             IF verdict = 0 AND NOT fits(free, place, asked, _amounts, _shapes[c], falling, victim_at, victim_amounts) THEN
                 verdict := 2;
             END IF;
+            IF verdict = 0 AND cardinality(_quotas) > 0 THEN
+                charge := charged(budget, drawn, running, j, cost({{ _amounts[(_shapes[c] - 1) * ${kinds} + ${number}] }}),
+                                  falling, victim_party, victim_amounts);
+                verdict := CASE WHEN charge IS NULL THEN 9 ELSE 0 END;
+            END IF;
 
             IF verdict NOT IN (0, 4, 5) THEN
                 falling := '{}';
@@ -107,10 +118,16 @@ BEGIN
                 IF verdict NOT IN (0, 4, 5)
                    AND of_machine(states[other_at[o]], _by_sequence AND _other_seen[o] <> sequences[other_at[o]]) = 0
                    AND fits(free, other_at[o], asked, _amounts, _other_shapes[o], '{}', '{}', '{}') THEN
-                    verdict := 0;
-                    place := other_at[o];
-                    landed[c] := _other_machines[o];
-                    landed_shapes[c] := _other_shapes[o];
+                    IF cardinality(_quotas) > 0 THEN
+                        charge := charged(budget, drawn, running, j,
+                                          cost({{ _amounts[(_other_shapes[o] - 1) * ${kinds} + ${number}] }}), '{}', '{}', '{}');
+                    END IF;
+                    IF cardinality(_quotas) = 0 OR charge IS NOT NULL THEN
+                        verdict := 0;
+                        place := other_at[o];
+                        landed[c] := _other_machines[o];
+                        landed_shapes[c] := _other_shapes[o];
+                    END IF;
                 END IF;
                 o := o + 1;
             END LOOP;
@@ -118,10 +135,13 @@ BEGIN
             verdicts[c] := verdict;
             IF verdict = 0 THEN
                 granted := granted + 1;
+                running[j] := running[j] + 1;
+                budget := charge;
                 here := here + int4multirange(int4range(_tasks[c], _tasks[c] + 1));
                 FOREACH victim IN ARRAY falling LOOP
                     live[victim] := false;
                     placed[victim_party[victim]] := placed[victim_party[victim]] - 1;
+                    running[victim_party[victim]] := running[victim_party[victim]] - 1;
                     FOR kind IN 1 .. ${kinds} LOOP
                         free[(victim_at[victim] - 1) * ${kinds} + kind] := free[(victim_at[victim] - 1) * ${kinds} + kind]
                             + victim_amounts[(victim - 1) * ${kinds} + kind];
@@ -142,6 +162,8 @@ BEGIN
             placed := before.placed;
             live := before.live;
             fallen := before.fallen;
+            running := before.running;
+            budget := before.budget;
             FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
                 IF verdicts[c] = 0 THEN
                     verdicts[c] := 3;

@@ -25,10 +25,10 @@ $$;
 -- The jobs concerned: those of the transaction, in its order, then others that may lose tasks.
 CREATE FUNCTION omega.parties(
     _jobs bigint[], _evict_jobs bigint[],
-    OUT party bigint[], OUT precedence integer[], OUT minimum integer[], OUT placed integer[]
+    OUT party bigint[], OUT precedence integer[], OUT minimum integer[], OUT placed integer[], OUT running integer[]
 ) LANGUAGE sql STABLE AS $$
     SELECT array_agg(p.id ORDER BY p.n), array_agg(j.precedence ORDER BY p.n),
-           array_agg(j.minimum ORDER BY p.n), array_agg(j.placed ORDER BY p.n)
+           array_agg(j.minimum ORDER BY p.n), array_agg(j.placed ORDER BY p.n), array_agg(j.placed - j.ended ORDER BY p.n)
       FROM (SELECT id, min(n) AS n FROM unnest(_jobs || _evict_jobs) WITH ORDINALITY AS u (id, n) GROUP BY id) AS p
       LEFT JOIN omega.job j ON j.id = p.id
 $$;

@@ -138,6 +138,23 @@ BEGIN
     RETURN parked;
 END $$;
 
+-- Parked jobs of a kind, highest precedence first, then oldest.
+CREATE FUNCTION omega.parked_jobs(_scheduler text, _jobs_max integer)
+RETURNS TABLE (
+    id bigint, wire jsonb, reason text, placed integer, running integer, generation bigint,
+    starts integer[], stops integer[], sibling_tasks integer[], sibling_machines integer[]
+) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+    SELECT j.id, s.wire, j.park_reason, j.placed, j.placed - j.ended, j.park_generation,
+           (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
+           (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
+           siblings.tasks, siblings.machines
+      FROM job j JOIN job_spec s ON s.job_id = j.id
+      LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
+                           FROM allocation a WHERE a.job_id = j.id AND s.sited AND j.placed > 0) AS siblings ON true
+     WHERE j.scheduler = _scheduler AND j.state = 'parked'
+     ORDER BY j.precedence DESC, j.id LIMIT at_most(_jobs_max)
+$$;
+
 -- Put parked jobs back into the queue; how many were parked.
 CREATE FUNCTION omega.wake_jobs(_jobs bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$

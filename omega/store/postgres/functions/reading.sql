@@ -1,17 +1,9 @@
 -- What views are made of. Rows and mark come from one statement, so from one snapshot.
 
--- One machine's row as omega/store/postgres/packing.py unpacks it. Without a pinned search_path,
--- which would keep the planner from inlining it.
-CREATE FUNCTION omega.packed(m omega.machine)
-RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-    SELECT int4send(m.id) || int4send(m.state) || int8send(m.sequence) || int8send(m.revision)
-        || {{ int4send(m.${kind}_capacity) | || }} || {{ int4send(m.${kind}_used) | || }}
-$$;
-
--- These machines' rows, ascending by id.
+-- These machines' rows, in whatever order: who unpacks them sorts.
 CREATE FUNCTION omega.packed_machines(_machines integer[])
 RETURNS bytea LANGUAGE sql STABLE AS $$
-    SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea)
+    SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)
       FROM omega.machine m WHERE m.id = ANY (_machines)
 $$;
 
@@ -19,7 +11,7 @@ $$;
 CREATE FUNCTION omega.read_cell(OUT mark bigint, OUT generation bigint, OUT machines bytea)
 LANGUAGE sql STABLE AS $$
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           (SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea) FROM omega.machine m)
+           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea) FROM omega.machine m)
       FROM omega.cell c
 $$;
 
@@ -37,19 +29,20 @@ $$;
 CREATE FUNCTION omega.read_changes(_mark bigint, OUT mark bigint, OUT generation bigint, OUT machines bytea)
 LANGUAGE sql STABLE AS $$
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           (SELECT coalesce(string_agg(omega.packed(m), ''::bytea ORDER BY m.id), ''::bytea)
+           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)
               FROM omega.machine m WHERE m.changed_by >= _mark::text::xid8)
       FROM omega.cell c
 $$;
 
 -- Live allocations; all of them without a mark, else those granted by transactions not over at it.
-CREATE FUNCTION omega.read_allocations(
-    _mark bigint,
+-- With machines and no mark, those on them; with machines of one's own, none elsewhere.
+CREATE FUNCTION omega.live_allocations(
+    _mark bigint, _on integer[], _own int4multirange,
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
     OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
 ) LANGUAGE sql STABLE AS $$
     WITH live AS (
-        SELECT a.* FROM omega.allocation a WHERE _mark IS NULL
+        SELECT a.* FROM omega.allocation a WHERE _mark IS NULL AND (_on IS NULL OR a.machine_id = ANY (_on))
         UNION ALL
         SELECT a.* FROM (
             SELECT DISTINCT j.id AS job_id, g.task
@@ -65,4 +58,35 @@ CREATE FUNCTION omega.read_allocations(
            coalesce(array_agg(coalesce(s.group_durations_ms[width_bucket(l.task, s.group_starts)], -1)), '{}'),
            coalesce(array_agg(ARRAY[{{ l.${kind} }}]), '{}')
       FROM live l JOIN omega.job_spec s ON s.job_id = l.job_id
+     WHERE _own IS NULL OR _own @> l.machine_id
+$$;
+
+-- The same for whoever may hear of every machine ...
+CREATE FUNCTION omega.read_allocations(
+    _mark bigint, _on integer[],
+    OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
+    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
+) LANGUAGE sql STABLE AS $$
+    SELECT * FROM omega.live_allocations(_mark, _on, NULL)
+$$;
+
+-- ... and for a node, of its own machines: anew, too, when some have become its own since the mark.
+CREATE FUNCTION omega.own_allocations(
+    _mark bigint,
+    OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
+    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
+) LANGUAGE sql STABLE AS $$
+    SELECT l.*
+      FROM omega.own_machines(_mark) AS o,
+           LATERAL omega.live_allocations(CASE WHEN NOT o.are_new THEN _mark END, NULL, nullif(o.machines, '{(,)}')) AS l
+$$;
+
+-- Machines on which more is used than counts: how much, and how much longer that is tolerated.
+CREATE FUNCTION omega.read_notices(OUT machine integer, OUT excess integer[], OUT ends_in_ms bigint)
+RETURNS SETOF record LANGUAGE sql STABLE AS $$
+    SELECT m.id, ARRAY[{{ greatest(m.${kind}_used - m.${kind}_capacity, 0) }}],
+           (extract(epoch FROM m.notice_ends_at - clock_timestamp()) * 1000)::bigint
+      FROM omega.machine m
+     WHERE m.notice IS NOT NULL AND ({{ m.${kind}_used > m.${kind}_capacity | OR }})
+     ORDER BY m.id
 $$;

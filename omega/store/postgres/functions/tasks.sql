@@ -1,9 +1,11 @@
--- Ends of tasks, and of jobs by hand. Lock order as in a commit: jobs by id, then machines by id.
+-- Ends of tasks, and of jobs by hand. Lock order as in a commit: jobs, quotas, machines, each by id.
 
 -- End those of these tasks that are live, give their room back, and finish the jobs whose last
 -- task is over. Where the start is told, only the allocation that began then is meant. Raises a machine's revision but not its sequence: an end makes nobody conflict.
-CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
-RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+CREATE FUNCTION omega.release_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp
+-- Planned anew for each call's arrays, the end of a single task takes twice as long.
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     freed integer;
 BEGIN
@@ -13,6 +15,9 @@ BEGIN
     END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     -- The jobs' rows are held, so nobody else can begin or end a task of theirs now.
+    IF EXISTS (SELECT FROM quota) THEN
+        PERFORM give_back_to_quotas(_jobs, _tasks, _started_ms);
+    END IF;
     PERFORM 1 FROM machine
       WHERE id IN (SELECT a.machine_id FROM unnest(_jobs, _tasks) AS w (job_id, task)
                      JOIN allocation a USING (job_id, task))
@@ -57,7 +62,7 @@ BEGIN
         RETURN false;
     END IF;
     SELECT coalesce(array_agg(task), '{}') INTO live FROM allocation WHERE job_id = _job;
-    PERFORM end_tasks(array_fill(_job, ARRAY[cardinality(live)]), live, NULL);
+    PERFORM release_tasks(array_fill(_job, ARRAY[cardinality(live)]), live, NULL);
     UPDATE job SET state = 'cancelled', lease_token = NULL, park_reason = NULL, park_detail = NULL,
                    finished_at = clock_timestamp()
      WHERE id = _job;

@@ -58,6 +58,23 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     UNION ALL
     SELECT 'a job has a description', 'job ' || j.id, j.scheduler FROM job j LEFT JOIN job_spec s ON s.job_id = j.id WHERE s.job_id IS NULL
     UNION ALL
+    SELECT 'only a higher precedence, or its own scheduler, evicts', 'transaction ' || t.id, format('job %s was evicted', v.id)
+      FROM transaction t CROSS JOIN LATERAL (SELECT DISTINCT e FROM unnest(t.evicted_jobs) AS e) AS e JOIN job v ON v.id = e.e
+     WHERE NOT v.id = ANY (t.jobs) AND NOT EXISTS (SELECT FROM job j WHERE j.id = ANY (t.jobs) AND j.precedence > v.precedence)
+    UNION ALL
+    SELECT 'what is left of a quota is the limit less what its jobs hold', 'quota of ' || q.scope || ' ' || q.name,
+           format('limits %s, left %s, used %s', q.limits, l.remains, u.used)
+      FROM quota q
+      LEFT JOIN (SELECT quota_id, ARRAY[ [[ sum(free[${number}])::bigint ]] ] AS remains FROM quota_shard GROUP BY quota_id) AS l ON l.quota_id = q.id
+      LEFT JOIN used_of_quotas() u ON u.quota = q.id
+     WHERE NOT coalesce([[ q.limits[${number}] = l.remains[${number}] + coalesce(u.used[${number}], 0) | AND ]], false)
+    UNION ALL
+    SELECT 'a quota that is used above its limit is closed', 'quota of ' || q.scope || ' ' || q.name, l.remains::text
+      FROM quota q
+      JOIN (SELECT quota_id, ARRAY[ [[ sum(free[${number}])::bigint ]] ] AS remains, bool_and(closed) AS closed
+              FROM quota_shard GROUP BY quota_id) AS l ON l.quota_id = q.id
+     WHERE 0 > ANY (l.remains) AND NOT l.closed
+    UNION ALL
     SELECT 'a lease runs out', 'job ' || j.id, coalesce(j.lease_holder, '')
       FROM job j WHERE j.state = 'planning' AND j.lease_expires_at IS NULL
 $$;

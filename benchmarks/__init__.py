@@ -1,0 +1,1 @@
+"""Benchmarks: what commits, views and placement cost, and how much schedulers conflict."""

@@ -1,0 +1,71 @@
+"""`python -m benchmarks list | run NAME`: exit codes and complaints are those of `omega`."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import commit, placement, rules, sync
+from omega.cli.consoles import warnings
+from omega.cli.main import INTERRUPTED, exit_code
+from omega.errors import OmegaError
+
+BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
+    "commit": commit.command,
+    "rules": rules.command,
+    "sync": sync.command,
+    "placement": placement.command,
+}
+"""Each benchmark is the module of its name."""
+
+
+def build() -> typer.Typer:
+    """Return the command line."""
+    settings = {"help_option_names": ["-h", "--help"]}
+    app = typer.Typer(
+        help=__doc__,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings=settings,
+        add_completion=False,
+    )
+    run = typer.Typer(
+        no_args_is_help=True, help="Run one of them; run NAME --help for its options."
+    )
+    for name, command in BENCHMARKS.items():
+        run.command(name)(command)
+    app.add_typer(run, name="run")
+    app.command("list")(show_list)
+    return app
+
+
+def show_list() -> None:
+    """Say which benchmarks there are, and what each measures."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, command in BENCHMARKS.items():
+        table.add_row(f"[cyan]{name}[/]", (command.__doc__ or "").splitlines()[0])
+    Console().print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    try:
+        build()(None if arguments is None else list(arguments), prog_name="python -m benchmarks")
+    except OmegaError as error:
+        _complain(str(error))
+        sys.exit(exit_code(error))
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _complain("interrupted")
+        raise
+
+
+def _complain(sentence: str) -> None:
+    warnings().print(f"benchmarks: {sentence}", markup=False, highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

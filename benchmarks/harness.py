@@ -1,0 +1,119 @@
+"""What a benchmark is, and how one is run: measured, checked, written down, shown and drawn."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from threading import Event
+from typing import Any, ClassVar, Protocol
+
+from rich.console import RenderableType
+
+from benchmarks import environment
+from benchmarks.picture import Picture, require_drawing
+from benchmarks.postgres.statements import connect, server_settings
+from omega.cli.consoles import Output, refuse_unwritable
+from omega.cli.stopping import stop_on_signals
+from omega.clock import Clock, RealClock
+from omega.config import Settings, load_settings
+from omega.store.opening import server
+from omega.store.postgres.databases import made_anew
+
+SUFFIX = "_bench"
+"""What the names of our databases have behind that of the cell's."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a benchmark came to."""
+
+    finding: str
+    """One sentence: the title of the picture, and the last line on the screen."""
+    rows: Sequence[Mapping[str, Any]]
+    summary: Mapping[str, Any]
+    digest: Mapping[str, Any]
+    """The work that was done, so that a faster wrong answer shows."""
+
+
+@dataclass
+class Stage:
+    """What a benchmark is given to work with."""
+
+    output: Output
+    clock: Clock
+    stop: Event
+    settings: Settings
+    about: dict[str, object] = field(default_factory=environment.of_machine)
+    """The environment of the run."""
+
+    @contextmanager
+    def database(self, name: str = "") -> Iterator[str]:
+        """Give the URL of a new, empty database; it is dropped afterwards."""
+        with server(self.settings) as url:
+            self.about["postgres"] = dict(_settings_of(url))
+            with made_anew(url, f"{SUFFIX}{name}", stays=False) as new:
+                yield new
+
+    def go_on(self) -> None:
+        """Raise KeyboardInterrupt if somebody wants us to end."""
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+
+
+class Benchmark(Protocol):
+    """A dataclass of parameters that can be measured, and its findings shown.
+
+    A field that is no part of its repr is no part of the document either.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def measure(self, stage: Stage) -> Findings:
+        """Do the work, see that it was done, and say what it took."""
+        ...
+
+    def show(self, findings: Findings) -> RenderableType:
+        """Return the rows as a person reads them."""
+        ...
+
+    def draw(self, findings: Findings) -> Picture:
+        """Return a picture that stands without words around it."""
+        ...
+
+
+def conduct(
+    benchmark: Benchmark,
+    *,
+    json_to: str | None,
+    plot_to: Path | None,
+    data_dir: Path | None,
+) -> Findings:
+    """Run a benchmark and hand out what it found."""
+    output = Output(json_to)
+    if plot_to is not None:
+        refuse_unwritable(plot_to, field="--plot")
+        require_drawing()
+    with stop_on_signals() as stop:
+        stage = Stage(output, RealClock(stop), stop, load_settings(data_dir=data_dir))
+        began = stage.clock.now()
+        findings = benchmark.measure(stage)
+        took_s = stage.clock.now() - began
+    output.document(
+        parameters={
+            one.name: getattr(benchmark, one.name) for one in fields(benchmark) if one.repr
+        },
+        rows=findings.rows,
+        summary={"finding": findings.finding, **findings.summary},
+        environment={**stage.about, "took_s": round(took_s, 1)},
+        digest=findings.digest,
+    )
+    output.console.print(benchmark.show(findings))
+    output.console.print(f"[bold]{findings.finding}[/]")
+    if plot_to is not None:
+        benchmark.draw(findings).save(plot_to)
+    return findings
+
+
+def _settings_of(url: str) -> Mapping[str, str]:
+    with closing(connect(url)) as link:
+        return server_settings(link)

@@ -1,0 +1,49 @@
+"""Options that several benchmarks have, declared once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omega.cli.options import DataDir, JsonTo, Seed, a_number
+from omega.errors import BadInput
+
+__all__ = ["DataDir", "JsonTo", "PlotTo", "Seconds", "Seed", "Smoke", "numbers", "words"]
+
+Smoke = Annotated[
+    bool, typer.Option("--smoke", help="Toy size, in seconds: to see that it works, not how fast.")
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        min=0.01,
+        max=1e6,
+        callback=a_number,
+        metavar="S",
+        help="Time to spend measuring: more time, less noise.",
+    ),
+]
+PlotTo = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE.png", help="Draw the results into a picture."),
+]
+
+
+def numbers(text: str, *, option: str, most: int) -> tuple[int, ...]:
+    """Read `1,10,100`; raise BadInput for anything else, and for what is not in 1 to `most`."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and len(part) <= len(str(most)) for part in parts):
+        raise BadInput(f"{text!r} does not read as numbers like 1,10,100", field=option)
+    read = tuple(dict.fromkeys(int(part) for part in parts))
+    if not all(1 <= number <= most for number in read):
+        raise BadInput(f"{text!r} holds a number that is not in 1 to {most:,}", field=option)
+    return read
+
+
+def words(text: str, *, option: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Read names that are known; raise BadInput for others."""
+    read = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for word in read:
+        if word not in known:
+            raise BadInput(f"{word!r} is none of {', '.join(known)}", field=option)
+    return read

@@ -1,0 +1,59 @@
+"""Statements of the benchmarks: what the server says of itself, and the tables made empty again."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from omega.store.postgres.connection import Link
+
+SETTINGS: Final = (
+    "server_version",
+    "fsync",
+    "synchronous_commit",
+    "full_page_writes",
+    "shared_buffers",
+    "max_wal_size",
+    "checkpoint_timeout",
+    "wal_level",
+    "autovacuum_naptime",
+)
+"""What one has to know of a server to compare two documents."""
+
+
+def connect(url: str) -> Link:
+    """Return a connection for statements that take as long as they take."""
+    return Link(url, application_name="omega benchmark", statement_timeout_ms=600_000)
+
+
+def server_settings(link: Link) -> Mapping[str, str]:
+    """Return what the server is set to."""
+    return dict(
+        link.call(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s)",
+            (list(SETTINGS),),
+        )
+    )
+
+
+def count_transactions(link: Link) -> int:
+    """Count the transactions on record."""
+    ((count,),) = link.call("SELECT count(*) FROM omega.transaction")
+    return int(count)
+
+
+def touch(link: Link, count: int, machines: int, *, first: int) -> None:
+    """Change so many rows, evenly over the machines, in one transaction, as ends of tasks do."""
+    link.call(
+        "UPDATE omega.machine SET revision = revision + 1, changed_by = pg_current_xact_id()"
+        " WHERE id IN (SELECT 1 + (%(first)s + n * %(machines)s::bigint / %(count)s)"
+        " %% %(machines)s FROM generate_series(0, %(count)s - 1) AS n)",
+        {"first": first, "count": count, "machines": machines},
+    )
+
+
+def empty(link: Link) -> None:
+    """End all work at once: an unused cell of the same machines, without jobs or history."""
+    link.call(
+        "TRUNCATE omega.allocation, omega.transaction, omega.ended_task, omega.job, omega.job_spec"
+    )
+    link.call("UPDATE omega.machine SET cpu_milli_used = 0, memory_mib_used = 0")
+    link.call("VACUUM (ANALYZE) omega.machine")

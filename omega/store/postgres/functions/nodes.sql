@@ -1,0 +1,85 @@
+-- What a node may do: hear of the tasks on its own machines, and end them. Its login tells which
+-- machines those are. Functions that processes call run as their owner (omega/store/postgres/roles.py),
+-- so here current_user is the owner, and session_user who has logged in.
+
+-- Whether the caller is the owner, or may act as such.
+CREATE FUNCTION omega.is_owner()
+RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT pg_has_role(session_user, current_user, 'member')
+$$;
+
+-- The machines that the caller stands for, and whether some became its own since the mark. All are
+-- the owner's.
+CREATE FUNCTION omega.own_machines(_mark bigint, OUT machines int4multirange, OUT are_new boolean)
+LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+BEGIN
+    IF is_owner() THEN
+        machines := '{(,)}';
+        are_new := false;
+        RETURN;
+    END IF;
+    SELECT range_agg(n.machines), coalesce(bool_or(n.changed_by >= _mark::text::xid8), false) INTO machines, are_new
+      FROM node n JOIN pg_roles r ON r.rolname = n.role_name
+     WHERE pg_has_role(session_user, r.oid, 'member');
+    IF machines IS NULL THEN
+        RAISE EXCEPTION '% stands for no machine; its owner may run: omega nodes assign', session_user
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END $$;
+
+-- End those of these tasks that are live, as release_tasks does. Changes nothing if one of them
+-- runs on a machine that is not the caller's own.
+CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    own int4multirange;
+    elsewhere record;
+BEGIN
+    IF NOT is_owner() THEN
+        SELECT machines INTO own FROM own_machines(NULL);
+        -- While the jobs' rows are held, nobody begins or ends a task of theirs.
+        PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
+        -- Materialized, or the limit would have the planner walk all allocations in search of one.
+        WITH meant AS MATERIALIZED (
+            SELECT a.job_id, a.task, a.machine_id
+              FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
+             WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint
+        )
+        SELECT m.job_id, m.task, p.name INTO elsewhere
+          FROM meant m JOIN machine_profile p ON p.id = m.machine_id
+         WHERE NOT own @> m.machine_id ORDER BY m.job_id, m.task LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'task % of job % runs on machine %, for which % does not stand',
+                elsewhere.task, elsewhere.job_id, elsewhere.name, session_user USING ERRCODE = 'insufficient_privilege';
+        END IF;
+    END IF;
+    RETURN release_tasks(_jobs, _tasks, _started_ms);
+END $$;
+
+-- Have a role stand for the machines of these names and for no others, or for every machine that
+-- there is or will be if there is no list; for how many it stands now.
+CREATE FUNCTION omega.assign_machines(_role text, _names text[])
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    unknown text;
+    assigned int4multirange := '{(,)}';
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = _role) THEN
+        RAISE EXCEPTION 'there is no role %', _role USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF _names IS NOT NULL THEN
+        SELECT u.name INTO unknown FROM unnest(_names) AS u (name)
+         WHERE NOT EXISTS (SELECT FROM machine_profile p WHERE p.name = u.name) ORDER BY u.name LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'there is no machine named %', unknown USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        SELECT range_agg(int4range(id, id + 1)) INTO assigned FROM machine_profile WHERE name = ANY (_names);
+    END IF;
+    IF assigned IS NULL THEN
+        DELETE FROM node WHERE role_name = _role;
+    ELSE
+        INSERT INTO node (role_name, machines) VALUES (_role, assigned)
+            ON CONFLICT (role_name) DO UPDATE SET machines = excluded.machines, changed_by = pg_current_xact_id();
+    END IF;
+    RETURN (SELECT count(*) FROM machine WHERE assigned @> id AND state <> 3);
+END $$;

@@ -1,0 +1,239 @@
+-- Quotas: docs/decisions/0016. What is left of each lies in rows, its shards, so that commits of one
+-- tenant need not meet. Lock order: jobs by id, then quotas by id and their shards in order, then
+-- machines by id. Budgets are in the order of omega/model/quotas.py; jobs are the last.
+
+-- What amounts of the kinds are charged at.
+CREATE FUNCTION omega.cost({{ _${kind} bigint }})
+RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT ARRAY[${costs}]
+$$;
+
+-- The quotas that jobs are charged to; a job that is idle has nothing running.
+CREATE FUNCTION omega.quotas_of(_jobs bigint[])
+RETURNS TABLE (job bigint, quota integer, is_idle boolean) LANGUAGE sql STABLE AS $$
+    SELECT j.id, q.id, j.placed = j.ended
+      FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
+      JOIN omega.quota q ON (q.scope = 'tenant' AND q.name = s.tenant) OR (q.scope = 'scheduler' AND q.name = j.scheduler)
+     WHERE j.id = ANY (_jobs)
+$$;
+
+-- Of which quota, by its place among these, each party's tenant and then its scheduler kind draws;
+-- null where there is none. Two entries a party.
+CREATE FUNCTION omega.draws(_party bigint[], _quotas integer[])
+RETURNS integer[] LANGUAGE sql STABLE AS $$
+    SELECT array_agg(array_position(_quotas, q.id) ORDER BY p.n, k.scope DESC)
+      FROM unnest(_party) WITH ORDINALITY AS p (id, n) CROSS JOIN (VALUES ('tenant'), ('scheduler')) AS k (scope)
+      LEFT JOIN omega.job j ON j.id = p.id
+      LEFT JOIN omega.job_spec s ON s.job_id = p.id
+      LEFT JOIN omega.quota q ON q.scope = k.scope AND q.name = CASE k.scope WHEN 'tenant' THEN s.tenant ELSE j.scheduler END
+$$;
+
+-- Take hold of what a transaction may need of quotas. A shard that covers it and that nobody holds is
+-- enough; else all shards of the quota, whose sum is exact. `shards` names the one, or is null.
+CREATE FUNCTION omega.hold_quotas(
+    _jobs bigint[], _ends integer[], _shapes integer[], _amounts integer[],
+    _other_claims integer[], _other_shapes integer[], _evict_jobs bigint[],
+    OUT quotas integer[], OUT shards integer[],
+    OUT budget bigint[],      -- what is held: all budgets of the first quota, then of the second ...
+    OUT asked bigint[],       -- what the claims ask for on their own machines, likewise
+    OUT covered boolean       -- no quota can refuse anything
+) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    drawing bigint[];   -- the jobs that have a quota ...
+    drawn integer[];    -- ... and which
+    jobs integer[];     -- an entry a quota: how many of them would count anew
+    most bigint[];      -- like asked, with alternates as if they were asked for as well
+    asking record;
+    charge bigint[];
+    need bigint[];
+    shard integer;
+    held bigint[];
+BEGIN
+    SELECT array_agg(d.job), array_agg(d.quota) INTO drawing, drawn FROM quotas_of(_jobs || _evict_jobs) AS d;
+    SELECT coalesce(array_agg(q.quota ORDER BY q.quota), '{}'), array_agg(q.jobs ORDER BY q.quota) INTO quotas, jobs
+      FROM (SELECT d.quota, count(*) FILTER (WHERE d.is_idle AND d.job = ANY (_jobs)) AS jobs
+              FROM quotas_of(_jobs || _evict_jobs) AS d GROUP BY d.quota) AS q;
+    asked := array_fill(0::bigint, ARRAY[cardinality(quotas) * ${budgets}]);
+    most := asked;
+    covered := true;
+    FOR asking IN
+        SELECT array_position(quotas, d.quota) AS place, c.shape, count(*) FILTER (WHERE c.own) AS own, count(*) AS any
+          FROM (SELECT u.job, u.shape, true AS own FROM unnest(claimants(_jobs, _ends), _shapes) AS u (job, shape)
+                 UNION ALL
+                SELECT (claimants(_jobs, _ends))[o.claim], o.shape, false FROM unnest(_other_claims, _other_shapes) AS o (claim, shape)) AS c
+          JOIN unnest(drawing, drawn) AS d (job, quota) USING (job) GROUP BY 1, 2
+    LOOP
+        charge := cost({{ _amounts[(asking.shape - 1) * ${kinds} + ${number}] }});
+        FOR b IN 1 .. ${budgets} LOOP
+            asked[(asking.place - 1) * ${budgets} + b] := asked[(asking.place - 1) * ${budgets} + b] + asking.own * charge[b];
+            most[(asking.place - 1) * ${budgets} + b] := most[(asking.place - 1) * ${budgets} + b] + asking.any * charge[b];
+        END LOOP;
+    END LOOP;
+
+    FOR q IN 1 .. cardinality(quotas) LOOP
+        asked[q * ${budgets}] := jobs[q];
+        most[q * ${budgets}] := jobs[q];
+        need := most[(q - 1) * ${budgets} + 1 : q * ${budgets}];
+        shard := NULL;
+        IF cardinality(_evict_jobs) = 0 THEN
+            SELECT s.shard, s.free INTO shard, held FROM quota_shard s
+             WHERE s.quota_id = quotas[q] AND NOT s.closed AND [[ s.free[${number}] >= need[${number}] | AND ]]
+             ORDER BY (s.shard + pg_backend_pid()) % ${shards} LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
+        END IF;
+        IF shard IS NULL THEN
+            SELECT ARRAY[ [[ sum(s.free[${number}])::bigint ]] ] INTO held
+              FROM (SELECT a.free FROM quota_shard a WHERE a.quota_id = quotas[q] ORDER BY a.shard FOR NO KEY UPDATE) AS s;
+            covered := covered AND [[ (need[${number}] = 0 OR held[${number}] >= need[${number}]) | AND ]];
+        END IF;
+        shards := shards || shard;
+        budget := budget || held;
+    END LOOP;
+END $$;
+
+-- One array less another, entry by entry.
+CREATE FUNCTION omega.minus(_from bigint[], _less bigint[])
+RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT array_agg(f - l ORDER BY n) FROM unnest(_from, _less) WITH ORDINALITY AS u (f, l, n)
+$$;
+
+-- Write what is left of the quotas held. A sum is spread anew, half of it at most to the shard of this
+-- connection if it goes on asking for as much.
+CREATE FUNCTION omega.settle_quotas(_quotas integer[], _shards integer[], _budget bigint[], _asked bigint[])
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    total bigint[];
+    others bigint[];
+    first integer;
+BEGIN
+    FOR q IN 1 .. cardinality(_quotas) LOOP
+        first := (q - 1) * ${budgets};
+        total := _budget[first + 1 : first + ${budgets}];
+        IF _shards[q] IS NOT NULL THEN
+            UPDATE quota_shard SET free = total WHERE quota_id = _quotas[q] AND shard = _shards[q];
+        ELSE
+            others := CASE WHEN 0 > ANY (total) THEN array_fill(0::bigint, ARRAY[${budgets}]) ELSE ARRAY[
+                [[ (total[${number}] - greatest(total[${number}] / ${shards},
+                                                least(total[${number}] / 2, 8 * _asked[first + ${number}])))
+                   / (${shards} - 1) ]] ] END;
+            UPDATE quota_shard
+               SET free = CASE WHEN shard = pg_backend_pid() % ${shards}
+                               THEN ARRAY[ [[ total[${number}] - (${shards} - 1) * others[${number}] ]] ]
+                               ELSE others END,
+                   closed = 0 > ANY (total)
+             WHERE quota_id = _quotas[q];
+        END IF;
+    END LOOP;
+END $$;
+
+-- What is left once a claim has taken its cost and what falls for it has given back its own; null if
+-- that would raise the use of one of the claimant's quotas above its limit.
+CREATE FUNCTION omega.charged(
+    _budget bigint[], _drawn integer[], _running integer[], _claimant integer, _cost bigint[],
+    _falling integer[], _victim_party integer[], _victim_amounts bigint[]
+) RETURNS bigint[] LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    remains bigint[] := _budget;
+    amounts bigint[];
+    given_back bigint[];
+    victim integer;
+    party integer;
+    d integer;
+    place integer;
+BEGIN
+    FOREACH victim IN ARRAY _falling LOOP
+        party := _victim_party[victim];
+        _running[party] := _running[party] - 1;
+        amounts := _victim_amounts[(victim - 1) * ${kinds} + 1 : victim * ${kinds}];
+        given_back := cost({{ amounts[${number}] }});
+        given_back[${budgets}] := (_running[party] = 0)::integer;
+        FOREACH d IN ARRAY _drawn[2 * party - 1 : 2 * party] LOOP
+            CONTINUE WHEN d IS NULL;
+            FOR b IN 1 .. ${budgets} LOOP
+                place := (d - 1) * ${budgets} + b;
+                remains[place] := remains[place] + given_back[b];
+            END LOOP;
+        END LOOP;
+    END LOOP;
+    _cost[${budgets}] := (_running[_claimant] = 0)::integer;
+    FOREACH d IN ARRAY _drawn[2 * _claimant - 1 : 2 * _claimant] LOOP
+        CONTINUE WHEN d IS NULL;
+        FOR b IN 1 .. ${budgets} LOOP
+            place := (d - 1) * ${budgets} + b;
+            remains[place] := remains[place] - _cost[b];
+            IF remains[place] < 0 AND remains[place] < _budget[place] THEN
+                RETURN NULL;
+            END IF;
+        END LOOP;
+    END LOOP;
+    RETURN remains;
+END $$;
+
+-- Charge jobs no more for live tasks that are about to end; where starts are told, only allocations
+-- that began then are meant. The jobs are locked.
+CREATE FUNCTION omega.give_back_to_quotas(_jobs bigint[], _tasks integer[], _started_ms bigint[])
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    freed record;
+BEGIN
+    FOR freed IN
+        WITH ending AS (
+            SELECT a.* FROM (SELECT DISTINCT * FROM unnest(_jobs, _tasks, _started_ms)) AS w (job_id, task, started_ms)
+              JOIN allocation a USING (job_id, task)
+             WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint
+        ), per_job AS (
+            SELECT e.job_id, count(*) AS tasks, {{ sum(e.${kind})::bigint AS ${kind} }} FROM ending e GROUP BY e.job_id
+        )
+        SELECT q.quota, cost({{ sum(p.${kind})::bigint }}) AS cost,
+               count(*) FILTER (WHERE j.placed - j.ended = p.tasks) AS jobs
+          FROM per_job p JOIN job j ON j.id = p.job_id JOIN quotas_of(_jobs) q ON q.job = j.id
+         GROUP BY q.quota ORDER BY q.quota
+    LOOP
+        freed.cost[${budgets}] := freed.jobs;
+        UPDATE quota_shard SET free = ARRAY[ [[ free[${number}] + freed.cost[${number}] ]] ]
+         WHERE quota_id = freed.quota AND shard = pg_backend_pid() % ${shards};
+    END LOOP;
+END $$;
+
+-- Set a quota or change its limits. Commits wait meanwhile, and judge by it from then on.
+CREATE FUNCTION omega.set_quota(_scope text, _name text, _limits bigint[])
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    it integer;
+    held bigint[];
+    remains bigint[];
+BEGIN
+    IF cardinality(_limits) IS DISTINCT FROM ${budgets} OR array_lower(_limits, 1) <> 1 OR array_ndims(_limits) <> 1
+       OR array_position(_limits, NULL) IS NOT NULL OR 0 > ANY (_limits) OR ${unlimited} < ANY (_limits) THEN
+        RAISE EXCEPTION 'bad quota: it takes ${budgets} limits, none negative' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF _name IS NULL OR _name = '' OR _scope NOT IN ('tenant', 'scheduler') IS NOT FALSE THEN
+        RAISE EXCEPTION 'bad quota: it is for a tenant or for a scheduler, by name' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- Whoever is in a commit has touched a job, and whoever begins one will.
+    LOCK TABLE job IN EXCLUSIVE MODE;
+    INSERT INTO quota (scope, name, limits) VALUES (_scope, _name, _limits)
+        ON CONFLICT (scope, name) DO UPDATE SET limits = excluded.limits RETURNING id INTO it;
+    DELETE FROM quota_shard WHERE quota_id = it;
+    INSERT INTO quota_shard (quota_id, shard, free, closed)
+    SELECT it, n, array_fill(0::bigint, ARRAY[${budgets}]), true FROM generate_series(0, ${shards} - 1) AS n;
+    SELECT used INTO held FROM used_of_quotas() AS u WHERE u.quota = it;
+    remains := ARRAY[ [[ _limits[${number}] - coalesce(held[${number}], 0) ]] ];
+    PERFORM settle_quotas(ARRAY[it], ARRAY[NULL]::integer[], remains, array_fill(0::bigint, ARRAY[${budgets}]));
+END $$;
+
+-- Lift a quota; false if there was none.
+CREATE FUNCTION omega.remove_quota(_scope text, _name text)
+RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+BEGIN
+    LOCK TABLE job IN EXCLUSIVE MODE;
+    DELETE FROM quota_shard WHERE quota_id IN (SELECT id FROM quota WHERE scope = _scope AND name = _name);
+    DELETE FROM quota WHERE scope = _scope AND name = _name;
+    RETURN FOUND;
+END $$;
+
+-- All quotas, their limits and what is left of each.
+CREATE FUNCTION omega.read_quotas()
+RETURNS TABLE (scope text, name text, limits bigint[], remains bigint[]) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+    SELECT q.scope, q.name, q.limits, ARRAY[ [[ sum(s.free[${number}])::bigint ]] ]
+      FROM quota q JOIN quota_shard s ON s.quota_id = q.id GROUP BY q.id ORDER BY q.scope, q.name
+$$;

@@ -1,0 +1,57 @@
+"""Quotas in the slow twin: lists of integers and one rule.
+
+Goal     Say what a quota refuses so that a reader checks it by eye.
+Promise  No array arithmetic, no shortcut.
+Source   docs/decisions/0016-quotas.md.
+"""
+
+from dataclasses import dataclass, field
+
+from omega.cell.standing import Standing
+from omega.model.quotas import Budget
+
+
+@dataclass
+class PlainQuotas:
+    """What is left of quotas, by number, and who is charged to which."""
+
+    left: list[dict[Budget, int]] = field(default_factory=list)
+    drawn_by: dict[int, list[int]] = field(default_factory=dict)
+    running: dict[int, int] = field(default_factory=dict)
+    """By job, how many tasks it has running."""
+
+    def take(self, job: int, amounts: list[int]) -> None:
+        """Charge a job for one more task."""
+        for number in self.drawn_by.get(job, []):
+            for budget in Budget:
+                self.left[number][budget] -= sum(amounts[kind] for kind in budget.kinds)
+            if self.running[job] == 0:
+                self.left[number][Budget.JOBS] -= 1
+        self.running[job] = self.running.get(job, 0) + 1
+
+    def give_back(self, job: int, amounts: list[int]) -> None:
+        """Charge a job for one task less."""
+        self.running[job] = self.running.get(job, 0) - 1
+        for number in self.drawn_by.get(job, []):
+            for budget in Budget:
+                self.left[number][budget] += sum(amounts[kind] for kind in budget.kinds)
+            if self.running[job] == 0:
+                self.left[number][Budget.JOBS] += 1
+
+    def would_be_overdrawn(self, job: int, then: "PlainQuotas") -> bool:
+        """Say whether a job's quotas would be used above a limit, and more than now."""
+        return any(
+            then.left[number][budget] < min(0, self.left[number][budget])
+            for number in self.drawn_by.get(job, [])
+            for budget in Budget
+        )
+
+
+def plain_quotas(standing: Standing) -> PlainQuotas:
+    """Return the accounts of a transaction as plain quotas."""
+    accounts = standing.accounts
+    return PlainQuotas(
+        left=[dict(zip(Budget, row, strict=True)) for row in accounts.left.tolist()],
+        drawn_by={job: list(rows) for job, rows in accounts.drawn_by.items()},
+        running=dict(accounts.running),
+    )

@@ -1,0 +1,79 @@
+"""The benchmarks' command line, run inside the test's own process against the test's own server."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from benchmarks.__main__ import main
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a benchmark came to."""
+
+    code: int
+    document: dict[str, Any]
+    said: str
+    picture: bytes
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The document's rows."""
+        return list(self.document["rows"])
+
+
+Bench = Callable[..., Ran]
+
+
+@pytest.fixture
+def bench(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Bench:
+    """Run a benchmark at toy size and read its document and its picture."""
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("OMEGA_DATA_DIR", str(tmp_path))
+    picture = tmp_path / "picture.png"
+
+    def run(*arguments: str) -> Ran:
+        capsys.readouterr()
+        code: object = 0
+        try:
+            main(["run", *arguments, "--smoke", "--json", "-", "--plot", str(picture)])
+        except SystemExit as end:
+            code = end.code
+        said = capsys.readouterr()
+        assert not code, said.err
+        return Ran(0, json.loads(said.out), said.err, picture.read_bytes())
+
+    return run
+
+
+@pytest.fixture
+def bench_on_server(bench: Bench, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """The same, with databases beside the test's own, of which none may be left."""
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+
+    def run(*arguments: str) -> Ran:
+        before = databases(database_url)
+        ran = bench(*arguments)
+        assert before == databases(database_url)
+        return ran
+
+    return run
+
+
+def databases(url: str) -> set[str]:
+    """Name the databases that benchmarks have made beside this one."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute(
+            "SELECT datname FROM pg_database"
+            " WHERE starts_with(datname, current_database() || '_bench')"
+        )
+        return {name for (name,) in found}

@@ -1,0 +1,143 @@
+"""The commit benchmark at toy size: each way commits, and writes what omega writes."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import product
+from typing import LiteralString
+from uuid import uuid4
+
+import numpy as np
+import psycopg
+import pytest
+
+from benchmarks.client import DEMAND, OMEGA, Work
+from benchmarks.commit import HEADERS, LABELS, SMOKE, VARIANTS
+from benchmarks.crew import CONTENTIONS, Crew, Order, crew, one_committer
+from benchmarks.postgres.baselines import BASELINES, install
+from benchmarks.postgres.one_committer import Books
+from omega.errors import InvariantBroken
+from omega.model.outcomes import Verdict
+from omega.store.postgres.schema import migrate
+from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_cell, a_spec
+from tests.benchmarks.conftest import PNG, Bench
+
+MACHINES = 12
+
+
+@pytest.fixture
+def all_ways(empty_database_url: str) -> Iterator[Crew]:
+    """Two clients that can commit in every way."""
+    with ExitStack() as stack:
+        address = stack.enter_context(one_committer(empty_database_url))
+        clients = stack.enter_context(
+            crew(empty_database_url, clients=2, machines=MACHINES, address=address)
+        )
+        install(empty_database_url)
+        yield clients
+
+
+def an_order(variant: str, *, claims: int = 3, contention: str = "uniform") -> Order:
+    return Order(variant=variant, clients=2, claims=claims, contention=contention, transactions=2)
+
+
+def test_it_measures_every_way_in_every_cell_and_the_work_was_done(bench_on_server: Bench) -> None:
+    ran = bench_on_server("commit")
+
+    cells = {(row["contention"], row["claims"], row["clients"], row["variant"]) for row in ran.rows}
+    assert len(SMOKE.orders) * len(VARIANTS) == len(cells) == len(ran.rows)
+    assert all(row["verdicts"]["accepted"] > 0 for row in ran.rows)
+    assert all(row["claims_per_s"] > 0 and row["p50_ms"] > 0 for row in ran.rows)
+    digest = ran.document["digest"]
+    assert 0 == digest.pop("violations")
+    assert {"transactions", *(f"claims granted, {variant}" for variant in VARIANTS)} == set(digest)
+    assert sum(row["transactions"] for row in ran.rows) == digest.pop("transactions")
+    assert sum(row["verdicts"]["accepted"] for row in ran.rows) == sum(digest.values())
+
+    assert "of unjudged writes" in ran.document["summary"]["finding"]
+    assert set(SMOKE.contention) == set(ran.document["summary"]["omega_over"]["raw"])
+    assert ran.picture.startswith(PNG)
+    environment = ran.document["environment"]
+    assert {"processors", "processor", "python", "revision", "load_before"} <= set(environment)
+    assert {"server_version", "fsync", "synchronous_commit"} <= set(environment["postgres"])
+
+
+def test_each_way_leaves_the_cell_as_omega_would(all_ways: Crew, empty_database_url: str) -> None:
+    """Every machine's sequence says how many transactions claimed on it, and nothing is missing."""
+    granted = 0
+    for variant, contention in product(VARIANTS, CONTENTIONS):
+        done = all_ways.do(an_order(variant, contention=contention), seed=1)
+        assert 4 == done.transactions, variant
+        granted += done.granted
+    all_ways.check(granted)
+
+    assert 4 * len(VARIANTS) * len(CONTENTIONS) == one_number(
+        empty_database_url, "SELECT count(*) FROM omega.transaction"
+    )
+    assert one_number(empty_database_url, "SELECT sum(sequence) FROM omega.machine") == one_number(
+        empty_database_url,
+        "SELECT count(DISTINCT (t.id, c.machine))"
+        "  FROM omega.transaction t, unnest(t.machines, t.verdicts) AS c (machine, verdict)"
+        " WHERE c.verdict = 0",
+    )
+    with pytest.raises(InvariantBroken, match=f"{granted} tasks run"):
+        all_ways.check(granted + 1)
+
+
+def test_claims_may_outnumber_the_machines(all_ways: Crew) -> None:
+    for variant in VARIANTS:
+        done = all_ways.do(an_order(variant, claims=25, contention="hot"), seed=2)
+        assert done.granted > 0, variant
+
+
+def one_number(url: str, query: LiteralString) -> int:
+    with psycopg.connect(url) as connection:
+        row = connection.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+@pytest.fixture
+def small_cell(empty_database_url: str) -> Iterator[PostgresStore]:
+    """One machine with room for one claim."""
+    migrate(empty_database_url)
+    store = PostgresStore(empty_database_url)
+    store.add_machines(a_cell(1, cpu_milli=int(DEMAND[0]), memory_mib=int(DEMAND[1]), disk_mib=0))
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("variant", ["serializable", "pessimistic"])
+def test_other_ways_judge_too(
+    small_cell: PostgresStore, empty_database_url: str, variant: str
+) -> None:
+    install(empty_database_url)
+    small_cell.submit([a_spec(3)])
+    (job,) = small_cell.lease("batch", holder="test", jobs_max=1, lease_ms=60_000)
+    way = BASELINES[variant](empty_database_url, "test", None)
+    way.begin()
+
+    def commit(*tasks: int) -> set[int]:
+        task = np.array(tasks, dtype=np.int64)
+        work = Work(uuid4(), job.id, job.token, task, np.ones(len(task), dtype=np.int64))
+        return set(way.commit(work).tolist())
+
+    assert {Verdict.OVERCOMMIT} == commit(0, 1)
+    assert {Verdict.ACCEPTED} == commit(0)
+    assert {Verdict.OVERCOMMIT} == commit(1)
+    assert [] == small_cell.verify()
+    assert 1 == small_cell.use().live_allocations
+    way.close()
+
+
+def test_the_one_committer_judges_too(small_cell: PostgresStore, empty_database_url: str) -> None:
+    books = Books(empty_database_url)
+
+    assert not books.grant(np.array([1, 1]))
+    assert books.grant(np.array([1]))
+    assert not books.grant(np.array([1]))
+
+
+def test_every_way_has_a_name_for_people() -> None:
+    assert set(VARIANTS) == set(LABELS) == {*HEADERS, "omega-fit"}
+    assert (*OMEGA, *BASELINES) == VARIANTS

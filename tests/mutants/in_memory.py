@@ -1,0 +1,130 @@
+"""Faults in the store that lives in memory: what it does besides judging."""
+
+from tests.mutants.mutant import Mutant
+
+STORE = "omega/store/memory.py"
+QUEUE = "omega/store/memory_queue.py"
+MACHINES = "omega/store/memory_machines.py"
+FORCE = "omega/store/memory_force.py"
+TESTS = (
+    "tests/contract/test_memory_store.py",
+    "tests/unit/store",
+    "tests/property/test_memory_store.py",
+)
+
+
+def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+    """Return a mutant of the memory store."""
+    return Mutant(
+        name=f"memory.{name}", file=file, before=before, after=after, why=why, tests=TESTS
+    )
+
+
+MUTANTS = (
+    mutant(
+        "id-not-checked",
+        STORE,
+        "if recorded is not None:",
+        "if recorded is not None and not transaction:",
+        "Who had no answer and asks again is told that its own tasks were another's.",
+    ),
+    mutant(
+        "end-of-another-allocation",
+        STORE,
+        'if slot is None or began not in (None, self._allocations.rows["started_ms"][slot]):',
+        "if slot is None:",
+        "A node that comes late ends what was placed anew since.",
+    ),
+    mutant(
+        "end-leaves-the-revision",
+        MACHINES,
+        "at = np.unique(machine) - 1\n        self.revision[at] += 1\n",
+        "at = np.unique(machine) - 1\n",
+        "Views throw away the row that tells of freed room.",
+    ),
+    mutant(
+        "end-raises-the-sequence",
+        MACHINES,
+        "at = np.unique(machine) - 1\n",
+        "at = np.unique(machine) - 1\n        self.sequence[at] += 1\n",
+        "Every completion makes somebody's claim stale.",
+    ),
+    mutant(
+        "grant-missed-by-deltas",
+        MACHINES,
+        "self.revision[at] = rows.revision[newer]\n        self.changed_by[at] = number\n",
+        "self.revision[at] = rows.revision[newer]\n",
+        "Views that live on deltas never learn of others' grants.",
+    ),
+    mutant(
+        "state-missed-by-deltas",
+        MACHINES,
+        "self.sequence[at] += 1\n        self.revision[at] += 1\n"
+        "        self.changed_by[at] = number\n",
+        "self.sequence[at] += 1\n        self.revision[at] += 1\n",
+        "Schedulers go on claiming on a machine that is down.",
+    ),
+    mutant(
+        "mark-too-late",
+        STORE,
+        "return self._machines.changes_since(mark, self._transactions)",
+        "return self._machines.changes_since(mark, self._transactions + 1)",
+        "The next transaction is missing from the next delta.",
+    ),
+    mutant(
+        "expired-lease-kept",
+        QUEUE,
+        "if job.lease_ends_s <= now_s)",
+        "if job.lease_ends_s < 0)",
+        "The jobs of a dead scheduler wait for ever.",
+    ),
+    mutant(
+        "token-not-compared",
+        QUEUE,
+        "number in self._leased and self._leased[number].token == token",
+        "number in self._leased",
+        "Who has lost a job parks it under the hands of who has it.",
+    ),
+    mutant(
+        "evicted-job-not-queued",
+        FORCE,
+        "        if ran:",
+        "        if not ran:",
+        "An evicted job is never planned again.",
+    ),
+    mutant(
+        "resize-sells-what-is-in-use",
+        MACHINES,
+        "self.capacity[at] = capacity\n",
+        "self.capacity[at] = np.maximum(capacity, self.used[at])\n",
+        "A machine that shrinks takes claims above its new limit, and never gets there.",
+    ),
+    mutant(
+        "notice-ends-the-highest-first",
+        FORCE,
+        '-rows["started_ms"], precedence))',
+        '-rows["started_ms"], -precedence))',
+        "A shrinking machine ends what matters most.",
+    ),
+    mutant(
+        "cut-gang-whose-others-stay",
+        FORCE,
+        "if job.placed - len(tasks) < job.spec.minimum:",
+        "if job.placed < len(tasks):",
+        "What is left of a gang holds its machines and does nothing.",
+    ),
+    mutant(
+        "draining-machine-loses-its-tasks",
+        FORCE,
+        "np.isin(self._machines.state[named], DEAD)",
+        "np.isin(self._machines.state[named], (*DEAD, MachineState.DRAINING))",
+        "A drain ends what it was to let finish.",
+    ),
+    mutant(
+        "gone-machine-comes-back",
+        MACHINES,
+        " & (self.state[at] != MachineState.GONE)]",
+        "]",
+        "A machine that has left takes claims again.",
+    ),
+)

@@ -1,0 +1,243 @@
+"""Faults in what quotas count and refuse, in both implementations."""
+
+from tests.mutants.mutant import Mutant
+
+ACCOUNTS = "omega/cell/accounts.py"
+WALK = "omega/cell/exchange.py"
+MEMORY_QUOTAS = "omega/store/memory_quotas.py"
+FUNCTIONS = "omega/store/postgres/functions"
+QUOTAS = f"{FUNCTIONS}/quotas.sql"
+JUDGED = f"{FUNCTIONS}/judge_claims.sql"
+IN_MEMORY = (
+    "tests/contract/test_memory_store.py",
+    "tests/property/test_judge.py",
+    "tests/property/test_memory_store.py",
+)
+IN_POSTGRES = (
+    "tests/postgres/test_waiting_calls.py",
+    "tests/postgres/test_quota_shards.py",
+    "tests/contract/test_postgres_store.py",
+    "tests/postgres/test_lock_order.py",
+    "tests/postgres/test_judged_alike.py",
+    "tests/postgres/test_histories.py",
+    "tests/postgres/test_concurrency.py",
+)
+
+
+def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+    """Return a mutant of quotas."""
+    tests = IN_POSTGRES if file.endswith(".sql") else IN_MEMORY
+    return Mutant(name=f"quota.{name}", file=file, before=before, after=after, why=why, tests=tests)
+
+
+NUMPY = (
+    mutant(
+        "oversold-by-one",
+        ACCOUNTS,
+        "((left[rows] < 0) &",
+        "((left[rows] < -1) &",
+        "A tenant holds one unit more than it may.",
+    ),
+    mutant(
+        "lowered-limit-refuses-everything",
+        ACCOUNTS,
+        " & (left[rows] < self.left[rows])).any()",
+        ").any()",
+        "Who is over one budget gets nothing of any other.",
+    ),
+    mutant(
+        "jobs-counted-by-the-task",
+        ACCOUNTS,
+        "asked[Budget.JOBS] = not running[job]",
+        "asked[Budget.JOBS] = 1",
+        "A tenant that may run ten jobs may run ten tasks.",
+    ),
+    mutant(
+        "victims-give-nothing-back",
+        ACCOUNTS,
+        "left[list(self.drawn_by[other])] += freed",
+        "left[list(self.drawn_by[other])] += 0",
+        "A tenant at its limit cannot put one of its tasks in the place of another.",
+    ),
+    mutant(
+        "not-covered-by-what-is-left",
+        ACCOUNTS,
+        "return not (need > np.maximum(self.left, 0)).any()",
+        "return bool(self.drawn_by)",
+        "Nothing is ever refused for a quota but by claims that evict.",
+    ),
+    mutant(
+        "broken-gang-stays-charged",
+        WALK,
+        "left.accounts = accounts",
+        "self.left.accounts = left.accounts = accounts",
+        "The tenant of a broken gang pays for what it never got.",
+    ),
+    mutant(
+        "grants-not-charged",
+        "omega/store/memory.py",
+        'self._quotas.charge(rows["job"], rows["amounts"], sign=1)',
+        "pass",
+        "A quota limits one transaction, and the next, and the next.",
+    ),
+    mutant(
+        "ends-give-nothing-back",
+        "omega/store/memory_force.py",
+        'self._quotas.charge(rows["job"], rows["amounts"], sign=-1)',
+        "pass",
+        "A tenant's quota is used up for good.",
+    ),
+    mutant(
+        "what-runs-not-counted",
+        MEMORY_QUOTAS,
+        "self.charge(live.job, live.amounts, sign=1)",
+        "pass",
+        "A quota that is set late lets a tenant hold twice as much.",
+    ),
+)
+
+SQL = (
+    mutant(
+        "set-without-locking-out-commits",
+        QUOTAS,
+        "LOCK TABLE job IN EXCLUSIVE MODE;\n    INSERT",
+        "INSERT",
+        "A commit that is under way is never charged.",
+    ),
+    mutant(
+        "what-runs-not-counted-in-sql",
+        QUOTAS,
+        "_limits[${number}] - coalesce(held[${number}], 0)",
+        "_limits[${number}]",
+        "A quota that is set late lets a tenant hold twice as much.",
+    ),
+    mutant(
+        "shard-taken-that-does-not-cover",
+        QUOTAS,
+        "s.free[${number}] >= need[${number}]",
+        "s.free[${number}] >= 0",
+        "Shards are overdrawn.",
+    ),
+    mutant(
+        "closed-shard-taken",
+        QUOTAS,
+        " AND NOT s.closed",
+        "",
+        "A tenant above a limit that was lowered is let in where a shard is above zero.",
+    ),
+    mutant(
+        "shard-not-locked",
+        QUOTAS,
+        "LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED",
+        "LIMIT 1",
+        "Two commits spend the same shard.",
+    ),
+    mutant(
+        "shards-not-locked",
+        QUOTAS,
+        "ORDER BY a.shard FOR NO KEY UPDATE",
+        "ORDER BY a.shard",
+        "A sum is spread anew that others have drawn on meanwhile.",
+    ),
+    mutant(
+        "shards-locked-downwards",
+        QUOTAS,
+        "ORDER BY a.shard FOR",
+        "ORDER BY a.shard DESC FOR",
+        "Commits near a limit wait for each other until one of them is aborted.",
+    ),
+    mutant(
+        "quotas-locked-downwards",
+        QUOTAS,
+        "array_agg(q.quota ORDER BY q.quota), '{}'), array_agg(q.jobs ORDER BY q.quota)",
+        "array_agg(q.quota ORDER BY q.quota DESC), '{}'), array_agg(q.jobs ORDER BY q.quota DESC)",
+        "Commits near a limit wait for each other until one of them is aborted.",
+    ),
+    mutant(
+        "machines-locked-before-quotas",
+        f"{FUNCTIONS}/tasks.sql",
+        "    IF EXISTS (SELECT FROM quota) THEN",
+        "    PERFORM 1 FROM machine ORDER BY id FOR NO KEY UPDATE;\n"
+        "    IF EXISTS (SELECT FROM quota) THEN",
+        "Ends and commits wait for each other until one of them is aborted.",
+    ),
+    mutant(
+        "oversold-by-one-in-order",
+        QUOTAS,
+        "IF remains[place] < 0 AND",
+        "IF remains[place] < -1 AND",
+        "A tenant holds one unit more than it may.",
+    ),
+    mutant(
+        "lowered-limit-refuses-everything-in-order",
+        QUOTAS,
+        " AND remains[place] < _budget[place] THEN",
+        " THEN",
+        "Who is over one budget gets nothing of any other.",
+    ),
+    mutant(
+        "jobs-counted-by-the-task-in-order",
+        QUOTAS,
+        "_cost[${budgets}] := (_running[_claimant] = 0)::integer;",
+        "_cost[${budgets}] := 1;",
+        "A tenant that may run ten jobs may run ten tasks.",
+    ),
+    mutant(
+        "victims-give-nothing-back-in-order",
+        QUOTAS,
+        "remains[place] := remains[place] + given_back[b];",
+        "",
+        "A tenant at its limit cannot put one of its tasks in the place of another.",
+    ),
+    mutant(
+        "broken-gang-stays-charged-in-order",
+        JUDGED,
+        "budget := before.budget;",
+        "",
+        "The tenant of a broken gang pays for what it never got.",
+    ),
+    mutant(
+        "broken-gang-keeps-its-victims-uncounted",
+        JUDGED,
+        "running := before.running;",
+        "",
+        "A job that was spared no longer counts: its tenant runs one more than it may.",
+    ),
+    mutant(
+        "alternate-charged-for-another-shape",
+        JUDGED,
+        "cost({{ _amounts[(_other_shapes[o] - 1)",
+        "cost({{ _amounts[(_shapes[c] - 1)",
+        "A smaller alternate does not help a tenant near its limit.",
+    ),
+    mutant(
+        "alternate-taken-without-quota",
+        JUDGED,
+        "IF cardinality(_quotas) = 0 OR charge IS NOT NULL THEN",
+        "IF place IS NULL OR true THEN",
+        "An alternate is a way around every quota.",
+    ),
+    mutant(
+        "ends-give-nothing-back-in-sql",
+        f"{FUNCTIONS}/tasks.sql",
+        "PERFORM give_back_to_quotas(_jobs, _tasks, _started_ms);",
+        "",
+        "A tenant's quota is used up for good.",
+    ),
+    mutant(
+        "end-of-another-allocation-gives-back",
+        QUOTAS,
+        "WHERE _started_ms IS NULL OR w.started_ms =",
+        "WHERE true OR w.started_ms =",
+        "A node that comes late gives a tenant more than its quota.",
+    ),
+    mutant(
+        "what-ends-by-force-gives-nothing-back",
+        f"{FUNCTIONS}/force.sql",
+        "PERFORM give_back_to_quotas(jobs, tasks, NULL);",
+        "",
+        "A tenant pays for machines that failed under it.",
+    ),
+)
+
+MUTANTS = (*NUMPY, *SQL)

@@ -1,0 +1,406 @@
+"""Faults in what a commit does in Postgres."""
+
+from tests.mutants.mutant import Mutant
+
+FUNCTIONS = "omega/store/postgres/functions"
+COMMIT = f"{FUNCTIONS}/commit_claims.sql"
+ARRAYS = f"{FUNCTIONS}/claim_arrays.sql"
+WALK = f"{FUNCTIONS}/judge_claims.sql"
+PARTS = f"{FUNCTIONS}/judge_parts.sql"
+GRANTS = f"{FUNCTIONS}/apply_grants.sql"
+EXCHANGE = f"{FUNCTIONS}/apply_exchange.sql"
+OF_LOCKS = ("tests/postgres/test_lock_order.py", "tests/postgres/test_waiting_calls.py")
+OF_ARGUMENTS = ("tests/postgres/test_refused_arguments.py",)
+OF_COMMITS = (
+    "tests/contract/test_postgres_store.py",
+    "tests/postgres/test_judged_alike.py",
+    "tests/postgres/test_histories.py",
+    "tests/postgres/test_concurrency.py",
+)
+
+
+def mutant(
+    name: str,
+    file: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    tests: tuple[str, ...] = OF_COMMITS + OF_LOCKS,
+) -> Mutant:
+    """Return a mutant of the commit."""
+    return Mutant(
+        name=f"commit.{name}", file=file, before=before, after=after, why=why, tests=tests
+    )
+
+
+LOCKS = (
+    mutant(
+        "jobs-locked-downwards",
+        COMMIT,
+        "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR",
+        "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id DESC FOR",
+        "Commits and ends wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_COMMITS,
+    ),
+    mutant(
+        "machines-locked-downwards",
+        COMMIT,
+        "WHERE id = ANY (_machines) ORDER BY id FOR",
+        "WHERE id = ANY (_machines) ORDER BY id DESC FOR",
+        "Commits and ends wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_COMMITS,
+    ),
+    mutant(
+        "machines-locked-before-jobs",
+        COMMIT,
+        "    -- One who asks twice waits here",
+        "    PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;\n"
+        "    -- One who asks twice waits here",
+        "Commits and ends wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_COMMITS,
+    ),
+    mutant(
+        "jobs-not-locked",
+        COMMIT,
+        "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR NO KEY UPDATE",
+        "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id",
+        "A commit that is sent twice at once is judged twice.",
+        tests=OF_LOCKS + OF_COMMITS,
+    ),
+    mutant(
+        "machines-not-locked",
+        COMMIT,
+        "WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE",
+        "WHERE id = ANY (_machines) ORDER BY id",
+        "A claim is judged on a row that another commit is about to change.",
+        tests=OF_LOCKS + OF_COMMITS,
+    ),
+    mutant(
+        "machines-of-falling-gangs-not-locked",
+        COMMIT,
+        "PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;",
+        "",
+        "An eviction that breaks a gang locks its machines in any order, and too late.",
+        tests=OF_LOCKS + OF_COMMITS,
+    ),
+)
+
+DOOR = (
+    mutant(
+        "id-not-checked",
+        COMMIT,
+        "replayed := FOUND;",
+        "replayed := false;",
+        "Who had no answer and asks again is told that its own tasks were another's.",
+    ),
+    mutant(
+        "id-of-another-taken-for-ones-own",
+        COMMIT,
+        "IF NOT is_the_same THEN",
+        "IF false THEN",
+        "A scheduler is told another's verdicts as its own.",
+        tests=OF_ARGUMENTS + OF_COMMITS,
+    ),
+    mutant(
+        "one-id-granted-to-two",
+        COMMIT,
+        "IF NOT FOUND AND 0 = ANY (verdicts) THEN",
+        "IF false THEN",
+        "One of two grants is recorded: who asks again for the other is told that it failed.",
+        tests=OF_ARGUMENTS + OF_COMMITS,
+    ),
+    mutant(
+        "lease-not-checked",
+        COMMIT,
+        " AND l.lease_token = j.token, false)",
+        ", false)",
+        "A scheduler that was thought dead places tasks of a job that another plans by now.",
+    ),
+    mutant(
+        "lease-not-checked-in-order",
+        WALK,
+        "WHEN NOT held[j] THEN 4",
+        "WHEN false THEN 4",
+        "A scheduler that lost its lease need only name somebody to evict.",
+    ),
+    mutant(
+        "placed-task-placed-again",
+        ARRAYS,
+        "coalesce(j.unplaced @> claimed.tasks, claimed.claims = 0)",
+        "true",
+        "A task that is over runs again.",
+    ),
+    mutant(
+        "task-placed-twice-at-once",
+        ARRAYS,
+        "AND claimed.claims = claimed.different",
+        "",
+        "A transaction that names a task twice is aborted, with all that it grants to others.",
+    ),
+    mutant(
+        "task-placed-twice-in-order",
+        WALK,
+        "WHEN here @> _tasks[c] THEN 5",
+        "",
+        "A transaction that names a task twice is aborted, with all that it grants to others.",
+    ),
+    mutant(
+        "draining-machine-takes-claims",
+        COMMIT,
+        "coalesce(m.state = 0, false)",
+        "coalesce(m.state <= 1, false)",
+        "A machine that is drained never gets empty.",
+    ),
+    mutant(
+        "draining-machine-takes-claims-in-order",
+        PARTS,
+        "WHEN _state <> 0 THEN 7",
+        "WHEN _state > 1 THEN 7",
+        "A machine that is drained never gets empty.",
+    ),
+    mutant(
+        "stale-not-compared",
+        COMMIT,
+        "AND NOT (_by_sequence AND (",
+        "AND NOT (false AND (",
+        "The sequence rule grants on views of any age.",
+    ),
+    mutant(
+        "stale-not-compared-in-order",
+        WALK,
+        "_by_sequence AND _seen[c] <> sequences[place]",
+        "false",
+        "The sequence rule grants on views of any age.",
+    ),
+    mutant(
+        "one-fresh-claim-vouches-for-a-stale-one",
+        COMMIT,
+        "a.least_seen <> m.sequence OR ",
+        "",
+        "The sequence rule grants on an old view beside a new one.",
+    ),
+    mutant(
+        "alternate-not-compared",
+        WALK,
+        "_by_sequence AND _other_seen[o] <> sequences[other_at[o]]",
+        "false",
+        "The sequence rule grants alternates on views of any age.",
+    ),
+)
+
+FIT = (
+    mutant(
+        "oversells-by-one",
+        COMMIT,
+        "<= m.${kind}_capacity | AND }}",
+        "<= m.${kind}_capacity + 1 | AND }}",
+        "A commit for one unit too much is aborted by a CHECK, with all that it grants to others.",
+    ),
+    mutant(
+        "oversells-by-one-in-order",
+        PARTS,
+        "IF room < 0 THEN",
+        "IF room < -1 THEN",
+        "A commit for one unit too much is aborted by a CHECK, with all that it grants to others.",
+    ),
+    mutant(
+        "last-unit-never-sold-in-order",
+        PARTS,
+        "IF room < 0 THEN",
+        "IF room <= 0 THEN",
+        "No machine is ever filled.",
+    ),
+    mutant(
+        "sequence-not-raised",
+        GRANTS,
+        "sequence = m.sequence + 1,",
+        "sequence = m.sequence,",
+        "Nobody is ever stale: the sequence rule protects nothing.",
+    ),
+    mutant(
+        "sequence-raised-twice",
+        GRANTS,
+        "sequence = m.sequence + 1,",
+        "sequence = m.sequence + 2,",
+        "Stores disagree about what a view has seen.",
+    ),
+    mutant(
+        "grant-missed-by-deltas",
+        GRANTS,
+        "changed_by = pg_current_xact_id()",
+        "changed_by = m.changed_by",
+        "Views that live on deltas never learn of others' grants.",
+    ),
+    mutant(
+        "exchange-missed-by-deltas",
+        EXCHANGE,
+        "changed_by = pg_current_xact_id()",
+        "changed_by = m.changed_by",
+        "Views that live on deltas never learn of evictions.",
+    ),
+    mutant(
+        "exchange-raises-the-sequence-of-losers",
+        EXCHANGE,
+        "sequence = m.sequence + net.granted,",
+        "sequence = m.sequence + 1,",
+        "The fall of a gang makes claims stale on all its machines.",
+    ),
+    mutant(
+        "exchange-raises-the-sequence-once-a-claim",
+        EXCHANGE,
+        "max(x.granted) AS granted",
+        "sum(x.granted) AS granted",
+        "Stores disagree about what a view has seen.",
+    ),
+    mutant(
+        "evicted-tasks-still-placed",
+        EXCHANGE,
+        "placed = j.placed + net.granted - net.evicted,",
+        "placed = j.placed + net.granted,",
+        "A fallen gang is believed to run, and comes back by halves.",
+    ),
+)
+
+GANGS = (
+    mutant(
+        "minimum-of-the-job-ignored",
+        COMMIT,
+        "greatest(_minimums[j], lacking[j])",
+        "_minimums[j]",
+        "Half a gang runs, and waits for the other half while it holds its machines.",
+    ),
+    mutant(
+        "minimum-of-the-transaction-ignored",
+        COMMIT,
+        "greatest(_minimums[j], lacking[j])",
+        "lacking[j]",
+        "A scheduler that asked for more than there are claims is granted them.",
+    ),
+    mutant(
+        "minimum-of-the-job-ignored-in-order",
+        WALK,
+        "greatest(_minimums[j], minimum[j] - placed[j])",
+        "_minimums[j]",
+        "Half a gang runs, and waits for the other half while it holds its machines.",
+    ),
+    mutant(
+        "evicted-tasks-still-count-for-the-gang",
+        WALK,
+        "placed[victim_party[victim]] := placed[victim_party[victim]] - 1;",
+        "",
+        "A gang that lost tasks in the same transaction runs below its minimum.",
+    ),
+    mutant(
+        "grown-gang-still-lacks-its-minimum",
+        WALK,
+        "minimum[j] - placed[j])",
+        "minimum[j])",
+        "A gang that runs cannot grow task by task.",
+    ),
+    mutant(
+        "broken-gang-keeps-amounts",
+        WALK,
+        "free := before.free;",
+        "",
+        "Room that nobody has is lost to the jobs behind a broken gang.",
+    ),
+    mutant(
+        "broken-gang-keeps-what-it-evicted",
+        WALK,
+        "fallen := before.fallen;",
+        "",
+        "Tasks are ended for a gang that never ran.",
+    ),
+    mutant(
+        "broken-gang-keeps-its-victims-uncounted",
+        WALK,
+        "placed := before.placed;",
+        "",
+        "Who was spared is counted as lost: its gang falls to the next eviction.",
+    ),
+    mutant(
+        "broken-gang-told-where-it-would-have-landed",
+        WALK,
+        "landed[c] := _machines[c];",
+        "",
+        "An outcome names machines on which nothing was granted.",
+    ),
+)
+
+EXCHANGES = (
+    mutant(
+        "alternates-tried-by-those-that-stand",
+        WALK,
+        "IF verdict NOT IN (0, 4, 5)\n",
+        "IF verdict NOT IN (4, 5)\n",
+        "A claim that stands where it wanted to is sent elsewhere.",
+    ),
+    mutant(
+        "alternates-counted-twice",
+        WALK,
+        "place := other_at[o];",
+        "place := other_at[o];\n"
+        "free[(place - 1) * ${kinds} + 1] := free[(place - 1) * ${kinds} + 1]"
+        " - _amounts[(_other_shapes[o] - 1) * ${kinds} + 1];",
+        "One task takes the cores of two on its alternate.",
+    ),
+    mutant(
+        "evicts-though-it-lands-on-an-alternate",
+        WALK,
+        "IF verdict NOT IN (0, 4, 5) THEN",
+        "IF verdict IN (4, 5) THEN",
+        "Tasks are ended to make room that nobody takes.",
+    ),
+    mutant(
+        "equal-precedence-evicted",
+        WALK,
+        "< precedence[j] OR",
+        "<= precedence[j] OR",
+        "Two jobs of one precedence evict each other for ever.",
+    ),
+    mutant(
+        "evicts-on-other-machines",
+        WALK,
+        "AND victim_at[victim] = place\n",
+        "\n",
+        "Tasks are ended where that makes no room.",
+    ),
+    mutant(
+        "room-elsewhere-counted-here",
+        PARTS,
+        "IF _victim_at[victim] = _place THEN",
+        "IF victim > 0 THEN",
+        "A commit for room that a gang held elsewhere is aborted by a CHECK.",
+    ),
+    mutant(
+        "victim-named-twice-counted-twice",
+        WALK,
+        " AND NOT victim = ANY (falling)",
+        "",
+        "A claim makes room by naming one task twice.",
+    ),
+    mutant(
+        "victim-evicted-by-two-claims",
+        WALK,
+        "AND live[victim] AND",
+        "AND",
+        "Two claims share the room of one task.",
+    ),
+    mutant(
+        "fallen-gang-whose-others-stay",
+        PARTS,
+        "- broken.named < _minimum[broken.party]",
+        "- broken.named < 0",
+        "What is left of a gang holds its machines and does nothing.",
+    ),
+    mutant(
+        "gang-evicted-that-was-just-granted-to",
+        WALK,
+        "coalesce(stands[victim_party[victim]], false)",
+        "false",
+        "A transaction grows a gang and breaks it.",
+    ),
+)
+
+MUTANTS = (*LOCKS, *DOOR, *FIT, *GANGS, *EXCHANGES)

@@ -1,0 +1,246 @@
+"""Every call takes its row locks in one order: jobs, what is left of quotas, machines, each by id.
+
+Whoever waits for a row holds none that comes after it, so there is no circle of waiters. Deadlocks
+themselves would be retried by the store and are rare: here each row is held in turn, and whatever
+the call holds meanwhile is looked at.
+"""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+import psycopg
+import pytest
+
+from omega.lifecycle.states import ParkReason
+from omega.model.arrays import integers
+from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.model.resources import machine_capacity
+from omega.store.base import HandBack, Parking
+from omega.store.postgres.store import PostgresStore
+from omega.store.postgres.tables import SHARDS
+from omega.testing.builders import a_spec, a_stretch, a_transaction, evicting, or_on, some_claims
+from omega.testing.steps import (
+    LONG_MS,
+    OVER_AT_ONCE_MS,
+    a_running_job,
+    add_a_cell,
+    grant,
+    submit_and_lease,
+)
+from tests.fixtures.locks import in_the_way
+
+Call = Callable[[PostgresStore], object]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that come one after the other in the order of locks."""
+
+    table: str
+    condition: str
+    number: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.condition}"
+
+    @property
+    def lock(self) -> str:
+        return f"SELECT FROM omega.{self.table} WHERE {self.condition} FOR NO KEY UPDATE"
+
+    def are_free(self, session: psycopg.Connection) -> bool:
+        found = session.execute(f"{self.lock} SKIP LOCKED".encode()).rowcount
+        session.rollback()
+        return found == self.number
+
+
+JOBS = tuple(Rows("job", f"id = {job}") for job in (1, 2))
+MACHINES = tuple(Rows("machine", f"id = {machine}") for machine in (1, 2))
+QUOTAS = tuple(Rows("quota_shard", f"quota_id = {quota}", SHARDS) for quota in (1, 2))
+SHARDS_OF_QUOTAS = tuple(
+    Rows("quota_shard", f"quota_id = {quota} AND shard = {shard}")
+    for quota in (1, 2)
+    for shard in (0, SHARDS // 2, SHARDS - 1)
+)
+EVERYTHING = JOBS + MACHINES
+A_JOB_AND_MACHINES = JOBS[:1] + MACHINES
+
+
+def two_of_two(store: PostgresStore) -> list[LeasedJob]:
+    """Lease two jobs of two tasks on a cell of two machines."""
+    add_a_cell(store, 2)
+    return submit_and_lease(store, a_spec(2), a_spec(2))
+
+
+def placed_on_both(store: PostgresStore) -> tuple[list[int], list[int]]:
+    """Let a task of each of two jobs run on each of two machines; name them last first."""
+    for job in two_of_two(store):
+        grant(store, job, [0, 1], [1, 2])
+    return [2, 2, 1, 1], [1, 0, 1, 0]
+
+
+def gangs_on_both(store: PostgresStore) -> None:
+    """Let two gangs of two tasks run on two machines."""
+    add_a_cell(store, 2)
+    for _ in range(2):
+        a_running_job(store, a_spec(2, minimum=2), [1, 2])
+
+
+def limit(store: PostgresStore) -> None:
+    """Set two quotas, for all jobs, that are far from used up."""
+    for scope, name in ((QuotaScope.TENANT, "default"), (QuotaScope.SCHEDULER, "batch")):
+        store.set_quota(Quota(scope, name, {Budget.CPU_MILLI: 1_000_000}))
+
+
+def commit(store: PostgresStore) -> Call:
+    one, two = two_of_two(store)
+    claims = some_claims([0, 1], [2, 1])
+    transaction = a_transaction(a_stretch(two, claims), a_stretch(one, claims))
+    return lambda rival: rival.commit(transaction)
+
+
+def commit_with_alternates(store: PostgresStore) -> Call:
+    one, two = two_of_two(store)
+    claims = or_on(some_claims([0], [2]), (0, 1))
+    transaction = a_transaction(a_stretch(two, claims), a_stretch(one, claims))
+    return lambda rival: rival.commit(transaction)
+
+
+def commit_that_breaks_a_gang(store: PostgresStore) -> Call:
+    """The claim is for the second machine; on the first one runs what falls with its victim."""
+    add_a_cell(store, 2)
+    a_running_job(store, a_spec(2, minimum=2), [1, 2])
+    (job,) = submit_and_lease(store, a_spec(precedence=1))
+    claims = evicting(some_claims([0], [2]), (0, 1, 1))
+    transaction = a_transaction(a_stretch(job, claims))
+    return lambda rival: rival.commit(transaction)
+
+
+def end_tasks(store: PostgresStore) -> Call:
+    jobs, tasks = placed_on_both(store)
+    return lambda rival: rival.end_tasks(integers(jobs), np.array(tasks))
+
+
+def cancel(store: PostgresStore) -> Call:
+    placed_on_both(store)
+    return lambda rival: rival.cancel(1)
+
+
+def lose_tasks(store: PostgresStore) -> Call:
+    """One machine is down; the other is that of the tasks that fall with their gangs."""
+    gangs_on_both(store)
+    store.set_state(integers([2]), MachineState.DOWN)
+    return lambda rival: rival.lose_tasks(integers([2]))
+
+
+def enforce_notices(store: PostgresStore) -> Call:
+    gangs_on_both(store)
+    store.resize(2, machine_capacity(0, 0, 0, 0), notice_ms=OVER_AT_ONCE_MS)
+    return lambda rival: rival.enforce_notices()
+
+
+def set_state(store: PostgresStore) -> Call:
+    add_a_cell(store, 2)
+    return lambda rival: rival.set_state(integers([2, 1]), MachineState.DRAINING)
+
+
+def renew(store: PostgresStore) -> Call:
+    tokens = {job.id: job.token for job in reversed(two_of_two(store))}
+    return lambda rival: rival.renew(tokens, lease_ms=LONG_MS)
+
+
+def hand_back(store: PostgresStore) -> Call:
+    jobs = two_of_two(store)
+    back = [HandBack(job.id, job.token, 0, progressed=False) for job in reversed(jobs)]
+    return lambda rival: rival.hand_back(back)
+
+
+def park(store: PostgresStore) -> Call:
+    jobs = two_of_two(store)
+    aside = [Parking(job.id, job.token, ParkReason.NO_ROOM, "") for job in reversed(jobs)]
+    return lambda rival: rival.park(aside)
+
+
+def wake(store: PostgresStore) -> Call:
+    park(store)(store)
+    return lambda rival: rival.wake([2, 1])
+
+
+LOCKS: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]] = {
+    commit: EVERYTHING,
+    commit_with_alternates: EVERYTHING,
+    commit_that_breaks_a_gang: EVERYTHING,
+    end_tasks: EVERYTHING,
+    cancel: A_JOB_AND_MACHINES,
+    lose_tasks: EVERYTHING,
+    enforce_notices: EVERYTHING,
+    set_state: MACHINES,
+    renew: JOBS,
+    hand_back: JOBS,
+    park: JOBS,
+    wake: JOBS,
+}
+"""By call, here in the one order, all that it locks; each names them in another."""
+
+CHARGED = {
+    prepared: (*locks[: -len(MACHINES)], *QUOTAS, *MACHINES)
+    for prepared, locks in LOCKS.items()
+    if locks in (EVERYTHING, A_JOB_AND_MACHINES)
+}
+"""The same where there are quotas, which some of them have to charge or to give back to."""
+
+
+def each_of(
+    locks: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]],
+) -> pytest.MarkDecorator:
+    """Try every call with every row that it locks."""
+    return pytest.mark.parametrize(
+        ("prepared", "row"),
+        [
+            pytest.param(prepared, row, id=f"{prepared.__name__}-{row}")
+            for prepared, rows in locks.items()
+            for row in rows
+        ],
+    )
+
+
+def assert_holds_nothing_after(url: str, row: Rows, call: Call, *, order: tuple[Rows, ...]) -> None:
+    """Hold a row; whoever comes to wait for it may hold what is before it, and nothing else."""
+    after = order[order.index(row) + 1 :]
+    with closing(PostgresStore(url)) as rival, psycopg.connect(url) as onlooker:
+        with in_the_way(url, row.lock, lambda: call(rival)) as (_, future):
+            assert not future.done(), "it locks this row, or it could be changed meanwhile"
+            assert list(after) == [other for other in after if other.are_free(onlooker)]
+
+        assert future.result(), "it goes through, and finds what to do"
+        assert [] == list(rival.verify())
+
+
+@each_of(LOCKS)
+def test_who_waits_for_a_row_holds_none_that_comes_after_it(
+    database_url: str, store: PostgresStore, prepared: Callable[[PostgresStore], Call], row: Rows
+) -> None:
+    assert_holds_nothing_after(database_url, row, prepared(store), order=LOCKS[prepared])
+
+
+@each_of(CHARGED)
+def test_quotas_stand_between_jobs_and_machines(
+    database_url: str, store: PostgresStore, prepared: Callable[[PostgresStore], Call], row: Rows
+) -> None:
+    limit(store)
+
+    assert_holds_nothing_after(database_url, row, prepared(store), order=CHARGED[prepared])
+
+
+@pytest.mark.parametrize("row", SHARDS_OF_QUOTAS, ids=str)
+def test_who_locks_all_shards_of_quotas_takes_them_in_order(
+    database_url: str, store: PostgresStore, row: Rows
+) -> None:
+    """Evictions need exact sums."""
+    limit(store)
+    order = (*JOBS, *SHARDS_OF_QUOTAS, *MACHINES)
+
+    assert_holds_nothing_after(database_url, row, commit_that_breaks_a_gang(store), order=order)

@@ -1,0 +1,97 @@
+"""Every invariant that `omega db verify` checks is broken by hand, and found."""
+
+import re
+from importlib.resources import files
+
+import psycopg
+import pytest
+
+from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.store.postgres import functions
+from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.steps import LONG_MS, a_leased_job, a_running_job, add_a_cell, end
+
+WITHIN = "ALTER TABLE omega.machine DROP CONSTRAINT machine_cpu_milli_within;"
+LEASE = "ALTER TABLE omega.job DROP CONSTRAINT job_lease_runs_out;"
+OPEN_HAS_SOME = "ALTER TABLE omega.quota_shard DROP CONSTRAINT quota_shard_open_has_some;"
+
+BREAKS = {
+    "used is the sum of live allocations": """
+        UPDATE omega.machine SET memory_mib_used = memory_mib_used + 1 WHERE id = 1""",
+    "no machine is oversold": f"""
+        {WITHIN} UPDATE omega.machine SET cpu_milli_capacity = cpu_milli_used - 1 WHERE id = 1""",
+    "an allocation has a machine": """
+        UPDATE omega.allocation SET machine_id = 77 WHERE job_id = 1""",
+    "an allocation has a job that goes on": """
+        UPDATE omega.job SET state = 'cancelled' WHERE id = 1""",
+    "a task has at most one live allocation, and none once it is unplaced": """
+        UPDATE omega.job SET state = 'pending', unplaced = '{[0,1)}' WHERE id = 1""",
+    "placed tasks run or are over": """
+        UPDATE omega.job SET ended = ended + 1 WHERE id = 1""",
+    "unplaced tasks are those never placed": """
+        UPDATE omega.job SET state = 'pending', unplaced = '{[1,2)}' WHERE id = 1""",
+    "a gang is whole, absent, or above its minimum": """
+        UPDATE omega.job SET minimum = 3, placed = 2, unplaced = '{[1,2)}', state = 'pending'
+         WHERE id = 1;
+        DELETE FROM omega.allocation WHERE job_id = 1 AND task = 1""",
+    "a task ends once": """
+        INSERT INTO omega.ended_task SELECT * FROM omega.ended_task""",
+    "a granting transaction raises a machine's sequence by one": """
+        UPDATE omega.machine SET sequence = 0 WHERE id = 1""",
+    "a machine has a profile as wide as the catalogue": """
+        UPDATE omega.machine_profile SET codes = '{1,2,3}' WHERE id = 1""",
+    "a job has a description": """
+        DELETE FROM omega.job_spec WHERE job_id = 1""",
+    "only a higher precedence, or its own scheduler, evicts": """
+        UPDATE omega.job SET precedence = 9 WHERE id = 2""",
+    "what is left of a quota is the limit less what its jobs hold": """
+        UPDATE omega.quota_shard SET free[1] = free[1] + 1 WHERE shard = 3""",
+    "a quota that is used above its limit is closed": f"""
+        {OPEN_HAS_SOME} UPDATE omega.quota_shard SET free[1] = free[1] - 100000 WHERE shard = 3""",
+    "a lease runs out": f"""
+        {LEASE} UPDATE omega.job SET lease_expires_at = NULL WHERE state = 'planning'""",
+}
+
+
+@pytest.fixture
+def cell(store: PostgresStore) -> PostgresStore:
+    """A cell with a bit of everything: a job of which a task is over, one that lost its place to
+    another, one that is being planned, and a quota.
+    """
+    one, _ = add_a_cell(store, 2)
+    running = a_running_job(store, a_spec(3, tenant="ann"), [one] * 3)
+    end(store, running, 2)
+    low = a_running_job(store, a_spec(precedence=1), [one])
+    high = a_leased_job(store, a_spec(precedence=2))
+    claims = evicting(a_claim(0, machine=one), (0, low.id, 0))
+    assert store.commit(a_transaction(a_stretch(high, claims))).accepted.all()
+    store.lease("batch", holder="0", jobs_max=1, lease_ms=LONG_MS)
+    store.set_quota(Quota(QuotaScope.TENANT, "ann", {Budget.CPU_MILLI: 5_000}))
+    assert [1, low.id] == [running.id, 2]
+    assert [] == list(store.verify())
+    return store
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize("invariant", BREAKS)
+def test_what_is_broken_by_hand_is_found(database_url: str, invariant: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute(BREAKS[invariant])
+        found = connection.execute("SELECT invariant, subject, detail FROM omega.verify()")
+        broken = {name: (subject, detail) for name, subject, detail in found}
+        connection.rollback()
+
+    assert invariant in broken
+    subject, detail = broken[invariant]
+    assert subject
+    assert detail
+
+
+def test_the_table_names_every_invariant() -> None:
+    text = (files(functions) / "verify.sql").read_text(encoding="utf-8")
+    named = {
+        name.replace("''", "'") for name in re.findall(r"^    SELECT '((?:[^']|'')+)'", text, re.M)
+    }
+
+    assert named == BREAKS.keys()

@@ -1,0 +1,69 @@
+"""What changed while a call waited counts: rows are judged as they are once they are locked."""
+
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from omega.model.claims import Claims
+from omega.model.outcomes import Verdict
+from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_cell, a_spec, a_stretch, a_transaction, or_on, some_claims
+from omega.testing.steps import LONG_MS, a_leased_job, lease_all, verdicts_of
+from tests.fixtures.locks import in_the_way
+
+
+def on_the_first(claims: Claims) -> Claims:
+    return claims
+
+
+def or_on_one_that_never_was(claims: Claims) -> Claims:
+    """Judged in order, on more machines than are there."""
+    return or_on(claims, (0, 2))
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "verdict"),
+    [
+        ("SELECT omega.cancel_job(1)", Verdict.LEASE_LOST),
+        ("SELECT omega.set_state('{1}', 1::smallint)", Verdict.CLOSED),
+        ("SELECT omega.resize_machine(1, array_fill(1, '{11}'), 0)", Verdict.OVERCOMMIT),
+        ("SELECT omega.set_quota('tenant', 'default', array_fill(1, '{5}'))", Verdict.QUOTA),
+    ],
+)
+@pytest.mark.parametrize("chosen", [on_the_first, or_on_one_that_never_was])
+def test_a_commit_judges_what_it_finds_once_it_need_not_wait(
+    database_url: str,
+    store: PostgresStore,
+    chosen: Callable[[Claims], Claims],
+    meanwhile: str,
+    verdict: Verdict,
+) -> None:
+    store.add_machines(a_cell(1, cpu_milli=4_000))
+    job = a_leased_job(store, a_spec(2))
+    claims = chosen(some_claims([0], [1], cpu_milli=4_000))
+    transaction = a_transaction(a_stretch(job, claims))
+    with (
+        closing(PostgresStore(database_url)) as rival,
+        in_the_way(database_url, meanwhile, lambda: rival.commit(transaction)) as (session, call),
+    ):
+        assert not call.done()
+        session.commit()
+
+        assert [verdict] == verdicts_of(call.result())
+    assert [] == list(store.verify())
+
+
+def test_who_leases_passes_over_what_another_is_about_to_lease(
+    database_url: str, store: PostgresStore
+) -> None:
+    store.submit([a_spec() for _ in range(3)])
+    leasing = f"SELECT id FROM omega.lease_jobs('batch', 'another', 2, {LONG_MS})"
+    with (
+        closing(PostgresStore(database_url)) as rival,
+        in_the_way(database_url, leasing, lambda: lease_all(rival)) as (session, call),
+    ):
+        assert call.done(), "it waits for nobody"
+        session.commit()
+
+        assert [3] == [job.id for job in call.result()]

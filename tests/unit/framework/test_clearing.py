@@ -1,0 +1,171 @@
+"""Clearing machines: what is due by a view, and only that."""
+
+import threading
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from omega.cell.view import View
+from omega.clock import ManualClock
+from omega.config import Settings
+from omega.errors import StoreUnavailable
+from omega.events import Event, StoreFaltered, TasksLost
+from omega.framework.clearing import FAILED, SHRANK, Clearing
+from omega.framework.patience import Patience
+from omega.model.arrays import Amounts, Ids, integers
+from omega.model.machines import MachineState
+from omega.model.resources import machine_capacity
+from omega.store.base import Store
+from omega.store.memory import MemoryStore
+from omega.testing.builders import a_spec
+from omega.testing.pass_through import PassThrough
+from omega.testing.steps import a_running_job, add_a_cell, end, places, status_of
+
+NOTICE_MS = 60_000
+
+
+class Counted(PassThrough):
+    """Counts the calls that clear machines; some may go unanswered."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.calls: Counter[str] = Counter()
+        self.absences = 0
+
+    def lose_tasks(self, machine: Ids) -> int:
+        self._count("lose_tasks")
+        return super().lose_tasks(machine)
+
+    def enforce_notices(self) -> int:
+        self._count("enforce_notices")
+        return super().enforce_notices()
+
+    def _count(self, name: str) -> None:
+        self.calls[name] += 1
+        if self.absences:
+            self.absences -= 1
+            raise StoreUnavailable("the server is away")
+
+
+class TestClearing:
+    """Three machines of four cores."""
+
+    def setup_method(self) -> None:
+        self.clock = ManualClock()
+        self.store = Counted(MemoryStore(self.clock))
+        self.events: list[Event] = []
+        add_a_cell(self.store, 3)
+        self.clearing = self.another()
+
+    def another(self) -> Clearing:
+        chance = np.random.default_rng(1)
+        stop = threading.Event()
+        patience = Patience(self.clock, self.events.append, Settings(), chance, stop)
+        return Clearing(self.store, self.events.append, patience)
+
+    def check(self) -> int:
+        return self.clearing.check(View(self.store.snapshot()))
+
+    def put(self, state: MachineState, *machines: int) -> None:
+        self.store.set_state(integers(list(machines)), state)
+
+    def shrink(self, machine: int, *, cores: int, notice_ms: int = NOTICE_MS) -> None:
+        self.store.resize(machine, size(cores), notice_ms=notice_ms)
+
+    def test_a_cell_where_all_is_well_costs_no_call(self) -> None:
+        a_running_job(self.store, a_spec(3), [1, 2, 3])
+        self.put(MachineState.DRAINING, 2)
+
+        assert [0, 0, 0] == [self.check() for _ in range(3)]
+        assert {} == self.store.calls
+        assert [] == self.events
+
+    @pytest.mark.parametrize("state", [MachineState.DOWN, MachineState.GONE])
+    def test_what_ran_on_a_dead_machine_waits_again(self, state: MachineState) -> None:
+        job = a_running_job(self.store, a_spec(3), [1, 1, 2])
+        self.put(state, 1)
+
+        assert 2 == self.check()
+        assert {(job.id, 2): 2} == places(self.store)
+        assert [TasksLost(2, FAILED)] == self.events
+
+    def test_a_dead_machine_is_cleared_once_and_again_when_it_comes_back_and_fails(self) -> None:
+        self.put(MachineState.DOWN, 1)
+        for _ in range(3):
+            self.check()
+        once = self.store.calls["lose_tasks"]
+        self.put(MachineState.OPEN, 1)
+        self.check()
+        a_running_job(self.store, a_spec(), [1])
+        self.put(MachineState.DOWN, 1)
+
+        assert 1 == once
+        assert 1 == self.check()
+        assert 2 == self.store.calls["lose_tasks"]
+
+    def test_tasks_that_ask_for_nothing_are_lost_too(self) -> None:
+        job = a_running_job(self.store, a_spec(2), [1, 2], cpu_milli=0)
+        self.put(MachineState.DOWN, 1)
+
+        assert 1 == self.check()
+        assert 1 == status_of(self.store, job).placed
+
+    def test_a_second_one_finds_nothing_left_to_do(self) -> None:
+        a_running_job(self.store, a_spec(2), [1, 2])
+        self.put(MachineState.DOWN, 1)
+        self.shrink(2, cores=0, notice_ms=0)
+
+        assert 2 == self.check()
+        assert 0 == self.another().check(View(self.store.snapshot()))
+
+    def test_a_view_that_is_out_of_date_does_no_harm(self) -> None:
+        job = a_running_job(self.store, a_spec(2), [1, 2])
+        self.put(MachineState.DOWN, 1)
+        self.shrink(2, cores=0, notice_ms=0)
+        stale = View(self.store.snapshot())
+        self.put(MachineState.OPEN, 1)
+        self.shrink(2, cores=4)
+
+        assert 0 == self.clearing.check(stale)
+        assert 2 == status_of(self.store, job).placed
+
+    def test_a_notice_is_enforced_when_it_is_over_and_not_before(self) -> None:
+        job = a_running_job(self.store, a_spec(4), [1, 1, 1, 2])
+        self.shrink(1, cores=1)
+
+        before = self.check()
+        self.clock.advance(NOTICE_MS / 1_000)
+
+        assert [0, 2] == [before, self.check()]
+        assert 2 == status_of(self.store, job).placed
+        assert [TasksLost(2, SHRANK)] == self.events
+
+    def test_a_notice_that_is_no_longer_needed_costs_no_call(self) -> None:
+        job = a_running_job(self.store, a_spec(4), [1, 1, 1, 1])
+        self.shrink(1, cores=3)
+        end(self.store, job, 0)
+
+        assert 0 == self.check()
+        assert {} == self.store.calls
+
+    def test_gangs_fall_whole(self) -> None:
+        gang = a_running_job(self.store, a_spec(3, minimum=3), [1, 2, 3])
+        self.put(MachineState.GONE, 3)
+
+        assert 3 == self.check()
+        assert {} == places(self.store)
+        assert 0 == status_of(self.store, gang).placed
+
+    def test_it_outlives_an_absence_of_the_store(self) -> None:
+        a_running_job(self.store, a_spec(2), [1, 2])
+        self.put(MachineState.DOWN, 1)
+        self.shrink(2, cores=0, notice_ms=0)
+        self.store.absences = 2
+
+        assert 2 == self.check()
+        assert 2 == sum(isinstance(event, StoreFaltered) for event in self.events)
+
+
+def size(cores: int) -> Amounts:
+    return machine_capacity(cores * 1_000, 16_384, 100_000)

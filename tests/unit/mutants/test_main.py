@@ -1,0 +1,72 @@
+"""The command: what it says, what it writes, and how it ends."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+import tests.mutants.__main__ as command
+from tests.mutants.page import PAGE
+from tests.unit.mutants.small_project import mutant
+
+pytestmark = pytest.mark.slow
+
+CAUGHT = mutant("a - b", name="sums.a-difference")
+SURVIVOR = mutant("a + b if a < 9 else 0", name="sums.wrong-from-nine-on")
+
+
+@pytest.fixture
+def project(sound: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The small project, in place of ours, and no server for it."""
+    (sound / "docs").mkdir()
+    monkeypatch.setattr(command, "ROOT", sound)
+    monkeypatch.setattr(command, "one_server", lambda: nullcontext("postgresql://nowhere"))
+    monkeypatch.setattr(command, "MUTANTS", (SURVIVOR, CAUGHT))
+    return sound
+
+
+def run(*words: str) -> Result:
+    app = typer.Typer()
+    app.command()(command.main)
+    return CliRunner().invoke(app, words)
+
+
+def test_a_mutant_that_survives_is_a_failure_and_stands_on_the_page(project: Path) -> None:
+    ended = run("--json", str(project / "out.json"))
+    told = json.loads((project / "out.json").read_text())
+    page = (project / PAGE).read_text()
+
+    assert 1 == ended.exit_code, ended.output
+    assert "1 of 2 caught" in ended.output
+    assert (1, 1) == (told["summary"]["caught"], told["summary"]["survived"])
+    assert [SURVIVOR.name, CAUGHT.name] == [row["mutant"] for row in told["rows"]]
+    assert page.index(f"`{SURVIVOR.name}`") < page.index("**survived**") < page.index(CAUGHT.name)
+
+
+def test_one_mutant_is_tried_alone_and_the_page_stays_as_it_was(project: Path) -> None:
+    ended = run("--only", CAUGHT.name)
+
+    assert 0 == ended.exit_code, ended.output
+    assert "1 of 1 caught" in ended.output
+    assert not (project / PAGE).exists()
+
+
+def test_tests_that_fail_without_a_mutant_prove_nothing(project: Path) -> None:
+    (project / "omega/sums.py").write_text("def add(a, b):\n    return 3 + 0 * (a + b)\n")
+
+    ended = run()
+
+    assert 1 == ended.exit_code
+    assert "tests/test_sums.py fails without a mutant" in ended.output
+    assert not (project / PAGE).exists()
+
+
+def test_a_mutant_that_is_not_there_is_told_with_those_that_are(project: Path) -> None:
+    ended = run("--only", "sums.right")
+
+    assert 2 == ended.exit_code
+    assert "there is no mutant sums.right" in ended.output
+    assert CAUGHT.name in ended.output
