@@ -21,7 +21,6 @@ from psycopg.conninfo import conninfo_to_dict
 from pydantic import (
     AfterValidator,
     Field,
-    PositiveFloat,
     PositiveInt,
     SecretStr,
     ValidationError,
@@ -35,7 +34,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from omega.errors import SettingsError, did_you_mean
+from omega.errors import SettingsError, did_you_mean, shortened
 from omega.limits import LIMITS
 
 ENVIRONMENT_PREFIX = "OMEGA_"
@@ -50,9 +49,23 @@ UNREADABLE_URL: Final = (
 )
 PORT_MAX: Final = 65_535
 
+SPEEDUP_MIN: Final = 0.001
+SPEEDUP_MAX: Final = 1e9
+"""Outside of these the end of a task is no moment that a clock could show."""
+
 DAY_MS: Final = 24 * 60 * 60 * 1_000
 Milliseconds = Annotated[int, Field(gt=0, le=DAY_MS)]
 """A time to wait; longer than a day is a slip, and much longer is more than a clock can add."""
+
+
+def _folder(path: Path) -> Path:
+    """Spell a path out."""
+    if "\0" in str(path):
+        raise ValueError("holds a character that no path may")
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError:
+        raise ValueError("begins with a home folder that is not known") from None
 
 
 class Settings(BaseSettings):
@@ -68,7 +81,7 @@ class Settings(BaseSettings):
 
     database_url: SecretStr | None = None
     """Any Postgres from 15 on; without it, the embedded one in `data_dir` is used."""
-    data_dir: Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())] = Field(
+    data_dir: Annotated[Path, AfterValidator(_folder)] = Field(
         default_factory=lambda: platformdirs.user_data_path("omega")
     )
     """Where the embedded Postgres keeps the cell."""
@@ -89,7 +102,9 @@ class Settings(BaseSettings):
     attempts_max: PositiveInt = 50
     """Attempts without progress before a job is parked."""
 
-    nodes_speedup: Annotated[PositiveFloat, Field(allow_inf_nan=False)] = 1.0
+    nodes_speedup: Annotated[float, Field(ge=SPEEDUP_MIN, le=SPEEDUP_MAX, allow_inf_nan=False)] = (
+        1.0
+    )
     """How many seconds of a task's life the virtual nodes let pass in one second."""
 
     @classmethod
@@ -160,6 +175,10 @@ def load_settings(**said: object) -> Settings:
         problems = [f"{_config_file()} is not TOML: {error}"]
     except UnicodeDecodeError:
         problems = [f"{_config_file()} is not UTF-8 text"]
+    except ValueError as error:  # a number of thousands of digits, which Python does not read
+        problems = [f"{_config_file()} cannot be read: {error}"]
+    except RecursionError:
+        problems = [f"{_config_file()} is nested too deeply"]
     # Raised out here, so that no chained traceback shows the input, which may hold the password.
     raise SettingsError(problems)
 
@@ -186,7 +205,7 @@ def _url_problems(url: str) -> Iterator[str]:
         return
     try:
         said = conninfo_to_dict(url)
-    except psycopg.Error:  # its text quotes the URL
+    except (psycopg.Error, UnicodeError):  # their texts quote the URL
         yield UNREADABLE_URL
         return
     # What is not escaped in a password ends it early, and its rest is taken for what follows.
@@ -195,6 +214,16 @@ def _url_problems(url: str) -> Iterator[str]:
     strays = (authority.partition("@")[2], path, str(said.get("host") or "").removeprefix("@"))
     if any("@" in part for part in strays) or not all(map(_is_port, ports)):
         yield UNREADABLE_URL
+    elif not all(map(_can_be_asked_for, str(said.get("host") or "").split(","))):
+        yield "database_url names a host that there cannot be"
+
+
+def _can_be_asked_for(host: str) -> bool:
+    """Say whether a name server can be asked for a host; a folder of sockets need not be."""
+    try:
+        return host.startswith(("/", "@")) or bool(host.encode("idna")) or not host
+    except UnicodeError:
+        return False
 
 
 def _is_port(text: str) -> bool:
@@ -220,6 +249,6 @@ def _problem(detail: ErrorDetails, arguments: dict[str, Any]) -> str:
         origin = f"{name} in {_config_file()}"
     if detail["type"] == "extra_forbidden":
         return f"{origin} is no setting{did_you_mean(name, Settings.model_fields)}"
-    reason = str(detail["msg"]).replace("Input should be", "must be")
-    value = "" if name == "database_url" else f", not {detail['input']!r}"
+    reason = str(detail["msg"]).replace("Input should be", "must be").removeprefix("Value error, ")
+    value = "" if name == "database_url" else f", not {shortened(repr(detail['input']))}"
     return f"{origin} {reason}{value}"

@@ -18,6 +18,9 @@ OmegaError
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+SHOWN_MAX = 60
+"""Characters of what somebody wrote that a sentence quotes."""
+
 
 class OmegaError(Exception):
     """The root: whatever omega raises on purpose."""
@@ -88,6 +91,11 @@ class InvariantBroken(OmegaError):
         self.what = what
         self.story = tuple(story)
         super().__init__("\n  ".join([what, *story]))
+
+
+def shortened(text: str) -> str:
+    """Return as much of what somebody wrote as fits a sentence."""
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
 
 
 def did_you_mean(word: str, known: Iterable[str], *, prefix: str = "") -> str:

@@ -16,7 +16,7 @@ from rich.text import Text
 from omega.cli import cell_sizes, cell_states
 from omega.cli.cells import OfDemo, cell_store
 from omega.cli.chance import chance_of
-from omega.cli.consoles import Output
+from omega.cli.consoles import Output, escaped
 from omega.cli.loading import NOTHING, add_machines, place_running
 from omega.cli.machine_lines import closed_table, state_name, states_of
 from omega.cli.machine_screen import OneMachine
@@ -57,7 +57,7 @@ def load(
     """
     output = Output(json_to)
     clock = RealClock()
-    with output.console.status(f"Reading {source}"):
+    with output.console.status(Text(f"Reading {escaped(source)}")):
         workload = read_source(source, chance_of(seed), read_options(trace_option or []))
     with stop_on_signals() as stop, cell_store(data_dir) as store:
         seconds, ids = add_machines(workload, store, output, clock)

@@ -32,6 +32,11 @@ def warnings() -> Console:
     return Console(stderr=True)
 
 
+def escaped(text: str) -> str:
+    """Write what cannot be printed as Python does, lest it break a line or move the cursor."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def warn(event: Event) -> None:
     """Say on standard error, which a supervisor keeps as a log, when the store is away.
 
@@ -40,7 +45,10 @@ def warn(event: Event) -> None:
     if isinstance(event, StoreFaltered):
         at = RealClock().wall().isoformat(timespec="seconds")
         warnings().print(
-            f"{at} {event.what}: {event.why}", markup=False, highlight=False, soft_wrap=True
+            f"{at} {event.what}: {escaped(event.why)}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
         )
 
 

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from omega.cli.cells import OfDemo, cell_store, cell_url
-from omega.cli.consoles import Output
+from omega.cli.consoles import Output, escaped
 from omega.cli.machine_lines import overdue
 from omega.cli.options import DataDir, JsonTo
 from omega.store.postgres import schema
@@ -81,7 +82,8 @@ def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = Non
         return
     table = Table("invariant", "where", "what", title="Broken invariants", title_justify="left")
     for violation in violations:
-        table.add_row(violation.invariant, violation.subject, violation.detail)
+        said = (violation.invariant, violation.subject, violation.detail)
+        table.add_row(*(Text(escaped(text)) for text in said))
     output.console.print(table)
     raise typer.Exit(1)
 

@@ -30,7 +30,9 @@ REQUIRED: Final = ("name", "cpu_milli", "memory_mib")
 COLUMNS: Final = ("name", *AMOUNTS, "count")
 KEYS: Final = (*COLUMNS, "attributes")
 COUNT_MAX: Final = 100_000
-"""Machines that one line may stand for."""
+"""Machines that one line may stand for ..."""
+MACHINES_MAX: Final = 1_000_000
+"""... and a whole file."""
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 
 
@@ -126,7 +128,12 @@ def _machines(file: str, entries: list[_Entry]) -> Machines:
         _check_attributes(file, entry)
         amounts = {key: _amount(file, entry, key) for key in AMOUNTS}
         capacity = machine_capacity(**amounts)
-        for name in _names(file, entry):
+        mine = _names(file, entry)
+        if len(names) + len(mine) > MACHINES_MAX:
+            raise BadInput(
+                f"there are more than {MACHINES_MAX:,} machines in it", file=file, line=entry.line
+            )
+        for name in mine:
             if name in taken:
                 raise BadInput(
                     f"{name} is the name of the machine on line {taken[name]}",

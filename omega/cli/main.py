@@ -16,7 +16,7 @@ from typing import Annotated, Final
 import typer
 
 from omega import __version__
-from omega.cli.consoles import warnings
+from omega.cli.consoles import escaped, warnings
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, UnknownScheduler
 
 VERBS: Final = {
@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OmegaError as error:
         if _debugs(said):
             raise
-        _complain(str(error))
+        _complain(
+            *((error.what, *error.story) if isinstance(error, InvariantBroken) else (str(error),))
+        )
         sys.exit(exit_code(error))
     except KeyboardInterrupt:  # while the verb was being loaded
         _complain("interrupted")
@@ -86,8 +88,9 @@ def _print_what_can_be() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _complain(sentence: str) -> None:
-    warnings().print(f"omega: {sentence}", markup=False, highlight=False, soft_wrap=True)
+def _complain(sentence: str, *story: str) -> None:
+    told = "\n  ".join(map(escaped, (sentence, *story)))
+    warnings().print(f"omega: {told}", markup=False, highlight=False, soft_wrap=True)
 
 
 def exit_code(error: OmegaError) -> int:

@@ -15,7 +15,7 @@ import typer
 from omega.cli.cells import cell_settings
 from omega.cli.chance import chance_of
 from omega.cli.consoles import Output, warn
-from omega.cli.options import DataDir, EndWithParent, Speedup
+from omega.cli.options import DataDir, EndWithParent, Speedup, a_name
 from omega.cli.processes import NODES
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.cli.wording import things
@@ -44,7 +44,7 @@ def _nodes() -> None:
 @app.command()
 def simulate(
     speedup: Speedup = None,
-    replica: Annotated[str, typer.Option(metavar="NAME", hidden=True)] = "0",
+    replica: Annotated[str, typer.Option(callback=a_name, metavar="NAME", hidden=True)] = "0",
     data_dir: DataDir = None,
     end_with_parent: EndWithParent = False,
 ) -> None:

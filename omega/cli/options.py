@@ -14,7 +14,9 @@ from typing import Annotated, Final
 
 import typer
 
+from omega.config import SPEEDUP_MAX, SPEEDUP_MIN
 from omega.errors import BadInput
+from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
 from omega.sync.choice import Sync
 
@@ -28,6 +30,13 @@ def a_number(value: float | None) -> float | None:
     """Refuse what reads as a number and is none, which no bound keeps out."""
     if value is not None and math.isnan(value):
         raise typer.BadParameter("it is not a number")
+    return value
+
+
+def a_name(value: str) -> str:
+    """Refuse what cannot name a process: nothing, too much, and what cannot be printed."""
+    if not value.strip() or len(value) > LIMITS.name_length_max or not value.isprintable():
+        raise typer.BadParameter(f"it is not 1 to {LIMITS.name_length_max} printable characters")
     return value
 
 
@@ -65,8 +74,8 @@ SyncBy = Annotated[
 Speedup = Annotated[
     float | None,
     typer.Option(
-        min=0.001,
-        max=1e9,
+        min=SPEEDUP_MIN,
+        max=SPEEDUP_MAX,
         callback=a_number,
         metavar="X",
         help="Seconds of a task's life in one second; 1 if not given.",

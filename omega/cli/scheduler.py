@@ -13,7 +13,18 @@ from rich.table import Table
 
 from omega.cli.cells import cell_settings
 from omega.cli.consoles import Output, warn
-from omega.cli.options import DataDir, EndWithParent, JsonTo, Rule, Seed, SyncBy, TJob, TTask, Unit
+from omega.cli.options import (
+    DataDir,
+    EndWithParent,
+    JsonTo,
+    Rule,
+    Seed,
+    SyncBy,
+    TJob,
+    TTask,
+    Unit,
+    a_name,
+)
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.clock import RealClock
 from omega.framework.registry import find_scheduler, registered
@@ -30,7 +41,12 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     kind: Annotated[str, typer.Argument(help="Which scheduler, as `omega scheduler list` shows.")],
     replica: Annotated[
-        str, typer.Option(metavar="NAME", help="Tells replicas of a kind apart; give each its own.")
+        str,
+        typer.Option(
+            callback=a_name,
+            metavar="NAME",
+            help="Tells replicas of a kind apart; give each its own.",
+        ),
     ] = "0",
     rule: Rule = None,
     granularity: Unit = None,

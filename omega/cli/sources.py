@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from omega.cli.machines_file import read_machines
+from omega.cli.machines_file import MACHINES_MAX, read_machines
 from omega.cli.options import read_pairs
 from omega.errors import BadInput
 from omega.workload.arrivals import Prefill, Workload
@@ -19,7 +19,6 @@ from omega.workload.demo_cell import demo_machines
 from omega.workload.traces.detect import detect
 
 SYNTHETIC: Final = "synthetic:"
-MACHINES_MAX: Final = 1_000_000
 
 
 def read_source(
@@ -29,7 +28,12 @@ def read_source(
     if source.startswith(SYNTHETIC):
         machines = demo_machines(_machines(source), chance)
         return Workload(source, machines, Prefill.none(), ())
-    path = Path(source).expanduser()
+    try:
+        path = Path(source).expanduser()
+    except RuntimeError:
+        raise BadInput(
+            f"{source} begins with a home folder that is not known", field="SOURCE"
+        ) from None
     if path.is_dir():
         return read_trace(path, chance, options or {})
     if path.is_file():

@@ -9,6 +9,7 @@ Source   docs/decisions/0001-arrays-and-integers.md.
 import re
 from decimal import Decimal
 
+from omega.errors import shortened
 from omega.limits import LIMITS
 from omega.model.quotas import UNLIMITED, Budget
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
@@ -29,15 +30,13 @@ LIMITED_IN = {
 """In which units each budget of a quota is written, and what to say to something else."""
 
 _NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", re.ASCII)
-_SHOWN_MAX = 60
 
 
 def shown(value: object) -> str:
     """Quote what was read as YAML says it, shortened to what fits a sentence."""
     if isinstance(value, bool):
         return str(value).lower()
-    text = str(value)
-    short = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+    short = shortened(str(value))
     return repr(short) if isinstance(value, str) else short
 
 

@@ -1,21 +1,70 @@
 """A database beside the user's own, made anew."""
 
+from urllib.parse import urlencode
+
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import make_url
 
 from omega.errors import SettingsError, StoreUnavailable
-from omega.store.postgres.databases import NAME_LENGTH_MAX, beside, made_anew, suffixed
+from omega.store.postgres.databases import (
+    NAME_LENGTH_MAX,
+    beside,
+    made_anew,
+    name_of,
+    suffixed,
+)
+from omega.store.postgres.schema import current, head, migrate
 
 
 def test_a_database_is_named_after_the_one_beside_it() -> None:
-    cell = "postgresql://u:p@h:1/cell?a=b"
-    assert "postgresql://u:p@h:1/cell_demo?a=b" == suffixed(cell, "_demo")
-    assert "postgresql://u:p@h:1/other?a=b" == beside(cell, "other")
-    long = make_url(suffixed(f"postgresql://h/{'x' * 70}", "_demo")).database
-    assert long is not None
+    cell = "postgresql://u:p@h:1/cell?sslmode=disable"
+    assert "postgresql://u:p@h:1/cell_demo?sslmode=disable" == suffixed(cell, "_demo")
+    assert "postgresql://u:p@h:1/other?sslmode=disable" == beside(cell, "other")
+    long = name_of(suffixed(f"postgresql://h/{'x' * 70}", "_demo"))
     assert (NAME_LENGTH_MAX, "x_demo") == (len(long), long[-6:])
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("postgresql://a:1,b:2/cell", "postgresql://a:1,b:2/cell_demo"),
+        (
+            "postgresql://u:a?b@h/cell?sslmode=disable",
+            "postgresql://u:a?b@h/cell_demo?sslmode=disable",
+        ),
+        ("postgres://u@/cell?host=/run/pg&port=1", "postgres://u@/cell_demo?host=/run/pg&port=1"),
+        ("postgresql://h?dbname=cell&sslmode=disable", "postgresql://h/cell_demo?sslmode=disable"),
+        ("postgresql://h/a%2Fb", "postgresql://h/a%2Fb_demo"),
+        ("postgresql://[::1]:1", "postgresql://[::1]:1/whoever_demo"),
+        ("postgresql://me@h", "postgresql://me@h/me_demo"),
+    ],
+)
+def test_any_url_that_libpq_reads_has_a_database_beside_it(
+    monkeypatch: pytest.MonkeyPatch, url: str, expected: str
+) -> None:
+    monkeypatch.setenv("PGUSER", "whoever")
+
+    assert expected == suffixed(url, "_demo")
+    assert name_of(url) + "_demo" == name_of(expected)
+
+
+def test_a_url_of_two_hosts_is_as_good_as_any(empty_database_url: str) -> None:
+    """The first does not answer; the second is the server."""
+    known = conninfo_to_dict(empty_database_url)
+    hosts = f"/nowhere,{known['host']}", f"1,{known['port']}"
+    rest = {key: value for key, value in known.items() if key not in ("host", "port")}
+    url = "postgresql:///?" + urlencode({**rest, "host": hosts[0], "port": hosts[1]})
+
+    migrate(url)
+    with made_anew(url, "_x") as beside_it:
+        assert current(beside_it) is None
+        migrate(beside_it)
+
+        assert head() == current(url) == current(beside_it)
+    drop(empty_database_url, beside_it)
 
 
 def test_it_is_empty_each_time_and_stays(empty_database_url: str) -> None:

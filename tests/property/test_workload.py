@@ -1,14 +1,10 @@
 """Whatever comes in from outside is a value or BadInput; whatever goes out comes back."""
 
-import gzip
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -20,9 +16,8 @@ from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, memory_mib
 from omega.workload.spec import parse_specs
-from omega.workload.traces.detect import LOADERS
+from tests.property.refusals import returns_or_bad_input
 
-SAMPLES = Path(__file__).resolve().parents[1] / "samples"
 AMOUNT = st.integers(0, LIMITS.amount_max)
 NAMES = st.text(min_size=1, max_size=20)
 
@@ -136,21 +131,6 @@ def well_typed(spec: JobSpec) -> bool:
     )
 
 
-def returns_or_bad_input(call: Callable[[], object]) -> None:
-    """Call; any other exception than BadInput, or an error of several lines, fails the test."""
-    error = refusal(call)
-
-    assert error is None or len(str(error).splitlines()) == 1
-
-
-def refusal(call: Callable[[], object]) -> BadInput | None:
-    try:
-        call()
-    except BadInput as error:
-        return error
-    return None
-
-
 @given(st.text() | st.binary())
 @example("a: !!int 0x")
 @example("{a, b: [c, ? d]}")
@@ -210,57 +190,3 @@ def test_any_value_is_an_amount_or_a_value_error(
         amount = read(value)
 
         assert amount is None or isinstance(amount, int | tuple)
-
-
-TABLES = [
-    (trace, path.name)
-    for trace in sorted(LOADERS)
-    for path in sorted((SAMPLES / trace).glob("*.csv"))
-]
-CELLS = st.text(max_size=6) | st.sampled_from(
-    ["", "-1", "1e400", "nan", "0x1", "9" * 25, '"', "T4"]
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.sampled_from(TABLES), st.integers(0, 200), CELLS)
-def test_a_trace_with_any_one_cell_changed_is_read_or_bad_input(
-    table: tuple[str, str], at: int, cell: str
-) -> None:
-    trace, name = table
-    lines = (SAMPLES / trace / name).read_text().splitlines()
-    row = at % len(lines)
-    cells = lines[row].split(",")
-    cells[at % len(cells)] = cell
-    lines[row] = ",".join(cells)
-
-    load_with(trace, name, "\n".join(lines).encode("utf-8", "surrogatepass"))
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.sampled_from(TABLES), st.binary() | st.text().map(lambda text: text.encode()))
-def test_a_trace_with_any_bytes_for_a_table_is_read_or_bad_input(
-    table: tuple[str, str], content: bytes
-) -> None:
-    load_with(*table, content)
-    load_with(*table, content, packed=True)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.sampled_from(TABLES), st.integers(0, 400))
-def test_a_gzipped_trace_that_is_cut_short_is_bad_input(table: tuple[str, str], at: int) -> None:
-    whole = gzip.compress((SAMPLES / table[0] / table[1]).read_bytes())
-
-    load_with(*table, whole[: min(at, len(whole) - 1)], packed=True)
-
-
-def load_with(trace: str, name: str, content: bytes, *, packed: bool = False) -> None:
-    """Load a sample of which one table has this content instead."""
-    with TemporaryDirectory() as folder:
-        for path in (SAMPLES / trace).glob("*.csv"):
-            if path.name != name:
-                (Path(folder) / path.name).write_bytes(path.read_bytes())
-        (Path(folder) / (name + ".gz" * packed)).write_bytes(content)
-        returns_or_bad_input(
-            lambda: LOADERS[trace].load(Path(folder), chance=np.random.default_rng(0))
-        )

@@ -125,7 +125,9 @@ def test_each_wrong_value_is_told_with_its_origin(
     assert 3 == len(problems)
     assert any(p.startswith("lease_ms in omega.toml must be greater than 0") for p in problems)
     assert any(p.startswith("OMEGA_POLL_INTERVAL_MS in the environment") for p in problems)
-    assert "nodes_speedup (as an argument) must be greater than 0, not 0" in problems
+    assert (
+        "nodes_speedup (as an argument) must be greater than or equal to 0.001, not 0" in problems
+    )
 
 
 @pytest.mark.parametrize(

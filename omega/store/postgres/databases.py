@@ -7,13 +7,15 @@ Source   Advisory locks are per database: this one is taken in the URL's own, af
          is named, so whoever would share the one meets the lock in the other.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Final
+from urllib.parse import quote
 
 import psycopg
-from psycopg import sql
-from sqlalchemy import make_url
+from psycopg import pq, sql
+from psycopg.conninfo import conninfo_to_dict
 
 from omega.errors import SettingsError, StoreUnavailable
 
@@ -21,15 +23,33 @@ NAME_LENGTH_MAX: Final = 63
 """Bytes of a name in Postgres; what is longer is cut."""
 
 
+_URL: Final = re.compile(r"(\w+://(?:[^@/]*@)?[^/?]*)(?:/[^?]*)?(?:\?(.*))?", re.DOTALL)
+"""What comes before the database, and what after; libpq allows a ? in a password."""
+
+
 def beside(url: str, name: str) -> str:
     """Return the URL of another database of the same server."""
-    return make_url(url).set(database=name).render_as_string(hide_password=False)
+    match = _URL.fullmatch(url)
+    assert match is not None, "the settings have looked at it"
+    server, query = match.groups()
+    rest = "&".join(part for part in (query or "").split("&") if not part.startswith("dbname="))
+    return f"{server}/{quote(name, safe='')}{'?' if rest else ''}{rest}"
+
+
+def name_of(url: str) -> str:
+    """Return the name of the URL's database; libpq takes the user's where none is said."""
+    known: dict[str, object] = {
+        option.keyword.decode(): option.val.decode()
+        for option in pq.Conninfo.get_defaults()
+        if option.val is not None
+    }
+    known.update(conninfo_to_dict(url))
+    return str(known.get("dbname") or known.get("user"))
 
 
 def suffixed(url: str, suffix: str) -> str:
     """Return the URL of the database that is named like the URL's own, with a suffix."""
-    own = make_url(url).database or ""
-    return beside(url, own[: NAME_LENGTH_MAX - len(suffix)] + suffix)
+    return beside(url, name_of(url)[: NAME_LENGTH_MAX - len(suffix)] + suffix)
 
 
 @contextmanager
@@ -42,8 +62,7 @@ def made_anew(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
     SettingsError if the URL's user may not make databases.
     """
     there = suffixed(url, suffix)
-    name = make_url(there).database
-    assert name is not None
+    name = name_of(there)
     try:
         connection = psycopg.connect(url, autocommit=True, connect_timeout=10)
     except psycopg.OperationalError as silence:

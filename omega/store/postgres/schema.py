@@ -15,7 +15,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, create_engine, make_url, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -198,4 +198,9 @@ def _scripts() -> Path:
 
 
 def _engine(url: str) -> Engine:
-    return create_engine(make_url(url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    # Past SQLAlchemy's own reading of URLs, which knows fewer than libpq: none with two hosts, say.
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url, connect_timeout=10),
+        poolclass=NullPool,
+    )

@@ -17,7 +17,7 @@ from typing import TextIO, TypeVar
 
 import numpy as np
 
-from omega.errors import BadInput, did_you_mean
+from omega.errors import BadInput, did_you_mean, shortened
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Score
 
@@ -190,5 +190,4 @@ def _position(path: Path, header: list[str], column: str) -> int:
 
 def _shown(text: str) -> str:
     """Quote what was read, shortened to what fits a sentence."""
-    longest = 60
-    return repr(text if len(text) <= longest else text[:longest] + "...")
+    return repr(shortened(text))

@@ -39,10 +39,16 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN _value::text ~ '^-?[0-9]{1,18}$' THEN _value::text::bigint BETWEEN _lowest AND _highest ELSE false END
 $$;
 
--- Whether a JSON value is a text that can name something.
+-- Whether a text can name something: not too long for an index, and harmless on a terminal.
+CREATE FUNCTION omega.can_name(_text text, _length_max integer)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT length(_text) BETWEEN 1 AND _length_max AND _text !~ '[\u0001-\u001F\u007F-\u009F]'
+$$;
+
+-- Whether a JSON value is such a text.
 CREATE FUNCTION omega.is_name(_value jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(jsonb_typeof(_value) = 'string' AND length(_value #>> '{}') BETWEEN 1 AND ${name_length_max}, false)
+    SELECT coalesce(jsonb_typeof(_value) = 'string' AND omega.can_name(_value #>> '{}', ${name_length_max}), false)
 $$;
 
 -- Whether a JSON value is an array of texts.

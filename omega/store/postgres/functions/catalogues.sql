@@ -10,8 +10,8 @@ DECLARE
 BEGIN
     IF length_of(_names) * ${kinds} <> length_of(_amounts) OR 0 > ANY (_amounts) THEN
         RETURN 'each has ${kinds} amounts, none of them negative';
-    ELSIF EXISTS (SELECT FROM unnest(_names) AS name WHERE length(name) NOT BETWEEN 1 AND 2 * ${name_length_max}) THEN
-        RETURN 'a name is empty, or longer than any';
+    ELSIF EXISTS (SELECT FROM unnest(_names) AS name WHERE NOT can_name(name, 2 * ${name_length_max})) THEN
+        RETURN 'a name is empty, longer than any, or cannot be printed';
     ELSIF NOT are_texts(_catalogue -> 'names') OR jsonb_typeof(_catalogue -> 'values') IS DISTINCT FROM 'array' THEN
         RETURN 'the catalogue has no names, or no values';
     END IF;

@@ -35,7 +35,7 @@ DECLARE
     tasks bigint;
 BEGIN
     IF NOT (is_name(_spec -> 'name') AND is_name(_spec -> 'scheduler') AND is_name(_spec -> 'tenant')) THEN
-        RETURN 'name, scheduler and tenant are texts of 1 to ${name_length_max} characters';
+        RETURN 'name, scheduler and tenant are texts of 1 to ${name_length_max} characters that can be printed';
     ELSIF NOT is_whole(_spec -> 'precedence', -2147483648, 2147483647) THEN
         RETURN 'its precedence is no whole number of 32 bits';
     ELSIF jsonb_typeof(_spec -> 'groups') IS DISTINCT FROM 'array' THEN

@@ -1,0 +1,85 @@
+"""Whatever is typed, a command ends with 0, 1 or 2, and with a sentence if not with 0."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from hypothesis import given, settings
+
+from omega.cli.main import BAD_USAGE, DONE, FAILED
+from omega.errors import StoreUnavailable
+from omega.store.postgres.store import PostgresStore
+from tests.fixtures.command_line import Omega
+from tests.fixtures.doses import Dose, Tallier
+from tests.postgres.hostile_words import command_lines, commands, write_files
+
+COMMANDS = {command.path: command for command in commands()}
+
+
+class OverWhenWaitedFor(threading.Event):
+    """A stop event that is set as soon as somebody has nothing to do but to wait."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Ask for the end."""
+        self.set()
+        return super().wait(timeout)
+
+
+@contextmanager
+def stop_soon() -> Iterator[threading.Event]:
+    yield OverWhenWaitedFor()
+
+
+def no_demo(*_: object) -> NoReturn:
+    """End before any process is started."""
+    raise StoreUnavailable("no database is made for this")
+
+
+@pytest.fixture(autouse=True)
+def _bounded(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Have commands work in the test's own database and folder, and none go on for ever."""
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    monkeypatch.chdir(tmp_path)
+    for verb, *_ in COMMANDS:
+        module = import_module(f"omega.cli.{verb}")
+        for name, instead in (
+            ("stop_on_signals", stop_soon),
+            ("stop_with_parent", lambda _stop: None),
+            ("_fresh_cell", no_demo),
+        ):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, instead)
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_any_command_line_ends_well(
+    omega: Omega,
+    store: PostgresStore,
+    path: tuple[str, ...],
+    dose: Dose,
+    tally: Tallier,
+    tmp_path: Path,
+) -> None:
+    with tally("hostile command lines") as row:
+
+        @settings(max_examples=dose(12, 500))
+        @given(command_lines(COMMANDS[path]))
+        def attack(words: list[str]) -> None:
+            write_files(tmp_path)
+            row.tried += 1
+            before = store.use()
+            ran = omega(*words)
+
+            assert ran.code in (DONE, FAILED, BAD_USAGE)
+            assert "Traceback" not in ran.err + ran.out
+            assert ran.code == DONE or ran.err or ran.out
+            if ran.code == BAD_USAGE:
+                assert before == store.use()
+            row.survived += 1
+
+        attack()
+    assert [] == list(store.verify())
