@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ from tests.fixtures.under_load import LAP, RIVALS, open_store, race_through
 pytestmark = pytest.mark.postgres
 
 SCHEDULERS = 2
-JOBS = 40
+JOBS = 200
 TASKS = 3
 
 
@@ -104,32 +105,38 @@ def test_a_server_that_crashes_while_schedulers_work(
     """They wait for it, and go on; what they were told before it crashed holds."""
     store.add_machines(a_cell(4, cpu_milli=JOBS * TASKS * 250))
     chance = np.random.default_rng(4)
+    logs = (tmp_path / str(number) for number in count())
     with tally("immediate shutdown of Postgres under schedulers") as row:
-        for time in range(dose(short=1, long=15)):
-            jobs = store.submit([a_spec(TASKS) for _ in range(JOBS)])
+        while row.tried < dose(short=1, long=15):
             plans = [
-                Plan(url=fragile.url, log=tmp_path / f"{time} {number}", name=str(number))
+                Plan(
+                    url=fragile.url,
+                    log=next(logs),
+                    name=str(number),
+                    thinks_s=0.005,
+                )
                 for number in range(SCHEDULERS)
             ]
+            until = commits(store) + int(chance.integers(1, 5))
+            jobs = store.submit([a_spec(TASKS) for _ in range(JOBS)])
             with at_work(*plans) as processes:
-                wait_for_commits(store, int(chance.integers(1, 10)))
-                row.tried += 1
+                wait_until(partial(has_seen, store, until), "them to get going")
+                row.tried += not is_drained(store)  # or they were too quick for us
                 fragile.crash()
-                wait_until(lambda: is_drained(store), "the queue to drain")
+                wait_until(partial(is_drained, store), "the queue to drain")
                 for process in processes:
                     process.terminate()
                     process.join()
                     assert 0 == process.exitcode
             drain(fragile.url)
             assert_whole(store, jobs, *(plan.log for plan in plans))
-            row.survived += 1
+            row.survived = row.tried
             for job in jobs:
                 store.cancel(job)
 
 
-def wait_for_commits(store: PostgresStore, more: int) -> None:
-    until = commits(store) + more
-    wait_until(lambda: commits(store) >= until, "them to get going")
+def has_seen(store: PostgresStore, until: int) -> bool:
+    return commits(store) >= until
 
 
 def commits(store: PostgresStore) -> int:
