@@ -63,7 +63,7 @@ def line_of(
     name: str, state: ProcessState, facts: Mapping[str, Any], *, recent: bool
 ) -> SchedulerLine:
     """Return a scheduler's line: rates of the last seconds, or over its whole life."""
-    measured: Mapping[str, Any] = facts.get("measures", {})
+    measured: Mapping[str, Any] = merge(facts)["measures"]
     suffix = "_now" if recent else ""
     return SchedulerLine(
         name=name,

@@ -34,7 +34,7 @@ from omega.cli.screens import (
 from omega.cli.stopping import stop_on_signals
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput
-from omega.metrics.facts import merge
+from omega.metrics.facts import merge, number_in
 from omega.model.quotas import QuotaUse
 from omega.store.base import CellUse, Notice, ProcessReport, Store
 
@@ -131,7 +131,8 @@ def _nodes(reports: Sequence[ProcessReport]) -> Text:
     if not nodes:
         return Text("none: tasks do not end by themselves", "yellow")
     silent = sum(not is_heard_of(report) for report in nodes)
-    speed = ", ".join(f"{report.facts.get('speedup', 1):g}×" for report in nodes)  # noqa: RUF001 - times
+    speeds = (number_in(report.facts, "speedup") or 1 for report in nodes)
+    speed = ", ".join(f"{speed:g}×" for speed in speeds)  # noqa: RUF001 - times
     return Text(f"virtual, at {speed} speed" + (f", {silent} silent" if silent else ""))
 
 

@@ -2,14 +2,15 @@
 
 Goal     Let one table, one page and one exporter show one process or a hundred.
 Promise  `totals`, `window`, `waits` and `view_ages` are sums and merge by adding; `measures` are
-         derived from them, by the same function for one process and for many.
+         derived from them, by the same function for one process and for many. What a stranger's
+         process, or one of another version, tells in another form counts for nothing.
 Source   Omega (EuroSys 2013), section 4: conflict fraction, busyness, job wait time.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from omega.metrics.histogram import quantile_s
+from omega.metrics.histogram import is_bucket, quantile_s
 
 Facts = dict[str, Any]
 """A JSON object of numbers, and of objects of numbers."""
@@ -25,16 +26,53 @@ NOTHING: Facts = {
 }
 _LONGEST = ("elapsed_s", "window_s")
 """What processes side by side have in common, and do not add up to."""
+GROUPS = frozenset({"refused", "parked", "lost", "faltered"})
+"""Names under which totals and windows hold counts by something, rather than a count."""
+_LARGEST = 2.0**62
 
 
 def merge(*facts: Mapping[str, Any]) -> Facts:
     """Return the facts of several processes as if one had done it all."""
     merged: Facts = dict(NOTHING)
-    for one in facts:
+    for one in map(_readable, facts):
         for name in NOTHING:
-            here, there = merged[name], one.get(name, NOTHING[name])
+            here, there = merged[name], one[name]
             merged[name] = max(here, there) if name in _LONGEST else _added(here, there)
     return {**merged, "measures": measures(merged)}
+
+
+def number_in(told: Mapping[str, Any], name: str) -> float | None:
+    """Return what is told under a name, if it is a number that something can be counted with."""
+    value = told.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 <= value <= _LARGEST else None
+
+
+def _readable(facts: Mapping[str, Any]) -> Facts:
+    """Return what is of the form that `merge` adds up."""
+    waits, ages = (_numbers(facts.get(name)) for name in ("waits", "view_ages"))
+    return {
+        **{name: number_in(facts, name) or 0.0 for name in (*_LONGEST, "process_s")},
+        **{name: _counted(facts.get(name)) for name in ("totals", "window")},
+        "waits": {bucket: count for bucket, count in waits.items() if is_bucket(bucket)},
+        "view_ages": {bucket: count for bucket, count in ages.items() if is_bucket(bucket)},
+    }
+
+
+def _counted(told: object) -> Facts:
+    groups = told if isinstance(told, Mapping) else {}
+    return {
+        **{name: count for name, count in _numbers(told).items() if name not in GROUPS},
+        **{name: _numbers(groups[name]) for name in groups if name in GROUPS},
+    }
+
+
+def _numbers(told: object) -> dict[str, Any]:
+    if not isinstance(told, Mapping):
+        return {}
+    found = {name: number_in(told, name) for name in told}
+    return {name: number for name, number in found.items() if number is not None}
 
 
 def measures(facts: Mapping[str, Any]) -> Facts:

@@ -24,7 +24,7 @@ from omega.events import (
     TransactionJudged,
     ViewRefreshed,
 )
-from omega.metrics.facts import Facts, measures
+from omega.metrics.facts import GROUPS, Facts, measures
 from omega.metrics.histogram import Histogram
 
 WINDOW_S = 10.0
@@ -154,6 +154,7 @@ def _nested(flat: Mapping[str, float]) -> dict[str, float | dict[str, float]]:
     for name, count in flat.items():
         group, _, member = name.rpartition("/")
         if group:
+            assert group in GROUPS, f"{group} is none of the groups that facts are read by"
             members = nested.setdefault(group, {})
             assert isinstance(members, dict)
             members[member] = count

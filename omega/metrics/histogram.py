@@ -43,6 +43,11 @@ def bucket_of(seconds: float) -> int:
     return min(BUCKETS, 1 + math.floor(math.log(seconds / SHORTEST_S) / _STEP))
 
 
+def is_bucket(name: str) -> bool:
+    """Say whether a name is that of a bucket."""
+    return name.isascii() and name.isdecimal() and len(name) < 10 and int(name) <= BUCKETS  # noqa: PLR2004
+
+
 def upper_bound_s(bucket: int) -> float:
     """Return the duration below which a bucket and all before it lie."""
     return math.inf if bucket >= BUCKETS else SHORTEST_S * math.exp(_STEP * bucket)

@@ -16,6 +16,7 @@ from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
 from omega.placement.diagnosis import diagnose
 from omega.store.base import HandBack, Parking
@@ -84,7 +85,8 @@ def besieged(url: str) -> Iterator[BesiegedStore]:
 
     1 waits. 2 is being planned, with one task placed. 3 is parked. 4 runs. 5 has succeeded. 6 is
     cancelled. 7 is a gang that is being planned. 8 is a gang that runs, of lower precedence. 9 is
-    being planned, and its lease is over. The token of each lease is the job's number.
+    being planned, and its lease is over. The token of each lease is the job's number. All count
+    against a quota of their scheduler's, some against one of their tenant's too.
     """
     link = Link(url, application_name="omega siege", statement_timeout_ms=AT_MOST_MS)
     with closing(BesiegedStore(link)) as store:
@@ -99,16 +101,18 @@ def besieged(url: str) -> Iterator[BesiegedStore]:
 
 
 def _fill(store: BesiegedStore) -> None:
+    for scope, name in ((QuotaScope.TENANT, "team"), (QuotaScope.SCHEDULER, "batch")):
+        store.set_quota(Quota(scope, name, {Budget.CPU_MILLI: 9_000, Budget.JOBS: 8}))
     store.add_machines(a_cell(6, gpus=1, attributes={"zone": ["z1", "z1", "z2", "z2", "z1", None]}))
     specs = {
-        1: a_spec(3),
-        2: a_spec(3),
+        1: a_spec(3, tenant="team"),
+        2: a_spec(3, tenant="team"),
         3: a_spec(2, spread_over="zone"),
         4: a_spec(2, duration_ms=1_000),
         5: a_spec(),
         6: a_spec(2),
         7: a_spec(minimum=2, groups=[a_group(1), a_group(2, gpus=1, gpu_slices=500)]),
-        8: a_spec(2, minimum=2, precedence=-1),
+        8: a_spec(2, minimum=2, precedence=-1, tenant="team"),
         9: a_spec(2),
     }
     assert list(specs) == store.submit(list(specs.values()))
@@ -139,6 +143,8 @@ def assert_sound(store: BesiegedStore) -> None:
     store.allocations()
     store.use()
     store.reports()
+    store.quotas()
+    store.notices()
     numbers = [status.id for status in store.jobs(jobs_max=1_000)]
     for kind, scheduler in SCHEDULERS.items():
         store.parked(kind, jobs_max=1_000)

@@ -77,6 +77,9 @@ HUGE_AND_PLAIN = "".join(chr(0x4E00 + (7_919 * n) % 20_000) for n in range(3_000
 """... as this is not."""
 WORDS = (
     "batch",
+    "tenant",
+    "team",
+    "scheduler",
     "",
     "service",
     "no_room",

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from omega.cli.main import BAD_USAGE, DONE, FAILED
 from omega.errors import StoreUnavailable
 from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_spec
 from tests.fixtures.command_line import Omega
 from tests.fixtures.doses import Dose, Tallier
 from tests.postgres.hostile_words import command_lines, commands, write_files
@@ -53,6 +54,28 @@ def _bounded(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         ):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, instead)
+
+
+FACTS: list[dict[str, object]] = [
+    {"totals": 7, "window": [], "waits": {"x": "y"}, "measures": "?"},
+    {"totals": {"refused": 7, "claims": {}}, "waits": {"9" * 5_000: 1}, "elapsed_s": "soon"},
+    {"speedup": "fast", "measures": {"busy_now": "very", "wait_p50_s": []}, "elapsed_s": -1},
+]
+
+
+@pytest.mark.parametrize("kind", ["batch", "nodes", "[/]"])
+@pytest.mark.parametrize("facts", FACTS)
+def test_a_process_that_tells_nonsense_spoils_no_screen(
+    omega: Omega, store: PostgresStore, kind: str, facts: dict[str, object]
+) -> None:
+    store.report(kind, "[bold]", pid=1, facts=facts)
+    store.submit([a_spec(name="[/red]", tenant="[/]", scheduler="[/]")])
+
+    for words in (["status"], ["status", "--json", "-"], ["jobs"], ["job", "1"]):
+        ran = omega(*words)
+
+        assert DONE == ran.code, ran.err
+        assert ran.out
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

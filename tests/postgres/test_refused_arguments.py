@@ -10,6 +10,7 @@ import pytest
 
 from omega.errors import BadInput
 from omega.model.resources import KINDS, amounts
+from omega.store.postgres.connection import Link
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction
 from omega.testing.steps import claim, submit_and_lease
@@ -79,6 +80,8 @@ def _object(fields: dict[str, str]) -> str:
 LEASE = "'{2}', '{00000000-0000-0000-0000-000000000002}'"
 
 REFUSED = [
+    ("set_quota('tenant', repeat('x', 201), '{1,1,1,1,1}')", "by name"),
+    ("set_quota('tenant', E'a\\x1b[2Jb', '{1,1,1,1,1}')", "by name"),
     ("set_state('{1}', 4::smallint)", "bad state: 4"),
     ("set_state('{1}', NULL)", "bad state: null"),
     (f"resize_machine(1, '{{-1, {ZEROS}}}', 0)", "bad capacity"),
@@ -119,6 +122,7 @@ REFUSED = [
     (job(scheduler='"' + "x" * 201 + '"'), "texts of 1 to 200 characters"),
     (job(name='"a\\nb"'), "characters that can be printed"),
     (job(name='"a\\u009bb"'), "characters that can be printed"),
+    (job(name='"a\\u202eb"'), "characters that can be printed"),
     (job(name="7"), "bad job 1: name, scheduler and tenant are texts"),
     (job(tenant="null"), "bad job 1: name, scheduler and tenant are texts"),
     (job(precedence="2147483648"), "its precedence"),
@@ -205,9 +209,12 @@ def test_a_number_that_is_too_wide_is_not_cut_off(store: PostgresStore, too_wide
     assert 0 == len(store.allocations())
 
 
-def test_a_text_that_is_too_long_for_an_index_is_refused(store: PostgresStore) -> None:
-    with pytest.raises(BadInput, match="index row"):
-        store.report("batch", HUGE_AND_PLAIN, pid=1, facts={})
+def test_what_is_more_than_postgres_can_take_in_is_refused(database_url: str) -> None:
+    insert = "INSERT INTO omega.machine_profile (id, name, codes) VALUES (1, %s, '{}')"
+    link = Link(database_url, application_name="omega tests", statement_timeout_ms=30_000)
+
+    with closing(link), pytest.raises(BadInput, match="index row"):
+        link.call(insert, (HUGE_AND_PLAIN,))
 
 
 def test_half_a_character_is_refused(store: PostgresStore) -> None:

@@ -1,10 +1,15 @@
 """Facts of many processes as if one had done it all."""
 
+import json
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from omega.clock import ManualClock
 from omega.events import Event, JobAttempted, JobParked, JobsLeased, TransactionJudged
-from omega.metrics.facts import Facts, merge
+from omega.metrics.facts import GROUPS, NOTHING, Facts, merge
 from omega.metrics.fold import SchedulerFold
 
 CLEAN = TransactionJudged("batch", 1, 0, 30, {}, thought_s=1.0, took_s=1.0)
@@ -67,3 +72,32 @@ def test_merging_changes_none_of_its_parts() -> None:
     merge(first, second)
 
     assert {"no_room": 1} == first["totals"]["parked"]
+
+
+NAMES = st.sampled_from([*NOTHING, *GROUPS, "claims", "jobs_placed", "7", "measures", "speedup"])
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES | st.text(max_size=3), inner),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(NAMES, ANY_JSON))
+def test_what_is_told_in_another_form_counts_for_nothing(told: dict[str, Any]) -> None:
+    honest = facts_of(CLEAN, CONFLICTED, DONE)
+    merged = merge(told, honest)
+
+    assert all(value is None or value >= 0 for value in merged["measures"].values())
+    assert merged == merge(merge(told), honest)
+    assert json.loads(json.dumps(merged, allow_nan=False)) == merged
+
+
+def test_a_part_of_another_form_leaves_the_rest() -> None:
+    honest = facts_of(CLEAN, CONFLICTED, DONE)
+    totals = {**honest["totals"], "refused": 7, "claims": {"a": 1}, "tasks_placed": True}
+    merged = merge({**honest, "totals": totals, "waits": {"x": 1, "9" * 5_000: 1}})
+
+    assert honest["totals"]["transactions"] == merged["totals"]["transactions"]
+    assert {"claims", "tasks_placed"}.isdisjoint(merged["totals"])
+    assert {} == merged["totals"]["refused"]
+    assert {} == merged["waits"]

@@ -39,10 +39,11 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN _value::text ~ '^-?[0-9]{1,18}$' THEN _value::text::bigint BETWEEN _lowest AND _highest ELSE false END
 $$;
 
--- Whether a text can name something: not too long for an index, and harmless on a terminal.
+-- Whether a text can name something: not too long for an index, and without what moves a terminal's
+-- cursor or turns the direction of its text.
 CREATE FUNCTION omega.can_name(_text text, _length_max integer)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT length(_text) BETWEEN 1 AND _length_max AND _text !~ '[\u0001-\u001F\u007F-\u009F]'
+    SELECT length(_text) BETWEEN 1 AND _length_max AND _text !~ '[\u0001-\u001F\u007F-\u009F\u200B-\u200F\u2028-\u202E\u2060-\u2069\uFEFF]'
 $$;
 
 -- Whether a JSON value is such a text.

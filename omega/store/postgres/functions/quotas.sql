@@ -206,7 +206,7 @@ BEGIN
        OR array_position(_limits, NULL) IS NOT NULL OR 0 > ANY (_limits) OR ${unlimited} < ANY (_limits) THEN
         RAISE EXCEPTION 'bad quota: it takes ${budgets} limits, none negative' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF _name IS NULL OR _name = '' OR _scope NOT IN ('tenant', 'scheduler') IS NOT FALSE THEN
+    IF NOT is_name(to_jsonb(_name)) OR _scope NOT IN ('tenant', 'scheduler') IS NOT FALSE THEN
         RAISE EXCEPTION 'bad quota: it is for a tenant or for a scheduler, by name' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- Whoever is in a commit has touched a job, and whoever begins one will.
