@@ -4,14 +4,10 @@ Exit code 1 when one got away, or when the tests fail without any.
 """
 
 import os
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import Annotated
 
 import typer
@@ -21,16 +17,16 @@ from omega.cli.options import JsonTo
 from omega.cli.stopping import stop_on_signals
 from omega.clock import RealClock
 from tests.architecture.tree import ROOT
-from tests.fixtures.servers import GIVEN, KINDS, stop_all, url_of
 from tests.mutants.everywhere import MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import PAGE, page
+from tests.mutants.servers import servers
 from tests.mutants.trial import Court, Fate, Trial, copied
 
 LIMIT_S = 300.0
 """Tests that take longer hang: the slowest file takes half a minute."""
 AT_ONCE_MAX = 4
-"""Processes share one server; more only wait for disks."""
+"""Each has a server of its own; more only wait for disks."""
 
 
 def main(
@@ -49,10 +45,10 @@ def main(
     with (
         stop_on_signals() as stop,
         copied(ROOT) as sound,
-        one_server() as url,
-        ThreadPoolExecutor(at_once) as pool,
+        servers(at_once) as urls,
+        ThreadPoolExecutor(len(urls)) as pool,
     ):
-        court = Court(sound, clock, stop=stop, limit_s=LIMIT_S, environment={GIVEN: url})
+        court = Court(sound, clock, urls, stop=stop, limit_s=LIMIT_S)
         sane = _is_sound(court, mutants, pool, output, stop)
         trials = list(_tried(court, mutants, pool, output, stop)) if sane else []
     if stop.is_set() or not sane:
@@ -79,21 +75,6 @@ def _chosen(names: Sequence[str]) -> list[Mutant]:
         listing = "\n".join(known)
         raise typer.BadParameter(f"there is no mutant {unknown[0]}; there are\n{listing}")
     return [known[name] for name in names] or list(MUTANTS)
-
-
-@contextmanager
-def one_server() -> Iterator[str]:
-    """Yield the URL of one Postgres for all tests: the one that is given, or one of our own."""
-    kind = next((kind for kind, server in KINDS.items() if server.missing() is None), None)
-    if kind is None:
-        raise typer.BadParameter("there is no Postgres here: install omega-scheduler[embedded]")
-    run = Path(mkdtemp(prefix="omega-"))
-    run.chmod(0o755)  # as root, the servers are other users'
-    try:
-        yield url_of(kind, run)
-    finally:
-        stop_all(run)
-        shutil.rmtree(run)
 
 
 def _is_sound(

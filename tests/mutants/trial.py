@@ -6,16 +6,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from omega.clock import Clock
+from tests.fixtures.servers import GIVEN
 from tests.mutants.mutant import Mutant
 from tests.mutants.witness import Failure, first_failure
 
@@ -72,22 +74,24 @@ class Run:
 
 
 class Court:
-    """Tries mutants, each in a copy of its own."""
+    """Tries mutants, each in a copy of its own; as many at a time as there are servers."""
 
     def __init__(
         self,
         sound: Path,
         clock: Clock,
+        servers: Iterable[str],
         *,
         stop: threading.Event,
         limit_s: float,
-        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._sound = sound
         self._clock = clock
         self._stop = stop
         self._limit_s = limit_s
-        self._environment = {**os.environ, **(environment or {})}
+        self._free_servers: SimpleQueue[str] = SimpleQueue()
+        for url in servers:
+            self._free_servers.put(url)
 
     def unmutated(self, tests: Sequence[str]) -> Run:
         """Run tests on the sound tree."""
@@ -102,20 +106,24 @@ class Court:
 
     def _run(self, tree: Path, tests: Sequence[str]) -> Run:
         began = self._clock.now()
-        with TemporaryDirectory(prefix="omega-witness-") as folder:
-            witness = Path(folder) / "failures"
-            exit_code, output = self._watched(tree, _command(witness, tests))
-            failure = first_failure(witness)
+        server = self._free_servers.get()
+        try:
+            with TemporaryDirectory(prefix="omega-witness-") as folder:
+                witness = Path(folder) / "failures"
+                exit_code, output = self._watched(tree, server, _command(witness, tests))
+                failure = first_failure(witness)
+        finally:
+            self._free_servers.put(server)
         return Run(exit_code, failure, output, self._clock.now() - began)
 
-    def _watched(self, tree: Path, command: Sequence[str]) -> tuple[int | None, str]:
+    def _watched(self, tree: Path, server: str, command: Sequence[str]) -> tuple[int | None, str]:
         """Run a command in a tree until it ends, its time is up, or nobody waits for it."""
         until = self._clock.now() + self._limit_s
         with subprocess.Popen(
             command,
             cwd=tree,
-            # Before the environment's own packages, where an editable install points elsewhere.
-            env={**self._environment, "PYTHONPATH": str(tree)},
+            # The path comes before the installed packages, among which is the tree that we copied.
+            env={**os.environ, GIVEN: server, "PYTHONPATH": str(tree)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -23,7 +23,7 @@ def project(sound: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The small project, in place of ours, and no server for it."""
     (sound / "docs").mkdir()
     monkeypatch.setattr(command, "ROOT", sound)
-    monkeypatch.setattr(command, "one_server", lambda: nullcontext("postgresql://nowhere"))
+    monkeypatch.setattr(command, "servers", lambda number: nullcontext(["nowhere"] * number))
     monkeypatch.setattr(command, "MUTANTS", (SURVIVOR, CAUGHT))
     return sound
 

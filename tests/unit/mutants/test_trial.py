@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 
 
 def court(sound: Path, clock: Clock | None = None, *, limit_s: float = 300.0) -> Court:
-    return Court(sound, clock or RealClock(), stop=threading.Event(), limit_s=limit_s)
+    clock = clock or RealClock()
+    return Court(sound, clock, ["postgresql://nowhere"], stop=threading.Event(), limit_s=limit_s)
 
 
 def test_the_sound_tree_passes(sound: Path) -> None:
