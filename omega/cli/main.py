@@ -71,9 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _complain("interrupted")
         raise
     except OSError as error:  # a folder that cannot be made, a disk that is full
-        if _debugs(said) or error.filename is None:
+        if _debugs(said) or error.strerror is None:
             raise
-        _complain(f"{error.filename}: {error.strerror}")
+        where = "" if error.filename is None else f"{error.filename}: "
+        _complain(f"{where}{error.strerror}")
         sys.exit(FAILED)
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 from omega.errors import NotAllowed, OmegaError, SchemaMismatch, StoreUnavailable
 from omega.model.resources import COLUMNS
 from omega.store.postgres import schema
-from omega.store.postgres.databases import beside
+from omega.store.postgres.databases import beside, name_of, suffixed
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import metadata
 
@@ -181,6 +181,20 @@ def test_a_revision_of_a_later_program_is_told(empty_database_url: str) -> None:
 
     assert "9999" in refusal(empty_database_url, SchemaMismatch)
     assert ("commit_claims",) in _rows(empty_database_url, FUNCTIONS)
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_of_another_encoding_is_refused(empty_database_url: str, encoding: str) -> None:
+    there = suffixed(empty_database_url, "_x")
+    name = sql.Identifier(name_of(there))
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        create = sql.SQL("CREATE DATABASE {} ENCODING {} LOCALE 'C' TEMPLATE template0")
+        connection.execute(create.format(name, encoding))
+        try:
+            assert f"encoding is {encoding}" in refusal(there, SchemaMismatch)
+            assert schema.current(there) is None
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {}").format(name))
 
 
 def test_a_user_who_may_not_make_a_schema_is_told(empty_database_url: str) -> None:

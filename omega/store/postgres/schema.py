@@ -112,6 +112,7 @@ def _run(url: str, revision: str, *, make_roles: bool = False) -> None:
     with _answering(), _engine(url).begin() as connection:
         # Whatever else lies on this user's path, and who may put something there, is not our doing.
         connection.execute(text(f"SET LOCAL search_path = {SEARCH_PATH}"))
+        _refuse_another_encoding(connection)
         _refuse_a_strangers(connection)
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('omega.migrate'))"))
@@ -140,6 +141,16 @@ def _make_roles(connection: Connection) -> None:
 def _grant(connection: Connection) -> None:
     there = connection.scalars(text("SELECT rolname::text FROM pg_roles")).all()
     _execute(connection, roles.granting(there))
+
+
+def _refuse_another_encoding(connection: Connection) -> None:
+    """Raise SchemaMismatch if names and jobs could not be kept as they were written."""
+    encoding = connection.scalar(text("SELECT current_setting('server_encoding')"))
+    if encoding != "UTF8":
+        raise SchemaMismatch(
+            f"this database's encoding is {encoding}, and a cell needs UTF8;"
+            " make another, with ENCODING 'UTF8' TEMPLATE template0"
+        )
 
 
 def _refuse_a_strangers(connection: Connection) -> None:
@@ -201,6 +212,7 @@ def _engine(url: str) -> Engine:
     # Past SQLAlchemy's own reading of URLs, which knows fewer than libpq: none with two hosts, say.
     return create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(url, connect_timeout=10),
+        # SQLAlchemy cannot read what a database without an encoding says, unless it is told one.
+        creator=lambda: psycopg.connect(url, connect_timeout=10, client_encoding="utf8"),
         poolclass=NullPool,
     )

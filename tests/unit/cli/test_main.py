@@ -1,6 +1,8 @@
 """The command line as a whole: help, version, what goes wrong and the code it ends with."""
 
+import errno
 import io
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -150,6 +152,15 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(omega: Omega, tmp_path: Pa
     ran = omega("status", "--data-dir", tmp_path / "file" / "data")
 
     assert (1, f"omega: {tmp_path / 'file' / 'data'}: Not a directory\n") == (ran.code, ran.err)
+
+
+def test_a_disk_that_is_full_is_one_sentence(omega: Omega, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(jobs, "command", write)
+
+    assert (1, "", "omega: No space left on device\n") == omega("jobs")
 
 
 @pytest.mark.parametrize("said", ["0", "false", "No", "off", ""])
