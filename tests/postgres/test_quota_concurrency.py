@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 import numpy as np
 import psycopg
@@ -17,7 +18,9 @@ from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.store.base import Store
+from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
+from omega.store.postgres.tables import SHARDS
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, some_claims
 from omega.testing.steps import (
     a_leased_job,
@@ -31,7 +34,6 @@ from tests.fixtures.at_work import wait_until
 from tests.fixtures.doses import Dose, Tallier
 
 COMMITTERS = 4
-SHARDS_HELD = 8
 CORE = 1_000
 CORES_MAX = 3
 CLAIMS_MAX = 5
@@ -83,6 +85,8 @@ class Committer:
     granted: int = 0
     """Cores, over all."""
     transactions: int = 0
+    begun_anew: int = 0
+    """How often the store had to, for others held what this one needed."""
 
     def commit(self, store: Store, cores: int) -> bool:
         """Claim so many cores for each of a few tasks; say whether a quota refused any."""
@@ -106,12 +110,13 @@ class Committer:
             refused += self.commit(store, int(self.chance.integers(1, CORES_MAX + 1)))
         return refused
 
-    def take_all(self, store: Store) -> int:
+    def take_all(self, store: PostgresStore) -> int:
         """Claim until not even one core is left; return how many cores were granted."""
         before = self.granted
         while True:
             cores = int(self.chance.integers(1, CORES_MAX + 1))
             if self.commit(store, cores) and self.commit(store, 1):
+                self.begun_anew += store.counts.get("LockNotAvailable", 0)
                 return self.granted - before
 
 
@@ -128,28 +133,48 @@ def committers(store: PostgresStore, seed: int, *, tasks: int) -> list[Committer
     ]
 
 
+def race(url: str, store: PostgresStore, lap: int) -> list[Committer]:
+    """Let some race to the end of two quotas; whichever is less is used up, and no more."""
+    chance = np.random.default_rng(lap)
+    most = int(chance.integers(20, 200))
+    limit(store, ANN, Budget.CPU_MILLI, most * CORE)
+    limit(store, BATCH, Budget.CPU_MILLI, (most + int(chance.integers(-10, 10))) * CORE)
+    least = min(quota.left[Budget.CPU_MILLI] for quota in store.quotas())
+    rivals = committers(store, lap, tasks=400)
+
+    granted = together(url, [rival.take_all for rival in rivals])
+
+    assert least == sum(granted) * CORE
+    assert 0 == min(quota.left[Budget.CPU_MILLI] for quota in store.quotas())
+    assert [] == list(store.verify())
+    for rival in rivals:
+        store.cancel(rival.job.id)
+    assert {Budget.CPU_MILLI: 0} == used(store)
+    return rivals
+
+
 def test_a_race_ends_at_the_limit_exactly(
     database_url: str, store: PostgresStore, dose: Dose, tally: Tallier
 ) -> None:
-    with tally("commits that race for the end of a quota") as row:
+    with tally("races for the end of a quota") as row:
         for lap in range(dose(short=4, long=150)):
-            chance = np.random.default_rng(lap)
-            most = int(chance.integers(20, 200))
-            limit(store, ANN, Budget.CPU_MILLI, most * CORE)
-            limit(store, BATCH, Budget.CPU_MILLI, (most + int(chance.integers(-10, 10))) * CORE)
-            least = min(quota.left[Budget.CPU_MILLI] for quota in store.quotas())
-            rivals = committers(store, lap, tasks=400)
+            row.tried += 1
+            race(database_url, store, lap)
+            row.survived += 1
 
-            granted = together(database_url, [rival.take_all for rival in rivals])
 
-            row.tried += sum(rival.transactions for rival in rivals)
-            assert least == sum(granted) * CORE
-            assert 0 == min(quota.left[Budget.CPU_MILLI] for quota in store.quotas())
-            assert [] == list(store.verify())
-            for rival in rivals:
-                store.cancel(rival.job.id)
-            assert {Budget.CPU_MILLI: 0} == used(store)
-            row.survived += sum(rival.transactions for rival in rivals)
+def test_who_comes_too_late_to_a_shard_does_not_hold_it_and_wait(empty_database_url: str) -> None:
+    """The search for one takes long here, so that others draw on what it has found."""
+    migrate(empty_database_url)
+    right, slow = "AND NOT s.closed AND", "AND NOT s.closed AND pg_sleep(0.001) IS NOT NULL AND"
+    with psycopg.connect(empty_database_url, autocommit=True) as connection:
+        definition = "SELECT pg_get_functiondef('omega.hold_quotas'::regproc)"
+        (text,) = connection.execute(definition).fetchone() or ("",)
+        assert 1 == text.count(right)
+        connection.execute(text.replace(right, slow).encode())
+    with a_store(empty_database_url) as store:
+        races = (race(empty_database_url, store, lap) for lap in count())
+        assert any(rival.begun_anew for rivals in races for rival in rivals)
 
 
 def begin(machine: int, jobs: Sequence[LeasedJob], store: PostgresStore) -> int:
@@ -296,25 +321,28 @@ def take_a_core(job: LeasedJob, machine: int, store: Store) -> None:
 def test_commits_of_one_tenant_do_not_wait_for_each_other_while_enough_is_left(
     database_url: str, store: PostgresStore
 ) -> None:
-    """Whoever waits for one that is held open here waits for ever, and is told so."""
-    machines = store.add_machines(a_cell(SHARDS_HELD + 1)).tolist()
+    """All shards but one are held. Of several who come, most look for it elsewhere at first."""
+    commits = SHARDS + COMMITTERS
+    machines = store.add_machines(a_cell(commits)).tolist()
     limit(store, ANN, Budget.CPU_MILLI, 1_000 * CORE)
     limit(store, BATCH, Budget.JOBS, 1_000)
-    first, *others = submit_and_lease(store, *[a_spec(tenant="ann")] * (SHARDS_HELD + 1))
+    jobs = submit_and_lease(store, *[a_spec(tenant="ann")] * commits)
+    takes = [partial(take_a_core, *both) for both in zip(jobs, machines, strict=True)]
 
     with ExitStack() as stack:
         connections = [
-            stack.enter_context(held_open(database_url, partial(take_a_core, job, machine)))
-            for job, machine in zip(others, machines[1:], strict=True)
+            stack.enter_context(held_open(database_url, take)) for take in takes[: SHARDS - 1]
         ]
-        take_a_core(first, machines[0], store)
+        for take in takes[SHARDS - 1 :]:
+            with a_store(database_url) as another:
+                take(another)
         while_open = used(store)
         for connection in connections:
             connection.commit()
 
-    assert {Budget.CPU_MILLI: CORE} == while_open
-    assert {Budget.CPU_MILLI: (SHARDS_HELD + 1) * CORE} == used(store)
-    assert {Budget.JOBS: SHARDS_HELD + 1} == used(store, BATCH)
+    assert {Budget.CPU_MILLI: (commits - SHARDS + 1) * CORE} == while_open
+    assert {Budget.CPU_MILLI: commits * CORE} == used(store)
+    assert {Budget.JOBS: commits} == used(store, BATCH)
     assert [] == list(store.verify())
 
 
@@ -347,7 +375,10 @@ def test_nobody_is_refused_or_granted_what_another_may_yet_give_back_or_take(
         held_open(database_url, acts[holds]) as connection,
     ):
         answer = pool.submit(claim_a_core, job, three, waiter)
-        wait_until(lambda: waits(database_url, "omega waiter"), "one to wait for the other")
+        wait_until(
+            lambda: answer.done() or waits(database_url, "omega waiter"), "one to wait for another"
+        )
+        assert not answer.done()
         getattr(connection, ends)()
         outcome = answer.result()
 

@@ -81,6 +81,11 @@ BEGIN
              ORDER BY (s.shard + pg_backend_pid()) % ${shards} LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
         END IF;
         IF shard IS NULL THEN
+            -- A shard that was drawn on while it was looked at is locked by now, and of no use. Whoever
+            -- holds one must not wait for another: all at once, or try again from the beginning.
+            IF EXISTS (SELECT FROM quota_shard s WHERE s.quota_id = quotas[q] AND s.xmax = pg_current_xact_id()::xid) THEN
+                PERFORM 1 FROM quota_shard s WHERE s.quota_id = quotas[q] FOR NO KEY UPDATE NOWAIT;
+            END IF;
             SELECT ARRAY[ [[ sum(s.free[${number}])::bigint ]] ] INTO held
               FROM (SELECT a.free FROM quota_shard a WHERE a.quota_id = quotas[q] ORDER BY a.shard FOR NO KEY UPDATE) AS s;
             covered := covered AND [[ (need[${number}] = 0 OR held[${number}] >= need[${number}]) | AND ]];
