@@ -1,12 +1,13 @@
 """All mutants, in the order of the page."""
 
-from tests.mutants import in_functions, in_memory, in_numpy, in_quotas, in_the_commit
+from tests.mutants import in_functions, in_memory, in_numpy, in_quotas, in_the_commit, in_the_walk
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
     *in_numpy.MUTANTS,
     *in_memory.MUTANTS,
     *in_the_commit.MUTANTS,
+    *in_the_walk.MUTANTS,
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
 )

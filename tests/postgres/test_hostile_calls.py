@@ -41,7 +41,7 @@ def test_a_hostile_call_is_answered_or_refused(
     there = functions(cell)
     others = st.sampled_from(sorted(OUTER)).flatmap(lambda one: calls(there[one]))
 
-    with tally("hostile calls") as row:
+    with tally("calls of functions", of="hostile input") as row:
 
         @settings(max_examples=dose(12, 200))
         @given(calls(there[name]), st.lists(others, max_size=2))

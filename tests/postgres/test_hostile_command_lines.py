@@ -87,7 +87,7 @@ def test_any_command_line_ends_well(
     tally: Tallier,
     tmp_path: Path,
 ) -> None:
-    with tally("hostile command lines") as row:
+    with tally("command lines", of="hostile input") as row:
 
         @settings(max_examples=dose(12, 500))
         @given(command_lines(COMMANDS[path]))

@@ -3,75 +3,41 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
 import numpy as np
 import psycopg
-import pytest
-from psycopg import Connection
 
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
-from omega.model.outcomes import Outcome, Verdict
-from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.model.outcomes import Verdict
+from omega.model.quotas import Budget, QuotaScope
 from omega.store.base import Store
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
-from omega.store.postgres.tables import SHARDS
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, some_claims
 from omega.testing.steps import (
-    a_leased_job,
-    a_running_job,
     end,
-    grant,
     submit_and_lease,
     verdicts_of,
 )
-from tests.fixtures.at_work import wait_until
 from tests.fixtures.doses import Dose, Tallier
-
-COMMITTERS = 4
-CORE = 1_000
-CORES_MAX = 3
-CLAIMS_MAX = 5
-ROOMY = 2_000_000
-"""Cores that no race uses up: only quotas refuse here."""
-ANN, BATCH = (QuotaScope.TENANT, "ann"), (QuotaScope.SCHEDULER, "batch")
-
-Work = Callable[[PostgresStore], int]
-
-
-@contextmanager
-def a_store(url: str, name: str = "omega committer") -> Iterator[PostgresStore]:
-    with closing(PostgresStore(url, application_name=name)) as store:
-        yield store
-    assert "DeadlockDetected" not in store.counts, "locks are not taken in one order"
-
-
-def together(url: str, works: Sequence[Work]) -> list[int]:
-    """Do these at the same time, each on a connection of its own; return what each returns."""
-    barrier = threading.Barrier(len(works))
-
-    def one(work: Work) -> int:
-        with a_store(url) as store:
-            store.now_ms()  # connected
-            barrier.wait()
-            return work(store)
-
-    with ThreadPoolExecutor(len(works)) as pool:
-        return list(pool.map(one, works))
-
-
-def limit(store: Store, subject: tuple[QuotaScope, str], budget: Budget, most: int) -> None:
-    store.set_quota(Quota(*subject, {budget: most}))
-
-
-def used(store: Store, subject: tuple[QuotaScope, str] = ANN) -> dict[Budget, int]:
-    (use,) = [u for u in store.quotas() if (u.quota.scope, u.quota.name) == subject]
-    return {budget: most - use.left[budget] for budget, most in use.quota.limits.items()}
+from tests.postgres.drawing import (
+    ANN,
+    BATCH,
+    CLAIMS_MAX,
+    COMMITTERS,
+    CORE,
+    CORES_MAX,
+    ROOMY,
+    a_store,
+    limit,
+    together,
+    used,
+)
 
 
 @dataclass
@@ -156,7 +122,7 @@ def race(url: str, store: PostgresStore, lap: int) -> list[Committer]:
 def test_a_race_ends_at_the_limit_exactly(
     database_url: str, store: PostgresStore, dose: Dose, tally: Tallier
 ) -> None:
-    with tally("races for the end of a quota") as row:
+    with tally("commits for the end of one", of="races for a quota") as row:
         for lap in range(dose(short=4, long=150)):
             row.tried += 1
             race(database_url, store, lap)
@@ -188,7 +154,7 @@ def test_as_many_jobs_begin_as_a_quota_allows(
     database_url: str, store: PostgresStore, dose: Dose, tally: Tallier
 ) -> None:
     each = 12
-    with tally("jobs that race for the end of a quota") as row:
+    with tally("jobs for the end of one", of="races for a quota") as row:
         for lap in range(dose(short=2, long=40)):
             chance = np.random.default_rng(lap)
             most = int(chance.integers(1, COMMITTERS * each))
@@ -280,7 +246,7 @@ def test_limits_that_change_while_tasks_end_are_kept(
     bystanders = Bystanders(database_url, np.random.default_rng(7))
     limit(store, BATCH, Budget.CPU_MILLI, 10**9)
 
-    with tally("commits while a quota changes") as row:
+    with tally("commits while it changes", of="races for a quota") as row:
         with bystanders.at_work():
             often = [partial(r.commit_often, share, bystanders.have_been_there) for r in rivals]
             together(database_url, often)
@@ -298,103 +264,6 @@ def test_limits_that_change_while_tasks_end_are_kept(
 def used_by(store: Store) -> int:
     """Return what all jobs hold, added up from what runs."""
     return int(store.allocations().amounts[:, Budget.CPU_MILLI].sum())
-
-
-@contextmanager
-def held_open(url: str, act: Callable[[PostgresStore], object]) -> Iterator[Connection[object]]:
-    """Do something, and leave the transaction of the database open in which it was done."""
-    with a_store(url, "omega holder") as store:
-        connection = store._link._open()  # noqa: SLF001 - the store itself leaves none open
-        connection.autocommit = False
-        act(store)
-        yield connection
-
-
-def claim_a_core(job: LeasedJob, machine: int, store: Store) -> Outcome:
-    return store.commit(a_transaction(a_stretch(job, a_claim(0, machine=machine))))
-
-
-def take_a_core(job: LeasedJob, machine: int, store: Store) -> None:
-    assert [Verdict.ACCEPTED] == verdicts_of(claim_a_core(job, machine, store))
-
-
-def test_commits_of_one_tenant_do_not_wait_for_each_other_while_enough_is_left(
-    database_url: str, store: PostgresStore
-) -> None:
-    """All shards but one are held. Of several who come, most look for it elsewhere at first."""
-    commits = SHARDS + COMMITTERS
-    machines = store.add_machines(a_cell(commits)).tolist()
-    limit(store, ANN, Budget.CPU_MILLI, 1_000 * CORE)
-    limit(store, BATCH, Budget.JOBS, 1_000)
-    jobs = submit_and_lease(store, *[a_spec(tenant="ann")] * commits)
-    takes = [partial(take_a_core, *both) for both in zip(jobs, machines, strict=True)]
-
-    with ExitStack() as stack:
-        connections = [
-            stack.enter_context(held_open(database_url, take)) for take in takes[: SHARDS - 1]
-        ]
-        for take in takes[SHARDS - 1 :]:
-            with a_store(database_url) as another:
-                take(another)
-        while_open = used(store)
-        for connection in connections:
-            connection.commit()
-
-    assert {Budget.CPU_MILLI: (commits - SHARDS + 1) * CORE} == while_open
-    assert {Budget.CPU_MILLI: commits * CORE} == used(store)
-    assert {Budget.JOBS: commits} == used(store, BATCH)
-    assert [] == list(store.verify())
-
-
-@pytest.mark.parametrize(
-    ("holds", "ends", "verdict"),
-    [
-        ("the last core", "commit", Verdict.QUOTA),
-        ("the last core", "rollback", Verdict.ACCEPTED),
-        ("an end", "commit", Verdict.ACCEPTED),
-        ("an end", "rollback", Verdict.QUOTA),
-    ],
-)
-def test_nobody_is_refused_or_granted_what_another_may_yet_give_back_or_take(
-    database_url: str, store: PostgresStore, holds: str, ends: str, verdict: Verdict
-) -> None:
-    one, two, three = store.add_machines(a_cell(3)).tolist()
-    limit(store, ANN, Budget.CPU_MILLI, 2 * CORE)
-    running = a_running_job(store, a_spec(tenant="ann"), [one])
-    job, rival = submit_and_lease(store, *[a_spec(tenant="ann")] * 2)
-    if holds == "an end":
-        grant(store, a_leased_job(store, a_spec(tenant="ann")), [0], [one])
-
-    acts: dict[str, Callable[[PostgresStore], object]] = {
-        "the last core": partial(take_a_core, rival, two),
-        "an end": lambda mine: end(mine, running, 0),
-    }
-    with (
-        ThreadPoolExecutor(1) as pool,
-        a_store(database_url, "omega waiter") as waiter,
-        held_open(database_url, acts[holds]) as connection,
-    ):
-        answer = pool.submit(claim_a_core, job, three, waiter)
-        wait_until(
-            lambda: answer.done() or waits(database_url, "omega waiter"), "one to wait for another"
-        )
-        assert not answer.done()
-        getattr(connection, ends)()
-        outcome = answer.result()
-
-    assert [verdict] == verdicts_of(outcome)
-    assert {Budget.CPU_MILLI: 2 * CORE} == used(store)
-    assert [] == list(store.verify())
-
-
-def waits(url: str, application: str) -> bool:
-    """Say whether a session waits for a lock."""
-    with psycopg.connect(url) as connection:
-        found = connection.execute(
-            "SELECT FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'",
-            (application,),
-        )
-        return bool(found.fetchall())
 
 
 def take_and_give(machine: int, job: LeasedJob, store: Store) -> int:
@@ -419,7 +288,7 @@ def test_two_quotas_that_are_used_up_at_once_are_held_in_one_order(
     machines = store.add_machines(a_cell(COMMITTERS)).tolist()
     jobs = submit_and_lease(store, *[a_spec(tasks, tenant=tenant) for tenant in tenants])
 
-    with tally("commits on two quotas that are used up") as row:
+    with tally("commits on two that are used up", of="races for a quota") as row:
         row.tried += COMMITTERS * tasks
         works = [partial(take_and_give, *both) for both in zip(machines, jobs, strict=True)]
         granted = together(database_url, works)

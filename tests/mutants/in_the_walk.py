@@ -1,0 +1,146 @@
+"""Faults in what claims of a commit in Postgres do to one another: gangs and exchanges."""
+
+from tests.mutants.in_the_commit import COMMIT, PARTS, WALK, mutant
+
+GANGS = (
+    mutant(
+        "minimum-of-the-job-ignored",
+        COMMIT,
+        "greatest(_minimums[j], lacking[j])",
+        "_minimums[j]",
+        "Half a gang runs, and waits for the other half while it holds its machines.",
+    ),
+    mutant(
+        "minimum-of-the-transaction-ignored",
+        COMMIT,
+        "greatest(_minimums[j], lacking[j])",
+        "lacking[j]",
+        "A scheduler that asked for more than there are claims is granted them.",
+    ),
+    mutant(
+        "minimum-of-the-job-ignored-in-order",
+        WALK,
+        "greatest(_minimums[j], minimum[j] - placed[j])",
+        "_minimums[j]",
+        "Half a gang runs, and waits for the other half while it holds its machines.",
+    ),
+    mutant(
+        "evicted-tasks-still-count-for-the-gang",
+        WALK,
+        "placed[victim_party[victim]] := placed[victim_party[victim]] - 1;",
+        "",
+        "A gang that lost tasks in the same transaction runs below its minimum.",
+    ),
+    mutant(
+        "grown-gang-still-lacks-its-minimum",
+        WALK,
+        "minimum[j] - placed[j])",
+        "minimum[j])",
+        "A gang that runs cannot grow task by task.",
+    ),
+    mutant(
+        "broken-gang-keeps-amounts",
+        WALK,
+        "free := before.free;",
+        "",
+        "Room that nobody has is lost to the jobs behind a broken gang.",
+    ),
+    mutant(
+        "broken-gang-keeps-what-it-evicted",
+        WALK,
+        "fallen := before.fallen;",
+        "",
+        "Tasks are ended for a gang that never ran.",
+    ),
+    mutant(
+        "broken-gang-keeps-its-victims-uncounted",
+        WALK,
+        "placed := before.placed;",
+        "",
+        "Who was spared is counted as lost: its gang falls to the next eviction.",
+    ),
+    mutant(
+        "broken-gang-told-where-it-would-have-landed",
+        WALK,
+        "landed[c] := _machines[c];",
+        "",
+        "An outcome names machines on which nothing was granted.",
+    ),
+)
+
+EXCHANGES = (
+    mutant(
+        "alternates-tried-by-those-that-stand",
+        WALK,
+        "IF verdict NOT IN (0, 4, 5)\n",
+        "IF verdict NOT IN (4, 5)\n",
+        "A claim that stands where it wanted to is sent elsewhere.",
+    ),
+    mutant(
+        "alternates-counted-twice",
+        WALK,
+        "place := other_at[o];",
+        "place := other_at[o];\n"
+        "free[(place - 1) * ${kinds} + 1] := free[(place - 1) * ${kinds} + 1]"
+        " - _amounts[(_other_shapes[o] - 1) * ${kinds} + 1];",
+        "One task takes the cores of two on its alternate.",
+    ),
+    mutant(
+        "evicts-though-it-lands-on-an-alternate",
+        WALK,
+        "IF verdict NOT IN (0, 4, 5) THEN",
+        "IF verdict IN (4, 5) THEN",
+        "Tasks are ended to make room that nobody takes.",
+    ),
+    mutant(
+        "equal-precedence-evicted",
+        WALK,
+        "< precedence[j] OR",
+        "<= precedence[j] OR",
+        "Two jobs of one precedence evict each other for ever.",
+    ),
+    mutant(
+        "evicts-on-other-machines",
+        WALK,
+        "AND victim_at[victim] = place\n",
+        "\n",
+        "Tasks are ended where that makes no room.",
+    ),
+    mutant(
+        "room-elsewhere-counted-here",
+        PARTS,
+        "IF _victim_at[victim] = _place THEN",
+        "IF victim > 0 THEN",
+        "A commit for room that a gang held elsewhere is aborted by a CHECK.",
+    ),
+    mutant(
+        "victim-named-twice-counted-twice",
+        WALK,
+        " AND NOT victim = ANY (falling)",
+        "",
+        "A claim makes room by naming one task twice.",
+    ),
+    mutant(
+        "victim-evicted-by-two-claims",
+        WALK,
+        "AND live[victim] AND",
+        "AND",
+        "Two claims share the room of one task.",
+    ),
+    mutant(
+        "fallen-gang-whose-others-stay",
+        PARTS,
+        "- broken.named < _minimum[broken.party]",
+        "- broken.named < 0",
+        "What is left of a gang holds its machines and does nothing.",
+    ),
+    mutant(
+        "gang-evicted-that-was-just-granted-to",
+        WALK,
+        "coalesce(stands[victim_party[victim]], false)",
+        "false",
+        "A transaction grows a gang and breaks it.",
+    ),
+)
+
+MUTANTS = (*GANGS, *EXCHANGES)
