@@ -32,15 +32,15 @@ def test_what_others_give_back_is_not_to_be_had_while_a_limit_is_exceeded(
     store: PostgresStore, elsewhere: PostgresStore
 ) -> None:
     store.add_machines(a_cell(1))
-    runs = a_running_job(store, a_spec(3), [1, 1, 1])
+    one, two, three = (a_running_job(store, a_spec(), [1]) for _ in range(3))
     waits = a_leased_job(store, a_spec())
     store.set_quota(Quota(QuotaScope.TENANT, "default", {Budget.CPU_MILLI: 1_000}))
-    end(elsewhere, runs, 0)
+    end(elsewhere, one, 0)
 
     still_above = claim(elsewhere, waits, [0], [1])
-    end(elsewhere, runs, 1)
+    end(elsewhere, two, 0)
     at_the_limit = claim(elsewhere, waits, [0], [1])
-    end(elsewhere, runs, 2)
+    end(elsewhere, three, 0)
     below_it = claim(elsewhere, waits, [0], [1])
 
     assert [Verdict.QUOTA] == verdicts_of(still_above)
