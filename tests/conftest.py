@@ -20,7 +20,7 @@ pytest_plugins = [
 settings.register_profile(
     "house", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-settings.register_profile("prove", settings.get_profile("house"), max_examples=2_000)
+settings.register_profile("prove", settings.get_profile("house"), max_examples=1_000)
 # For `make mutants`: whoever looks for a failure does not ask for a small one, and finds it again.
 settings.register_profile(
     "mutants",
