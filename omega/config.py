@@ -63,9 +63,14 @@ def _folder(path: Path) -> Path:
     if "\0" in str(path):
         raise ValueError("holds a character that no path may")
     try:
-        return path.expanduser().absolute()
+        whole = path.expanduser().absolute()
     except RuntimeError:
         raise ValueError("begins with a home folder that is not known") from None
+    try:
+        whole.resolve()
+    except RuntimeError:
+        raise ValueError("leads round in a circle of links") from None
+    return whole
 
 
 class Settings(BaseSettings):

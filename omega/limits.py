@@ -32,6 +32,8 @@ class Limits:
     task_groups_per_job_max: int = 64
     constraints_per_group_max: int = 32
     name_length_max: int = 200
+    file_bytes_max: int = 64 * 2**20
+    """A file that a person writes: jobs, or a list of machines."""
     amount_max: int = INT4_MAX
     """One task's demand, or one machine's capacity, of one kind."""
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000

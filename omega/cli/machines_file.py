@@ -54,10 +54,12 @@ def read_machines(path: Path) -> Machines:
         raise BadInput("a list of machines is a .csv or a .yaml file", file=str(path))
     try:
         with path.open(encoding="utf-8-sig", newline="") as opened:
-            text = opened.read()
+            text = opened.read(LIMITS.file_bytes_max + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise BadInput(f"cannot be read: {reason}", file=str(path)) from error
+    if len(text) > LIMITS.file_bytes_max:
+        raise BadInput(f"is longer than {LIMITS.file_bytes_max:,} characters", file=str(path))
     read = _csv_entries if path.suffix.lower() == ".csv" else _yaml_entries
     return _machines(str(path), list(read(str(path), text)))
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from omega.cli.cells import cell_settings
 from omega.cli.consoles import Output, warn
@@ -93,7 +94,7 @@ def list_them(json_to: JsonTo = None) -> None:
     )
     table = Table("kind", "class", "from", box=None, pad_edge=False, header_style="bold")
     for each in kinds:
-        table.add_row(each.kind, each.origin, each.package)
+        table.add_row(*map(Text, (each.kind, each.origin, each.package)))
     output.console.print(table)
 
 

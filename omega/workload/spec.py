@@ -138,10 +138,14 @@ PARTS: Mapping[str, type[_Part]] = {
 def read_specs(path: Path) -> list[JobSpec]:
     """Return the jobs of a YAML file."""
     try:
-        return parse_specs(path.read_bytes(), str(path))
+        with path.open("rb") as file:
+            content = file.read(LIMITS.file_bytes_max + 1)
     except OSError as error:
         said = error.strerror or str(error)
         raise BadInput(f"it cannot be read: {said}", file=str(path)) from None
+    if len(content) > LIMITS.file_bytes_max:
+        raise BadInput(f"it is longer than {LIMITS.file_bytes_max:,} bytes", file=str(path))
+    return parse_specs(content, str(path))
 
 
 def parse_specs(text: str | bytes, file: str) -> list[JobSpec]:

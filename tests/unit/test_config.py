@@ -1,5 +1,6 @@
 """Settings come from four sources, and are judged as a whole."""
 
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -179,6 +180,14 @@ def test_a_home_folder_is_spelled_out(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_a_relative_folder_is_spelled_out(tmp_path: Path) -> None:
     assert tmp_path / "cell" == load_settings(data_dir="cell").data_dir
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="such links are passed over there")
+def test_a_folder_that_leads_round_in_a_circle_is_told(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (problem,) = problems_of(data_dir=tmp_path / "loop" / "cell")
+
+    assert "leads round in a circle" in problem
 
 
 def test_settings_do_not_change() -> None:

@@ -166,3 +166,10 @@ def test_the_mark_with_which_windows_begins_a_file_is_passed_over(
 
     assert ("a", "b") == machines.names
     assert ["z1", "z2"] == list(machines.attributes["zone"])
+
+
+def test_a_file_without_an_end_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "endless.csv").symlink_to("/dev/zero")
+
+    with pytest.raises(BadInput, match="longer than"):
+        read_machines(tmp_path / "endless.csv")

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from omega import __version__
-from omega.cli import __main__, jobs
+from omega.cli import __main__, jobs, scheduler
 from omega.cli.consoles import Output
 from omega.cli.main import VERBS, exit_code
 from omega.errors import (
@@ -23,6 +23,7 @@ from omega.errors import (
     StoreUnavailable,
     UnknownScheduler,
 )
+from omega.framework.registry import Registered
 from tests.fixtures.command_line import Omega
 
 SINGLE = [verb for verb in VERBS if not hasattr(import_module(f"omega.cli.{verb}"), "app")]
@@ -144,6 +145,15 @@ def test_the_schedulers_are_listed(omega: Omega) -> None:
     assert 0 == ran.code
     for kind in ("batch", "ml-gpu", "service"):
         assert kind in ran.out
+
+
+def test_a_scheduler_of_any_name_is_listed(omega: Omega, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "registered", lambda: [Registered("[/]", "a:B", "[bold]")])
+
+    ran = omega("scheduler", "list")
+
+    assert 0 == ran.code
+    assert "[/]" in ran.out
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(omega: Omega, tmp_path: Path) -> None:

@@ -205,3 +205,8 @@ def test_a_file_is_read_from_its_path(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="No such file"):
         read_specs(tmp_path / "none.yaml")
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(BadInput, match="longer than"):
+        read_specs(Path("/dev/zero"))
