@@ -225,8 +225,8 @@ class _Flow:
 
     def start(self) -> None:
         """Begin to pass on."""
+        self._replies.start()  # first: who hears of a request may wait for its reply
         self._requests.start()
-        self._replies.start()
 
     def join(self) -> None:
         """Wait until both directions are over."""

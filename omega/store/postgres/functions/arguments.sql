@@ -43,7 +43,10 @@ $$;
 -- cursor or turns the direction of its text.
 CREATE FUNCTION omega.can_name(_text text, _length_max integer)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT length(_text) BETWEEN 1 AND _length_max AND _text !~ '[\u0001-\u001F\u007F-\u009F\u200B-\u200F\u2028-\u202E\u2060-\u2069\uFEFF]'
+    -- Characters by their numbers: what a backslash means is for whoever calls to set.
+    SELECT length(_text) BETWEEN 1 AND _length_max
+       AND _text !~ ('[' || chr(1) || '-' || chr(31) || chr(127) || '-' || chr(159) || chr(8203) || '-' || chr(8207)
+                     || chr(8232) || '-' || chr(8238) || chr(8288) || '-' || chr(8297) || chr(65279) || ']')
 $$;
 
 -- Whether a JSON value is such a text.
