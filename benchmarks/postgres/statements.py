@@ -1,9 +1,13 @@
 """Statements of the benchmarks: what the server says of itself, and the tables made empty again."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from omega.store.postgres.connection import Link
+from omega.store.postgres.store import PostgresStore
 
 SETTINGS: Final = (
     "server_version",
@@ -19,9 +23,23 @@ SETTINGS: Final = (
 """What one has to know of a server to compare two documents."""
 
 
+TIMEOUT_MS: Final = 600_000
+"""For statements that take as long as they take."""
+STRETCHES: Final = """(
+    SELECT p.job, t.committed_at, t.verdicts[coalesce(t.ends[p.n - 1], 0) + 1 : p.stop] AS verdicts
+      FROM omega.transaction t, unnest(t.jobs, t.ends) WITH ORDINALITY AS p (job, stop, n)
+) AS stretch"""
+"""The verdicts of each job in each transaction."""
+
+
 def connect(url: str) -> Link:
     """Return a connection for statements that take as long as they take."""
-    return Link(url, application_name="omega benchmark", statement_timeout_ms=600_000)
+    return Link(url, application_name="omega benchmark", statement_timeout_ms=TIMEOUT_MS)
+
+
+def store(url: str) -> PostgresStore:
+    """Return the store, for calls that take as long as they take."""
+    return PostgresStore(url, application_name="omega benchmark", statement_timeout_ms=TIMEOUT_MS)
 
 
 def server_settings(link: Link) -> Mapping[str, str]:
@@ -50,10 +68,52 @@ def touch(link: Link, count: int, machines: int, *, first: int) -> None:
     )
 
 
-def empty(link: Link) -> None:
-    """End all work at once: an unused cell of the same machines, without jobs or history."""
-    link.call(
-        "TRUNCATE omega.allocation, omega.transaction, omega.ended_task, omega.job, omega.job_spec"
+def has_work(link: Link) -> bool:
+    """Say whether a job waits, or is being planned, or has been set aside."""
+    ((found,),) = link.call(
+        "SELECT EXISTS (SELECT FROM omega.job WHERE state = 'pending')"
+        " OR EXISTS (SELECT FROM omega.job WHERE state = 'planning')"
+        " OR EXISTS (SELECT FROM omega.job WHERE state = 'parked')"
     )
-    link.call("UPDATE omega.machine SET cpu_milli_used = 0, memory_mib_used = 0")
+    return bool(found)
+
+
+def times_of_jobs(link: Link, *, after: int) -> list[NDArray[Any]]:
+    """Return ids of jobs that were committed, those above `after`, and when things befell them.
+
+    Columns: id; submitted, first leased, first and last committed, in seconds of the server's
+    clock. What a commit says of its time is read at its end, before the disk has it.
+    """
+    rows = link.call(
+        "SELECT j.id, extract(epoch FROM j.submitted_at)::float8,"
+        " extract(epoch FROM j.first_leased_at)::float8,"
+        " extract(epoch FROM c.first)::float8, extract(epoch FROM c.last)::float8"
+        " FROM omega.job j, (SELECT job, min(committed_at) AS first, max(committed_at) AS last"
+        f" FROM {STRETCHES} WHERE job > %s AND 0 = ANY (verdicts) GROUP BY job) AS c"
+        " WHERE c.job = j.id ORDER BY j.id",
+        (after,),
+    )
+    return [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 5
+
+
+def count_conflicts(link: Link) -> tuple[int, int]:
+    """Count the jobs of each transaction: those that were refused something, and all."""
+    ((refused, all_),) = link.call(
+        f"SELECT count(*) FILTER (WHERE 0 <> ANY (verdicts)), count(*) FROM {STRETCHES}"
+    )
+    return int(refused), int(all_)
+
+
+def empty(link: Link) -> None:
+    """End all work at once: an unused cell of the same machines, without jobs or history.
+
+    Views hear of it as of the end of tasks. Tables are locked in the order in which a lease does.
+    """
+    link.call(
+        "TRUNCATE omega.job, omega.job_spec, omega.allocation, omega.ended_task, omega.transaction"
+    )
+    link.call(
+        "UPDATE omega.machine SET cpu_milli_used = 0, memory_mib_used = 0,"
+        " revision = revision + 1, changed_by = pg_current_xact_id()"
+    )
     link.call("VACUUM (ANALYZE) omega.machine")

@@ -1,0 +1,193 @@
+"""Live schedulers: processes of the product on a cell, and a queue to drain or a stream to meet.
+
+Processes are started once and are up before anything is measured. While a queue is filled they are
+held with SIGSTOP: they then begin at the same moment, on all of it.
+"""
+
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from benchmarks.harness import Stage
+from benchmarks.postgres import statements
+from benchmarks.shapes import KIND
+from omega.cli.supervisor import ChildSpec, ChildState, Supervisor, omega_command
+from omega.errors import InvariantBroken, OmegaError
+from omega.model.jobs import JobSpec
+from omega.store.postgres.connection import Link
+from omega.store.postgres.store import PostgresStore
+
+JOBS_A_CALL: Final = 1_000
+"""Jobs submitted at once when a queue is filled."""
+TICK_S: Final = 0.01
+"""How often a stream looks which jobs are due."""
+LOOK_S: Final = 0.1
+"""How often we look whether there is still work: a look costs the server something, too."""
+START_S_MAX: Final = 60.0
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """When each job was submitted, first leased, and committed: first task and last one.
+
+    In seconds, all by the server's clock.
+    """
+
+    submitted: NDArray[np.float64]
+    leased: NDArray[np.float64]
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.submitted)
+
+    @property
+    def drained_s(self) -> float:
+        """From the moment at which the first job was taken to the last commit."""
+        return float(self.last.max() - self.leased.min())
+
+
+class Live:
+    """So many schedulers on one cell."""
+
+    def __init__(
+        self, stage: Stage, supervisor: Supervisor, store: PostgresStore, link: Link
+    ) -> None:
+        self._stage = stage
+        self._supervisor = supervisor
+        self._store = store
+        self._link = link
+        self._before = 0
+        """The last job of what is over."""
+        self._tasks = 0
+        """Submitted since the cell was empty."""
+
+    def empty(self) -> None:
+        """End all work at once."""
+        with self._held():
+            statements.empty(self._link)
+        self._tasks = 0
+
+    def drain(self, spec: JobSpec, jobs: int) -> Times:
+        """Fill the queue while nobody looks, then let all schedulers at it until it is dry."""
+        with self._held():
+            for first in range(0, jobs, JOBS_A_CALL):
+                self._stage.go_on()
+                self._submit(spec, min(JOBS_A_CALL, jobs - first))
+        self._wait_until_dry()
+        return self._times(jobs)
+
+    def stream(self, spec: JobSpec, jobs: int, jobs_per_s: float) -> Times:
+        """Submit jobs steadily, each when its time has come; wait until the last is committed."""
+        clock = self._stage.clock
+        began, submitted = clock.now(), 0
+        while submitted < jobs:
+            due = min(jobs, 1 + int((clock.now() - began) * jobs_per_s)) - submitted
+            if due:
+                self._submit(spec, min(due, JOBS_A_CALL))
+                submitted += min(due, JOBS_A_CALL)
+            self._look()
+            clock.sleep(TICK_S)
+        self._wait_until_dry()
+        return self._times(jobs)
+
+    def conflicts(self) -> tuple[int, int]:
+        """Count jobs in transactions since the cell was empty: those refused something, and all."""
+        return statements.count_conflicts(self._link)
+
+    def cpu_s(self) -> float:
+        """Return the processor time that the schedulers have had since they were started."""
+        spent = [psutil.Process(child.pid).cpu_times() for child in self._supervisor.children]
+        return float(sum(one.user + one.system for one in spent))
+
+    def check(self) -> int:
+        """Return how many tasks there are; raise InvariantBroken unless all is in order."""
+        if violations := self._store.verify():
+            raise InvariantBroken("the cell is broken", story=[str(one) for one in violations[:20]])
+        live = self._store.use().live_allocations
+        if live != self._tasks:
+            raise InvariantBroken(f"{self._tasks} tasks were submitted, {live} run")
+        return live
+
+    def wait_for_start(self, replicas: int) -> None:
+        """Wait until every scheduler has read the cell and reported."""
+        clock = self._stage.clock
+        began = clock.now()
+        while len(self._store.reports()) < replicas:
+            self._look()
+            if clock.now() - began > START_S_MAX:
+                raise OmegaError(f"the schedulers did not come up within {START_S_MAX:g} s")
+            clock.sleep(LOOK_S)
+
+    def _submit(self, spec: JobSpec, jobs: int) -> None:
+        self._store.submit([spec] * jobs)
+        self._tasks += jobs * spec.tasks
+
+    def _wait_until_dry(self) -> None:
+        while statements.has_work(self._link):
+            self._look()
+            self._stage.clock.sleep(LOOK_S)
+
+    def _look(self) -> None:
+        """See that everybody is at work."""
+        self._stage.go_on()
+        self._supervisor.look()
+        for child in self._supervisor.children:
+            if child.state is not ChildState.RUNNING:
+                raise OmegaError(
+                    f"{child.spec.name} {child.last_end}: {child.log_tail()} (see {child.log})"
+                )
+
+    def _times(self, jobs: int) -> Times:
+        ids, *columns = statements.times_of_jobs(self._link, after=self._before)
+        if len(ids) != jobs:
+            raise InvariantBroken(f"{jobs} jobs were submitted, {len(ids)} committed")
+        self._before = int(ids.max())
+        return Times(*columns)
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Hold the schedulers meanwhile. Should we die of it, the kernel lets them go on."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        for child in self._supervisor.children:
+            if child.process is not None:
+                child.process.send_signal(number)
+
+
+@contextmanager
+def live(stage: Stage, url: str, replicas: int) -> Iterator[Live]:
+    """Start so many schedulers on the database, as `omega demo` does, and end them afterwards."""
+    specs = [
+        ChildSpec(
+            f"{KIND}-{replica}",
+            omega_command("scheduler", "run", KIND, f"--replica={replica}"),
+        )
+        for replica in range(replicas)
+    ]
+    settings = stage.settings
+    supervisor = Supervisor(
+        specs,
+        log_dir=settings.data_dir / "logs" / "benchmark",
+        environment={"OMEGA_DATABASE_URL": url, "OMEGA_DATA_DIR": str(settings.data_dir)},
+        clock=stage.clock,
+    )
+    with (
+        closing(statements.connect(url)) as link,
+        closing(statements.store(url)) as store,
+        supervisor,
+    ):
+        schedulers = Live(stage, supervisor, store, link)
+        schedulers.wait_for_start(replicas)
+        yield schedulers
