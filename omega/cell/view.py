@@ -168,9 +168,9 @@ class View:
         assert self._undo is not None, "claims are tried on inside a `trying` block"
         at = self.where(claims.machine)
         known = at >= 0  # a claim on a machine that is not here takes nothing: it will be refused
-        touched = np.unique(at[known])
-        self._undo.append((touched, self._free[touched]))
-        np.subtract.at(self._free, at[known], claims.demand[known])
+        at, demand = at[known], claims.demand[known]
+        self._undo.append((at, self._free[at]))  # a row may come twice: what it was is the same
+        np.subtract.at(self._free, at, demand)
 
 
 def _takes_claims(rows: MachineRows) -> Mask:

@@ -8,6 +8,7 @@ Source   Constraints after Sharma et al. (SoCC 2011); filters before scores, as 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -36,7 +37,7 @@ class Room:
         """The group that the room is for."""
         return self.job.spec.groups[self.group]
 
-    @property
+    @cached_property
     def total(self) -> int:
         """How many tasks all the machines take together."""
         return int(self.tasks.sum())
@@ -61,7 +62,9 @@ def room(view: View, job: LeasedJob, group: int) -> Room:
     at = np.flatnonzero(takes)
     tasks = np.full(len(at), LIMITS.tasks_per_job_max)
     for kind in kinds:
-        np.minimum(tasks, free[at, kind] // demand[kind], out=tasks)
+        # Mostly all machines have room: to pick them out would cost as much as the division.
+        left = free[:, kind] if len(at) == len(view) else free[:, kind][at]
+        np.minimum(tasks, left // demand[kind], out=tasks)
     if asked.gpus:
         units = gpus_left(free_devices(free, at), asked.gpu_slices).sum(axis=1)
         np.minimum(tasks, units // asked.gpus, out=tasks)

@@ -54,6 +54,8 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.G
 
 def waiting_groups(job: LeasedJob) -> list[int]:
     """Return the numbers of the groups that have unplaced tasks."""
+    if len(job.spec.groups) == 1:
+        return [0] if len(job.unplaced) else []
     ends = np.cumsum([group.tasks for group in job.spec.groups])
     return [int(group) for group in np.unique(np.searchsorted(ends, job.unplaced, side="right"))]
 
