@@ -21,6 +21,7 @@ from omega.framework.effects import Steps, committed, refreshed, thought
 from omega.framework.progress import Attempted, Progress
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
+from omega.model.arrays import positions
 from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
@@ -98,7 +99,7 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
     with view.trying():
         for one in together:
             claims = replica.scheduler.place(view, one.asked, replica.chance(one.job, one.tries))
-            if not np.isin(claims.task, one.asked.unplaced).all():
+            if (positions(one.asked.unplaced, claims.task) < 0).any():
                 raise InvariantBroken(
                     f"{replica.scheduler.kind} claimed for tasks of job {one.job.id} that it was"
                     " not asked to place"

@@ -168,13 +168,19 @@ def _with_grants(
     job: LeasedJob, claims: Claims, machine: Ids, granted: Mask, refused: Index
 ) -> LeasedJob:
     """Return the job with its granted tasks placed; claimed and not refused is placed, too."""
-    unplaced = ~np.isin(job.unplaced, claims.task)
-    if len(refused):
-        unplaced |= np.isin(job.unplaced, refused)
     return replace(
         job,
-        unplaced=job.unplaced[unplaced],
+        unplaced=_still_unplaced(job, claims, granted, refused),
         placed=job.placed + int(np.count_nonzero(granted)),
         placed_task=np.concatenate([job.placed_task, claims.task[granted]]),
         placed_machine=np.concatenate([job.placed_machine, machine[granted]]),
     )
+
+
+def _still_unplaced(job: LeasedJob, claims: Claims, granted: Mask, refused: Index) -> Index:
+    if len(claims) == len(job.unplaced) and granted.all():
+        return job.unplaced[:0]  # a task is granted once, so these were all
+    unplaced = ~np.isin(job.unplaced, claims.task)
+    if len(refused):
+        unplaced |= np.isin(job.unplaced, refused)
+    return job.unplaced[unplaced]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from omega.model.arrays import Amounts, Counts, Ids, Index, freeze, integers
+from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, freeze, integers
 from omega.model.resources import DEVICES_MAX, GPU_SLICES, amounts
 
 
@@ -119,7 +119,7 @@ class LeasedJob:
     """From submission to this lease, if it is the job's first; by the store's clock."""
 
     def __post_init__(self) -> None:
-        assert (np.diff(self.unplaced) > 0).all()
+        assert ascends(self.unplaced)
         freeze(self.unplaced, self.placed_task, self.placed_machine)
 
     @property

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from omega.model.arrays import every_kind, freeze, integers, positions, some_kind
+from omega.model.arrays import ascends, every_kind, freeze, integers, positions, some_kind
 
 
 @pytest.mark.parametrize("values", [[3, 1], (3, 1), iter([3, 1]), np.array([3, 1], dtype=np.int32)])
@@ -54,3 +54,13 @@ def test_positions_are_found_or_minus_one(
     ids: list[int], wanted: list[int], expected: list[int]
 ) -> None:
     assert expected == positions(integers(ids), integers(wanted)).tolist()
+
+
+@pytest.mark.parametrize("ids", [[], [3], [1, 2, 9]])
+def test_each_is_greater_than_the_one_before(ids: list[int]) -> None:
+    assert ascends(integers(ids))
+
+
+@pytest.mark.parametrize("ids", [[1, 1], [2, 1], [1, 3, 2]])
+def test_what_repeats_or_falls_does_not_ascend(ids: list[int]) -> None:
+    assert not ascends(integers(ids))
