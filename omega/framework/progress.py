@@ -88,7 +88,8 @@ class Progress:
         return self.job.lacking > self._limits.claims_per_transaction_max
 
     def ask(self) -> None:
-        """Begin a try, at as many tasks as one transaction holds."""
+        """Begin a try, at as many tasks as one transaction holds: in order, whatever came last."""
+        self.pending = np.sort(self.pending)
         tasks = self.pending[: self._limits.claims_per_transaction_max]
         self.asked = replace(self.job, unplaced=tasks)
         self.tries += 1

@@ -17,7 +17,7 @@ from omega.model.claims import Claims, Granularity
 from omega.model.jobs import LeasedJob
 from omega.store.base import HandBack
 from omega.store.memory import MemoryStore
-from omega.testing.builders import a_claim, a_group, a_spec, evicting, or_on
+from omega.testing.builders import a_claim, a_group, a_spec, evicting, or_on, some_claims
 from omega.testing.steps import (
     add_a_cell,
     end,
@@ -364,6 +364,32 @@ def test_a_task_that_the_attempt_evicted_is_asked_for_again(store: MemoryStore) 
     assert Ending.DONE is attempted.ending
     assert (2, 2) == (attempted.job.placed, attempted.placed)
     assert {(job.id, 0): 2, (job.id, 1): 1} == places(store)
+
+
+class EvictsAndIsRefused(InOrder):
+    """Puts tasks 1 and 2 in the place of its own task 0, which has room for one of them."""
+
+    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+        self.asked.append(job.unplaced.tolist())
+        if len(self.asked) > 1:
+            return some_claims(job.unplaced.tolist(), [2, 2])
+        evicts = evicting(a_claim(1, machine=1, cpu_milli=4_000), (0, job.id, 0))
+        return Claims.of([evicts, a_claim(2, machine=1)])
+
+
+def test_an_evicted_task_is_asked_for_before_later_ones_that_were_refused(
+    store: MemoryStore,
+) -> None:
+    (job,) = submit_and_lease(store, a_spec(3))
+    grant(store, job, [0], [1])
+    store.hand_back([HandBack(job.id, job.token, 0, progressed=True)])
+    scheduler = EvictsAndIsRefused()
+
+    (attempted,) = drive(attempt(a_replica(scheduler), lease_all(store)), AnswersFrom(store))
+
+    assert [[1, 2], [0, 2]] == scheduler.asked
+    assert Ending.DONE is attempted.ending
+    assert {(job.id, 0): 2, (job.id, 1): 1, (job.id, 2): 2} == places(store)
 
 
 class WithAlternates(InOrder):
