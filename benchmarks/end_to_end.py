@@ -110,7 +110,7 @@ class EndToEnd:
 
     def show(self, findings: Findings) -> RenderableType:
         """Return a line a case, and below what others have published."""
-        table = Table(box=None, pad_edge=False, header_style="bold")
+        table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
         for header in ("machines", "sched.", "jobs of"):
             table.add_column(header, justify="right", no_wrap=header != "jobs of")
         for header in ("jobs/s", "tasks/s", "confl.", "offered", "p50 ms", "p99 ms", "others"):

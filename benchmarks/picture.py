@@ -19,6 +19,8 @@ WIDTH_MIN: Final = 8.0
 LETTERS_AN_INCH: Final = 9.0
 LETTERS_OF_HANDLE: Final = 8
 LETTERS_AN_INCH_OF_LEGEND: Final = 13.0
+HANDLE_LENGTH: Final = 3.5
+"""Long enough to tell a dashed line by, beside its marker."""
 DOTS_AN_INCH: Final = 110
 PLAIN_NUMBERS: Final = "{x:,.10g}"
 
@@ -79,6 +81,7 @@ class Picture:
             ncols=columns,
             frameon=False,
             borderaxespad=0,
+            handlelength=HANDLE_LENGTH,
         )
         figure.text(0.5, MARGIN / 3 / height, self._note, ha="center", fontsize=8, color="#555555")
         engine: Any = figure.get_layout_engine()
