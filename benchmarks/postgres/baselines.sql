@@ -101,5 +101,5 @@ BEGIN
         RETURN NULL;
     END IF;
     RETURN (SELECT string_agg(l.packed, ''::bytea)
-              FROM (SELECT packed FROM omega.machine WHERE id = ANY (_machines) ORDER BY id FOR UPDATE) AS l);
+              FROM (SELECT packed_capacity || packed_use AS packed FROM omega.machine WHERE id = ANY (_machines) ORDER BY id FOR UPDATE) AS l);
 END $$;
