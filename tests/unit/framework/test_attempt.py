@@ -15,15 +15,13 @@ from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims, Granularity
 from omega.model.jobs import LeasedJob
-from omega.store.base import HandBack
 from omega.store.memory import MemoryStore
-from omega.testing.builders import a_claim, a_group, a_spec, evicting, or_on, some_claims
+from omega.testing.builders import a_claim, a_group, a_spec, or_on
 from omega.testing.steps import (
     add_a_cell,
     end,
     grant,
     lease_all,
-    places,
     status_of,
     submit_and_lease,
 )
@@ -339,57 +337,6 @@ def test_decision_time_is_shared_by_tasks_decided_on(store: MemoryStore) -> None
 
     assert [0.5, 1.5] == [event.thought_s for event in events]
     assert [(1, 0), (3, 0)] == [(event.placed, event.left) for event in events]
-
-
-class Evicts(InOrder):
-    """Puts task 1 in the place of its own task 0, which is to move to machine 2 afterwards."""
-
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
-        self.asked.append(job.unplaced.tolist())
-        task = int(job.unplaced[-1])
-        if task == 1:
-            return evicting(a_claim(1, machine=1, cpu_milli=4_000), (0, job.id, 0))
-        return a_claim(task, machine=2)
-
-
-def test_a_task_that_the_attempt_evicted_is_asked_for_again(store: MemoryStore) -> None:
-    (job,) = submit_and_lease(store, a_spec(2))
-    grant(store, job, [0], [1])
-    store.hand_back([HandBack(job.id, job.token, 0, progressed=True)])
-    scheduler = Evicts()
-
-    (attempted,) = drive(attempt(a_replica(scheduler), lease_all(store)), AnswersFrom(store))
-
-    assert [[1], [0]] == scheduler.asked
-    assert Ending.DONE is attempted.ending
-    assert (2, 2) == (attempted.job.placed, attempted.placed)
-    assert {(job.id, 0): 2, (job.id, 1): 1} == places(store)
-
-
-class EvictsAndIsRefused(InOrder):
-    """Puts tasks 1 and 2 in the place of its own task 0, which has room for one of them."""
-
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
-        self.asked.append(job.unplaced.tolist())
-        if len(self.asked) > 1:
-            return some_claims(job.unplaced.tolist(), [2, 2])
-        evicts = evicting(a_claim(1, machine=1, cpu_milli=4_000), (0, job.id, 0))
-        return Claims.of([evicts, a_claim(2, machine=1)])
-
-
-def test_an_evicted_task_is_asked_for_before_later_ones_that_were_refused(
-    store: MemoryStore,
-) -> None:
-    (job,) = submit_and_lease(store, a_spec(3))
-    grant(store, job, [0], [1])
-    store.hand_back([HandBack(job.id, job.token, 0, progressed=True)])
-    scheduler = EvictsAndIsRefused()
-
-    (attempted,) = drive(attempt(a_replica(scheduler), lease_all(store)), AnswersFrom(store))
-
-    assert [[1, 2], [0, 2]] == scheduler.asked
-    assert Ending.DONE is attempted.ending
-    assert {(job.id, 0): 2, (job.id, 1): 1, (job.id, 2): 2} == places(store)
 
 
 class WithAlternates(InOrder):
