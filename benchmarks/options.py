@@ -29,14 +29,14 @@ PlotTo = Annotated[
 ]
 
 
-def numbers(text: str, *, option: str, most: int) -> tuple[int, ...]:
-    """Read `1,10,100`; raise BadInput for anything else, and for what is not in 1 to `most`."""
+def numbers(text: str, *, option: str, most: int, least: int = 1) -> tuple[int, ...]:
+    """Read `1,10,100`; raise BadInput for anything else, and for what is out of bounds."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and len(part) <= len(str(most)) for part in parts):
         raise BadInput(f"{text!r} does not read as numbers like 1,10,100", field=option)
     read = tuple(dict.fromkeys(int(part) for part in parts))
-    if not all(1 <= number <= most for number in read):
-        raise BadInput(f"{text!r} holds a number that is not in 1 to {most:,}", field=option)
+    if not all(least <= number <= most for number in read):
+        raise BadInput(f"{text!r} holds a number that is not in {least} to {most:,}", field=option)
     return read
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from omega.model.resources import COLUMNS
 from omega.store.postgres.connection import Link
 
 SETTINGS: Final = (
@@ -55,5 +56,5 @@ def empty(link: Link) -> None:
     link.call(
         "TRUNCATE omega.allocation, omega.transaction, omega.ended_task, omega.job, omega.job_spec"
     )
-    link.call("UPDATE omega.machine SET cpu_milli_used = 0, memory_mib_used = 0")
+    link.call("UPDATE omega.machine SET " + ", ".join(f"{kind}_used = 0" for kind in COLUMNS))
     link.call("VACUUM (ANALYZE) omega.machine")
