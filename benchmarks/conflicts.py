@@ -24,6 +24,7 @@ from benchmarks.picture import Picture
 from benchmarks.plays import Drawn, Ground, Replayed
 from benchmarks.postgres import statements
 from benchmarks.rivals import RIVALRIES, compared
+from omega.cli.wording import things
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule, Granularity
 from omega.store.opening import store_at
@@ -64,15 +65,17 @@ class Conflicts:
     """The parameters."""
 
     schedulers: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
-    t_job_ms: tuple[int, ...] = (20, 100, 500)
-    t_task_ms: tuple[int, ...] = (5, 50)
+    t_job_ms: tuple[int, ...] = (100, 500, 1_000)
+    t_task_ms: tuple[int, ...] = (5,)
     fill: tuple[int, ...] = (60, 80, 95, FULL)
-    gap_ms: tuple[int, ...] = (0, 1_000, 4_000)
+    gap_ms: tuple[int, ...] = (0, 2_000)
     rules: tuple[str, ...] = RULES
     granularity: tuple[str, ...] = GRANULARITIES
     machines: int = 1_000
     tasks_mean: int = 10
     """Of a drawn job."""
+    arrival_ms: int = 1_000
+    """Mean time between two jobs for each scheduler."""
     trace: Path | None = field(default=None, repr=False)
     seconds: float = 540.0
     seed: int = 0
@@ -82,7 +85,7 @@ class Conflicts:
         """The point around which one thing at a time is varied."""
         usual = asdict(Point())
         values = {axis: getattr(self, axis) for axis in AXES}
-        chosen = {axis: usual[axis] if usual[axis] in v else v[0] for axis, v in values.items()}
+        chosen = {axis: usual[axis] if usual[axis] in v else v[-1] for axis, v in values.items()}
         return Point(**chosen, rule=self.rules[0], granularity=self.granularity[0])
 
     @property
@@ -107,9 +110,9 @@ class Conflicts:
     def ground(self) -> Ground:
         """Return the cell and its work. Raises BadInput for more schedulers than can connect."""
         found = (
-            Drawn(self.machines, self.tasks_mean)
+            Drawn(self.machines, self.tasks_mean, self.arrival_ms)
             if self.trace is None
-            else Replayed.of(self.trace, self.seed)
+            else Replayed.of(self.trace, self.arrival_ms, self.seed)
         )
         most = max(self.schedulers) * len(found.kinds)
         if most > SCHEDULERS_MAX:
@@ -213,12 +216,16 @@ class Conflicts:
             for granularity in self.granularity
         )
         verdicts = [
-            f"{RIVALRIES[name].finer} conflicts less than {RIVALRIES[name].coarser} in"
-            f" {found['less']} of {found['pairs']} settings, more in {found['more']}"
-            for name, found in rivalries.items()
+            f"{rivalry.finer} conflicts less than {rivalry.coarser} in {found['less']} of"
+            f" {things(found['pairs'], 'setting')}, {found['less_beyond_chance']} beyond chance"
+            + (
+                f", the reverse in {found['more_beyond_chance']}"
+                * bool(found["more_beyond_chance"])
+            )
+            for rivalry, found in zip(RIVALRIES.values(), rivalries.values(), strict=True)
             if found["pairs"]
         ]
-        return ". ".join([f"Conflict fraction of {most} schedulers: {told}", *verdicts])
+        return "; ".join([f"Conflict fraction of {most} schedulers: {told}", *verdicts])
 
     def _note(self) -> str:
         base = self.base
@@ -252,46 +259,69 @@ SMOKE: Final = Conflicts(
     gap_ms=(0, 50),
     machines=20,
     tasks_mean=3,
-    seconds=2.4,
+    arrival_ms=20,
+    seconds=2.0,
 )
+SMOKE_OF_TRACE: Final = replace(SMOKE, schedulers=(1,), fill=(FULL,), gap_ms=(0,), seconds=0.5)
+
+
+Schedulers = Annotated[
+    str,
+    typer.Option(metavar="N,...", help="Schedulers that compete; of a trace, of each kind."),
+]
+TJob = Annotated[
+    str, typer.Option("--t-job-ms", metavar="MS,...", help="Time of a decision, for its job.")
+]
+TTask = Annotated[
+    str, typer.Option("--t-task-ms", metavar="MS,...", help="And for each of its tasks.")
+]
+Fill = Annotated[
+    str, typer.Option(metavar="%,...", help="Of the cell; 100: full, and jobs wait for room.")
+]
+Gap = Annotated[
+    str,
+    typer.Option(
+        "--gap-ms", metavar="MS,...", help="Between two refreshes; 0: before each attempt."
+    ),
+]
+Rules = Annotated[str, typer.Option(metavar="NAME,...", help="Conflict rules.")]
+Granularities = Annotated[
+    str, typer.Option(metavar="NAME,...", help="What a refused claim does to its siblings.")
+]
+MachineCount = Annotated[
+    int, typer.Option(min=1, max=MACHINES_MAX, metavar="N", help="Of 4 CPUs each.")
+]
+Tasks = Annotated[
+    int, typer.Option(min=1, max=TASKS_MAX, metavar="N", help="Of a job, on average.")
+]
+ArrivalMs = Annotated[
+    int,
+    typer.Option(
+        "--arrival-ms",
+        min=1,
+        max=MS_MAX,
+        metavar="MS",
+        help="Between two jobs for each scheduler, on average.",
+    ),
+]
+Trace = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A published trace's folder, instead of drawn work."),
+]
 
 
 def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
-    schedulers: Annotated[
-        str,
-        typer.Option(metavar="N,...", help="Schedulers that compete; of a trace, of each kind."),
-    ] = "1,2,4,8,16,32",
-    t_job: Annotated[
-        str, typer.Option("--t-job-ms", metavar="MS,...", help="Time of a decision, for its job.")
-    ] = "20,100,500",
-    t_task: Annotated[
-        str, typer.Option("--t-task-ms", metavar="MS,...", help="And for each of its tasks.")
-    ] = "5,50",
-    fill: Annotated[
-        str, typer.Option(metavar="%,...", help="Of the cell; 100: full, and jobs wait for room.")
-    ] = "60,80,95,100",
-    gap: Annotated[
-        str,
-        typer.Option(
-            "--gap-ms", metavar="MS,...", help="Between two refreshes; 0: before each attempt."
-        ),
-    ] = "0,1000,4000",
-    rules: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Conflict rules.")
-    ] = "fit,sequence",
-    granularity: Annotated[
-        str, typer.Option(metavar="NAME,...", help="What a refused claim does to its siblings.")
-    ] = ",".join(GRANULARITIES),
-    machines: Annotated[
-        int, typer.Option(min=1, max=MACHINES_MAX, metavar="N", help="Of 4 CPUs each.")
-    ] = 1_000,
-    tasks: Annotated[
-        int, typer.Option(min=1, max=TASKS_MAX, metavar="N", help="Of a job, on average.")
-    ] = 10,
-    trace: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A published trace's folder, instead of drawn work."),
-    ] = None,
+    schedulers: Schedulers = "1,2,4,8,16,32",
+    t_job: TJob = "100,500,1000",
+    t_task: TTask = "5",
+    fill: Fill = "60,80,95,100",
+    gap: Gap = "0,2000",
+    rules: Rules = "fit,sequence",
+    granularity: Granularities = ",".join(GRANULARITIES),
+    machines: MachineCount = 1_000,
+    tasks: Tasks = 10,
+    arrival: ArrivalMs = 1_000,
+    trace: Trace = None,
     seconds: Seconds = None,
     seed: Seed = 0,
     smoke: Smoke = False,
@@ -313,12 +343,13 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         granularity=words(granularity, option="--granularity", known=GRANULARITIES),
         machines=machines,
         tasks_mean=tasks,
+        arrival_ms=arrival,
         trace=trace,
         seed=seed,
     )
     benchmark = asked
     if smoke:
-        benchmark = SMOKE if trace is None else replace(SMOKE, trace=trace, fill=(FULL,))
+        benchmark = SMOKE if trace is None else replace(SMOKE_OF_TRACE, trace=trace)
     if seconds is not None:
         benchmark = replace(benchmark, seconds=seconds)
     conduct(benchmark, json_to=json_to, plot_to=plot_to, data_dir=data_dir)

@@ -1,7 +1,7 @@
 """One contest: so many schedulers of one make on one cell, in steady state, for so long.
 
-Jobs come by their own time whatever schedulers do, as many as would keep each busy for a set share
-of its time if nobody were in its way. What they come to is counted from the end of the warm-up on.
+Jobs come by their own time whatever schedulers do, so many a second for each of them: who decides
+for longer is busier, and may fall behind. What they come to is counted from the end of the warm-up.
 """
 
 import sys
@@ -40,11 +40,11 @@ SUMS: Final = ("totals", "waits", "view_ages")
 class Point:
     """What is set in one contest."""
 
-    schedulers: int = 8
+    schedulers: int = 16
     """Of each kind that there are jobs for."""
     rule: str = ConflictRule.FIT.value
     granularity: str = Granularity.INCREMENTAL.value
-    t_job_ms: int = 100
+    t_job_ms: int = 500
     t_task_ms: int = 5
     fill: int = 80
     """Of all places in the cell, percent; a trace has its own."""
@@ -102,6 +102,7 @@ class Tally:
         facts, totals, measured = self.facts, self.facts["totals"], self.facts["measures"]
         thought_s = [totals.get(f"thought_{what}_s", 0.0) for what in ("wasted", "useful")]
         first_tries = sum(facts["waits"].values())
+        committing_s = sum(totals.get(f"commit_{what}_s", 0.0) for what in ("wasted", "useful"))
         conflicted, judged = self.conflicted
         return {
             "conflict_fraction": _rounded(measured["conflict_fraction"]),
@@ -111,16 +112,15 @@ class Tally:
             "refused": {name: int(n) for name, n in totals.get("refused", {}).items() if n},
             "busy": _rounded(measured["busy"]),
             "busy_without_conflicts": _rounded(self.offered),
-            "thought_wasted": _rounded(thought_s[0] / sum(thought_s) if any(thought_s) else None),
-            "wait_mean_s": _rounded(
-                totals.get("waits_s", 0) / first_tries if first_tries else None
-            ),
+            "thought_wasted": _rounded(_ratio(thought_s[0], sum(thought_s))),
+            "wait_mean_s": _rounded(_ratio(totals.get("waits_s", 0.0), first_tries)),
             "wait_p90_s": _rounded(measured["wait_p90_s"]),
             "jobs_waiting": self.waiting,
             "jobs_parked": self.parked,
             "tasks_per_s": round(totals.get("tasks_placed", 0) / self.seconds, 1),
             "jobs_per_s": round(totals.get("jobs_placed", 0) / self.seconds, 1),
             "filled": _rounded(self.filled),
+            "commit_ms": _rounded(_ratio(1_000 * committing_s, totals.get("transactions", 0))),
             "view_age_p50_s": _rounded(measured["view_age_p50_s"]),
             "seconds": round(self.seconds, 2),
             "store_faults": int(totals.get("store_faults", 0)),
@@ -207,7 +207,7 @@ class Arena:
             match_.go_on(until=warm_up_s)
             before, began_s = schedulers.facts(), match_.elapsed_s
             match_.go_on(until=began_s + seconds)
-            while not (facts := _since(before, schedulers.facts()))["totals"].get("tasks_placed"):
+            while not merge(*(after := schedulers.facts()))["totals"].get("tasks_placed"):
                 match_.go_on(until=match_.elapsed_s + TICK_S)
                 if match_.elapsed_s > began_s + seconds + PATIENCE_S:
                     raise OmegaError(f"no task found a place in {PATIENCE_S:g} s")
@@ -215,7 +215,7 @@ class Arena:
             final = schedulers.stop()["totals"]
         cpu = Kind.CPU_MILLI.column
         tally = Tally(
-            facts=facts,
+            facts=since(before, after),
             seconds=ended_s - began_s,
             offered=_offered(point, play, began_s, ended_s),
             filled=use.used[cpu] / use.capacity[cpu],
@@ -263,15 +263,15 @@ class _Match:
             self._arena.clock.sleep(TICK_S)
 
 
+def since(before: Sequence[Facts], after: Sequence[Facts]) -> Facts:
+    """Return what was done in between, as if one had done it all."""
+    return merge(*map(_difference, before, after))
+
+
 def _ask(processes: Sequence[ClientProcess], do: str) -> list[dict[str, Any]]:
     for process in processes:
         process.send(do)
     return [process.receive() for process in processes]
-
-
-def _since(before: Sequence[Facts], after: Sequence[Facts]) -> Facts:
-    """Return what was done in between, as if one had done it all."""
-    return merge(*map(_difference, before, after))
 
 
 def _difference(before: Facts, after: Facts) -> Facts:
@@ -293,6 +293,11 @@ def _offered(point: Point, play: Play, began_s: float, ended_s: float) -> float:
     came = [one for one in play.workload.arrivals if began_s <= one.submit_s < ended_s]
     work_s = sum(map(point.decision_s, came))
     return work_s / (len(play.kinds) * (ended_s - began_s))
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    """Divide; None where there is no whole to have a part of."""
+    return part / whole if whole else None
 
 
 def _rounded(value: float | None) -> float | None:

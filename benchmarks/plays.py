@@ -1,6 +1,6 @@
 """What contests are about: a cell kept at a level under drawn work, or a published trace."""
 
-from collections import defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from benchmarks.churn import Nodes, Tide
+from benchmarks.contender import MS_PER_S
 from benchmarks.contest import FULL, PATIENCE_S, Play, Point
 from benchmarks.harness import Stage
 from omega.cli.sources import read_trace
@@ -20,8 +21,6 @@ from omega.store.base import Store
 from omega.workload.arrivals import BATCH, Workload
 from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
 
-BUSY: Final = 0.6
-"""Share of its time that each scheduler would be busy if nobody were in its way."""
 PRESSURE: Final = 1.25
 """At a full cell, how many times the room that becomes free is asked for."""
 CPUS: Final = 4
@@ -59,6 +58,8 @@ class Drawn:
     number: int
     tasks_mean: int
     """Of a job."""
+    arrival_ms: int
+    """Mean time between two jobs for each scheduler."""
     name: str = "drawn"
     kinds: tuple[str, ...] = (BATCH,)
 
@@ -71,10 +72,9 @@ class Drawn:
         """Draw what is there at the start, and the jobs, which are the same for all rules."""
         for_prefill, for_jobs, for_ends = np.random.default_rng(seed).spawn(3)
         level = self.number * CPUS * point.fill // FULL
-        decision_s = point.decision_time.of(self.tasks_mean)
         jobs = JobClass(
             scheduler=BATCH,
-            gap_mean_s=decision_s / (BUSY * point.schedulers),
+            gap_mean_s=self.arrival_ms / MS_PER_S / point.schedulers,
             tasks_mean=self.tasks_mean,
             duration_mean_s=1.0,  # the tide decides
         )
@@ -97,17 +97,19 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """A trace, so much faster that schedulers have as much to do as with drawn work."""
+    """A trace, so much faster that the busiest kind's schedulers get as many jobs as drawn ones."""
 
     trace: Workload
+    arrival_ms: int
+    """Mean time between two jobs for each scheduler of that kind."""
 
     @classmethod
-    def of(cls, folder: Path, seed: int) -> "Replayed":
+    def of(cls, folder: Path, arrival_ms: int, seed: int) -> "Replayed":
         """Read the trace in a folder."""
         trace = read_trace(folder, np.random.default_rng(seed), {})
         if not trace.arrivals:
             raise BadInput(f"nothing arrives in the trace in {folder}", field="--trace")
-        return cls(trace)
+        return cls(trace, arrival_ms)
 
     @property
     def machines(self) -> Machines:
@@ -126,10 +128,8 @@ class Replayed:
 
     def play(self, point: Point, seconds: float, seed: int, stage: Stage) -> Play:
         """Fit the trace's own time to the schedulers'; its beginning, if it is longer."""
-        work_s: dict[str, float] = defaultdict(float)
-        for arrival in self.trace.arrivals:
-            work_s[arrival.spec.scheduler] += point.decision_s(arrival)
-        span_s = max(work_s.values()) / (BUSY * point.schedulers)
+        jobs = Counter(one.spec.scheduler for one in self.trace.arrivals)
+        span_s = max(jobs.values()) * self.arrival_ms / MS_PER_S / point.schedulers
         last_s = self.trace.arrivals[-1].submit_s
         factor = last_s / span_s if last_s else 1.0
         workload = self.trace.faster(factor) if last_s else self.trace.evenly_over(span_s)

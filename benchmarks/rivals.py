@@ -32,7 +32,7 @@ RIVALRIES: Final = {
 
 
 def compared(rows: Sequence[Mapping[str, Any]], rivalry: Rivalry) -> dict[str, Any]:
-    """Count the settings in which the finer conflicts less, more, or cannot be told apart.
+    """Count the settings in which the finer conflicts less; and beyond chance less, or more.
 
     Settings in which nobody met a conflict are left out.
     """
@@ -46,19 +46,18 @@ def compared(rows: Sequence[Mapping[str, Any]], rivalry: Rivalry) -> dict[str, A
         if {rivalry.finer, rivalry.coarser} <= found.keys()
     ]
     pairs = [pair for pair in pairs if any(row["transactions_conflicted"] for row in pair)]
-    told = [(deviations(*pair), pair) for pair in pairs]
-    more = [finer for by, (finer, _) in told if by < -DEVIATIONS]
+    by = [deviations(*pair) for pair in pairs]
+    more = [finer for less, (finer, _) in zip(by, pairs, strict=True) if less < -DEVIATIONS]
     ratios = [
         coarser["conflict_fraction"] / finer["conflict_fraction"]
         for finer, coarser in pairs
         if finer["conflict_fraction"] and coarser["conflict_fraction"] is not None
     ]
-    less = sum(by > DEVIATIONS for by, _ in told)
     return {
         "pairs": len(pairs),
-        "less": less,
-        "more": len(more),
-        "untold": len(pairs) - less - len(more),
+        "less": sum(less > 0 for less in by),
+        "less_beyond_chance": sum(less > DEVIATIONS for less in by),
+        "more_beyond_chance": len(more),
         "coarser_over_finer": round(median(ratios), 2) if ratios else None,
         "where_more": [{axis: row[axis] for axis in AXES} for row in more],
     }
