@@ -17,7 +17,7 @@ import typer
 from rich.table import Table
 
 from benchmarks.conflict_curves import curves
-from benchmarks.contest import FULL, Arena, Point, Tally, contenders
+from benchmarks.contest import AS_RECORDED, FULL, Arena, Point, Tally, contenders
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
 from benchmarks.picture import Picture
@@ -40,6 +40,9 @@ SCHEDULERS_MAX: Final = 40
 """Each has two connections, and the embedded server takes a hundred."""
 MACHINES_MAX: Final = 20_000
 MS_MAX: Final = 600_000
+MANY: Final = "1,2,4,8,16,32"
+FEW: Final = "1,2,4,8"
+"""There are up to three kinds in a trace."""
 TASKS_MAX: Final = 1_000
 SHORT: Final = {
     "n": "schedulers",
@@ -262,12 +265,17 @@ SMOKE: Final = Conflicts(
     arrival_ms=20,
     seconds=2.0,
 )
-SMOKE_OF_TRACE: Final = replace(SMOKE, schedulers=(1,), fill=(FULL,), gap_ms=(0,), seconds=0.5)
+SMOKE_OF_TRACE: Final = replace(
+    SMOKE, schedulers=(1,), fill=(AS_RECORDED,), gap_ms=(0,), seconds=0.5
+)
 
 
 Schedulers = Annotated[
-    str,
-    typer.Option(metavar="N,...", help="Schedulers that compete; of a trace, of each kind."),
+    str | None,
+    typer.Option(
+        metavar="N,...",
+        help=f"Schedulers that compete; {MANY} if not given, of a trace {FEW} of each kind.",
+    ),
 ]
 TJob = Annotated[
     str, typer.Option("--t-job-ms", metavar="MS,...", help="Time of a decision, for its job.")
@@ -311,13 +319,13 @@ Trace = Annotated[
 
 
 def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
-    schedulers: Schedulers = "1,2,4,8,16,32",
+    schedulers: Schedulers = None,
     t_job: TJob = "100,500,1000",
     t_task: TTask = "5",
     fill: Fill = "60,80,95,100",
     gap: Gap = "0,2000",
     rules: Rules = "fit,sequence",
-    granularity: Granularities = ",".join(GRANULARITIES),
+    granularity: Granularities = "incremental,all-or-nothing",
     machines: MachineCount = 1_000,
     tasks: Tasks = 10,
     arrival: ArrivalMs = 1_000,
@@ -331,13 +339,14 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 ) -> None:
     """How often live schedulers conflict, and what it costs them, by how many there are.
 
-    Takes twelve minutes; --schedulers 4,16 --fill 80 --gap-ms 0 --seconds 120 is a shorter look.
+    Takes a quarter of an hour; --schedulers 4,16 --fill 80 --gap-ms 0 --seconds 120 is shorter.
     """
+    crews = schedulers or (MANY if trace is None else FEW)
     asked = Conflicts(
-        schedulers=numbers(schedulers, option="--schedulers", most=SCHEDULERS_MAX),
+        schedulers=numbers(crews, option="--schedulers", most=SCHEDULERS_MAX),
         t_job_ms=numbers(t_job, option="--t-job-ms", most=MS_MAX),
         t_task_ms=numbers(t_task, option="--t-task-ms", most=MS_MAX, least=0),
-        fill=numbers(fill, option="--fill", most=FULL) if trace is None else (FULL,),
+        fill=numbers(fill, option="--fill", most=FULL) if trace is None else (AS_RECORDED,),
         gap_ms=numbers(gap, option="--gap-ms", most=MS_MAX, least=0),
         rules=words(rules, option="--rules", known=RULES),
         granularity=words(granularity, option="--granularity", known=GRANULARITIES),

@@ -30,6 +30,8 @@ from omega.workload.arrivals import Arrival, Workload
 
 FULL: Final = 100
 """The fill at which the level is given up: tasks end, and others wait for their room."""
+AS_RECORDED: Final = 0
+"""The fill of a trace, which has its own."""
 TICK_S: Final = 0.02
 PATIENCE_S: Final = 60.0
 """How long to wait, beyond its time, for a contest's first task."""
@@ -47,7 +49,7 @@ class Point:
     t_job_ms: int = 500
     t_task_ms: int = 5
     fill: int = 80
-    """Of all places in the cell, percent; a trace has its own."""
+    """Of all places in the cell, percent."""
     gap_ms: int = 0
     """Between two refreshes of a view; 0 is one before each attempt."""
 
