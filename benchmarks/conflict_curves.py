@@ -1,6 +1,7 @@
 """The curves of the paper's figures 9, 12, 13 and 14: conflicts, busyness and wait."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil, floor, log10
 from statistics import mean
 from typing import Any, Final
 
@@ -48,6 +49,7 @@ def curves(title: str, along: Mapping[str, Rows], *, note: str) -> Picture:
 
 
 def _draw(panel: Any, rows: Rows, axis: str, measure: str) -> None:  # noqa: ANN401 - matplotlib's
+    panel.margins(y=0.1)
     for (rule, granularity), number in MODES.items():
         points = [
             (row[axis], row[measure])
@@ -64,11 +66,18 @@ def _draw(panel: Any, rows: Rows, axis: str, measure: str) -> None:  # noqa: ANN
     else:
         panel.set_xticks(values, [NAMES.get((axis, value), f"{value:,}") for value in values])
     if measure == "wait_mean_s":
-        magnitudes(panel)
+        _by_decades(panel, [row[measure] for row in rows if row[measure]])
         return
-    panel.set_ylim(bottom=0)
     if measure == "busy":
         _draw_offered(panel, rows, axis, values)
+    panel.set_ylim(bottom=0)
+
+
+def _by_decades(panel: Any, values: Sequence[float]) -> None:  # noqa: ANN401
+    """Let the y-axis go by orders of magnitude, from one power of ten to another."""
+    magnitudes(panel)
+    if values:
+        panel.set_ylim(10 ** floor(log10(min(values))), 10 ** ceil(log10(max(values)) + 0.01))
 
 
 def _draw_offered(panel: Any, rows: Rows, axis: str, values: Sequence[int]) -> None:  # noqa: ANN401

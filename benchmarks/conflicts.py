@@ -25,6 +25,7 @@ from benchmarks.plays import Drawn, Ground, Replayed
 from benchmarks.postgres import statements
 from benchmarks.rivals import RIVALRIES, compared
 from omega.cli.wording import things
+from omega.config import Settings
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule, Granularity
 from omega.store.opening import store_at
@@ -110,24 +111,23 @@ class Conflicts:
             for number in chance.permutation(len(modes)).tolist()
         )
 
-    def ground(self) -> Ground:
+    def ground(self, settings: Settings) -> Ground:
         """Return the cell and its work. Raises BadInput for more schedulers than can connect."""
-        found = (
-            Drawn(self.machines, self.tasks_mean, self.arrival_ms)
-            if self.trace is None
-            else Replayed.of(self.trace, self.arrival_ms, self.seed)
-        )
-        most = max(self.schedulers) * len(found.kinds)
+        if self.trace is None:
+            return Drawn(self.machines, self.tasks_mean, self.arrival_ms)
+        trace = Replayed.of(self.trace, self.arrival_ms, self.seed)
+        most = max(self.schedulers) * len(trace.kinds)
         if most > SCHEDULERS_MAX:
             raise BadInput(
-                f"{most} schedulers, of {', '.join(found.kinds)}, are more than {SCHEDULERS_MAX}",
+                f"{most} schedulers, of {', '.join(trace.kinds)}, are more than {SCHEDULERS_MAX}",
                 field="--schedulers",
             )
-        return found
+        return trace.in_use(settings, self.seed)
 
     def measure(self, stage: Stage) -> Findings:
         """Hold all contests; after each, see that the cell holds what was granted."""
-        ground = self.ground()
+        with stage.output.console.status("Preparing the cell"):
+            ground = self.ground(stage.settings)
         rows: list[dict[str, Any]] = []
         done: Counter[str] = Counter()
         with stage.output.progress() as progress:
@@ -163,7 +163,7 @@ class Conflicts:
         """Return the paper's curves: a row of panels for each thing that was varied."""
         varied = [axis for axis in AXES if len(getattr(self, axis)) > 1] or [AXES[0]]
         along = {axis: self._along(findings.rows, axis) for axis in varied}
-        return curves(findings.finding, along, note=self._note())
+        return curves(findings.finding, along, note=self._note(findings.rows[0]["workload"]))
 
     def _contests(self, ground: Ground, stage: Stage) -> Iterator[tuple[Point, Tally]]:
         """Hold one contest after the other on one cell."""
@@ -230,12 +230,12 @@ class Conflicts:
         ]
         return "; ".join([f"Conflict fraction of {most} schedulers: {told}", *verdicts])
 
-    def _note(self) -> str:
+    def _note(self, workload: str) -> str:
         base = self.base
         where = (
             f"{self.machines:,} machines of 4 CPUs, jobs of {self.tasks_mean} tasks"
             if self.trace is None
-            else "a published trace, from its beginning"
+            else f"the trace {workload}"
         )
         filled = f", {base.fill} % full" if self.trace is None else ""
         return (

@@ -1,7 +1,7 @@
 """What contests are about: a cell kept at a level under drawn work, or a published trace."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Protocol
@@ -12,7 +12,9 @@ from benchmarks.churn import Nodes, Tide
 from benchmarks.contender import MS_PER_S
 from benchmarks.contest import FULL, PATIENCE_S, Play, Point
 from benchmarks.harness import Stage
+from benchmarks.taken_up import taken_up
 from omega.cli.sources import read_trace
+from omega.config import Settings
 from omega.errors import BadInput
 from omega.events import ignore
 from omega.framework.patience import Patience
@@ -23,6 +25,8 @@ from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, un
 
 PRESSURE: Final = 1.25
 """At a full cell, how many times the room that becomes free is asked for."""
+TAKEN_UP_AT: Final = 75
+"""When so many percent of its jobs have come, if nothing runs at a trace's beginning."""
 CPUS: Final = 4
 MEMORY_GIB: Final = 16
 """Of a drawn cell's machine, as in the paper's open simulator: room for four of its tasks."""
@@ -110,6 +114,12 @@ class Replayed:
         if not trace.arrivals:
             raise BadInput(f"nothing arrives in the trace in {folder}", field="--trace")
         return cls(trace, arrival_ms)
+
+    def in_use(self, settings: Settings, seed: int) -> "Replayed":
+        """Return it from a moment on at which its machines are in use, if they are not at first."""
+        if len(self.trace.prefill):
+            return self
+        return replace(self, trace=taken_up(self.trace, TAKEN_UP_AT, settings, seed))
 
     @property
     def machines(self) -> Machines:
