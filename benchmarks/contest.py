@@ -14,7 +14,7 @@ from typing import Any, Final
 from benchmarks.churn import Churn
 from benchmarks.contender import MS_PER_S, Role
 from benchmarks.crew import ClientProcess
-from benchmarks.postgres.statements import count_transactions
+from benchmarks.postgres.statements import count_refused, count_transactions
 from omega.cli.feeding import Feeder
 from omega.cli.loading import place_prefill
 from omega.clock import Clock
@@ -88,8 +88,11 @@ class Tally:
     """Jobs that nobody had decided on, at the end."""
     parked: int
     placed: int
-    """Tasks, from the beginning to the last commit, and with what was there at the start."""
+    """Tasks, from the beginning to the last commit, and with what was there at the start ..."""
     transactions: int
+    """... as are these ..."""
+    refused: int
+    """... and these claims."""
 
     @property
     def conflicted(self) -> tuple[int, int]:
@@ -225,6 +228,7 @@ class Arena:
             parked=sum(use.parked_by_reason.values()),
             placed=there.placed + int(final.get("tasks_placed", 0)),
             transactions=there.transactions + int(final.get("transactions", 0)),
+            refused=there.tasks - there.placed + int(final.get("claims_refused", 0)),
         )
         self._check(tally, churn)
         return tally
@@ -237,9 +241,10 @@ class Arena:
         live = self.store.use().live_allocations
         if tally.placed != live + churn.ended:
             raise InvariantBroken(f"{tally.placed} granted, {live} run, {churn.ended} ended")
-        recorded = count_transactions(self.link)
-        if recorded != tally.transactions:
-            raise InvariantBroken(f"{tally.transactions} transactions, {recorded} on record")
+        told = (tally.transactions, tally.refused)
+        recorded = (count_transactions(self.link), count_refused(self.link))
+        if told != recorded:
+            raise InvariantBroken(f"{told} transactions and claims refused, {recorded} on record")
 
 
 class _Match:

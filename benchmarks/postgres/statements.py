@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from omega.model.outcomes import Verdict
 from omega.model.resources import COLUMNS
 from omega.store.postgres.connection import Link
 
@@ -38,6 +39,15 @@ def server_settings(link: Link) -> Mapping[str, str]:
 def count_transactions(link: Link) -> int:
     """Count the transactions on record."""
     ((count,),) = link.call("SELECT count(*) FROM omega.transaction")
+    return int(count)
+
+
+def count_refused(link: Link) -> int:
+    """Count the refused claims of all transactions on record."""
+    ((count,),) = link.call(
+        "SELECT count(*) FROM omega.transaction, unnest(verdicts) AS verdict WHERE verdict <> %s",
+        (int(Verdict.ACCEPTED),),
+    )
     return int(count)
 
 

@@ -16,8 +16,10 @@ from benchmarks.conflicts import AXES, GRANULARITIES, RULES, SMOKE, Conflicts
 from benchmarks.contender import Contender, Role, Seldom
 from benchmarks.contest import FULL, Contenders, Point, Tally
 from benchmarks.rivals import RIVALRIES, compared
+from benchmarks.taken_up import taken_up
 from omega.cli.loading import place_prefill
 from omega.clock import ManualClock
+from omega.config import load_settings
 from omega.errors import InvariantBroken
 from omega.events import ignore
 from omega.metrics.facts import NOTHING, merge
@@ -25,8 +27,8 @@ from omega.model.claims import ConflictRule, Granularity
 from omega.store.memory import MemoryStore
 from omega.sync.delta import DeltaRefresher
 from omega.sync.full import FullRefresher
-from omega.testing.builders import a_cell
-from omega.workload.arrivals import BATCH
+from omega.testing.builders import a_cell, a_spec
+from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
 from omega.workload.synthetic import Shape, scattered, uniform_machines
 from tests.benchmarks.conftest import PNG, Bench
 
@@ -67,13 +69,14 @@ def test_a_trace_is_scheduled_by_all_kinds_that_it_has_jobs_for(
     assert "trace" not in ran.document["parameters"], "a folder of this machine is nobody's affair"
 
 
-def test_what_was_granted_and_is_not_there_ends_the_run(
-    bench_on_server: Bench, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("count", ["count_transactions", "count_refused"])
+def test_what_is_not_on_record_ends_the_run(
+    bench_on_server: Bench, monkeypatch: pytest.MonkeyPatch, count: str
 ) -> None:
-    monkeypatch.setattr(contest, "count_transactions", lambda _: -1)
+    monkeypatch.setattr(contest, count, lambda _: -1)
 
-    with pytest.raises(AssertionError, match="transactions, -1 on record"):
-        bench_on_server("conflicts")
+    with pytest.raises(AssertionError, match="on record"):
+        bench_on_server("conflicts", "--trace", str(TRACES / "openb"))
 
 
 @pytest.mark.parametrize(
@@ -160,6 +163,31 @@ def test_one_who_refreshes_seldom_keeps_the_view_meanwhile() -> None:
     assert refresher.refresh(first) is first
     clock.advance(0.1)
     assert refresher.refresh(first) is not first
+
+
+def an_arrival(submit_s: float, duration_ms: int | None, scheduler: str = BATCH) -> Arrival:
+    spec = a_spec(2, scheduler=scheduler, duration_ms=duration_ms)
+    return Arrival(submit_s, spec)
+
+
+def test_a_trace_is_taken_up_with_what_still_runs_by_then() -> None:
+    arrivals = [
+        an_arrival(0.0, 5_000),
+        an_arrival(1.0, 9_500, SERVICE),
+        an_arrival(2.0, None),
+        an_arrival(10.0, 1_000),
+        an_arrival(12.0, 1_000),
+    ]
+    trace = Workload("a trace", a_cell(2), Prefill.none(), tuple(arrivals))
+
+    later = taken_up(trace, 75, load_settings(), seed=0)
+
+    assert [0.0, 2.0] == [one.submit_s for one in later.arrivals]
+    groups = {
+        job.scheduler: [group.duration_ms for group in job.groups] for job in later.prefill.jobs
+    }
+    assert {SERVICE: [500], BATCH: [None]} == groups
+    assert 4 == len(later.prefill)
 
 
 def a_role(**fields: Any) -> Role:  # noqa: ANN401 - fields of any type
@@ -270,6 +298,7 @@ def a_tally() -> Tally:
         parked=0,
         placed=30,
         transactions=4,
+        refused=10,
     )
 
 
