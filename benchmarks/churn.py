@@ -1,4 +1,4 @@
-"""What ends tasks in a contest: a tide that keeps a cell at its level, or nodes with a calendar."""
+"""What ends tasks in a contest: a tide that keeps a cell at its level, or the product's nodes."""
 
 from typing import Protocol
 
@@ -17,47 +17,34 @@ class Churn(Protocol):
 
     ended: int
 
-    def step(self, elapsed_s: float) -> None:
+    def step(self) -> None:
         """End what is to end by now."""
         ...
 
 
 class Tide:
-    """Ends tasks drawn at random, so many as stand above the level, or so many a second.
+    """Ends tasks drawn at random, so many as stand above the level.
 
-    By the level, the cell is equally full however fast schedulers are, and what is compared
-    differs in nothing else; a task's life is as long as that takes.
+    So the cell is equally full however fast schedulers are, and what is compared differs in
+    nothing else; a task's life is as long as that takes.
     """
 
-    def __init__(
-        self,
-        store: CellStore,
-        chance: np.random.Generator,
-        *,
-        level: int,
-        tasks_per_s: float | None = None,
-    ) -> None:
+    def __init__(self, store: CellStore, chance: np.random.Generator, *, level: int) -> None:
         self._store = store
         self._chance = chance
         self._level = level
-        self._tasks_per_s = tasks_per_s
         self._mark = 0
         self._live: dict[tuple[int, int], int] = {}
         self.ended = 0
 
-    def step(self, elapsed_s: float) -> None:
-        """Hear of new tasks, and end those that are too many."""
+    def step(self) -> None:
+        """Hear of new tasks, and end as many as there are too many."""
         heard, self._mark = self._store.allocations_since(self._mark)
         keys = zip(heard.job.tolist(), heard.task.tolist(), strict=True)
         self._live.update(zip(keys, heard.started_ms.tolist(), strict=True))
-        too_many = min(self._too_many(elapsed_s), len(self._live), LIMITS.tasks_per_release_max)
+        too_many = min(len(self._live) - self._level, LIMITS.tasks_per_release_max)
         if too_many > 0:
             self._end(too_many)
-
-    def _too_many(self, elapsed_s: float) -> int:
-        if self._tasks_per_s is None:
-            return len(self._live) - self._level
-        return int(self._tasks_per_s * elapsed_s) - self.ended
 
     def _end(self, tasks: int) -> None:
         live = list(self._live)
@@ -81,7 +68,7 @@ class Nodes:
         self._nodes = VirtualNodes(store, clock, self._hear, patience, speedup=speedup)
         self.ended = 0
 
-    def step(self, elapsed_s: float) -> None:
+    def step(self) -> None:
         """End what is over."""
         self._nodes.step(self._store.now_ms())
 

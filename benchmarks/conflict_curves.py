@@ -1,11 +1,10 @@
-"""The curves of the paper's figures 9, 12, 13 and 14: conflicts, busyness and wait."""
+"""The curves of the paper's figures 9, 12, 13 and 14, and what came of it: tasks placed."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
 from statistics import mean
 from typing import Any, Final
 
-from benchmarks.contest import FULL
 from benchmarks.picture import Picture, magnitudes, series, steps
 from omega.model.claims import ConflictRule, Granularity
 
@@ -22,6 +21,7 @@ Y_AXES: Final = {
     "conflict_fraction": "conflict fraction",
     "busy": "busyness",
     "wait_mean_s": "mean wait, s",
+    "tasks_per_s": "tasks placed, 1/s",
 }
 OFFERED: Final = "busy_without_conflicts"
 GREY: Final = "#6b7280"
@@ -34,7 +34,6 @@ MODES: Final = {
 """The series of each, in a colour of its rule's."""
 MULTIPLY: Final = frozenset({"schedulers", "t_job_ms", "t_task_ms"})
 """Axes along which values multiply."""
-NAMES: Final = {("fill", FULL): "full, churning"}
 
 
 def curves(title: str, along: Mapping[str, Rows], *, note: str) -> Picture:
@@ -64,7 +63,7 @@ def _draw(panel: Any, rows: Rows, axis: str, measure: str) -> None:  # noqa: ANN
     if axis in MULTIPLY:
         steps(panel, values)
     else:
-        panel.set_xticks(values, [NAMES.get((axis, value), f"{value:,}") for value in values])
+        panel.set_xticks(values, [f"{value:,}" for value in values])
     if measure == "wait_mean_s":
         _by_decades(panel, [row[measure] for row in rows if row[measure]])
         return

@@ -225,6 +225,7 @@ class Conflicts:
                 f", the reverse in {found['more_beyond_chance']}"
                 * bool(found["more_beyond_chance"])
             )
+            + _placing(found["tasks_finer_over_coarser"])
             for rivalry, found in zip(RIVALRIES.values(), rivalries.values(), strict=True)
             if found["pairs"]
         ]
@@ -247,6 +248,10 @@ class Conflicts:
 
 def _named(point: Point) -> str:
     return f"{point.schedulers} schedulers, {point.rule}, {point.granularity}"
+
+
+def _placing(ratio: float | None) -> str:
+    return "" if ratio is None else f", and places {ratio:.2f} x the tasks"
 
 
 def _fraction(value: float | None) -> str:
@@ -283,9 +288,7 @@ TJob = Annotated[
 TTask = Annotated[
     str, typer.Option("--t-task-ms", metavar="MS,...", help="And for each of its tasks.")
 ]
-Fill = Annotated[
-    str, typer.Option(metavar="%,...", help="Of the cell; 100: full, and jobs wait for room.")
-]
+Fill = Annotated[str, typer.Option(metavar="%,...", help="Of the cell; 99: full, and churning.")]
 Gap = Annotated[
     str,
     typer.Option(
@@ -322,7 +325,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     schedulers: Schedulers = None,
     t_job: TJob = "100,500,1000",
     t_task: TTask = "5",
-    fill: Fill = "60,80,95,100",
+    fill: Fill = "60,80,95,99",
     gap: Gap = "0,2000",
     rules: Rules = "fit,sequence",
     granularity: Granularities = "incremental,all-or-nothing",

@@ -28,8 +28,8 @@ from omega.store.base import Store
 from omega.store.postgres.connection import Link
 from omega.workload.arrivals import Arrival, Workload
 
-FULL: Final = 100
-"""The fill at which the level is given up: tasks end, and others wait for their room."""
+FULL: Final = 99
+"""The fill of the full and churning corner: what ends is at once fought over."""
 AS_RECORDED: Final = 0
 """The fill of a trace, which has its own."""
 TICK_S: Final = 0.02
@@ -266,7 +266,7 @@ class _Match:
         while (elapsed_s := self.elapsed_s) < until:
             self._arena.go_on()
             self._feeder.feed(elapsed_s)
-            self._churn.step(elapsed_s)
+            self._churn.step()
             self._arena.clock.sleep(TICK_S)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.churn import Nodes, Tide
 from benchmarks.contender import MS_PER_S
-from benchmarks.contest import FULL, PATIENCE_S, Play, Point
+from benchmarks.contest import PATIENCE_S, Play, Point
 from benchmarks.harness import Stage
 from benchmarks.taken_up import taken_up
 from omega.cli.sources import read_trace
@@ -23,8 +23,6 @@ from omega.store.base import Store
 from omega.workload.arrivals import BATCH, Workload
 from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
 
-PRESSURE: Final = 1.25
-"""At a full cell, how many times the room that becomes free is asked for."""
 TAKEN_UP_AT: Final = 75
 """When so many percent of its jobs have come, if nothing runs at a trace's beginning."""
 CPUS: Final = 4
@@ -75,7 +73,7 @@ class Drawn:
     def play(self, point: Point, seconds: float, seed: int, stage: Stage) -> Play:
         """Draw what is there at the start, and the jobs, which are the same for all rules."""
         for_prefill, for_jobs, for_ends = np.random.default_rng(seed).spawn(3)
-        level = self.number * CPUS * point.fill // FULL
+        level = self.number * CPUS * point.fill // 100
         jobs = JobClass(
             scheduler=BATCH,
             gap_mean_s=self.arrival_ms / MS_PER_S / point.schedulers,
@@ -89,13 +87,7 @@ class Drawn:
             scattered(machines, level, Shape(), for_prefill),
             arrivals_of(jobs, seconds + PATIENCE_S, for_jobs),
         )
-        ends_per_s = workload.tasks / ((seconds + PATIENCE_S) * PRESSURE)
-        tide = partial(
-            Tide,
-            chance=for_ends,
-            level=level,
-            tasks_per_s=ends_per_s if point.fill == FULL else None,
-        )
+        tide = partial(Tide, chance=for_ends, level=level)
         return Play(workload, self.kinds * point.schedulers, tide)
 
 

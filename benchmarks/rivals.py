@@ -53,12 +53,18 @@ def compared(rows: Sequence[Mapping[str, Any]], rivalry: Rivalry) -> dict[str, A
         for finer, coarser in pairs
         if finer["conflict_fraction"] and coarser["conflict_fraction"] is not None
     ]
+    placed = [
+        finer["tasks_per_s"] / coarser["tasks_per_s"]
+        for finer, coarser in pairs
+        if coarser["tasks_per_s"]
+    ]
     return {
         "pairs": len(pairs),
         "less": sum(less > 0 for less in by),
         "less_beyond_chance": sum(less > DEVIATIONS for less in by),
         "more_beyond_chance": len(more),
-        "coarser_over_finer": round(median(ratios), 2) if ratios else None,
+        "conflicts_coarser_over_finer": round(median(ratios), 2) if ratios else None,
+        "tasks_finer_over_coarser": round(median(placed), 2) if placed else None,
         "where_more": [{axis: row[axis] for axis in AXES} for row in more],
     }
 

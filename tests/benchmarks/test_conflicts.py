@@ -83,7 +83,7 @@ def test_what_is_not_on_record_ends_the_run(
     ("arguments", "problem"),
     [
         (["--rules", "luck"], "'luck' is none of fit, sequence"),
-        (["--fill", "101"], "not in 1 to 100"),
+        (["--fill", "100"], "not in 1 to 99"),
         (["--gap-ms", "often"], "does not read as numbers"),
         (["--schedulers", "41"], "not in 1 to 40"),
         (["--trace", str(TRACES / "openb"), "--schedulers", "14"], "are more than 40"),
@@ -134,22 +134,18 @@ def full_cell() -> MemoryStore:
 
 def test_a_tide_ends_what_stands_above_its_level(full_cell: MemoryStore) -> None:
     tide = Tide(full_cell, np.random.default_rng(1), level=9)
-    tide.step(0.0)
-    tide.step(1.0)
+    tide.step()
+    tide.step()
 
     assert 3 == tide.ended
     assert 9 == full_cell.use().live_allocations
 
 
-def test_a_tide_with_a_rate_ends_so_many_a_second(full_cell: MemoryStore) -> None:
-    tide = Tide(full_cell, np.random.default_rng(1), level=12, tasks_per_s=2.0)
-    ended = []
-    for elapsed_s in (0.0, 0.4, 1.0, 2.5, 60.0):
-        tide.step(elapsed_s)
-        ended.append(tide.ended)
+def test_a_tide_leaves_what_does_not_reach_its_level(full_cell: MemoryStore) -> None:
+    tide = Tide(full_cell, np.random.default_rng(1), level=12)
+    tide.step()
 
-    assert [0, 0, 2, 5, 12] == ended
-    assert 0 == full_cell.use().live_allocations
+    assert 0 == tide.ended
 
 
 def test_one_who_refreshes_seldom_keeps_the_view_meanwhile() -> None:
@@ -326,6 +322,7 @@ def a_row(rule: str, conflicted: int, transactions: int, schedulers: int = 8) ->
         "transactions": transactions,
         "transactions_conflicted": conflicted,
         "conflict_fraction": conflicted / (transactions - conflicted),
+        "tasks_per_s": float(transactions - conflicted),
     }
 
 
@@ -342,11 +339,12 @@ def test_rivals_are_compared_setting_by_setting() -> None:
     names = "pairs", "less", "less_beyond_chance", "more_beyond_chance"
     assert (3, 2, 1, 1) == tuple(found[name] for name in names)
     assert [1] == [where["schedulers"] for where in found["where_more"]]
-    assert 1.23 == found["coarser_over_finer"]
+    assert 1.02 == found["tasks_finer_over_coarser"]
+    assert 1.23 == found["conflicts_coarser_over_finer"]
 
 
 def test_none_of_five_is_no_certainty() -> None:
     found = compared([a_row("fit", 0, 5), a_row("sequence", 1, 5)], RULE)
 
     assert (1, 1, 0) == (found["pairs"], found["less"], found["less_beyond_chance"])
-    assert None is found["coarser_over_finer"]
+    assert None is found["conflicts_coarser_over_finer"]
