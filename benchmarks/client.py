@@ -253,14 +253,13 @@ class Client:
         )
 
 
-def main() -> None:
-    """Answer messages until there are no more."""
-    client = Client()
+def serve(servant: object) -> None:
+    """Answer messages, by the methods that they name, until there are no more."""
     for line in sys.stdin:
         message = json.loads(line)
         answer: dict[str, Any]
         try:
-            answer = getattr(client, message.pop("do"))(**message)
+            answer = getattr(servant, message.pop("do"))(**message)
         except OmegaError as error:
             answer = {"error": str(error)}
         sys.stdout.write(json.dumps(answer) + "\n")
@@ -268,4 +267,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(Client())

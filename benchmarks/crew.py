@@ -83,11 +83,10 @@ class Slice:
 
 
 class ClientProcess:
-    """One client, of whatever checkout its interpreter belongs to."""
+    """A process that answers messages."""
 
-    def __init__(self, python: Path) -> None:
-        # -P: the script's folder is this checkout's, and nothing of that is to be imported there.
-        self._process = _start(python, "-P", SCRIPT)
+    def __init__(self, *command: str | Path) -> None:
+        self._process = _start(*command)
 
     def ask(self, do: str, **message: object) -> dict[str, Any]:
         """Send a message and wait for the answer."""
@@ -178,12 +177,14 @@ def crew(
     python: Path | None = None,
     address: str | None = None,
 ) -> Iterator[Crew]:
-    """Make the empty database a cell, and give so many clients of it."""
+    """Make the empty database a cell, and give so many clients of it.
+
+    They are of whatever checkout the interpreter belongs to.
+    """
+    # -P: the script's folder is this checkout's, and nothing of that is to be imported there.
+    command = (python or Path(sys.executable), "-P", SCRIPT)
     with ExitStack() as stack:
-        processes = [
-            stack.enter_context(ClientProcess(python or Path(sys.executable)))
-            for _ in range(clients)
-        ]
+        processes = [stack.enter_context(ClientProcess(*command)) for _ in range(clients)]
         processes[0].ask("make_cell", url=url, machines=machines)
         for number, client in enumerate(processes):
             client.ask("open", url=url, name=f"client-{number}", address=address)

@@ -1,7 +1,7 @@
 """Options that several benchmarks have, declared once."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -9,6 +9,9 @@ from omega.cli.options import DataDir, JsonTo, Seed, a_number
 from omega.errors import BadInput
 
 __all__ = ["DataDir", "JsonTo", "PlotTo", "Seconds", "Seed", "Smoke", "numbers", "words"]
+
+DIGITS_MAX: Final = 18
+"""Python refuses to read a number of thousands of digits."""
 
 Smoke = Annotated[
     bool, typer.Option("--smoke", help="Toy size, in seconds: to see that it works, not how fast.")
@@ -29,14 +32,14 @@ PlotTo = Annotated[
 ]
 
 
-def numbers(text: str, *, option: str, most: int) -> tuple[int, ...]:
-    """Read `1,10,100`; raise BadInput for anything else, and for what is not in 1 to `most`."""
+def numbers(text: str, *, option: str, most: int, least: int = 1) -> tuple[int, ...]:
+    """Read `1,10,100`; raise BadInput for anything else, and for what is out of bounds."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and len(part) <= len(str(most)) for part in parts):
+    if not all(part.isdecimal() and len(part) <= DIGITS_MAX for part in parts):
         raise BadInput(f"{text!r} does not read as numbers like 1,10,100", field=option)
     read = tuple(dict.fromkeys(int(part) for part in parts))
-    if not all(1 <= number <= most for number in read):
-        raise BadInput(f"{text!r} holds a number that is not in 1 to {most:,}", field=option)
+    if not all(least <= number <= most for number in read):
+        raise BadInput(f"{text!r} holds a number that is not in {least} to {most:,}", field=option)
     return read
 
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from omega.model.outcomes import Verdict
+from omega.model.resources import COLUMNS
 from omega.store.postgres.connection import Link
 from omega.store.postgres.store import PostgresStore
 
@@ -55,6 +57,15 @@ def server_settings(link: Link) -> Mapping[str, str]:
 def count_transactions(link: Link) -> int:
     """Count the transactions on record."""
     ((count,),) = link.call("SELECT count(*) FROM omega.transaction")
+    return int(count)
+
+
+def count_refused(link: Link) -> int:
+    """Count the refused claims of all transactions on record."""
+    ((count,),) = link.call(
+        "SELECT count(*) FROM omega.transaction, unnest(verdicts) AS verdict WHERE verdict <> %s",
+        (int(Verdict.ACCEPTED),),
+    )
     return int(count)
 
 
@@ -112,8 +123,9 @@ def empty(link: Link) -> None:
     link.call(
         "TRUNCATE omega.job, omega.job_spec, omega.allocation, omega.ended_task, omega.transaction"
     )
+    unused = ", ".join(f"{kind}_used = 0" for kind in COLUMNS)
     link.call(
-        "UPDATE omega.machine SET cpu_milli_used = 0, memory_mib_used = 0,"
-        " revision = revision + 1, changed_by = pg_current_xact_id()"
+        f"UPDATE omega.machine SET {unused}, revision = revision + 1,"
+        " changed_by = pg_current_xact_id()"
     )
     link.call("VACUUM (ANALYZE) omega.machine")
