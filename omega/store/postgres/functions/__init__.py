@@ -40,6 +40,7 @@ FILES = (
     "catalogues.sql",
     "machines.sql",
     "registry.sql",
+    "history.sql",
     "verify.sql",
 )
 
