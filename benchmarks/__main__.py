@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import commit, placement, rules, sync
+from benchmarks import commit, growth, placement, rules, sync
 from omega.cli.consoles import warnings
 from omega.cli.main import INTERRUPTED, exit_code
 from omega.errors import OmegaError
@@ -18,6 +18,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "rules": rules.command,
     "sync": sync.command,
     "placement": placement.command,
+    "growth": growth.command,
 }
 """Each benchmark is the module of its name."""
 
