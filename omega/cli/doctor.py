@@ -16,7 +16,7 @@ from rich.text import Text
 
 from omega.cli.cells import OfDemo, cell_url
 from omega.cli.consoles import Output, escaped
-from omega.cli.options import DataDir, JsonTo
+from omega.cli.options import DataDir, JsonTo, a_number
 from omega.clock import RealClock
 from omega.config import DAY_MS
 from omega.store.postgres.health.examination import examine
@@ -35,7 +35,11 @@ def command(
     open_for: Annotated[
         float,
         typer.Option(
-            min=0, max=DAY_MS / 1_000, metavar="S", help="How long a transaction may be open."
+            min=0,
+            max=DAY_MS / 1_000,
+            callback=a_number,
+            metavar="S",
+            help="How long a transaction may be open.",
         ),
     ] = 10.0,
     data_dir: DataDir = None,
@@ -66,18 +70,21 @@ def command(
 
 
 def screen(findings: Sequence[Finding]) -> Table:
-    """Return a line a finding, and two more where there is something to do."""
+    """Return what there is to do, with why; if that is nothing, all that was looked at."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for one in findings:
-        table.add_row(
-            Text(one.severity.value, style=STYLES[one.severity]), one.what, Text(escaped(one.found))
-        )
+    fine = [one for one in findings if one.severity is Severity.GOOD]
+    for one in findings if fine == list(findings) else findings[: len(findings) - len(fine)]:
+        mark = Text(one.severity.value, style=STYLES[one.severity])
+        table.add_row(mark, one.what, Text(escaped(one.found)))
         if one.severity is not Severity.GOOD:
             table.add_row("", "", Text(one.why, style="dim"))
-            table.add_row("", "", Text(f"run: {escaped(one.run)}", style="bold"))
+            table.add_row("", "", Text(f"do: {escaped(one.run)}", style="bold"))
+    if len(fine) < len(findings):
+        mark = Text(Severity.GOOD.value, style=STYLES[Severity.GOOD])
+        table.add_row(mark, "the rest", Text(", ".join(one.what for one in fine)))
     return table
 
 

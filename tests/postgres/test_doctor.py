@@ -24,6 +24,8 @@ from omega.testing.steps import add_a_cell
 from tests.fixtures.command_line import Omega
 from tests.fixtures.logins import Login
 
+pytestmark = pytest.mark.postgres
+
 Rows = dict[str, dict[str, Any]]
 Doctor = Callable[..., Rows]
 
@@ -95,7 +97,6 @@ def complaints(rows: Rows) -> dict[str, str]:
     return {what: row["severity"] for what, row in rows.items() if row["severity"] != "good"}
 
 
-@pytest.mark.postgres
 def test_a_healthy_server_gives_no_complaint(
     own_server: WheelServer, doctor: Doctor, omega: Omega
 ) -> None:
@@ -107,10 +108,10 @@ def test_a_healthy_server_gives_no_complaint(
     )
     assert all(row["found"] for row in rows.values())
     assert len(rows) <= 25, "more than a screen takes"
-    assert all(what in omega("db", "doctor").out for what in rows)
+    screen = " ".join(omega("db", "doctor").out.split())
+    assert all(what in screen for what in rows)
 
 
-@pytest.mark.postgres
 def test_each_bad_setting_is_seen_and_the_remedy_named(
     own_server: WheelServer, doctor: Doctor
 ) -> None:
@@ -144,6 +145,27 @@ def test_each_bad_setting_is_seen_and_the_remedy_named(
     assert all(rows[what]["why"] and rows[what]["run"] for what in found)
     assert "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf()" == rows["fsync"]["run"]
     assert "prepared transactions" not in complaints(after)
+
+
+def test_the_screen_says_what_is_wrong_first_and_what_to_do(
+    own_server: WheelServer, omega: Omega, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", own_server.url("omega"))
+    with psycopg.connect(own_server.url("omega")) as idle:
+        idle.execute("SELECT pg_current_xact_id()")
+        ran = omega("db", "doctor", "--open-for", "0")
+
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert 0 == ran.code
+    assert lines[0].startswith("costs speed open transactions")
+    assert any(line.startswith("do: SELECT pg_terminate_backend(") for line in lines)
+    assert any(line.startswith("good the rest cell, version") for line in lines)
+    assert "costs speed" in lines[-1]
+
+
+@pytest.mark.parametrize("seconds", ["-1", "nan", "soon"])
+def test_a_patience_that_makes_no_sense_is_bad_usage(omega: Omega, seconds: str) -> None:
+    assert 2 == omega("db", "doctor", f"--open-for={seconds}").code
 
 
 def test_a_setting_of_the_database_is_undone_where_it_was_made(
