@@ -23,7 +23,7 @@ from omega.model.arrays import every_kind
 from omega.model.outcomes import Verdict
 from omega.store.postgres import packing
 from omega.store.postgres.connection import Link
-from omega.store.postgres.functions import render
+from omega.store.postgres.functions import KINDS_OF, render
 from omega.store.postgres.packing import Int, unpack_machines
 
 COLLISIONS: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
@@ -36,7 +36,7 @@ def install(url: str) -> None:
     """Put the functions into a database that has omega's."""
     sql = files(__package__).joinpath("baselines.sql").read_text(encoding="utf-8")
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(render(sql).encode())
+        connection.execute(render(sql, KINDS_OF["no_device"]).encode())
 
 
 def all_of(work: Work, verdict: Verdict) -> NDArray[np.int8]:

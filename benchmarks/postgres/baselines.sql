@@ -1,6 +1,7 @@
 -- Other ways to commit. They write the rows that omega.commit_claims writes, and keep their plans as
 -- it does; none of them knows gangs, alternates, evictions or quotas, looks for a twin, or checks
--- its arguments.
+-- its arguments. Like omega's own they are rendered for the kinds without devices, for which nobody
+-- here asks.
 CREATE SCHEMA baseline;
 
 -- One transaction's rows, in one statement that judges nothing and locks in no order.
@@ -39,9 +40,8 @@ CREATE FUNCTION baseline.write_transactions(
 ) RETURNS void LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
     WITH claims AS MATERIALIZED (
-        SELECT n.job, c.task, c.machine, c.shape
-          FROM unnest(omega.claimants(_jobs, _ends), _tasks, _machines, _shapes) AS c (job, task, machine, shape),
-               LATERAL (SELECT c.job) AS n (job)
+        SELECT _jobs[width_bucket((c.n - 1)::integer, _ends) + 1] AS job, c.task, c.machine, c.shape
+          FROM unnest(_tasks, _machines, _shapes) WITH ORDINALITY AS c (task, machine, shape, n)
     ), placed AS (
         INSERT INTO omega.allocation (job_id, task, machine_id, {{ ${kind} }})
         SELECT c.job, c.task, c.machine, {{ _amounts[(c.shape - 1) * ${kinds} + ${number}] }} FROM claims c
@@ -101,5 +101,5 @@ BEGIN
         RETURN NULL;
     END IF;
     RETURN (SELECT string_agg(l.packed, ''::bytea)
-              FROM (SELECT packed FROM omega.machine WHERE id = ANY (_machines) ORDER BY id FOR UPDATE) AS l);
+              FROM (SELECT packed_capacity || packed_use AS packed FROM omega.machine WHERE id = ANY (_machines) ORDER BY id FOR UPDATE) AS l);
 END $$;

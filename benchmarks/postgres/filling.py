@@ -32,7 +32,8 @@ FILL: Final = f"""
         INSERT INTO omega.job (id, scheduler, state, tasks, placed, ended, unplaced, attempts,
                                submitted_at, not_before, first_leased_at, finished_at)
         OVERRIDING SYSTEM VALUE
-        SELECT id, 'filling', CASE WHEN %(over)s THEN 'succeeded' ELSE 'running' END,
+        SELECT id, 'filling',
+               (CASE WHEN %(over)s THEN 'succeeded' ELSE 'running' END)::omega.job_state,
                {TASKS_PER_JOB}, {TASKS_PER_JOB}, CASE WHEN %(over)s THEN {TASKS_PER_JOB} ELSE 0 END,
                '{{}}', 1, at, at, at, CASE WHEN %(over)s THEN at END
           FROM made

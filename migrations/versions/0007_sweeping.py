@@ -2,13 +2,13 @@
 
 Goal     Have jobs and allocations swept by what the queue reads past, not by a fifth of them all.
 Promise  Down after up leaves the tables as they were.
-Source   docs/decisions/0018-history.md.
+Source   docs/decisions/0019-history.md.
 """
 
 from alembic import op
 
 revision = "0007"
-down_revision = "0005"
+down_revision = "0006"
 branch_labels = None
 depends_on = None
 

@@ -3,7 +3,7 @@
 Goal     Keep the database from growing for ever, by one command that cron can run.
 Promise  Live jobs and what they hold stay. Safe at any time, while schedulers work; it can be
          interrupted and run again. The owner's alone.
-Source   omega.store.postgres.history; docs/decisions/0018-history.md.
+Source   omega.store.postgres.history; docs/decisions/0019-history.md.
 """
 
 from typing import Annotated, Final

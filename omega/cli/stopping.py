@@ -1,8 +1,9 @@
 """How a process learns that it is to end: by a signal, or because its parent has ended.
 
 Goal     End every process cleanly, whoever asks for it.
-Promise  Ctrl-C, SIGTERM and a closed terminal set one event; a second Ctrl-C ends at once. A
-         process that was started with `--end-with-parent` never outlives its parent for long.
+Promise  Ctrl-C, SIGTERM and a closed terminal set one event, whatever the process is at; a second
+         Ctrl-C ends at once. A process that was started with `--end-with-parent` never outlives
+         its parent for long.
 Source   The pipe to standard input: the kernel closes it however the parent ends.
 """
 
@@ -10,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+from _thread import start_new_thread
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -32,20 +34,21 @@ def stop_on_signals() -> Iterator[threading.Event]:
     other processes too, and a server that was on its way up ends with it.
     """
     stop = threading.Event()
-    interrupts: list[int] = []
+    asked: list[int] = []
 
     def ask(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set() and number == signal.SIGINT:
+        if asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        if number == signal.SIGINT:
-            interrupts.append(number)
-        stop.set()
+        asked.append(number)
+        # Not here: what the signal came in between may hold the event's own lock, as every sleep
+        # does for a moment, and could then never let go of it.
+        start_new_thread(stop.set, ())
 
     before = {number: signal.signal(number, ask) for number in SIGNALS}
     try:
         yield stop
     except StoreUnavailable as error:
-        if interrupts:
+        if signal.SIGINT in asked:
             raise KeyboardInterrupt from error
         raise
     finally:

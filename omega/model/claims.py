@@ -123,6 +123,8 @@ class Claims:
     @classmethod
     def of(cls, parts: Sequence["Claims"]) -> "Claims":
         """Join claims, in order."""
+        if len(parts) == 1:
+            return parts[0]
         first_shape = _firsts(len(part.shapes) for part in parts)
         first_claim = _firsts(len(part) for part in parts)
         return cls(

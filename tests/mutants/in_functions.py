@@ -34,10 +34,12 @@ VIEWS = (
         "mark-too-late",
         READING,
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,\n"
-        "           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)\n"
+        "           (SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea),"
+        " ''::bytea)\n"
         "              FROM omega.machine m WHERE",
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, c.generation,\n"
-        "           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)\n"
+        "           (SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea),"
+        " ''::bytea)\n"
         "              FROM omega.machine m WHERE",
         "A delta misses for good what was under way when the last one was read.",
         tests=OF_LOCKS + OF_STORES,

@@ -7,8 +7,8 @@ COMMIT = f"{FUNCTIONS}/commit_claims.sql"
 ARRAYS = f"{FUNCTIONS}/claim_arrays.sql"
 WALK = f"{FUNCTIONS}/judge_claims.sql"
 PARTS = f"{FUNCTIONS}/judge_parts.sql"
-GRANTS = f"{FUNCTIONS}/apply_grants.sql"
-EXCHANGE = f"{FUNCTIONS}/apply_exchange.sql"
+GRANTS = f"{FUNCTIONS}/grant_plainly.sql"
+VERDICTS = f"{FUNCTIONS}/apply_verdicts.sql"
 OF_LOCKS = ("tests/postgres/test_lock_order.py", "tests/postgres/test_waiting_calls.py")
 OF_ARGUMENTS = ("tests/postgres/test_refused_arguments.py",)
 OF_COMMITS = (
@@ -45,7 +45,7 @@ LOCKS = (
     ),
     mutant(
         "machines-locked-downwards",
-        COMMIT,
+        GRANTS,
         "WHERE id = ANY (_machines) ORDER BY id FOR",
         "WHERE id = ANY (_machines) ORDER BY id DESC FOR",
         "Commits and ends wait for each other until one of them is aborted.",
@@ -70,9 +70,25 @@ LOCKS = (
     ),
     mutant(
         "machines-not-locked",
-        COMMIT,
+        GRANTS,
         "WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE",
         "WHERE id = ANY (_machines) ORDER BY id",
+        "A claim is judged on a row that another commit is about to change.",
+        tests=OF_LOCKS + OF_COMMITS,
+    ),
+    mutant(
+        "machines-locked-downwards-in-order",
+        COMMIT,
+        "WHERE id = ANY (_machines) ORDER BY id FOR",
+        "WHERE id = ANY (_machines) ORDER BY id DESC FOR",
+        "Commits and ends wait for each other until one of them is aborted.",
+        tests=OF_LOCKS + OF_COMMITS,
+    ),
+    mutant(
+        "machines-not-locked-in-order",
+        COMMIT,
+        "PERFORM 1 FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE;",
+        "",
         "A claim is judged on a row that another commit is about to change.",
         tests=OF_LOCKS + OF_COMMITS,
     ),
@@ -126,15 +142,15 @@ DOOR = (
     ),
     mutant(
         "placed-task-placed-again",
-        ARRAYS,
-        "coalesce(j.unplaced @> claimed.tasks, claimed.claims = 0)",
-        "true",
+        COMMIT,
+        "c.tasks <@ l.unplaced AND c.claims",
+        "c.claims",
         "A task that is over runs again.",
     ),
     mutant(
         "task-placed-twice-at-once",
-        ARRAYS,
-        "AND claimed.claims = claimed.different",
+        COMMIT,
+        " AND c.claims = c.different",
         "",
         "A transaction that names a task twice is aborted, with all that it grants to others.",
     ),
@@ -147,10 +163,17 @@ DOOR = (
     ),
     mutant(
         "draining-machine-takes-claims",
-        COMMIT,
-        "coalesce(m.state = 0, false)",
-        "coalesce(m.state <= 1, false)",
+        GRANTS,
+        "coalesce(m.state = 0 AND",
+        "coalesce(m.state <= 1 AND",
         "A machine that is drained never gets empty.",
+    ),
+    mutant(
+        "machine-under-notice-takes-claims",
+        GRANTS,
+        " AND m.notice IS NULL, false)",
+        ", false)",
+        "A machine that shrank below its use takes on more, as long as it asks for something else.",
     ),
     mutant(
         "draining-machine-takes-claims-in-order",
@@ -161,7 +184,7 @@ DOOR = (
     ),
     mutant(
         "stale-not-compared",
-        COMMIT,
+        GRANTS,
         "AND NOT (_by_sequence AND (",
         "AND NOT (false AND (",
         "The sequence rule grants on views of any age.",
@@ -175,7 +198,7 @@ DOOR = (
     ),
     mutant(
         "one-fresh-claim-vouches-for-a-stale-one",
-        COMMIT,
+        GRANTS,
         "a.least_seen <> m.sequence OR ",
         "",
         "The sequence rule grants on an old view beside a new one.",
@@ -192,7 +215,7 @@ DOOR = (
 FIT = (
     mutant(
         "oversells-by-one",
-        COMMIT,
+        GRANTS,
         "<= m.${kind}_capacity | AND }}",
         "<= m.${kind}_capacity + 1 | AND }}",
         "A commit for one unit too much is aborted by a CHECK, with all that it grants to others.",
@@ -234,28 +257,28 @@ FIT = (
     ),
     mutant(
         "exchange-missed-by-deltas",
-        EXCHANGE,
+        VERDICTS,
         "changed_by = pg_current_xact_id()",
         "changed_by = m.changed_by",
         "Views that live on deltas never learn of evictions.",
     ),
     mutant(
         "exchange-raises-the-sequence-of-losers",
-        EXCHANGE,
+        VERDICTS,
         "sequence = m.sequence + net.granted,",
         "sequence = m.sequence + 1,",
         "The fall of a gang makes claims stale on all its machines.",
     ),
     mutant(
         "exchange-raises-the-sequence-once-a-claim",
-        EXCHANGE,
+        VERDICTS,
         "max(x.granted) AS granted",
         "sum(x.granted) AS granted",
         "Stores disagree about what a view has seen.",
     ),
     mutant(
         "evicted-tasks-still-placed",
-        EXCHANGE,
+        VERDICTS,
         "placed = j.placed + net.granted - net.evicted,",
         "placed = j.placed + net.granted,",
         "A fallen gang is believed to run, and comes back by halves.",

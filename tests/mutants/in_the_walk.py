@@ -6,15 +6,15 @@ GANGS = (
     mutant(
         "minimum-of-the-job-ignored",
         COMMIT,
-        "greatest(_minimums[j], lacking[j])",
-        "_minimums[j]",
+        "greatest(j.minimum, l.minimum - l.placed)",
+        "j.minimum",
         "Half a gang runs, and waits for the other half while it holds its machines.",
     ),
     mutant(
         "minimum-of-the-transaction-ignored",
         COMMIT,
-        "greatest(_minimums[j], lacking[j])",
-        "lacking[j]",
+        "greatest(j.minimum, l.minimum - l.placed)",
+        "l.minimum - l.placed",
         "A scheduler that asked for more than there are claims is granted them.",
     ),
     mutant(

@@ -3,6 +3,7 @@
 import signal
 from functools import partial
 from pathlib import Path
+from typing import LiteralString
 
 import psutil
 import pytest
@@ -153,7 +154,7 @@ def test_a_scheduler_killed_while_the_server_is_at_its_call(
                 wait_until(partial(is_stopped, process), "the call")
                 console.execute("LOCK TABLE omega.job IN EXCLUSIVE MODE")
                 process.send_signal(signal.SIGCONT)
-                wait_until(partial(backends_at, console, FUNCTIONS[call]), "the server to be at it")
+                wait_until(partial(waiting_at, console, FUNCTIONS[call]), "the server to be at it")
                 process.kill()
                 victim.join()
                 console.rollback()
@@ -169,13 +170,19 @@ def test_a_scheduler_killed_while_the_server_is_at_its_call(
             store.set_state(machines, MachineState.GONE)
 
 
-def backends_at(console: Console, function: str) -> int:
+def waiting_at(console: Console, function: str) -> int:
+    """Count those of them that are inside: a call may also have been prepared and not yet sent."""
+    return backends_at(console, function, "AND wait_event_type = 'Lock'")
+
+
+def backends_at(console: Console, function: str, which: LiteralString = "") -> int:
     """Count the server processes that are at a call of this function."""
     # The books are those of the transaction's start, unless told to look again.
     console.execute("SELECT pg_stat_clear_snapshot()")
     (found,) = console.execute(
         "SELECT count(*)::integer FROM pg_stat_activity WHERE datname = current_database()"
-        " AND state = 'active' AND pid <> pg_backend_pid() AND query LIKE '%%' || %s || '%%'",
+        " AND state = 'active' AND pid <> pg_backend_pid() AND query LIKE '%%' || %s || '%%'"
+        + which,
         (function,),
     ).fetchone() or (0,)
     return int(str(found))

@@ -100,7 +100,8 @@ def test_nobody_writes_or_locks_a_table(
         tables = owner.execute(
             "SELECT attrelid::regclass::text, min(attname::text) FROM pg_attribute"
             " WHERE attrelid IN (SELECT oid FROM pg_class WHERE relkind = 'r'"
-            " AND relnamespace = 'omega'::regnamespace) AND attnum > 0 GROUP BY 1"
+            " AND relnamespace = 'omega'::regnamespace) AND attnum > 0 AND NOT attisdropped"
+            " GROUP BY 1"
         ).fetchall()
     tried = [
         write.format(table=table, column=column) for table, column in tables for write in WRITES

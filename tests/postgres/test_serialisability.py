@@ -87,15 +87,15 @@ PLANTED = {
         "m.cpu_milli_used",
     ),
     "a grant that counts twice": (
-        "apply_grants",
+        "grant_no_device",
         "m.cpu_milli_used + won.cpu_milli",
         "m.cpu_milli_used + 2 * won.cpu_milli",
     ),
-    "a forgotten sequence": ("apply_grants", "m.sequence + 1", "m.sequence"),
+    "a forgotten sequence": ("grant_no_device", "m.sequence + 1", "m.sequence"),
     # Without the machines' locks a commit judges rows that another is about to change. A little
     # wait in between makes it sure that another does.
     "machines that are not locked": (
-        "commit_claims",
+        "grant_no_device",
         "WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE",
         "WHERE id = ANY (_machines) AND pg_sleep(0.002) IS NOT NULL ORDER BY id",
     ),

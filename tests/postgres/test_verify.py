@@ -12,7 +12,7 @@ from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.steps import LONG_MS, a_leased_job, a_running_job, add_a_cell, end
 
-WITHIN = "ALTER TABLE omega.machine DROP CONSTRAINT machine_cpu_milli_within;"
+WITHIN = "ALTER TABLE omega.machine DROP CONSTRAINT machine_used_within_capacity;"
 LEASE = "ALTER TABLE omega.job DROP CONSTRAINT job_lease_runs_out;"
 OPEN_HAS_SOME = "ALTER TABLE omega.quota_shard DROP CONSTRAINT quota_shard_open_has_some;"
 

@@ -4,7 +4,7 @@ Goal     Let the tables of history stop growing, on a cell that is at work.
 Promise  In small transactions, each of which reads some blocks of a table once and waits for
          nobody; interrupted, what is done is done. Live jobs and allocations are not touched, and
          every invariant holds after each step.
-Source   functions/history.sql; docs/decisions/0018-history.md.
+Source   functions/history.sql; docs/decisions/0019-history.md.
 """
 
 from collections.abc import Callable, Iterator, Mapping

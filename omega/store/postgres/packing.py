@@ -6,6 +6,7 @@ Promise  One-dimensional arrays without nulls, both ways; machine rows as one pa
 Source   PostgreSQL's array_send and int4send; docs/decisions/0008-packed-rows.md.
 """
 
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,23 @@ from omega.model.resources import KINDS
 MACHINE = np.dtype(
     [
         ("id", ">i4"),
-        ("state", ">i4"),
+        ("capacity", ">i4", (KINDS,)),
         ("sequence", ">i8"),
         ("revision", ">i8"),
-        ("capacity", ">i4", (KINDS,)),
+        ("state", ">i4"),
         ("used", ">i4", (KINDS,)),
     ]
 )
-"""A packed machine row, as the column `packed` of the table holds it."""
+"""A packed machine row, as the table holds it: `packed_capacity`, and then `packed_use`."""
 
-_HEADER = np.dtype([("dimensions", ">i4"), ("nulls", ">i4"), ("of", ">u4")])
-_SIDE = np.dtype([("length", ">i4"), ("first", ">i4")])
+_HEADER = Struct(">iiI")
+"""Dimensions, whether there are nulls, and the elements' type."""
+_SIDE = Struct(">ii")
+"""The length of one dimension, and where it begins."""
+
+
+def _elements(wire: str) -> np.dtype[Any]:
+    return np.dtype([("size", ">i4"), ("value", wire)])
 
 
 class Small:
@@ -39,7 +46,7 @@ class Small:
 
     element_oid = 21
     array_oid = 1005
-    wire = ">i2"
+    elements = _elements(">i2")
 
     def __init__(self, values: ArrayLike) -> None:
         self.values = np.asarray(values)
@@ -50,7 +57,7 @@ class Int(Small):
 
     element_oid = 23
     array_oid = 1007
-    wire = ">i4"
+    elements = _elements(">i4")
 
 
 class Big(Small):
@@ -58,14 +65,10 @@ class Big(Small):
 
     element_oid = 20
     array_oid = 1016
-    wire = ">i8"
+    elements = _elements(">i8")
 
 
 _KINDS_OF_ARRAY: tuple[type[Small], ...] = (Small, Int, Big)
-
-
-def _elements(wire: str) -> np.dtype[Any]:
-    return np.dtype([("size", ">i4"), ("value", wire)])
 
 
 class _ArrayDumper(Dumper):
@@ -74,35 +77,35 @@ class _ArrayDumper(Dumper):
     def dump(self, obj: Small) -> bytes:
         count = len(obj.values)
         if count == 0:
-            return np.array((0, 0, obj.element_oid), _HEADER).tobytes()
-        body = np.empty(count, _elements(obj.wire))
-        body["size"] = body.dtype["value"].itemsize
+            return _HEADER.pack(0, 0, obj.element_oid)
+        wire = obj.elements["value"]
+        body = np.empty(count, obj.elements)
+        body["size"] = wire.itemsize
         body["value"] = obj.values
-        if not np.array_equal(body["value"], obj.values):  # numpy cuts off what is too wide
-            raise BadInput(f"a number does not fit {8 * body.dtype['value'].itemsize} bits")
-        header = np.array((1, 0, obj.element_oid), _HEADER).tobytes()
-        return header + np.array((count, 1), _SIDE).tobytes() + body.tobytes()
+        # numpy cuts off what is too wide
+        if not np.can_cast(obj.values.dtype, wire) and (body["value"] != obj.values).any():
+            raise BadInput(f"a number does not fit {8 * wire.itemsize} bits")
+        return _HEADER.pack(1, 0, obj.element_oid) + _SIDE.pack(count, 1) + body.tobytes()
 
 
 class _ArrayLoader(Loader):
     format = Format.BINARY
-    wire = ">i4"
+    elements = Int.elements
 
     def load(self, data: Buffer) -> NDArray[np.int64]:
-        raw = bytes(data)
-        dimensions, nulls, _ = np.frombuffer(raw, _HEADER, count=1)[0]
+        dimensions, nulls, _ = _HEADER.unpack_from(data)
         if dimensions == 0:
             return np.zeros(0, dtype=np.int64)
         assert not nulls, "arrays with nulls do not come this way"
-        start = _HEADER.itemsize + int(dimensions) * _SIDE.itemsize
-        return np.frombuffer(raw, _elements(self.wire), offset=start)["value"].astype(np.int64)
+        start = _HEADER.size + dimensions * _SIDE.size
+        return np.frombuffer(data, self.elements, offset=start)["value"].astype(np.int64)
 
 
 def register(connection: Connection[Any]) -> None:
     """Let this connection send `Small`, `Int`, `Big`, and return such arrays as int64 arrays."""
     for kind in _KINDS_OF_ARRAY:
         dumper = type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.array_oid})
-        loader = type(f"{kind.__name__}Loader", (_ArrayLoader,), {"wire": kind.wire})
+        loader = type(f"{kind.__name__}Loader", (_ArrayLoader,), {"elements": kind.elements})
         connection.adapters.register_dumper(kind, dumper)
         connection.adapters.register_loader(kind.array_oid, loader)
 

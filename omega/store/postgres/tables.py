@@ -28,7 +28,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, INT4MULTIRANGE, JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, DOMAIN, INT4MULTIRANGE, JSONB
 from sqlalchemy.types import UserDefinedType
 
 from omega.lifecycle.states import ParkReason, State
@@ -40,6 +40,7 @@ SCHEMA = "omega"
 SHARDS = 16
 """Pieces that each quota lies in: about as many as processes that commit at a time."""
 _EMPTY_CATALOGUE = """'{"names": [], "values": []}'"""
+_PENDING = text(f"'{State.PENDING.value}'")
 
 
 class TransactionNumber(UserDefinedType[str]):
@@ -76,19 +77,39 @@ def _moment(name: str, *, required: bool = True) -> Column[Any]:
     return Column(name, DateTime(timezone=True), nullable=not required, server_default=default)
 
 
-def _one_of(column: str, values: type[Enum]) -> CheckConstraint:
+def _known(values: type[Enum], what: str) -> str:
     listed = ", ".join(f"'{value.value}'" for value in values)
-    return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
+    return f"{what} IN ({listed})"
 
 
-_PACKED = " || ".join(
+def _one_of(column: str, values: type[Enum]) -> CheckConstraint:
+    return CheckConstraint(_known(values, column), name=f"{column}_known")
+
+
+def _word(name: str, values: type[Enum]) -> DOMAIN:
+    """A type of few words: its list is read once a session, a CHECK's with every statement."""
+    return DOMAIN(
+        name, Text(), schema=SCHEMA, constraint_name=f"{name}_known", check=_known(values, "VALUE")
+    )
+
+
+def _packed(*columns: str) -> str:
+    """Join the bytes of integer columns, two of them at a time: each piece costs a call."""
+    pairs = zip(columns[::2], columns[1::2], strict=True)
+    return " || ".join(f"int8send(({left}::bigint << 32) | {right})" for left, right in pairs)
+
+
+_PACKED_CAPACITY = _packed("id", *(f"{kind}_capacity" for kind in COLUMNS))
+_PACKED_USE = " || ".join(
     [
-        *("int4send(id)", "int4send(state)", "int8send(sequence)", "int8send(revision)"),
-        *(f"int4send({kind}_capacity)" for kind in COLUMNS),
-        *(f"int4send({kind}_used)" for kind in COLUMNS),
+        *("int8send(sequence)", "int8send(revision)"),
+        _packed("state", *(f"{kind}_used" for kind in COLUMNS)),
     ]
 )
-"""A machine's row as views want it: `MACHINE` in packing.py reads this, column by column."""
+"""A machine's row as views want it, in two: `MACHINE` in packing.py reads them."""
+
+_USED = ", ".join(f"{kind}_used" for kind in COLUMNS)
+_FREE = ", ".join(f"{kind}_capacity - {kind}_used" for kind in COLUMNS)
 
 cell = Table(
     "cell",
@@ -112,14 +133,12 @@ machine = Table(
     _written_by(),
     Column("notice", ARRAY(Integer)),
     _moment("notice_ends_at", required=False),
-    Column("packed", LargeBinary, Computed(_PACKED, persisted=True)),
-    *(
-        CheckConstraint(
-            f"{kind}_used BETWEEN 0 AND {kind}_capacity + coalesce(notice[{number}], 0)",
-            name=f"{kind}_within",
-        )
-        for number, kind in enumerate(COLUMNS, start=1)
-    ),
+    Column("packed_use", LargeBinary, Computed(_PACKED_USE, persisted=True)),
+    # Last: what a commit does not change at the end of a row is not written to the log anew.
+    Column("packed_capacity", LargeBinary, Computed(_PACKED_CAPACITY, persisted=True)),
+    # Postgres reads the text of each CHECK anew for each statement that writes: few, and short.
+    CheckConstraint(f"least({_USED}) >= 0", name="used_is_positive"),
+    CheckConstraint(f"notice IS NOT NULL OR least({_FREE}) >= 0", name="used_within_capacity"),
     CheckConstraint(f"state BETWEEN 0 AND {max(MachineState)}", name="state_known"),
     # Half-empty pages keep the new version of a row on the row's page, and no index covers what
     # a commit changes: every commit's update is heap-only.
@@ -141,7 +160,7 @@ job = Table(
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("scheduler", Text, nullable=False),
     Column("precedence", Integer, nullable=False, server_default="0"),
-    Column("state", Text, nullable=False, server_default=State.PENDING.value),
+    Column("state", _word("job_state", State), nullable=False, server_default=_PENDING),
     Column("tasks", Integer, nullable=False),
     Column("minimum", Integer, nullable=False, server_default="0"),
     Column("placed", Integer, nullable=False, server_default="0"),
@@ -153,19 +172,18 @@ job = Table(
     _moment("not_before"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("fruitless", Integer, nullable=False, server_default="0"),
-    Column("park_reason", Text),
+    Column("park_reason", _word("park_reason", ParkReason)),
     Column("park_detail", Text),
     Column("park_generation", BigInteger),
     _moment("submitted_at"),
     _moment("first_leased_at", required=False),
     _moment("finished_at", required=False),
-    _one_of("state", State),
-    _one_of("park_reason", ParkReason),
-    CheckConstraint("tasks BETWEEN 1 AND 100000", name="tasks_within"),
     CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
-    CheckConstraint("placed BETWEEN 0 AND tasks", name="placed_within"),
-    CheckConstraint("ended BETWEEN 0 AND placed", name="ended_within"),
+    CheckConstraint(
+        "0 <= ended AND ended <= placed AND placed <= tasks AND tasks BETWEEN 1 AND 100000",
+        name="counts_within",
+    ),
     CheckConstraint("(state = 'planning') = (lease_token IS NOT NULL)", name="lease_iff_planning"),
     CheckConstraint("(state = 'parked') = (park_reason IS NOT NULL)", name="reason_iff_parked"),
     CheckConstraint(
@@ -210,7 +228,7 @@ allocation = Table(
     Column("job_id", BigInteger, primary_key=True, autoincrement=False),
     Column("task", Integer, primary_key=True, autoincrement=False),
     Column("machine_id", Integer, nullable=False),
-    *(Column(kind, Integer, nullable=False) for kind in COLUMNS),
+    *(Column(kind, Integer, nullable=False, server_default="0") for kind in COLUMNS),
     _moment("started_at"),
     postgresql_with={"autovacuum_vacuum_scale_factor": 0.05},
 )

@@ -19,6 +19,24 @@ def test_a_signal_sets_the_event(number: signal.Signals) -> None:
         assert stop.wait(10)
 
 
+INTERRUPTED_IN_A_SLEEP = """
+import signal
+from omega.cli.stopping import stop_on_signals
+
+with stop_on_signals() as stop:
+    with stop._cond:  # as `wait` holds it, before it falls asleep and after
+        signal.raise_signal(signal.SIGTERM)
+    stop.wait()
+"""
+
+
+def test_a_signal_in_the_middle_of_a_sleep_does_not_hang() -> None:
+    # In a process of its own, so that a hang is a failure.
+    ended = subprocess.run([sys.executable, "-c", INTERRUPTED_IN_A_SLEEP], timeout=60, check=False)
+
+    assert 0 == ended.returncode
+
+
 def test_a_second_interrupt_ends_at_once() -> None:
     with stop_on_signals() as stop:
         os.kill(os.getpid(), signal.SIGINT)

@@ -2,7 +2,8 @@
 
 Goal     Keep SQL in SQL files, with one line for all kinds where a kind is a column.
 Promise  `{{ text }}` becomes the text once a kind, joined by commas or by what follows the last
-         ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1.
+         ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1. A
+         file that holds `${of_kinds}` is rendered once for each set of kinds in KINDS_OF.
          `[[ text ]]` is the same once a budget of quotas. Elsewhere, `${name}` is one of CONSTANTS,
          limits among them. All functions are dropped and made anew in one transaction.
 Source   docs/decisions/0007-functions-are-installed-anew.md.
@@ -17,7 +18,7 @@ from string import Template
 from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
-from omega.model.resources import COLUMNS, DEVICES_MAX, GPU_SLICES, KINDS
+from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 from omega.store.postgres.tables import SHARDS
 
 # In order: a function of LANGUAGE sql needs those it calls to be there.
@@ -30,8 +31,8 @@ FILES = (
     "quota_use.sql",
     "judge_parts.sql",
     "judge_claims.sql",
-    "apply_grants.sql",
-    "apply_exchange.sql",
+    "grant_plainly.sql",
+    "apply_verdicts.sql",
     "commit_claims.sql",
     "tasks.sql",
     "specs.sql",
@@ -44,13 +45,12 @@ FILES = (
     "verify.sql",
 )
 
-_FOR_EACH = {
-    re.compile(r"\{\{ (.+?)(?: \| (\S+))? \}\}", re.DOTALL): [{"kind": name} for name in COLUMNS],
-    re.compile(r"\[\[ (.+?)(?: \| (\S+))? \]\]", re.DOTALL): [
-        {"budget": budget.column} for budget in Budget
-    ],
-}
-"""What a text is repeated for, by the brackets around it."""
+KINDS_OF = {"any_kind": COLUMNS, "no_device": COLUMNS[: DEVICES.start]}
+"""Sets of kinds, by what `${of_kinds}` becomes. Each begins with the first kind: places stay."""
+
+_A_KIND = re.compile(r"\{\{ (.+?)(?: \| (\S+))? \}\}", re.DOTALL)
+_A_BUDGET = re.compile(r"\[\[ (.+?)(?: \| (\S+))? \]\]", re.DOTALL)
+_BUDGETS = [{"budget": budget.column} for budget in Budget]
 
 CONSTANTS = {
     "kinds": KINDS,
@@ -61,6 +61,7 @@ CONSTANTS = {
         " + ".join(f"_{kind.column}" for kind in budget.kinds) or "0" for budget in Budget
     ),
     "devices_max": DEVICES_MAX,
+    "kinds_without_devices": DEVICES.start,
     "gpu_slices": GPU_SLICES,
     "park_reasons": ",".join(reason.value for reason in ParkReason),
     **vars(LIMITS),
@@ -81,13 +82,18 @@ END $$
 def rendered() -> Iterator[str]:
     """Yield the SQL of each file, in the order of installation."""
     for name in FILES:
-        yield render(files(__name__).joinpath(name).read_text(encoding="utf-8"))
+        sql = files(__name__).joinpath(name).read_text(encoding="utf-8")
+        if "${of_kinds}" in sql:
+            for of_kinds, columns in KINDS_OF.items():
+                yield render(sql.replace("${of_kinds}", of_kinds), columns)
+        else:
+            yield render(sql)
 
 
-def render(sql: str) -> str:
+def render(sql: str, columns: Sequence[str] = COLUMNS) -> str:
     """Write out, in SQL as it lies in the files, what is said once for all kinds or budgets."""
-    for bracket, members in _FOR_EACH.items():
-        sql = bracket.sub(partial(_repeated, members), sql)
+    sql = _A_KIND.sub(partial(_repeated, [{"kind": name} for name in columns]), sql)
+    sql = _A_BUDGET.sub(partial(_repeated, _BUDGETS), sql)
     for name, value in CONSTANTS.items():
         sql = sql.replace(f"${{{name}}}", str(value))
     return sql

@@ -8,26 +8,24 @@ RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
            generate_series(coalesce(_ends[j - 1], 0) + 1, _ends[j]) AS c
 $$;
 
--- Whether every claim is for a task of its job that has no place yet, and no two are for the same.
-CREATE FUNCTION omega.all_unplaced(_jobs bigint[], _ends integer[], _tasks integer[])
-RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT coalesce(bool_and(
-               coalesce(j.unplaced @> claimed.tasks, claimed.claims = 0)
-               AND claimed.claims = claimed.different
-           ), true)
-      FROM (SELECT _jobs[n] AS id,
-                   (SELECT range_agg(int4range(t, t + 1)) FROM unnest(_tasks[coalesce(_ends[n - 1], 0) + 1 : _ends[n]]) AS t) AS tasks,
-                   _ends[n] - coalesce(_ends[n - 1], 0) AS claims,
-                   (SELECT count(DISTINCT t) FROM unnest(_tasks[coalesce(_ends[n - 1], 0) + 1 : _ends[n]]) AS t) AS different
-              FROM generate_subscripts(_jobs, 1) AS n) AS claimed
-      LEFT JOIN omega.job j USING (id)
+-- Whether no entry is less than the one before it.
+CREATE FUNCTION omega.ascends(_entries integer[])
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT NOT EXISTS (SELECT FROM generate_subscripts(_entries, 1) AS n WHERE _entries[n] < _entries[n - 1])
 $$;
 
--- Refuse arguments that no scheduler of ours sends, before anything is locked.
+-- Whether no entry is there twice.
+CREATE FUNCTION omega.are_distinct(_entries bigint[])
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT count(DISTINCT entry) = count(*) FROM unnest(_entries) AS entry
+$$;
+
+-- Refuse arguments that no scheduler of ours sends, before anything is locked. No subquery here: what
+-- PL/pgSQL sees as a plain expression it evaluates without starting an executor.
 CREATE FUNCTION omega.check_transaction(
     _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[]
-) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     claims integer := cardinality(_tasks);
     wrong text;
@@ -63,10 +61,8 @@ BEGIN
         WHEN 1 > ANY (_shapes) OR cardinality(_amounts) / ${kinds} < ANY (_shapes)
             THEN 'a claim names a shape that is not there'
         WHEN _ends[cardinality(_ends)] <> claims THEN 'the last job does not end at the last claim'
-        WHEN EXISTS (SELECT FROM generate_subscripts(_ends, 1) AS j WHERE _ends[j] < coalesce(_ends[j - 1], 0))
-            THEN 'the jobs'' ends are not ascending'
-        WHEN (SELECT count(DISTINCT id) FROM unnest(_jobs) AS id) < cardinality(_jobs)
-            THEN 'a job occurs twice'
+        WHEN cardinality(_jobs) > 1 AND (_ends[1] < 0 OR NOT ascends(_ends)) THEN 'the jobs'' ends are not ascending'
+        WHEN cardinality(_jobs) > 1 AND NOT are_distinct(_jobs) THEN 'a job occurs twice'
     END;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'bad transaction: %', wrong USING ERRCODE = 'invalid_parameter_value';
@@ -78,7 +74,7 @@ CREATE FUNCTION omega.check_choices(
     _claims integer, _shapes integer,
     _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],
     _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[]
-) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     wrong text;
 BEGIN
@@ -107,8 +103,8 @@ BEGIN
             THEN 'an alternate or eviction names a claim that is not there'
         WHEN 1 > ANY (_other_shapes) OR _shapes < ANY (_other_shapes)
             THEN 'an alternate names a shape that is not there'
-        WHEN EXISTS (SELECT FROM generate_subscripts(_other_claims, 1) AS n WHERE _other_claims[n] < _other_claims[n - 1])
-          OR EXISTS (SELECT FROM generate_subscripts(_evict_claims, 1) AS n WHERE _evict_claims[n] < _evict_claims[n - 1])
+        WHEN cardinality(_other_claims) > 1 AND NOT ascends(_other_claims)
+          OR cardinality(_evict_claims) > 1 AND NOT ascends(_evict_claims)
             THEN 'alternates and evictions must ascend by claim'
     END;
     IF wrong IS NOT NULL THEN

@@ -21,13 +21,14 @@ DECLARE
     named integer[];       -- all machines named
     touched integer[];     -- and those that the fall of a gang can touch
     held boolean[];        -- an entry a job: is the lease still theirs?
-    lacking integer[];     -- an entry a job: grants that its gang still needs
-    plain boolean;         -- every claim stands on its own machine, whatever the order
+    rest int4multirange[];  -- an entry a job: its unplaced tasks if all claims stand
+    sound boolean;         -- all claims stand, as far as their jobs are concerned
+    with_devices boolean;  -- some claim asks for some
+    limited boolean;       -- there are quotas
+    draw record;           -- what is held of them
     evicted_machines integer[];
     is_the_same boolean;   -- as the one that has this id, as far as it is recorded
     judged record;
-    limited boolean;       -- there are quotas
-    draw record;           -- what is held of them
 BEGIN
     PERFORM check_transaction(_jobs, _tokens, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts);
     PERFORM check_choices(cardinality(_tasks), cardinality(_amounts) / ${kinds}, _other_claims, _other_machines,
@@ -37,14 +38,27 @@ BEGIN
 
     -- One who asks twice waits here for the first call to end, and then finds its record.
     WITH locked AS MATERIALIZED (
-        SELECT id, state, lease_token, placed, minimum
+        SELECT id, state, lease_token, placed, minimum, unplaced
           FROM job WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR NO KEY UPDATE
+    ), claimed AS (
+        SELECT width_bucket((c.n - 1)::integer, _ends) + 1 AS n, range_agg(int4range(c.task, c.task + 1)) AS tasks,
+               count(*) AS claims, count(DISTINCT c.task) AS different
+          FROM unnest(_tasks) WITH ORDINALITY AS c (task, n)
+         GROUP BY 1
+    ), facts AS (
+        SELECT j.n, coalesce(l.state = 'planning' AND l.lease_token = j.token, false) AS held,
+               coalesce(c.tasks <@ l.unplaced AND c.claims = c.different, c.n IS NULL) AS open,
+               coalesce(c.claims, 0) >= greatest(j.minimum, l.minimum - l.placed) AS enough,
+               l.unplaced - coalesce(c.tasks, '{}') AS rest
+          FROM unnest(_jobs, _tokens, _minimums) WITH ORDINALITY AS j (id, token, minimum, n)
+          LEFT JOIN locked l USING (id) LEFT JOIN claimed c USING (n)
     )
-    SELECT array_agg(coalesce(l.state = 'planning' AND l.lease_token = j.token, false) ORDER BY j.n),
-           array_agg(greatest(l.minimum - l.placed, 0) ORDER BY j.n),
+    SELECT array_agg(f.held ORDER BY f.n), array_agg(f.rest ORDER BY f.n), bool_and(f.held AND f.open AND f.enough),
+           EXISTS (SELECT FROM unnest(_amounts) WITH ORDINALITY AS a (amount, n)
+                    WHERE a.amount > 0 AND (a.n - 1) % ${kinds} >= ${kinds_without_devices}),
            EXISTS (SELECT FROM quota)
-      INTO held, lacking, limited
-      FROM unnest(_jobs, _tokens) WITH ORDINALITY AS j (id, token, n) LEFT JOIN locked l USING (id);
+      INTO held, rest, sound, with_devices, limited
+      FROM facts f;
 
     SELECT t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines,
            t.jobs = _jobs AND t.ends = _ends AND t.tasks = _tasks
@@ -69,40 +83,27 @@ BEGIN
                                      WHERE a.job_id = ANY (_evict_jobs) AND j.minimum > 0);
         PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
     END IF;
-    WITH locked AS MATERIALIZED (
-        SELECT id, state, sequence, {{ ${kind}_used, ${kind}_capacity }}
-          FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE
-    ), asked AS (
-        SELECT c.machine,
-               {{ sum(_amounts[(c.shape - 1) * ${kinds} + ${number}]) AS ${kind} }},
-               min(c.seen) AS least_seen, max(c.seen) AS most_seen
-          FROM unnest(_machines, _seen, _shapes) AS c (machine, seen, shape)
-         GROUP BY c.machine
-    )
-    SELECT coalesce(bool_and(
-               coalesce(m.state = 0, false)
-               AND NOT (_by_sequence AND (a.least_seen <> m.sequence OR a.most_seen <> m.sequence))
-               AND {{ m.${kind}_used + a.${kind} <= m.${kind}_capacity | AND }}
-           ), false)
-      INTO plain
-      FROM asked a LEFT JOIN locked m ON m.id = a.machine;
-
-    plain := plain AND draw.covered AND cardinality(_evict_claims) = 0 AND true = ALL (held)
-        AND all_unplaced(_jobs, _ends, _tasks)
-        AND NOT EXISTS (SELECT FROM generate_subscripts(_jobs, 1) AS j
-                         WHERE _ends[j] - coalesce(_ends[j - 1], 0)
-                             < greatest(_minimums[j], lacking[j]));
-    IF plain THEN
+    IF sound AND draw.covered AND cardinality(_evict_claims) = 0 THEN
+        IF with_devices THEN
+            fresh := grant_any_kind(_by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
+        ELSE
+            fresh := grant_no_device(_by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
+        END IF;
+    END IF;
+    IF fresh IS NOT NULL THEN
         verdicts := array_fill(0::smallint, ARRAY[cardinality(_tasks)]);
         landed := _machines;
         evicted_jobs := '{}';
         evicted_tasks := '{}';
         evicted_machines := '{}';
-        PERFORM apply_grants(_jobs, _ends, _tasks, _machines, _shapes, _amounts, verdicts);
         IF cardinality(draw.quotas) > 0 THEN
             PERFORM settle_quotas(draw.quotas, draw.shards, minus(draw.budget, draw.asked), draw.asked);
         END IF;
+        IF cardinality(_other_machines) > 0 THEN
+            fresh := packed_machines(named);
+        END IF;
     ELSE
+        PERFORM 1 FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE;
         judged := judge_claims(_by_sequence, _jobs, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts,
                                _other_claims, _other_machines, _other_seen, _other_shapes,
                                _evict_claims, _evict_jobs, _evict_tasks, touched, held, draw.quotas, draw.budget);
@@ -111,15 +112,14 @@ BEGIN
         evicted_jobs := judged.evicted_jobs;
         evicted_tasks := judged.evicted_tasks;
         evicted_machines := judged.evicted_machines;
-        IF cardinality(evicted_jobs) > 0 THEN
-            PERFORM apply_exchange(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts,
+        IF 0 = ANY (verdicts) THEN
+            PERFORM apply_verdicts(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts,
                                    evicted_jobs, evicted_tasks);
-        ELSIF 0 = ANY (verdicts) THEN
-            PERFORM apply_grants(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts);
+            IF cardinality(draw.quotas) > 0 THEN
+                PERFORM settle_quotas(draw.quotas, draw.shards, judged.budget, draw.asked);
+            END IF;
         END IF;
-        IF cardinality(draw.quotas) > 0 AND 0 = ANY (verdicts) THEN
-            PERFORM settle_quotas(draw.quotas, draw.shards, judged.budget, draw.asked);
-        END IF;
+        fresh := packed_machines(named || evicted_machines);
     END IF;
 
     INSERT INTO transaction (id, scheduler, replica, by_sequence, jobs, ends, tasks, machines, verdicts,
@@ -132,5 +132,4 @@ BEGIN
     IF NOT FOUND AND 0 = ANY (verdicts) THEN
         RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    fresh := packed_machines(named || evicted_machines);
 END $$;

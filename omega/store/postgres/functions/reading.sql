@@ -3,7 +3,7 @@
 -- These machines' rows, in whatever order: who unpacks them sorts.
 CREATE FUNCTION omega.packed_machines(_machines integer[])
 RETURNS bytea LANGUAGE sql STABLE AS $$
-    SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)
+    SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea), ''::bytea)
       FROM omega.machine m WHERE m.id = ANY (_machines)
 $$;
 
@@ -11,7 +11,7 @@ $$;
 CREATE FUNCTION omega.read_cell(OUT mark bigint, OUT generation bigint, OUT machines bytea)
 LANGUAGE sql STABLE AS $$
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea) FROM omega.machine m)
+           (SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea), ''::bytea) FROM omega.machine m)
       FROM omega.cell c
 $$;
 
@@ -29,7 +29,7 @@ $$;
 CREATE FUNCTION omega.read_changes(_mark bigint, OUT mark bigint, OUT generation bigint, OUT machines bytea)
 LANGUAGE sql STABLE AS $$
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           (SELECT coalesce(string_agg(m.packed, ''::bytea), ''::bytea)
+           (SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea), ''::bytea)
               FROM omega.machine m WHERE m.changed_by >= _mark::text::xid8)
       FROM omega.cell c
 $$;

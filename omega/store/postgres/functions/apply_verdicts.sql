@@ -1,23 +1,26 @@
--- Write what was granted and what was evicted for it: some take what others held, in one step.
-CREATE FUNCTION omega.apply_exchange(
+-- Write what was granted and what was evicted for it: allocations, use of machines, what is left of
+-- the jobs. The CHECKs on machine are the second assertion of a pair.
+CREATE FUNCTION omega.apply_verdicts(
     _jobs bigint[], _ends integer[],
     _tasks integer[], _landed integer[], _shapes integer[], _amounts integer[], _verdicts smallint[],
     _evicted_jobs bigint[], _evicted_tasks integer[]
-) RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     lost_on integer[];
     lost integer[];      -- (evicted, kinds)
 BEGIN
-    -- First, in a statement of its own: the same task may be placed anew below.
-    WITH evicted AS (
-        DELETE FROM allocation a USING unnest(_evicted_jobs, _evicted_tasks) AS w (job_id, task)
-         WHERE a.job_id = w.job_id AND a.task = w.task
-        RETURNING a.*
-    ), history AS (
-        INSERT INTO ended_task (job_id, task, machine_id, started_at, cause)
-        SELECT job_id, task, machine_id, started_at, 'evicted' FROM evicted
-    )
-    SELECT array_agg(machine_id), array_agg(ARRAY[{{ ${kind} }}]) INTO lost_on, lost FROM evicted;
+    IF cardinality(_evicted_jobs) > 0 THEN
+        -- First, in a statement of its own: the same task may be placed anew below.
+        WITH evicted AS (
+            DELETE FROM allocation a USING unnest(_evicted_jobs, _evicted_tasks) AS w (job_id, task)
+             WHERE a.job_id = w.job_id AND a.task = w.task
+            RETURNING a.*
+        ), history AS (
+            INSERT INTO ended_task (job_id, task, machine_id, started_at, cause)
+            SELECT job_id, task, machine_id, started_at, 'evicted' FROM evicted
+        )
+        SELECT array_agg(machine_id), array_agg(ARRAY[{{ ${kind} }}]) INTO lost_on, lost FROM evicted;
+    END IF;
 
     INSERT INTO allocation (job_id, task, machine_id, {{ ${kind} }})
     SELECT c.job, c.task, c.machine, {{ _amounts[(c.shape - 1) * ${kinds} + ${number}] }}
