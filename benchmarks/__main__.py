@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import commit, conflicts, end_to_end, placement, rules, sync
+from benchmarks import commit, conflicts, end_to_end, growth, placement, rules, sync
 from omega.cli.consoles import warnings
 from omega.cli.main import INTERRUPTED, exit_code
 from omega.errors import OmegaError
@@ -20,6 +20,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "placement": placement.command,
     "conflicts": conflicts.command,
     "end_to_end": end_to_end.command,
+    "growth": growth.command,
 }
 """Each benchmark is the module of its name."""
 

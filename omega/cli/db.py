@@ -1,4 +1,4 @@
-"""`omega db`: make, migrate and check the database.
+"""`omega db`: make, migrate, check, examine and prune the database.
 
 Goal     Bring a database to where the other verbs need it, and prove that it is sound.
 Promise  `init` and `migrate` are harmless when repeated. `verify` exits 1 when anything is broken.
@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli import doctor, prune
 from omega.cli.cells import OfDemo, cell_store, cell_url
 from omega.cli.consoles import Output, escaped
 from omega.cli.machine_lines import overdue
@@ -19,6 +20,8 @@ from omega.store.postgres import schema
 from omega.store.postgres.roles import ROLES
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+app.command("doctor")(doctor.command)
+app.command("prune")(prune.command)
 
 
 @app.command()

@@ -21,7 +21,7 @@ from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, U
 
 VERBS: Final = {
     "demo": "See several schedulers race for the machines of one cell.",
-    "db": "Make, migrate and check the database.",
+    "db": "Make, migrate, check, examine and prune the database.",
     "cell": "Load machines, show them, and take them in and out.",
     "submit": "Submit the jobs of a YAML file.",
     "jobs": "List jobs, newest first.",

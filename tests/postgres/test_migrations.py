@@ -21,6 +21,10 @@ RELATIONS = """
      WHERE relnamespace = 'omega'::regnamespace AND relkind IN ('r', 'i', 'S')
 """
 FUNCTIONS = "SELECT proname FROM pg_proc WHERE pronamespace = 'omega'::regnamespace ORDER BY 1"
+OPTIONS = """
+    SELECT relname::text, unnest(reloptions) FROM pg_class
+     WHERE relnamespace = 'omega'::regnamespace AND relkind = 'r'
+"""
 CHECKS = """
     SELECT conrelid::regclass::text, conname FROM pg_constraint
      WHERE connamespace = 'omega'::regnamespace AND contype = 'c'
@@ -95,6 +99,17 @@ def test_every_check_that_is_declared_is_in_the_database(database_url: str) -> N
 
     assert 10 < len(declared)
     assert declared == _rows(database_url, CHECKS)
+
+
+def test_the_storage_options_that_are_declared_are_in_the_database(database_url: str) -> None:
+    declared = {
+        (table.name, f"{option}={value}")
+        for table in metadata.tables.values()
+        for option, value in (table.dialect_options["postgresql"]["with"] or {}).items()
+    }
+
+    assert ("machine", "fillfactor=50") in declared
+    assert declared == _rows(database_url, OPTIONS)
 
 
 def complaint(url: str) -> str:

@@ -41,6 +41,7 @@ FILES = (
     "catalogues.sql",
     "machines.sql",
     "registry.sql",
+    "history.sql",
     "verify.sql",
 )
 

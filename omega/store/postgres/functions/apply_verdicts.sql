@@ -38,7 +38,7 @@ BEGIN
                       FROM unnest(_landed, _shapes, _verdicts) AS c (machine, shape, verdict)
                      WHERE c.verdict = 0
                      UNION ALL
-                    SELECT lost_on[n], 0, {{ -lost[n][${number}] }} FROM generate_subscripts(lost_on, 1) AS n) AS x
+                    SELECT l.machine, 0, {{ -lost[l.n][${number}] }} FROM unnest(lost_on) WITH ORDINALITY AS l (machine, n)) AS x
              GROUP BY x.machine) AS net
      WHERE m.id = net.machine;
 

@@ -46,8 +46,8 @@ BEGIN
                fruitless = 0,
                state = CASE WHEN isempty(won.unplaced) THEN 'running' ELSE j.state END,
                lease_token = CASE WHEN isempty(won.unplaced) THEN NULL ELSE j.lease_token END
-          FROM (SELECT _jobs[n] AS job, _rest[n] AS unplaced, _ends[n] - coalesce(_ends[n - 1], 0) AS granted
-                  FROM generate_subscripts(_jobs, 1) AS n) AS won
+          FROM (SELECT w.job, w.unplaced, w.stop - coalesce(_ends[w.n::integer - 1], 0) AS granted
+                  FROM unnest(_jobs, _rest, _ends) WITH ORDINALITY AS w (job, unplaced, stop, n)) AS won
          WHERE j.id = won.job AND won.granted > 0
     ), taken AS (
         UPDATE machine m

@@ -1,0 +1,39 @@
+-- What is over, removed once nobody asks for it any more: commits, ended tasks, and jobs.
+
+-- Remove from so many blocks of a table, from the given one on, what has been over for longer than
+-- that; how many rows. Nobody waits for it: blocks, and no index, so that each is read once, and
+-- rows that somebody holds are left for the next time.
+--
+-- A commit stays while a delta of allocations may still repeat it. A job stays while a commit is on
+-- record that is not older than its end: who evicted whom can be checked as long as either is kept.
+CREATE FUNCTION omega.prune_history(_table text, _older_than_ms bigint, _block bigint, _blocks bigint)
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    before timestamptz := clock_timestamp() - milliseconds(_older_than_ms);
+    first tid := format('(%s,0)', _block)::tid;
+    last tid := format('(%s,0)', _block + _blocks)::tid;
+    pruned integer;
+BEGIN
+    CASE _table
+    WHEN 'transaction' THEN
+        DELETE FROM transaction
+         WHERE ctid >= first AND ctid < last AND committed_at < before
+           AND changed_by < pg_snapshot_xmin(pg_current_snapshot());
+    WHEN 'ended_task' THEN
+        DELETE FROM ended_task WHERE ctid >= first AND ctid < last AND ended_at < before;
+    WHEN 'job' THEN
+        SELECT least(before, min(committed_at)) INTO before FROM transaction;
+        WITH over AS MATERIALIZED (
+            SELECT id FROM job
+             WHERE ctid >= first AND ctid < last AND state IN ('succeeded', 'cancelled') AND finished_at < before
+             ORDER BY id FOR UPDATE SKIP LOCKED
+        ), undescribed AS (
+            DELETE FROM job_spec s USING over WHERE s.job_id = over.id
+        )
+        DELETE FROM job j USING over WHERE j.id = over.id;
+    ELSE
+        RAISE EXCEPTION 'bad table: there is no history in %', coalesce(_table, 'null') USING ERRCODE = 'invalid_parameter_value';
+    END CASE;
+    GET DIAGNOSTICS pruned = ROW_COUNT;
+    RETURN pruned;
+END $$;

@@ -1,0 +1,179 @@
+"""What signs mean, where no server of ours shows them: old versions, slow disks, far networks."""
+
+from dataclasses import replace
+
+import pytest
+
+from omega.store.postgres.health import of_settings, of_state
+from omega.store.postgres.health.examination import diagnose
+from omega.store.postgres.health.findings import Finding, Severity
+from omega.store.postgres.health.signs import RoleSetting, Session, Setting, Signs, TableSigns
+
+SETTINGS = {
+    "server_version": Setting("18.4"),
+    "server_version_num": Setting("180004"),
+    "server_encoding": Setting("UTF8"),
+    "fsync": Setting("on"),
+    "full_page_writes": Setting("on"),
+    "synchronous_commit": Setting("on"),
+    "shared_buffers": Setting("16384", "8kB"),
+    "max_connections": Setting("100"),
+    "superuser_reserved_connections": Setting("3"),
+    "max_wal_size": Setting("1024", "MB"),
+    "checkpoint_timeout": Setting("5", "min"),
+    "jit": Setting("off"),
+    "autovacuum": Setting("on"),
+    "track_counts": Setting("on"),
+    "autovacuum_naptime": Setting("60", "s"),
+}
+
+
+def a_table(name: str, **said: int) -> TableSigns:
+    known = {"live": 0, "dead": 0, "updated": 0, "hot": 0, "estimate": 0, "heap_bytes": 0}
+    options = sorted(of_state.declared(name))
+    return TableSigns(name=name, **{**known, "bytes": 8_192, **said}, options=options)
+
+
+HEALTHY = Signs(
+    login="ann",
+    database="cell",
+    is_standby=False,
+    settings=SETTINGS,
+    tables={
+        name: a_table(name)
+        for name in ("machine", "job", "quota_shard", "allocation", "transaction", "ended_task")
+    },
+    sessions=(),
+    hidden=0,
+    ours=8,
+    connections=10,
+    behind=2,
+    prepared=(),
+    idle_slots=(),
+    role_settings=(),
+    checkpoints_timed=1,
+    checkpoints_requested=3,
+    round_trips_s=(0.0001, 0.0002),
+    commits_s=(0.001, 0.002, 0.003),
+)
+
+
+def with_setting(name: str, value: str, unit: str = "", source: str = "default") -> Signs:
+    return replace(HEALTHY, settings={**SETTINGS, name: Setting(value, unit, source)})
+
+
+def with_table(name: str, **said: int) -> Signs:
+    return replace(HEALTHY, tables={**HEALTHY.tables, name: a_table(name, **said)})
+
+
+def complaints(signs: Signs) -> list[Finding]:
+    found = diagnose(signs, open_for_s=10)
+    return [finding for finding in found if finding.severity is not Severity.GOOD]
+
+
+def test_the_healthy_have_nothing_to_complain_of() -> None:
+    assert [] == complaints(HEALTHY)
+
+
+@pytest.mark.parametrize(
+    ("signs", "what", "severity"),
+    [
+        (with_setting("server_version_num", "140012"), "version", Severity.UNSAFE),
+        (with_setting("server_encoding", "SQL_ASCII"), "encoding", Severity.UNSAFE),
+        (with_setting("fsync", "off"), "fsync", Severity.UNSAFE),
+        (with_setting("track_counts", "off"), "track_counts", Severity.SLOW),
+        (with_setting("checkpoint_timeout", "299", "s"), "checkpoint_timeout", Severity.SLOW),
+        (with_setting("max_wal_size", "1023", "MB"), "max_wal_size", Severity.SLOW),
+        (with_setting("max_connections", "20"), "max_connections", Severity.LOOK),
+        (with_table("allocation", bytes=200 * 2**20), "shared_buffers", Severity.SLOW),
+        (with_table("job", live=999, dead=1_000), "dead rows", Severity.SLOW),
+        (with_table("quota_shard", updated=1_000, hot=799), "heap-only updates", Severity.SLOW),
+        (
+            with_table("machine", live=1_000, heap_bytes=5_000_000),
+            "size of machine",
+            Severity.SLOW,
+        ),
+        (with_table("ended_task", estimate=10**7), "history", Severity.LOOK),
+        (replace(HEALTHY, is_standby=True, commits_s=()), "server", Severity.LOOK),
+        (replace(HEALTHY, tables={}), "cell", Severity.LOOK),
+        (replace(HEALTHY, behind=1_001), "open transactions", Severity.SLOW),
+        (replace(HEALTHY, hidden=4), "open transactions", Severity.HIDDEN),
+        (replace(HEALTHY, prepared=(("left", 11.0),)), "prepared transactions", Severity.SLOW),
+        (replace(HEALTHY, idle_slots=("old",)), "replication slots", Severity.LOOK),
+        (replace(HEALTHY, checkpoints_requested=21), "checkpoints", Severity.LOOK),
+        (replace(HEALTHY, round_trips_s=(0.002, 0.9)), "round trip", Severity.LOOK),
+        (replace(HEALTHY, round_trips_s=(0.02, 0.9)), "round trip", Severity.SLOW),
+        (replace(HEALTHY, commits_s=(0.001, 0.011, 0.02)), "durable commit", Severity.SLOW),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_one_bad_sign_is_one_complaint(signs: Signs, what: str, severity: Severity) -> None:
+    (complaint,) = complaints(signs)
+
+    assert (what, severity) == (complaint.what, complaint.severity)
+    assert complaint.found
+    assert complaint.why
+    assert complaint.run
+
+
+def test_a_slow_moment_is_no_slow_network_and_no_slow_disk() -> None:
+    signs = replace(HEALTHY, round_trips_s=(0.0001, 9.0), commits_s=(0.001, 0.002, 9.0))
+
+    assert [] == complaints(signs)
+
+
+def test_the_worst_comes_first() -> None:
+    signs = replace(with_setting("fsync", "off"), idle_slots=("old",), behind=5_000, hidden=1)
+    found = [finding.severity for finding in diagnose(signs, open_for_s=10)]
+
+    assert found == sorted(found, key=list(Severity).index)
+    assert [Severity.UNSAFE, Severity.SLOW, Severity.LOOK, Severity.GOOD] == list(
+        dict.fromkeys(found)
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "run"),
+    [
+        ("configuration file", "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf()"),
+        ("database", 'ALTER DATABASE "cell" RESET fsync'),
+        ("user", 'ALTER ROLE "ann" RESET fsync'),
+        ("database user", 'ALTER ROLE "ann" IN DATABASE "cell" RESET fsync'),
+    ],
+)
+def test_a_setting_is_undone_where_it_was_made(source: str, run: str) -> None:
+    (complaint,) = complaints(with_setting("fsync", "off", source=source))
+
+    assert run == complaint.run
+
+
+@pytest.mark.parametrize(
+    ("role", "database", "run"),
+    [
+        ("ann", "", 'ALTER ROLE "ann" RESET synchronous_commit'),
+        ("ann", "cell", 'ALTER ROLE "ann" IN DATABASE "cell" RESET synchronous_commit'),
+        ("", "cell", 'ALTER DATABASE "cell" RESET synchronous_commit'),
+        ("", "", "ALTER ROLE ALL RESET synchronous_commit"),
+    ],
+)
+def test_what_a_role_brings_along_is_undone_there(role: str, database: str, run: str) -> None:
+    setting = RoleSetting(role, database, "synchronous_commit=off")
+    finding = of_settings.role_settings(replace(HEALTHY, role_settings=(setting,)))
+
+    assert (Severity.LOOK, run) == (finding.severity, finding.run)
+
+
+def test_what_our_connections_set_themselves_is_no_complaint() -> None:
+    setting = RoleSetting("ann", "", "statement_timeout=1s")
+
+    assert [] == complaints(replace(HEALTHY, role_settings=(setting,)))
+
+
+def test_of_many_open_transactions_the_oldest_are_named() -> None:
+    one = Session(1, "ann", "psql", "active", writes=False, open_s=60.0)
+    many = tuple(replace(one, pid=pid) for pid in range(1, 6))
+    (complaint,) = complaints(replace(HEALTHY, sessions=many))
+
+    assert complaint.found.startswith("1 (ann psql) active, reads, open for 60 s; 2 ")
+    assert complaint.found.endswith("; 2 more")
+    assert "pg_terminate_backend(1)" in complaint.run
