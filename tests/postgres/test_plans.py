@@ -1,0 +1,73 @@
+"""No call of the hot paths reads a whole table, however much there is: plans are kept, so a wrong
+guess made once stays."""
+
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from omega.model.jobs import LeasedJob
+from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.steps import (
+    a_leased_job,
+    a_running_job,
+    add_a_cell,
+    end,
+    grant,
+    submit_and_lease,
+)
+
+MANY = 3_000
+TOGETHER = 250
+READ_WHOLE = (
+    "SELECT relname::text FROM pg_stat_xact_user_tables"
+    " WHERE schemaname = 'omega' AND relname = ANY (%s) AND seq_tup_read > 100"
+)
+BIG = ["allocation", "job", "job_spec", "machine", "transaction"]
+
+
+def run_many(store: PostgresStore) -> None:
+    """Let a job of one task run on each machine."""
+    jobs = submit_and_lease(store, *[a_spec(1)] * MANY)
+    for first in range(0, MANY, TOGETHER):
+        stretches = [
+            a_stretch(job, a_claim(0, machine=machine))
+            for machine, job in enumerate(jobs[first : first + TOGETHER], start=first + 1)
+        ]
+        assert store.commit(a_transaction(*stretches)).accepted.all()
+
+
+def commit_some(store: PostgresStore, job: LeasedJob, _running: LeasedJob) -> None:
+    grant(store, job, [0, 1], [5, 6])
+
+
+def evict_one(store: PostgresStore, job: LeasedJob, running: LeasedJob) -> None:
+    claims = evicting(a_claim(0, machine=1), (0, running.id, 0))
+    store.commit(a_transaction(a_stretch(job, claims)))
+
+
+def end_one(store: PostgresStore, _job: LeasedJob, running: LeasedJob) -> None:
+    end(store, running, 0)
+
+
+@pytest.mark.parametrize("call", [commit_some, evict_one, end_one])
+def test_a_call_reads_what_it_names_alone(
+    store: PostgresStore,
+    database_url: str,
+    call: Callable[[PostgresStore, LeasedJob, LeasedJob], None],
+) -> None:
+    add_a_cell(store, MANY)
+    run_many(store)
+    running = a_running_job(store, a_spec(1), [1])
+    job = a_leased_job(store, a_spec(3, precedence=5))
+    store.submit([a_spec(1)] * MANY)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("ANALYZE")
+    connection = store._link._open()  # noqa: SLF001 - a transaction's own books are read within it
+    connection.execute("SELECT pg_stat_force_next_flush()")  # of what came before
+    connection.autocommit = False
+
+    call(store, job, running)
+
+    assert [] == connection.execute(READ_WHOLE, (BIG,)).fetchall()
