@@ -75,6 +75,9 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted
         verdicts, landed = np.split(outcome.verdicts, edges), np.split(outcome.machine, edges)
         for one, its, its_verdicts, on in zip(together, claims, verdicts, landed, strict=True):
             one.learn(its, its_verdicts, on)
+        if not outcome.accepted.all():
+            # As the paper has it. Whoever got in the way has claimed on other machines, too.
+            view = yield from refreshed()
 
 
 def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:

@@ -133,7 +133,8 @@ def test_the_slot_that_two_thought_of_goes_to_the_first_and_the_other_learns_why
     ]
     with pytest.raises(StopIteration) as won:
         steps[0].send(outcomes[0])
-    steps[1].send(outcomes[1])  # it thinks again, on the fresh row
+    steps[1].send(outcomes[1])  # it looks again ...
+    steps[1].send(views[1])  # ... and thinks
     with pytest.raises(StopIteration) as lost:
         steps[1].send(None)
 

@@ -88,7 +88,7 @@ def test_the_view_is_as_it_was_when_an_attempt_is_dropped(store: MemoryStore) ->
     assert (before == view.free).all()
 
 
-def test_refused_tasks_and_only_those_are_tried_again_from_the_fresh_rows(
+def test_refused_tasks_and_only_those_are_tried_again_on_a_view_brought_up_to_date(
     store: MemoryStore,
 ) -> None:
     rivals = [rival(store, machine=1, tasks=3)]
@@ -99,7 +99,8 @@ def test_refused_tasks_and_only_those_are_tried_again_from_the_fresh_rows(
     (attempted,) = drive(attempt(a_replica(scheduler), jobs), answers)
 
     assert [[0, 1, 2, 3, 4, 5], [1, 2, 3]] == scheduler.asked
-    assert [Refresh, Think, Commit, Think, Commit] == [type(e) for e in answers.effects]
+    again = [Refresh, Think, Commit]
+    assert again + again == [type(e) for e in answers.effects]
     assert (6, 2) == (attempted.placed, attempted.tries)
     assert 9 == attempted.decided
 
