@@ -77,22 +77,6 @@ LOCKS = (
         tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
-        "machines-locked-downwards-in-order",
-        COMMIT,
-        "WHERE id = ANY (_machines) ORDER BY id FOR",
-        "WHERE id = ANY (_machines) ORDER BY id DESC FOR",
-        "Commits and ends wait for each other until one of them is aborted.",
-        tests=OF_LOCKS + OF_COMMITS,
-    ),
-    mutant(
-        "machines-not-locked-in-order",
-        COMMIT,
-        "PERFORM 1 FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE;",
-        "",
-        "A claim is judged on a row that another commit is about to change.",
-        tests=OF_LOCKS + OF_COMMITS,
-    ),
-    mutant(
         "machines-of-falling-gangs-not-locked",
         COMMIT,
         "PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;",

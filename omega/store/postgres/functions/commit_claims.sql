@@ -83,11 +83,12 @@ BEGIN
                                      WHERE a.job_id = ANY (_evict_jobs) AND j.minimum > 0);
         PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
     END IF;
-    IF sound AND draw.covered AND cardinality(_evict_claims) = 0 THEN
+    sound := sound AND draw.covered;
+    IF cardinality(_evict_claims) = 0 THEN
         IF with_devices THEN
-            fresh := grant_any_kind(_by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
+            fresh := grant_any_kind(sound, _by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
         ELSE
-            fresh := grant_no_device(_by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
+            fresh := grant_no_device(sound, _by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
         END IF;
     END IF;
     IF fresh IS NOT NULL THEN
@@ -103,7 +104,6 @@ BEGIN
             fresh := packed_machines(named);
         END IF;
     ELSE
-        PERFORM 1 FROM machine WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE;
         judged := judge_claims(_by_sequence, _jobs, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts,
                                _other_claims, _other_machines, _other_seen, _other_shapes,
                                _evict_claims, _evict_jobs, _evict_tasks, touched, held, draw.quotas, draw.budget);

@@ -1,11 +1,12 @@
 -- The common case of a commit: every claim stands on its own machine, whatever the order.
 
 -- Lock the machines by id and look whether all claims stand. If so write the grants, and return the
--- fresh rows; else return null, with nothing written. The caller holds the jobs' rows, and knows that
--- their side is sound; `_rest` is what is left of each job. One such function a set of kinds:
--- claims ask for these alone. The CHECKs on machine are the second assertion of a pair.
+-- fresh rows; else return null, with the machines locked and nothing written. The caller holds the
+-- jobs' rows and says whether all is sound but for the machines; `_rest` is what is left of each job.
+-- One such function a set of kinds: claims ask for these alone. The CHECKs on machine are the second
+-- assertion of a pair.
 CREATE FUNCTION omega.grant_${of_kinds}(
-    _by_sequence boolean, _jobs bigint[], _rest int4multirange[], _ends integer[],
+    _sound boolean, _by_sequence boolean, _jobs bigint[], _rest int4multirange[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[]
 ) RETURNS bytea LANGUAGE plpgsql AS $$
 DECLARE
@@ -30,7 +31,7 @@ BEGIN
            ), false)
       INTO plain
       FROM asked a LEFT JOIN locked m ON m.id = a.machine;
-    IF NOT plain THEN
+    IF NOT (plain AND _sound) THEN
         RETURN NULL;
     END IF;
 
