@@ -183,6 +183,7 @@ BY_FORCE = (
         "WHERE m.id = _machine AND m.notice_ends_at <= clock_timestamp()",
         "WHERE m.id = _machine AND m.notice_ends_at IS NOT NULL",
         "Tasks are ended while they still have time to finish.",
+        tests=("tests/postgres/test_notices.py", *OF_STORES),
     ),
 )
 
