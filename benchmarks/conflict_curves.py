@@ -74,8 +74,8 @@ def _draw(panel: Any, rows: Rows, axis: str, measure: str) -> None:  # noqa: ANN
 
 def _by_decades(panel: Any, values: Sequence[float]) -> None:  # noqa: ANN401
     """Let the y-axis go by orders of magnitude, from one power of ten to another."""
-    magnitudes(panel)
-    if values:
+    if values:  # matplotlib draws no such axis for none
+        magnitudes(panel)
         panel.set_ylim(10 ** floor(log10(min(values))), 10 ** ceil(log10(max(values)) + 0.01))
 
 
