@@ -22,7 +22,7 @@ DECLARE
     touched integer[];     -- and those that the fall of a gang can touch
     held boolean[];        -- an entry a job: is the lease still theirs?
     rest int4multirange[];  -- an entry a job: its unplaced tasks if all claims stand
-    sound boolean;         -- all claims stand, as far as their jobs are concerned
+    sound boolean;         -- all claims stand, as far as jobs and quotas are concerned
     with_devices boolean;  -- some claim asks for some
     limited boolean;       -- there are quotas
     draw record;           -- what is held of them
