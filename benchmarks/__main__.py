@@ -1,14 +1,18 @@
-"""`python -m benchmarks list | run NAME`: exit codes and complaints are those of `omega`."""
+"""`python -m benchmarks list | run NAME | show FILE`: exit codes and complaints as of `omega`."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import commit, conflicts, end_to_end, growth, placement, rules, sync
+from benchmarks.documents import read
+from benchmarks.harness import present, refuse_undrawable
+from benchmarks.options import PlotTo
 from omega.cli.consoles import warnings
 from omega.cli.main import INTERRUPTED, exit_code
 from omega.errors import OmegaError
@@ -42,6 +46,7 @@ def build() -> typer.Typer:
         run.command(name)(command)
     app.add_typer(run, name="run")
     app.command("list")(show_list)
+    app.command("show")(show)
     return app
 
 
@@ -51,6 +56,15 @@ def show_list() -> None:
     for name, command in BENCHMARKS.items():
         table.add_row(f"[cyan]{name}[/]", (command.__doc__ or "").splitlines()[0])
     Console().print(table)
+
+
+def show(
+    file: Annotated[Path, typer.Argument(metavar="FILE.json", help="What --json wrote.")],
+    plot_to: PlotTo = None,
+) -> None:
+    """Show the results of an earlier run again, or draw them."""
+    refuse_undrawable(plot_to)
+    present(*read(file), Console(), plot_to)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

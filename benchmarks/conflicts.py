@@ -233,12 +233,13 @@ class Conflicts:
 
     def _note(self, workload: str) -> str:
         base = self.base
+        drawn = workload == Drawn.name
         where = (
             f"{self.machines:,} machines of 4 CPUs, jobs of {self.tasks_mean} tasks"
-            if self.trace is None
+            if drawn
             else f"the trace {workload}"
         )
-        filled = f", {base.fill} % full" if self.trace is None else ""
+        filled = f", {base.fill} % full" if drawn else ""
         return (
             f"{where}; unless varied: {base.schedulers} schedulers, t_job {base.t_job_ms} ms,"
             f" t_task {base.t_task_ms} ms{filled};"

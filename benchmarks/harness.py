@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, Protocol
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 
 from benchmarks import environment
 from benchmarks.picture import Picture, require_drawing
@@ -90,15 +90,14 @@ def conduct(
 ) -> Findings:
     """Run a benchmark and hand out what it found."""
     output = Output(json_to)
-    if plot_to is not None:
-        refuse_unwritable(plot_to, field="--plot")
-        require_drawing()
+    refuse_undrawable(plot_to)
     with stop_on_signals() as stop:
         stage = Stage(output, RealClock(stop), stop, load_settings(data_dir=data_dir))
         began = stage.clock.now()
         findings = benchmark.measure(stage)
         took_s = stage.clock.now() - began
     output.document(
+        benchmark=type(benchmark).__module__.rpartition(".")[2],
         parameters={
             one.name: getattr(benchmark, one.name) for one in fields(benchmark) if one.repr
         },
@@ -107,11 +106,25 @@ def conduct(
         environment={**stage.about, "took_s": round(took_s, 1)},
         digest=findings.digest,
     )
-    output.console.print(benchmark.show(findings))
-    output.console.print(f"[bold]{findings.finding}[/]")
+    present(benchmark, findings, output.console, plot_to)
+    return findings
+
+
+def present(
+    benchmark: Benchmark, findings: Findings, console: Console, plot_to: Path | None
+) -> None:
+    """Show the rows, say the finding, and draw the picture if one is wanted."""
+    console.print(benchmark.show(findings))
+    console.print(f"[bold]{findings.finding}[/]")
     if plot_to is not None:
         benchmark.draw(findings).save(plot_to)
-    return findings
+
+
+def refuse_undrawable(plot_to: Path | None) -> None:
+    """Raise, before the work, for a picture that could not be drawn or written after it."""
+    if plot_to is not None:
+        refuse_unwritable(plot_to, field="--plot")
+        require_drawing()
 
 
 def _settings_of(url: str) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ Two databases on one server, each with the functions of its checkout, and client
 They commit the same work in turns, so that the ratio is the checkouts' and not the machine's.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,7 @@ Slices = Mapping[str, Sequence[Slice]]
 class Rules:
     """The parameters."""
 
-    python: Path = field(repr=False)
+    python: Path = field(default=Path(sys.executable), repr=False)
     """The interpreter of the other checkout."""
     before: str | None
     after: str | None

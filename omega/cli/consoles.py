@@ -86,7 +86,7 @@ class Output:
         rows: Sequence[Mapping[str, object]],
         summary: Mapping[str, object],
         environment: Mapping[str, object] | None = None,
-        **more: Mapping[str, object],
+        **more: str | Mapping[str, object],
     ) -> None:
         """Write the document to where it was asked for, if it was; `more` are parts of its own."""
         if self._json_to is None:
@@ -97,7 +97,7 @@ class Output:
                 "environment": {**describe_environment(), **(environment or {})},
                 "rows": [dict(row) for row in rows],
                 "summary": dict(summary),
-                **{name: dict(part) for name, part in more.items()},
+                **{n: part if isinstance(part, str) else dict(part) for n, part in more.items()},
             },
             indent=2,
             default=str,

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from benchmarks.__main__ import main
+from benchmarks.documents import read
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -36,10 +37,10 @@ Bench = Callable[..., Ran]
 def bench(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Bench:
-    """Run a benchmark at toy size and read its document and its picture."""
+    """Run a benchmark at toy size; read its document and its picture, and have them shown again."""
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("OMEGA_DATA_DIR", str(tmp_path))
-    picture = tmp_path / "picture.png"
+    picture, document = tmp_path / "picture.png", tmp_path / "document.json"
 
     def run(*arguments: str) -> Ran:
         capsys.readouterr()
@@ -50,7 +51,12 @@ def bench(
             code = end.code
         said = capsys.readouterr()
         assert not code, said.err
-        return Ran(0, json.loads(said.out), said.err, picture.read_bytes())
+        drawn = picture.read_bytes()
+        document.write_text(said.out)
+        benchmark, findings = read(document)
+        benchmark.draw(findings).save(picture)
+        assert drawn == picture.read_bytes()
+        return Ran(0, json.loads(said.out), said.err, drawn)
 
     return run
 

@@ -1,5 +1,6 @@
 """What all benchmarks share: their list, their options, their arithmetic."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from benchmarks.environment import ROOT, processor_model, revision_of
 from benchmarks.options import numbers, words
 from benchmarks.ratios import milliseconds, paired
 from omega.errors import BadInput
+from tests.benchmarks.conftest import Bench
 
 
 def test_the_list_names_each_and_says_what_it_measures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,6 +43,44 @@ def test_bad_usage_is_one_sentence_and_exit_code_2(
 
     assert 2 == end.value.code
     assert problem in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_a_run_came_to_is_shown_again(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = bench("placement")
+    told = tmp_path / "told.json"
+    told.write_text(json.dumps(ran.document))
+    with pytest.raises(SystemExit) as end:
+        main(["show", str(told), "--plot", str(tmp_path / "again.png")])
+
+    assert 0 == end.value.code
+    assert ran.said == capsys.readouterr().out
+    assert ran.picture == (tmp_path / "again.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        '{"benchmark": "commit", "parameters": {}, "rows": [], "summary": {"finding": ""}}',
+        '{"benchmark": "nothing", "parameters": {}, "rows": [], "summary": {"finding": ""}}',
+    ],
+)
+def test_what_no_benchmark_wrote_is_not_shown(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = tmp_path / "told.json"
+    if text is not None:
+        told.write_text(text)
+    with pytest.raises(SystemExit) as end:
+        main(["show", str(told)])
+
+    assert 2 == end.value.code
+    assert "FILE: " in capsys.readouterr().err
 
 
 def test_numbers_are_read_once_each_in_order() -> None:

@@ -1,0 +1,55 @@
+"""Documents of earlier runs, read back: shown and drawn again without being measured anew."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.commit import Commit
+from benchmarks.conflicts import Conflicts
+from benchmarks.end_to_end import EndToEnd
+from benchmarks.growth import Growth
+from benchmarks.harness import Benchmark, Findings
+from benchmarks.placement import Placement
+from benchmarks.rules import Rules
+from benchmarks.sync import Sync
+from omega.errors import BadInput
+
+KINDS: Final[tuple[type[Benchmark], ...]] = (
+    Commit,
+    Rules,
+    Sync,
+    Placement,
+    Conflicts,
+    EndToEnd,
+    Growth,
+)
+
+
+def read(path: Path) -> tuple[Benchmark, Findings]:
+    """Return the benchmark that wrote a document, and what it found.
+
+    Raises BadInput for a file that is no such document, or that of another version.
+    """
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        name, values = document["benchmark"], document["parameters"]
+        summary = dict(document["summary"])
+        finding = summary.pop("finding")
+        benchmark = _benchmark(name, values)
+        return benchmark, Findings(finding, document["rows"], summary, document["digest"])
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}", field="FILE") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInput(f"{path} is no document of a benchmark of ours", field="FILE") from error
+
+
+def _benchmark(name: str, values: Mapping[str, Any]) -> Benchmark:
+    """Return the benchmark with the parameters that it had; those left out do not show."""
+    (kind,) = (kind for kind in KINDS if kind.__module__.endswith(f".{name}"))
+    if values.keys() != {one.name for one in fields(kind) if one.repr}:
+        raise ValueError(f"{name} has other parameters")
+    return kind(
+        **{key: tuple(one) if isinstance(one, list) else one for key, one in values.items()}
+    )
