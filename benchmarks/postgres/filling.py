@@ -62,6 +62,7 @@ FILL: Final = f"""
     SELECT count(*) FROM made
 """
 COUNT: Final = f"""
+    WITH counted AS (
     UPDATE omega.machine m
        SET cpu_milli_used = m.cpu_milli_used + c.live * {CPU_MILLI},
            memory_mib_used = m.memory_mib_used + c.live * {MEMORY_MIB},
@@ -72,6 +73,8 @@ COUNT: Final = f"""
                                + (id <= %(tasks)s::integer %% %(machines)s)::integer AS tasks
                       FROM omega.machine) AS even) AS c
      WHERE m.id = c.id
+    RETURNING m.id)
+    INSERT INTO omega.machine_change (machines) SELECT array_agg(id) FROM counted
 """
 """In one go, not with each batch: the versions that die would be the filling's, not the cell's."""
 

@@ -72,9 +72,12 @@ def count_refused(link: Link) -> int:
 def touch(link: Link, count: int, machines: int, *, first: int) -> None:
     """Change so many rows, evenly over the machines, in one transaction, as ends of tasks do."""
     link.call(
-        "UPDATE omega.machine SET revision = revision + 1, changed_by = pg_current_xact_id()"
+        "WITH changed AS (UPDATE omega.machine"
+        " SET revision = revision + 1, changed_by = pg_current_xact_id()"
         " WHERE id IN (SELECT 1 + (%(first)s + n * %(machines)s::bigint / %(count)s)"
-        " %% %(machines)s FROM generate_series(0, %(count)s - 1) AS n)",
+        " %% %(machines)s FROM generate_series(0, %(count)s - 1) AS n) RETURNING id)"
+        " INSERT INTO omega.machine_change (machines)"
+        " SELECT array_agg(id) FROM changed HAVING count(*) > 0",
         {"first": first, "count": count, "machines": machines},
     )
 
@@ -121,11 +124,15 @@ def empty(link: Link) -> None:
     Views hear of it as of the end of tasks. Tables are locked in the order in which a lease does.
     """
     link.call(
-        "TRUNCATE omega.job, omega.job_spec, omega.allocation, omega.ended_task, omega.transaction"
+        "TRUNCATE omega.job, omega.job_spec, omega.allocation, omega.ended_task,"
+        " omega.transaction, omega.machine_change"
     )
+    link.call("SELECT omega.forget_changes()")
     unused = ", ".join(f"{kind}_used = 0" for kind in COLUMNS)
     link.call(
-        f"UPDATE omega.machine SET {unused}, revision = revision + 1,"
-        " changed_by = pg_current_xact_id()"
+        f"WITH emptied AS (UPDATE omega.machine SET {unused}, revision = revision + 1,"
+        " changed_by = pg_current_xact_id() RETURNING id)"
+        " INSERT INTO omega.machine_change (machines) SELECT array_agg(id) FROM emptied"
+        " HAVING count(*) > 0"
     )
     link.call("VACUUM (ANALYZE) omega.machine")

@@ -22,6 +22,7 @@ LEAST_MS: Final = 60 * 60 * 1_000
 """Replies that were lost, and nodes that were away, ask for what is younger than that."""
 MOST_MS: Final = 10 * 365 * 24 * LEAST_MS
 NAMES: Final = {"transaction": "commit", "ended_task": "ended task", "job": "job"}
+"""What a person has heard of."""
 
 
 def command(
@@ -61,7 +62,7 @@ def command(
         rows=[{"table": table, "rows": rows} for table, rows in pruned.items()],
         summary={"pruned": sum(pruned.values())},
     )
-    said = ", ".join(things(rows, NAMES[table]) for table, rows in pruned.items())
+    said = ", ".join(things(pruned[table], name) for table, name in NAMES.items())
     output.console.print(f"Removed: {said}.", highlight=False)
 
 

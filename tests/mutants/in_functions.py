@@ -13,6 +13,7 @@ OF_LOCKS = (
     "tests/postgres/test_waiting_calls.py",
     "tests/postgres/test_concurrency.py",
 )
+OF_DELTAS = ("tests/postgres/test_deltas.py", "tests/postgres/test_concurrency.py")
 OF_STORES = ("tests/contract/test_postgres_store.py", "tests/postgres/test_histories.py")
 
 
@@ -34,22 +35,58 @@ VIEWS = (
         "mark-too-late",
         READING,
         "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,\n"
-        "           (SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea),"
-        " ''::bytea)\n"
-        "              FROM omega.machine m WHERE",
+        "           coalesce(CASE",
         "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, c.generation,\n"
-        "           (SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea),"
-        " ''::bytea)\n"
-        "              FROM omega.machine m WHERE",
+        "           coalesce(CASE",
         "A delta misses for good what was under way when the last one was read.",
         tests=OF_LOCKS + OF_STORES,
     ),
     mutant(
         "first-change-after-the-mark-missed",
         READING,
-        "m.changed_by >= _mark",
-        "m.changed_by > _mark",
+        "m.changed_by >= since",
+        "m.changed_by > since",
         "A delta misses for good what was under way when the last one was read.",
+        tests=OF_DELTAS,
+    ),
+    mutant(
+        "first-commit-after-the-mark-missed",
+        READING,
+        "t.changed_by >= since",
+        "t.changed_by > since",
+        "A delta misses for good what was under way when the last one was read.",
+        tests=OF_DELTAS,
+    ),
+    mutant(
+        "first-record-after-the-mark-missed",
+        READING,
+        "o.changed_by >= since",
+        "o.changed_by > since",
+        "A delta misses for good what was under way when the last one was read.",
+        tests=OF_DELTAS,
+    ),
+    mutant(
+        "evictions-missed-by-deltas",
+        READING,
+        "unnest(t.machines || t.evicted_machines)",
+        "unnest(t.machines)",
+        "Views that live on deltas never learn of the room that an eviction left.",
+    ),
+    mutant(
+        "too-many-changes-cut-off",
+        READING,
+        "AND cardinality(n.ids) < n.enough",
+        "",
+        "After a pause a view misses for good the changes beyond the first few hundred.",
+        tests=OF_DELTAS,
+    ),
+    mutant(
+        "records-that-are-gone-relied-on",
+        READING,
+        "since >= c.changes_from AND ",
+        "",
+        "Who was away while history was pruned never learns what changed meanwhile.",
+        tests=OF_DELTAS,
     ),
 )
 
@@ -96,6 +133,14 @@ ENDS = (
         TASKS,
         "changed_by = pg_current_xact_id()",
         "changed_by = m.changed_by",
+        "A view that was away for long never learns of freed room.",
+        tests=OF_DELTAS,
+    ),
+    mutant(
+        "end-not-on-record",
+        TASKS,
+        "array_agg(DISTINCT machine_id) FROM ended HAVING count(*) > 0",
+        "array_agg(DISTINCT machine_id) FROM ended HAVING count(*) < 0",
         "Views that live on deltas never learn of freed room.",
     ),
 )
@@ -153,6 +198,14 @@ BY_FORCE = (
         FORCE,
         "changed_by = pg_current_xact_id()",
         "changed_by = m.changed_by",
+        "A view that was away for long never learns of freed room.",
+        tests=OF_DELTAS,
+    ),
+    mutant(
+        "lost-tasks-not-on-record",
+        FORCE,
+        "array_agg(DISTINCT machine_id) FROM ended HAVING count(*) > 0",
+        "array_agg(DISTINCT machine_id) FROM ended HAVING count(*) < 0",
         "Views that live on deltas never learn of freed room.",
     ),
     mutant(
@@ -205,9 +258,24 @@ CHANGES = (
     mutant(
         "state-missed-by-deltas",
         MACHINES,
-        "revision = revision + 1, changed_by = pg_current_xact_id()\n     WHERE id = ANY",
-        "revision = revision + 1\n     WHERE id = ANY",
+        "revision = revision + 1, changed_by = pg_current_xact_id()\n         WHERE id = ANY",
+        "revision = revision + 1\n         WHERE id = ANY",
+        "Whoever was away for long goes on claiming on a machine that is down.",
+        tests=OF_DELTAS,
+    ),
+    mutant(
+        "state-not-on-record",
+        MACHINES,
+        "array_agg(id) FROM moved HAVING count(*) > 0",
+        "array_agg(id) FROM moved HAVING count(*) < 0",
         "Schedulers go on claiming on a machine that is down.",
+    ),
+    mutant(
+        "resize-not-on-record",
+        MACHINES,
+        "INSERT INTO machine_change (machines) VALUES (ARRAY[_machine]);",
+        "",
+        "Schedulers go on claiming what a machine no longer has.",
     ),
     mutant(
         "gone-machine-comes-back",

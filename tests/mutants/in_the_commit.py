@@ -10,6 +10,7 @@ PARTS = f"{FUNCTIONS}/judge_parts.sql"
 GRANTS = f"{FUNCTIONS}/grant_plainly.sql"
 VERDICTS = f"{FUNCTIONS}/apply_verdicts.sql"
 OF_LOCKS = ("tests/postgres/test_lock_order.py", "tests/postgres/test_waiting_calls.py")
+OF_DELTAS = ("tests/postgres/test_deltas.py",)
 OF_ARGUMENTS = ("tests/postgres/test_refused_arguments.py",)
 OF_COMMITS = (
     "tests/contract/test_postgres_store.py",
@@ -237,14 +238,16 @@ FIT = (
         GRANTS,
         "changed_by = pg_current_xact_id()",
         "changed_by = m.changed_by",
-        "Views that live on deltas never learn of others' grants.",
+        "A view that was away for long never learns of others' grants.",
+        tests=OF_DELTAS,
     ),
     mutant(
         "exchange-missed-by-deltas",
         VERDICTS,
         "changed_by = pg_current_xact_id()",
         "changed_by = m.changed_by",
-        "Views that live on deltas never learn of evictions.",
+        "A view that was away for long never learns of evictions.",
+        tests=OF_DELTAS,
     ),
     mutant(
         "exchange-raises-the-sequence-of-losers",

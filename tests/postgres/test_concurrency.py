@@ -178,8 +178,9 @@ def test_a_delta_misses_nothing_that_was_in_flight_when_the_last_one_was_read(
     store.add_machines(a_cell(3))
     view = View(store.snapshot())
     touch = (
-        "UPDATE omega.machine SET revision = revision + 1, changed_by = pg_current_xact_id()"
-        " WHERE id = %s"
+        "WITH changed AS (UPDATE omega.machine SET revision = revision + 1,"
+        " changed_by = pg_current_xact_id() WHERE id = %s RETURNING id)"
+        " INSERT INTO omega.machine_change (machines) SELECT ARRAY[id] FROM changed"
     )
     with psycopg.connect(database_url) as slow, psycopg.connect(database_url) as quick:
         slow.execute(touch, (1,))  # begins first, ends last

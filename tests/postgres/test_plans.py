@@ -24,7 +24,7 @@ READ_WHOLE = (
     "SELECT relname::text FROM pg_stat_xact_user_tables"
     " WHERE schemaname = 'omega' AND relname = ANY (%s) AND seq_tup_read > 100"
 )
-BIG = ["allocation", "job", "job_spec", "machine", "transaction"]
+BIG = ["allocation", "job", "job_spec", "machine", "machine_change", "transaction"]
 
 
 def run_many(store: PostgresStore) -> None:
@@ -51,7 +51,13 @@ def end_one(store: PostgresStore, _job: LeasedJob, running: LeasedJob) -> None:
     end(store, running, 0)
 
 
-@pytest.mark.parametrize("call", [commit_some, evict_one, end_one])
+def end_one_and_look(store: PostgresStore, job: LeasedJob, running: LeasedJob) -> None:
+    (mark,) = store._link.call("SELECT pg_current_xact_id()::text::bigint")[0]  # noqa: SLF001
+    end_one(store, job, running)
+    assert [1] == store.changes_since(mark).rows.id.tolist()
+
+
+@pytest.mark.parametrize("call", [commit_some, evict_one, end_one, end_one_and_look])
 def test_a_call_reads_what_it_names_alone(
     store: PostgresStore,
     database_url: str,

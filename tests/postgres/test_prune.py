@@ -36,7 +36,7 @@ def counts(url: str) -> Counts:
     with psycopg.connect(url) as connection:
         return {
             table: connection.execute(f"SELECT count(*) FROM omega.{table}".encode()).fetchone()[0]  # type: ignore[index]
-            for table in (*TABLES, "job_spec", "allocation")
+            for table in (*TABLES[1:], "job_spec", "allocation")
         }
 
 
@@ -63,9 +63,10 @@ def pruned(
     told: Callable[[int, int], None] | None = None,
     at_once: bool = False,
 ) -> Counts:
+    """Prune; return how many rows went, but for changes of machines, which have no age."""
     if not at_once:
         wait_until(partial(is_settled, url), "transactions of others to end")
-    return dict(
+    removed = dict(
         prune(
             url,
             older_than_ms=days * DAY_MS,
@@ -73,6 +74,8 @@ def pruned(
             progress=told or (lambda _done, _total: None),
         )
     )
+    del removed["machine_change"]
+    return removed
 
 
 def a_finished_job(store: PostgresStore, machines: list[int], tasks: int = 2) -> LeasedJob:
@@ -261,6 +264,6 @@ def test_it_is_the_owners_alone(
     grow_old(database_url)
     before = counts(database_url)
 
-    with pytest.raises(NotAllowed, match="permission denied for function prune_history"):
+    with pytest.raises(NotAllowed, match="permission denied for function forget_changes"):
         pruned(login(role, role), at_once=True)
     assert before == counts(database_url)

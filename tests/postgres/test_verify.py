@@ -39,6 +39,8 @@ BREAKS = {
         INSERT INTO omega.ended_task SELECT * FROM omega.ended_task""",
     "a granting transaction raises a machine's sequence by one": """
         UPDATE omega.machine SET sequence = 0 WHERE id = 1""",
+    "a change of a machine is on record": """
+        UPDATE omega.machine SET revision = revision + 1, changed_by = pg_current_xact_id()""",
     "a machine has a profile as wide as the catalogue": """
         UPDATE omega.machine_profile SET codes = '{1,2,3}' WHERE id = 1""",
     "a job has a description": """

@@ -13,7 +13,7 @@ from typing import Final
 
 from omega.store.postgres.connection import Link
 
-TABLES: Final = ("transaction", "ended_task", "job")
+TABLES: Final = ("machine_change", "transaction", "ended_task", "job")
 """In this order: a job goes once no commit on record is as old as its end."""
 BLOCKS_AT_A_TIME: Final = 512
 """Four megabytes: some fifty thousand ended tasks, a fraction of a second."""
@@ -28,6 +28,7 @@ def prune(
     """Remove what has been over for longer than that; return how many rows of each table."""
     link = Link(url, application_name="omega prune", statement_timeout_ms=statement_timeout_ms)
     with closing(link):
+        link.call("SELECT omega.forget_changes()")
         stretches = list(_stretches(link))
         pruned = dict.fromkeys(TABLES, 0)
         for done, (table, block) in enumerate(stretches, start=1):

@@ -31,6 +31,21 @@ MACHINE = np.dtype(
 )
 """A packed machine row, as the table holds it: `packed_capacity`, and then `packed_use`."""
 
+_WORD = np.dtype(">i4")
+_WORDS = MACHINE.itemsize // _WORD.itemsize
+_LOW = 0xFFFFFFFF
+
+
+def _place(name: str) -> int:
+    """Return at which word of a row a field begins."""
+    assert MACHINE.fields is not None
+    return MACHINE.fields[name][1] // _WORD.itemsize
+
+
+_ID, _CAPACITY, _SEQUENCE, _REVISION, _STATE, _USED = map(
+    _place, ("id", "capacity", "sequence", "revision", "state", "used")
+)
+
 _HEADER = Struct(">iiI")
 """Dimensions, whether there are nulls, and the elements' type."""
 _SIDE = Struct(">ii")
@@ -111,15 +126,23 @@ def register(connection: Connection[Any]) -> None:
 
 
 def unpack_machines(packed: Buffer) -> MachineRows:
-    """Turn packed rows into machine rows, ascending by id."""
-    table = np.frombuffer(packed, MACHINE)
-    if (table["id"][1:] < table["id"][:-1]).any():
-        table = table[np.argsort(table["id"])]
+    """Turn packed rows into machine rows, ascending by id; a kind's amounts lie side by side."""
+    # As words, all of one type: numpy takes and turns them faster than fields of many.
+    rows = np.frombuffer(packed, _WORD).reshape(-1, _WORDS)
+    if (rows[1:, _ID] < rows[:-1, _ID]).any():
+        rows = rows[np.argsort(rows[:, _ID])]
+    words = np.empty((_WORDS, len(rows)), dtype=np.int64)
+    words[...] = rows.T
     return MachineRows(
-        id=table["id"].astype(np.int64),
-        capacity=table["capacity"].astype(np.int64),
-        used=table["used"].astype(np.int64),
-        sequence=table["sequence"].astype(np.int64),
-        revision=table["revision"].astype(np.int64),
-        state=table["state"].astype(np.int8),
+        id=words[_ID],
+        capacity=words[_CAPACITY : _CAPACITY + KINDS].T,
+        used=words[_USED : _USED + KINDS].T,
+        sequence=_long(words, _SEQUENCE),
+        revision=_long(words, _REVISION),
+        state=words[_STATE].astype(np.int8),
     )
+
+
+def _long(words: NDArray[np.int64], place: int) -> NDArray[np.int64]:
+    both: NDArray[np.int64] = words[place] << 32 | words[place + 1] & _LOW
+    return both

@@ -86,6 +86,7 @@ OWNERS: Final = (
     "set_quota",
     "remove_quota",
     "assign_machines",
+    "forget_changes",
     "prune_history",
 )
 """What the owner's own verbs call. Functions that are in no list are called by functions only."""

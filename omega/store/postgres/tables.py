@@ -117,9 +117,18 @@ cell = Table(
     Column("single", Boolean, primary_key=True, server_default=text("true")),
     Column("generation", BigInteger, nullable=False, server_default="0"),
     Column("catalogue", JSONB, nullable=False, server_default=text(_EMPTY_CATALOGUE)),
+    Column(
+        "changes_from",
+        TransactionNumber(),
+        nullable=False,
+        server_default=text("pg_current_xact_id()"),
+    ),
     CheckConstraint("single", name="one_row"),
 )
-"""One row. Written when machines are added or attributes change, never by a commit."""
+"""One row. Written when machines are added or attributes change, never by a commit.
+
+`changes_from`: from this transaction on, every change of a machine is on record.
+"""
 
 machine = Table(
     "machine",
@@ -153,6 +162,15 @@ machine_profile = Table(
     Column("codes", ARRAY(Integer), nullable=False),
 )
 """What does not change with claims, apart from the rows that do."""
+
+machine_change = Table(
+    "machine_change",
+    metadata,
+    Column("machines", ARRAY(Integer), nullable=False),
+    _written_by(),
+    Index("machine_change_changed_by", "changed_by"),
+)
+"""Which machines were changed by others than commits, whose own records tell of theirs."""
 
 job = Table(
     "job",

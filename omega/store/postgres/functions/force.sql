@@ -38,6 +38,8 @@ BEGIN
                changed_by = pg_current_xact_id()
           FROM (SELECT machine_id, {{ sum(${kind}) AS ${kind} }} FROM ended GROUP BY machine_id) AS e
          WHERE m.id = e.machine_id
+    ), told AS (
+        INSERT INTO machine_change (machines) SELECT array_agg(DISTINCT machine_id) FROM ended HAVING count(*) > 0
     ), history AS (
         INSERT INTO ended_task (job_id, task, machine_id, started_at, cause)
         SELECT job_id, task, machine_id, started_at, _cause FROM ended

@@ -53,9 +53,14 @@ BEGIN
         RAISE EXCEPTION 'bad state: %', coalesce(_state::text, 'null') USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM known_machines(_machines);
-    UPDATE machine SET state = _state, sequence = sequence + 1, revision = revision + 1, changed_by = pg_current_xact_id()
-     WHERE id = ANY (_machines) AND state NOT IN (3, _state);
-    GET DIAGNOSTICS changed = ROW_COUNT;
+    WITH moved AS (
+        UPDATE machine SET state = _state, sequence = sequence + 1, revision = revision + 1, changed_by = pg_current_xact_id()
+         WHERE id = ANY (_machines) AND state NOT IN (3, _state)
+        RETURNING id
+    ), told AS (
+        INSERT INTO machine_change (machines) SELECT array_agg(id) FROM moved HAVING count(*) > 0
+    )
+    SELECT count(*) INTO changed FROM moved;
     RETURN changed;
 END $$;
 
@@ -80,6 +85,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'machine % has left the cell', _machine USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    INSERT INTO machine_change (machines) VALUES (ARRAY[_machine]);
 END $$;
 
 -- Lock machines in id order; refuse ids that never were.

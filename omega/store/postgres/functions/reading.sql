@@ -25,14 +25,32 @@ LANGUAGE sql STABLE AS $$
       FROM omega.cell c
 $$;
 
--- Machines changed by transactions that were not over at the mark.
+-- Machines changed by transactions that were not over at the mark. They are looked up as the records of
+-- commits and of other changes name them, some more than once; or found by a scan if the records do
+-- not go back so far, or name so many that a scan is no dearer: one machine in eight.
 CREATE FUNCTION omega.read_changes(_mark bigint, OUT mark bigint, OUT generation bigint, OUT machines bytea)
-LANGUAGE sql STABLE AS $$
+LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp
+SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    since xid8 := _mark::text::xid8;
+BEGIN
+    WITH named AS MATERIALIZED (
+        SELECT n.enough,
+               ARRAY(SELECT unnest(t.machines || t.evicted_machines) FROM transaction t WHERE t.changed_by >= since
+                     UNION ALL
+                     SELECT unnest(o.machines) FROM machine_change o WHERE o.changed_by >= since
+                     LIMIT n.enough) AS ids
+          FROM (SELECT 100 + max(id) / 8 AS enough FROM machine) AS n
+    )
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           (SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea), ''::bytea)
-              FROM omega.machine m WHERE m.changed_by >= _mark::text::xid8)
-      FROM omega.cell c
-$$;
+           coalesce(CASE WHEN since >= c.changes_from AND cardinality(n.ids) < n.enough
+                         THEN (SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea)
+                                 FROM machine m WHERE m.id = ANY (n.ids))
+                         ELSE (SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea)
+                                 FROM machine m WHERE m.changed_by >= since) END, ''::bytea)
+      INTO mark, generation, machines
+      FROM cell c CROSS JOIN named n;
+END $$;
 
 -- Live allocations; all of them without a mark, else those granted by transactions not over at it.
 -- With machines and no mark, those on them; with machines of one's own, none elsewhere.

@@ -52,6 +52,13 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
                   WHERE c.verdict = 0 GROUP BY c.machine) AS g ON g.machine = m.id
      WHERE m.sequence < coalesce(g.grants, 0)
     UNION ALL
+    SELECT 'a change of a machine is on record', 'machine ' || m.id, 'transaction ' || m.changed_by
+      FROM machine m CROSS JOIN cell c
+     WHERE m.revision > 0 AND m.changed_by >= c.changes_from
+       AND NOT EXISTS (SELECT FROM transaction t
+                        WHERE t.changed_by = m.changed_by AND (m.id = ANY (t.machines) OR m.id = ANY (t.evicted_machines)))
+       AND NOT EXISTS (SELECT FROM machine_change o WHERE o.changed_by = m.changed_by AND m.id = ANY (o.machines))
+    UNION ALL
     SELECT 'a machine has a profile as wide as the catalogue', 'machine ' || coalesce(m.id, p.id), coalesce(p.codes::text, 'none')
       FROM machine m FULL JOIN machine_profile p ON p.id = m.id CROSS JOIN cell c
      WHERE m.id IS NULL OR p.id IS NULL OR cardinality(p.codes) <> jsonb_array_length(c.catalogue -> 'names')
