@@ -17,43 +17,10 @@ from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end, gr
 from omega.testing.twin import row_differences
 
 Change = Callable[[], object]
+Prepare = Callable[[PostgresStore, list[int]], Change]
 
 MACHINES = 1_200
 """A delta looks up a tenth of them, and a hundred more."""
-
-
-def nothing(_store: PostgresStore, _machines: list[int]) -> None: ...
-
-
-def drain_one(store: PostgresStore, machines: list[int]) -> None:
-    store.set_state(integers(machines[7:8]), MachineState.DRAINING)
-
-
-def drain_half(store: PostgresStore, machines: list[int]) -> None:
-    store.set_state(integers(machines[::2]), MachineState.DRAINING)
-
-
-def run_and_end(store: PostgresStore, machines: list[int]) -> None:
-    job = a_running_job(store, a_spec(2), machines[:2])
-    end(store, job, 0, 1)
-
-
-def run_everywhere(store: PostgresStore, machines: list[int]) -> None:
-    a_running_job(store, a_spec(MACHINES), machines)
-
-
-@pytest.mark.parametrize("change", [nothing, drain_one, drain_half, run_and_end, run_everywhere])
-def test_few_changes_and_many_are_all_told(
-    store: PostgresStore, change: Callable[[PostgresStore, list[int]], None]
-) -> None:
-    machines = add_a_cell(store, MACHINES)
-    view = View(store.snapshot())
-
-    change(store, machines)
-    view.catch_up(store.changes_since(view.mark))
-
-    assert [] == row_differences(store.snapshot().rows, view.rows())
-    assert [] == list(store.verify())
 
 
 def grant_some(store: PostgresStore, machines: list[int]) -> Change:
@@ -88,11 +55,34 @@ def resize(store: PostgresStore, machines: list[int]) -> Change:
     return lambda: store.resize(machines[0], capacity, notice_ms=0)
 
 
-@pytest.mark.parametrize("prepare", [grant_some, evict, end_some, lose_some, drain, resize])
+def drain_half(store: PostgresStore, machines: list[int]) -> Change:
+    return lambda: store.set_state(integers(machines[::2]), MachineState.DRAINING)
+
+
+def grant_everywhere(store: PostgresStore, machines: list[int]) -> Change:
+    job = a_leased_job(store, a_spec(MACHINES))
+    return lambda: grant(store, job, range(MACHINES), machines)
+
+
+SOME = [grant_some, evict, end_some, lose_some, drain, resize]
+
+
+@pytest.mark.parametrize("prepare", [*SOME, drain_half, grant_everywhere])
+def test_few_changes_and_many_are_all_told(store: PostgresStore, prepare: Prepare) -> None:
+    change = prepare(store, add_a_cell(store, MACHINES))
+    view = View(store.snapshot())
+    change()
+
+    assert view.catch_up(store.changes_since(view.mark))
+    assert [] == row_differences(store.snapshot().rows, view.rows())
+    assert [] == list(store.verify())
+
+
+@pytest.mark.parametrize("prepare", SOME)
 def test_who_was_away_while_records_went_misses_nothing(
     store: PostgresStore,
     database_url: str,
-    prepare: Callable[[PostgresStore, list[int]], Change],
+    prepare: Prepare,
 ) -> None:
     change = prepare(store, add_a_cell(store, 3))
     away = View(store.snapshot())
@@ -108,8 +98,7 @@ def test_who_was_away_while_records_went_misses_nothing(
 def test_changes_on_record_go_with_the_rest_of_history(
     store: PostgresStore, database_url: str
 ) -> None:
-    machines = add_a_cell(store, 3)
-    drain_one(store, machines * 3)
+    drain(store, add_a_cell(store, 3))()
     pruned = history.prune(
         database_url,
         older_than_ms=24 * 60 * 60 * 1_000,

@@ -1,17 +1,17 @@
 -- What is over, removed once nobody asks for it any more: changes, commits, ended tasks, and jobs.
 
--- Have deltas no longer rely on records of what was over before this moment: who was told less, scans
--- the machines once. What was recorded before may go then.
+-- Have deltas no longer rely on records of earlier transactions: views that have not heard of them all
+-- scan the machines until they have. The records may go then.
 CREATE FUNCTION omega.forget_changes()
 RETURNS void LANGUAGE sql AS $$
-    UPDATE omega.cell SET changes_from = pg_snapshot_xmin(pg_current_snapshot())
+    UPDATE omega.cell SET changes_from = pg_current_xact_id()
 $$;
 
 -- Remove from so many blocks of a table, from the given one on, what has been over for longer than
 -- that; how many rows. Nobody waits for it: blocks, and no index, so that each is read once, and
 -- rows that somebody holds are left for the next time.
 --
--- A commit stays while a delta may still ask for it. A job stays while a commit is on
+-- A commit stays while a delta of allocations may still repeat it. A job stays while a commit is on
 -- record that is not older than its end: who evicted whom can be checked as long as either is kept.
 -- The oldest is found by its number, which has an index; no commit is so slow that its time differs by
 -- an hour from that of its neighbours.
@@ -27,7 +27,7 @@ BEGIN
     WHEN 'transaction' THEN
         DELETE FROM transaction
          WHERE ctid >= first AND ctid < last AND committed_at < before
-           AND changed_by < (SELECT changes_from FROM cell);
+           AND changed_by < least(pg_snapshot_xmin(pg_current_snapshot()), (SELECT changes_from FROM cell));
     WHEN 'machine_change' THEN
         DELETE FROM machine_change
          WHERE ctid >= first AND ctid < last AND changed_by < (SELECT changes_from FROM cell);
