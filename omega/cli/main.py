@@ -30,6 +30,7 @@ VERBS: Final = {
     "quota": "Limit what tenants and kinds of schedulers hold, and see what is left.",
     "scheduler": "Run a scheduler, or list those that can be run.",
     "nodes": "Run the cell's machines, as far as schedulers can tell.",
+    "sim": "Compare architectures in virtual time, before one is deployed.",
     "status": "Show the cell, the queue and the processes.",
 }
 """The verbs in the order of the help; each one's module has its name."""

@@ -1,0 +1,1 @@
+"""The simulator: the schedulers, the loop and the judge that run live, in virtual time."""

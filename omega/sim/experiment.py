@@ -1,0 +1,244 @@
+"""One run: a workload, an architecture, decision times, and what came of it.
+
+Goal     Say in one value what is simulated, and in one what it came to.
+Promise  Architectures differ in who takes which jobs, what they see and how they commit; the code
+         that decides and judges is the same. One seed, one result, to the last digit.
+Source   Omega (EuroSys 2013), sections 3 and 4; docs/papers/omega.md.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import partial
+from itertools import count, cycle
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from omega.framework.attempt import Replica
+from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.limits import LIMITS
+from omega.model.jobs import JobSpec, LeasedJob
+from omega.sim.agent import Agent, Patience
+from omega.sim.cell import SimulatedCell
+from omega.sim.engine import Engine, Order
+from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
+from omega.workload.arrivals import Workload
+
+SAMPLE_S = 1.0
+ONE_TRY = replace(LIMITS, tries_max=1, claims_per_transaction_max=LIMITS.tasks_per_job_max)
+"""An attempt is one decision on all that is left of a job."""
+NO_TOKEN = UUID(int=0)
+"""Leases are for processes that may die; in virtual time none does."""
+
+Advance = Callable[[float], None]
+"""Told how many seconds of virtual time have passed."""
+
+
+class Architecture(StrEnum):
+    """How schedulers divide the work and the cell."""
+
+    MONOLITHIC = "monolithic"
+    """One scheduler, which takes as long for a batch job as for a service job."""
+    MULTI_PATH = "multi-path"
+    """One scheduler with a faster path for batch jobs."""
+    SHARED_STATE = "shared-state"
+    """Schedulers of each kind, which see all and commit optimistically."""
+
+    @property
+    def is_monolithic(self) -> bool:
+        """Whether one scheduler takes all jobs."""
+        return self is not Architecture.SHARED_STATE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """What is simulated."""
+
+    workload: Workload
+    architecture: Architecture
+    scheduler: Callable[[], Scheduler]
+    """Makes one that has the conflict rule and the granularity wanted."""
+    decision_times: Mapping[str, DecisionTime]
+    """By workload; one scheduler with a single path has the same for all."""
+    schedulers: Mapping[str, int] = field(default_factory=dict)
+    """How many for each workload; one if not said."""
+    gangs: bool = False
+    """Whether each job is placed whole or not at all."""
+    patience: Patience = field(default_factory=Patience)
+    horizon_s: float = 21_600.0
+    seed: int = 0
+
+    def run(self, advance: Advance = lambda _: None) -> "Result":
+        """Simulate, from an idle start to the horizon."""
+        run = _Run(self, advance)
+        run.engine.run(self.horizon_s)
+        return run.result()
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came of an experiment."""
+
+    schedulers: list[dict[str, Any]]
+    workloads: dict[str, dict[str, Any]]
+    utilisation: float | None
+    """CPU, a mean of one sample a second."""
+    events: int
+    tasks_placed: int
+
+
+class _Run:
+    """An experiment under way."""
+
+    def __init__(self, experiment: Experiment, advance: Advance) -> None:
+        self.experiment = experiment
+        self.engine = Engine()
+        self._cell = SimulatedCell(experiment.workload)
+        self._advance = advance
+        self._ids = count(1)
+        self._samples = self._used = 0
+        names = sorted({one.spec.scheduler for one in experiment.workload.arrivals})
+        self._agents = self._make_agents(names)
+        """By workload, those that take its jobs."""
+        self._jobs: dict[str, list[SimulatedJob]] = {name: [] for name in names}
+        turns = {name: cycle(agents) for name, agents in self._agents.items()}
+        for number, arrival in enumerate(experiment.workload.arrivals, start=1):
+            name = arrival.spec.scheduler
+            agent = next(turns[name])
+            if arrival.submit_s <= experiment.horizon_s:
+                job = SimulatedJob(name, arrival.submit_s, self._lease(number, arrival.spec))
+                self._jobs[name].append(job)
+                self.engine.at(arrival.submit_s, Order.ARRIVAL, partial(agent.submit, job))
+        self._sample()
+
+    def result(self) -> Result:
+        """Sum up."""
+        horizon_s = self.experiment.horizon_s
+        agents = list(dict.fromkeys(one for mine in self._agents.values() for one in mine))
+        rows = [_told(agent.ledger, horizon_s) for agent in agents]
+        by_agent = dict(zip(agents, rows, strict=True))
+        workloads = {
+            name: {**_of_schedulers([by_agent[one] for one in mine]), **_of_jobs(self._jobs[name])}
+            for name, mine in self._agents.items()
+        }
+        return Result(
+            schedulers=rows,
+            workloads=workloads,
+            utilisation=ratio(self._used, self._samples * self._cell.cpu_capacity),
+            events=self.engine.executed,
+            tasks_placed=sum(one["tasks_placed"] for one in workloads.values()),
+        )
+
+    def _make_agents(self, names: list[str]) -> dict[str, list[Agent]]:
+        if self.experiment.architecture.is_monolithic:
+            alone = self._agent({name: self._replica(name, "all") for name in names})
+            return {name: [alone] for name in names}
+        return {
+            name: [
+                self._agent({name: self._replica(name, f"{name}-{number}")})
+                for number in range(self.experiment.schedulers.get(name, 1))
+            ]
+            for name in names
+        }
+
+    def _agent(self, replicas: Mapping[str, Replica]) -> Agent:
+        return Agent(
+            replicas,
+            engine=self.engine,
+            cell=self._cell,
+            sees_the_present=self.experiment.architecture.is_monolithic,
+            patience=self.experiment.patience,
+            horizon_s=self.experiment.horizon_s,
+        )
+
+    def _replica(self, workload: str, name: str) -> Replica:
+        return Replica(
+            scheduler=self.experiment.scheduler(),
+            name=name,
+            run_seed=self.experiment.seed,
+            new_id=lambda: UUID(int=next(self._ids)),
+            decision_time=self.experiment.decision_times[workload],
+            limits=ONE_TRY,
+        )
+
+    def _lease(self, number: int, spec: JobSpec) -> LeasedJob:
+        if self.experiment.gangs:
+            spec = replace(spec, minimum=spec.tasks)
+        return LeasedJob(number, NO_TOKEN, spec, np.arange(spec.tasks))
+
+    def _sample(self) -> None:
+        self._samples += 1
+        self._used += self._cell.cpu_used
+        self._advance(self.engine.now_s)
+        self.engine.at(self.engine.now_s + SAMPLE_S, Order.SAMPLE, self._sample)
+
+
+def _told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
+    """Return what a scheduler did, by the names of the reference results."""
+    refused = ledger.claims_weighed - ledger.claims_accepted
+    return {
+        "scheduler": ledger.name,
+        "busy": (ledger.useful_s + ledger.wasted_s) / horizon_s,
+        "busy_useful": ledger.useful_s / horizon_s,
+        "busy_wasted": ledger.wasted_s / horizon_s,
+        "think_started": ledger.thought_s / horizon_s,
+        "transactions_ok": ledger.accepted,
+        "transactions_conflicted": ledger.conflicted,
+        "conflict_fraction": ratio(ledger.conflicted, ledger.accepted),
+        "claim_conflict_fraction": ratio(
+            ledger.claims_refused, ledger.claims_accepted + ledger.claims_refused
+        ),
+        "claims_refused_to_first": refused,
+        "attempts_started": ledger.begun,
+        "attempts_without_room": ledger.found_no_room,
+        "jobs_abandoned": ledger.abandoned,
+        "jobs_waiting": ledger.waiting,
+    }
+
+
+def _of_schedulers(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what those who take a workload's jobs come to: sums, and means of their time."""
+    sums = Counter[str]()
+    for row in rows:
+        sums.update({name: row[name] for name in _SUMMED})
+    busy = ("busy", "busy_useful", "busy_wasted", "think_started")
+    return {
+        **{name: sum(row[name] for row in rows) / len(rows) for name in busy},
+        "conflict_fraction": ratio(sums["transactions_conflicted"], sums["transactions_ok"]),
+        **sums,
+    }
+
+
+_SUMMED = (
+    "transactions_ok",
+    "transactions_conflicted",
+    "attempts_started",
+    "attempts_without_room",
+    "jobs_waiting",
+)
+
+
+def _of_jobs(jobs: list[SimulatedJob]) -> dict[str, Any]:
+    """Return what became of a workload's jobs; waits are of those with a finished attempt."""
+    attempted = [job for job in jobs if job.attempts]
+    first = [job.first_wait_s for job in attempted if job.first_wait_s is not None]
+    whole = [job.waited_s for job in attempted]
+    attempts = [job.attempts for job in attempted]
+    return {
+        "jobs": len(jobs),
+        "jobs_attempted": len(attempted),
+        "jobs_scheduled": sum(not job.left for job in jobs),
+        "jobs_unfinished": sum(bool(job.left) for job in jobs),
+        "jobs_abandoned": sum(job.abandoned for job in jobs),
+        "tasks": sum(job.lease.spec.tasks for job in jobs),
+        "tasks_placed": sum(job.lease.spec.tasks - job.left for job in jobs),
+        "wait_mean_s": mean(first),
+        "wait_p90_s": p90(first),
+        "wait_until_scheduled_mean_s": mean(whole),
+        "wait_until_scheduled_p90_s": p90(whole),
+        "attempts_mean": mean([float(one) for one in attempts]),
+        "attempts_max": max(attempts, default=0),
+    }

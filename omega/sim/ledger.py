@@ -1,0 +1,80 @@
+"""What a simulated scheduler did and what a job went through: counts and sums, folded at the end.
+
+Goal     The measures of the paper's open simulator, and those that it lacks, from one set of books.
+Promise  A measure whose published definition hides something stands beside one that does not:
+         busyness without attempts that found no room beside time spent thinking, waits of
+         attempted jobs beside the number of those never attempted.
+Source   docs/papers/omega.md, the definitions; Omega (EuroSys 2013), section 4.
+"""
+
+from dataclasses import dataclass, field
+from math import floor
+
+from omega.model.jobs import LeasedJob
+
+
+@dataclass(eq=False)
+class SimulatedJob:
+    """A job on its way."""
+
+    workload: str
+    submitted_s: float
+    lease: LeasedJob
+    """The job as its scheduler plans it: what is placed, and what is not yet."""
+    queued_s: float = 0.0
+    """Since when it has been in the queue."""
+    attempts: int = 0
+    """Finished ones."""
+    first_wait_s: float | None = None
+    waited_s: float = 0.0
+    """In the queue, over all attempts."""
+    abandoned: bool = False
+
+    @property
+    def left(self) -> int:
+        """Tasks without a place."""
+        return len(self.lease.unplaced)
+
+
+@dataclass(eq=False)
+class Ledger:
+    """What one scheduler did with its time."""
+
+    name: str
+    useful_s: float = 0.0
+    """Decision time of attempts none of whose claims was refused ..."""
+    wasted_s: float = 0.0
+    """... and of those with a refused one. Attempts that found no room are in neither."""
+    thought_s: float = 0.0
+    """Decision time of all attempts that were begun, up to the horizon."""
+    begun: int = 0
+    accepted: int = 0
+    """Transactions without a refused claim ..."""
+    conflicted: int = 0
+    """... and with one."""
+    found_no_room: int = 0
+    """Attempts that claimed nothing."""
+    claims_accepted: int = 0
+    claims_refused: int = 0
+    claims_weighed: int = 0
+    """Those of an all-or-nothing transaction up to its first refused one; of others, all."""
+    abandoned: int = 0
+    waiting: int = 0
+    """Jobs in the queue at the end."""
+    by_workload: dict[str, int] = field(default_factory=dict)
+    """Attempts begun, by workload."""
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """Divide; None where there is no whole."""
+    return part / whole if whole else None
+
+
+def mean(values: list[float]) -> float | None:
+    """Return the mean; None of nothing."""
+    return ratio(sum(values), len(values))
+
+
+def p90(values: list[float]) -> float | None:
+    """Return the element at floor(0.9 (n - 1)) of the sorted values, without interpolation."""
+    return sorted(values)[floor(0.9 * (len(values) - 1))] if values else None

@@ -1,0 +1,188 @@
+"""Virtual time, and what simulated schedulers do with it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from omega.framework.scheduler import DecisionTime
+from omega.model.claims import ConflictRule, Granularity
+from omega.sim.agent import Patience
+from omega.sim.engine import Engine, Order
+from omega.sim.experiment import Architecture, Experiment
+from omega.sim.ledger import mean, p90, ratio
+from omega.testing.builders import a_spec
+from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
+from omega.workload.synthetic import JobClass, TwoClasses, two_class_workload, uniform_machines
+from schedulers.batch import BatchScheduler
+
+CONTENDED = TwoClasses(
+    machines=20,
+    cpus=4,
+    memory_gib=16,
+    prefill_tasks=30,
+    batch=JobClass(scheduler=BATCH, gap_mean_s=2, tasks_mean=5, duration_mean_s=10),
+    service=JobClass(scheduler=SERVICE, gap_mean_s=10, tasks_mean=5, duration_mean_s=30),
+    horizon_s=600.0,
+)
+TIMES = {BATCH: DecisionTime(job_s=0.5, task_s=0.01), SERVICE: DecisionTime(job_s=5.0)}
+
+
+class Whole(BatchScheduler):
+    """A job at a time."""
+
+    jobs_per_transaction = 1
+
+
+class WholeOrNothing(Whole):
+    """All of a job's claims, or none."""
+
+    granularity = Granularity.ALL_OR_NOTHING
+
+
+class BySequence(Whole):
+    """Any claim on a machine conflicts."""
+
+    rule = ConflictRule.SEQUENCE
+
+
+def contended(seed: int = 0) -> Experiment:
+    return Experiment(
+        workload=two_class_workload(CONTENDED, np.random.default_rng(seed)),
+        architecture=Architecture.SHARED_STATE,
+        scheduler=Whole,
+        decision_times=TIMES,
+        schedulers={BATCH: 3},
+        horizon_s=CONTENDED.horizon_s,
+        seed=seed,
+    )
+
+
+def one_job(tasks: int, *, machines: int = 1, duration_ms: int = 1_000) -> Workload:
+    """A job for one machine with four cores, of tasks that take one each."""
+    spec = a_spec(tasks, cpu_milli=1_000, duration_ms=duration_ms)
+    cell = uniform_machines(machines, cpus=4, memory_gib=64)
+    return Workload("one job", cell, Prefill.none(), (Arrival(1.0, spec),))
+
+
+def test_events_come_in_order_of_time_then_of_what_they_are_then_of_asking() -> None:
+    engine, told = Engine(), list[str]()
+    for name, time_s, order in (
+        ("late", 2.0, Order.END),
+        ("decided", 1.0, Order.DECISION),
+        ("ended", 1.0, Order.END),
+        ("decided later", 1.0, Order.DECISION),
+        ("beyond", 3.5, Order.END),
+        ("never", 4.0, Order.END),
+    ):
+        engine.at(time_s, order, lambda name=name: told.append(name))  # type: ignore[misc]
+    engine.run(3.0)
+
+    assert ["ended", "decided", "decided later", "late", "beyond"] == told
+    assert (3.5, 5) == (engine.now_s, engine.executed)
+
+
+def test_one_seed_gives_one_result() -> None:
+    first, again, other = contended(1).run(), contended(1).run(), contended(2).run()
+
+    assert vars(first) == vars(again)
+    assert first.workloads != other.workloads
+
+
+@pytest.mark.parametrize("architecture", list(Architecture))
+def test_all_that_is_placed_is_counted_once(architecture: Architecture) -> None:
+    result = replace(contended(), architecture=architecture).run()
+
+    for told in result.workloads.values():
+        assert told["jobs"] == told["jobs_scheduled"] + told["jobs_unfinished"]
+        assert 0 < told["tasks_placed"] <= told["tasks"]
+        assert 0 < told["busy"] <= told["think_started"] + 0.02
+        assert told["busy"] == pytest.approx(told["busy_useful"] + told["busy_wasted"])
+    assert result.utilisation is not None
+    assert 0.375 < result.utilisation <= 1, "what was there at the start, and more"
+
+
+def test_one_scheduler_alone_never_conflicts_and_several_do() -> None:
+    together = contended().run().workloads
+    alone = replace(contended(), architecture=Architecture.MULTI_PATH).run().workloads
+
+    assert together[SERVICE]["conflict_fraction"] > 0
+    assert {0} == {told["transactions_conflicted"] for told in alone.values()}
+
+
+def test_the_coarser_the_rule_the_more_conflicts() -> None:
+    by_fit = contended().run().workloads[SERVICE]["conflict_fraction"]
+    by_sequence = replace(contended(), scheduler=BySequence).run().workloads
+
+    assert by_fit < by_sequence[SERVICE]["conflict_fraction"]
+
+
+def test_what_does_not_fit_waits_for_room_and_is_tried_again_a_second_later() -> None:
+    """Four of six tasks at 2 s; the other two at 4 s, for those four have ended by then."""
+    result = Experiment(
+        workload=one_job(6),
+        architecture=Architecture.MONOLITHIC,
+        scheduler=Whole,
+        decision_times={BATCH: DecisionTime(job_s=1.0)},
+        horizon_s=60.0,
+    ).run()
+    told = result.workloads[BATCH]
+
+    assert (1, 6, 2) == (told["jobs_scheduled"], told["tasks_placed"], told["attempts_max"])
+    assert (2 / 60, 0.0) == (told["busy"], told["wait_mean_s"])
+    assert (4 * 1 + 2 * 1) / (60 * 4) == pytest.approx(result.utilisation, rel=0.05)
+
+
+def test_a_gang_that_does_not_fit_takes_nothing() -> None:
+    experiment = Experiment(
+        workload=one_job(6),
+        architecture=Architecture.SHARED_STATE,
+        scheduler=Whole,
+        decision_times={BATCH: DecisionTime(job_s=1.0)},
+        gangs=True,
+        horizon_s=30.0,
+    )
+    whole = experiment.run().workloads[BATCH]
+    by_halves = replace(experiment, gangs=False, scheduler=WholeOrNothing).run().workloads[BATCH]
+
+    assert (0, 1) == (whole["tasks_placed"], whole["jobs_unfinished"])
+    assert whole["attempts_without_room"] == whole["attempts_max"] > 10
+    assert 6 == by_halves["tasks_placed"], "as in the reference, where this is called a gang"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "patience", "attempts", "placed"),
+    [
+        (6, Patience(fruitless_max=3), 4, 0),
+        (6, Patience(attempts_max=5), 6, 0),
+    ],
+)
+def test_a_job_is_given_up_after_too_many_attempts(
+    tasks: int, patience: Patience, attempts: int, placed: int
+) -> None:
+    told = (
+        Experiment(
+            workload=one_job(tasks),
+            architecture=Architecture.SHARED_STATE,
+            scheduler=Whole,
+            decision_times={BATCH: DecisionTime(job_s=0.1)},
+            gangs=True,
+            patience=patience,
+            horizon_s=100.0,
+        )
+        .run()
+        .workloads[BATCH]
+    )
+
+    assert (1, attempts, placed) == (
+        told["jobs_abandoned"],
+        told["attempts_max"],
+        told["tasks_placed"],
+    )
+
+
+def test_measures_of_nothing_are_nothing() -> None:
+    assert ratio(1, 0) is None
+    assert mean([]) is None
+    assert p90([]) is None
+    assert (2.0, 9.0) == (mean([1.0, 3.0]), p90([float(n) for n in range(11)]))

@@ -1,0 +1,102 @@
+"""`omega sim run`: what it says, and that what cannot be simulated is one sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from omega.workload.recipe import job_list
+from omega.workload.synthetic import JobClass, TwoClasses
+from tests.fixtures.command_line import Omega, document
+
+SMALL = TwoClasses(
+    machines=20,
+    cpus=4,
+    memory_gib=16,
+    prefill_tasks=30,
+    batch=JobClass(scheduler="batch", gap_mean_s=2, tasks_mean=5, duration_mean_s=10),
+    service=JobClass(scheduler="service", gap_mean_s=10, tasks_mean=5, duration_mean_s=30),
+    horizon_s=360.0,
+)
+CELL = ("--machines", 20, "--prefill-tasks", 30, "--hours", 0.1)
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    """A short list of jobs."""
+    path = tmp_path / "jobs.csv"
+    path.write_text(job_list(SMALL))
+    return path
+
+
+@pytest.mark.parametrize("architecture", ["monolithic", "multi-path", "shared-state"])
+def test_a_run_says_what_came_of_each_workload(
+    omega: Omega, jobs: Path, architecture: str
+) -> None:
+    told = document(
+        omega("sim", "run", "--jobs", jobs, "--architecture", architecture, *CELL, "--json", "-")
+    )
+    summary = told["summary"]
+
+    assert architecture == told["parameters"]["architecture"]
+    for workload in ("batch", "service"):
+        assert 0 < summary[workload]["busy"] <= 1.1
+        assert 0 < summary[workload]["tasks_placed"]
+        assert {
+            "conflict_fraction",
+            "wait_mean_s",
+            "wait_p90_s",
+            "jobs_unfinished",
+            "jobs_abandoned",
+        } <= summary[workload].keys()
+    assert summary["events"] > 360
+    assert summary["wall_s"] > 0
+    assert (1 if architecture != "shared-state" else 2) == len(told["rows"])
+
+
+def test_one_seed_gives_one_document(omega: Omega, jobs: Path) -> None:
+    options = (*CELL, "--batch-schedulers", 3, "--rule", "sequence", "--granularity", "gang")
+
+    def summary(seed: int) -> dict[str, object]:
+        ran = omega("sim", "run", "--jobs", jobs, *options, "--seed", seed, "--json", "-")
+        told: dict[str, object] = document(ran)["summary"]
+        del told["wall_s"]
+        return told
+
+    assert summary(1) == summary(1)
+    assert summary(1) != summary(2)
+
+
+def test_a_person_sees_a_table(omega: Omega, jobs: Path) -> None:
+    ran = omega("sim", "run", "--jobs", jobs, *CELL)
+
+    assert 0 == ran.code
+    assert all(word in ran.out for word in ("batch", "service", "busy", "conflicts", "unfinished"))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--machines", 1, "--prefill-tasks", 30), "task"),
+        (("--architecture", "anarchy"), "anarchy"),
+        (("--hours", "nan"), "not a number"),
+        (("--t-job-batch", -1), "--t-job-batch"),
+    ],
+)
+def test_what_cannot_be_simulated_is_bad_usage(
+    omega: Omega, jobs: Path, options: tuple[object, ...], problem: str
+) -> None:
+    ran = omega("sim", "run", "--jobs", jobs, *options)
+
+    assert 2 == ran.code
+    assert problem in " ".join(ran.err.split())
+
+
+def test_a_list_that_is_none_is_bad_input(omega: Omega, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.csv"
+    broken.write_text("job_id,workload\n1,Batch\n")
+
+    ran = omega("sim", "run", "--jobs", broken)
+    missing = omega("sim", "run", "--jobs", tmp_path / "none.csv")
+
+    assert (2, 2) == (ran.code, missing.code)
+    assert "broken.csv" in ran.err
