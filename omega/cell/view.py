@@ -133,14 +133,15 @@ class View:
         at = self.where(rows.id)
         current = at >= 0
         current[current] = rows.revision[current] >= self._revision[at[current]]
-        at = at[current]
-        newer = int(np.count_nonzero(rows.revision[current] > self._revision[at]))
-        self._capacity[at] = rows.capacity[current]
-        self._free[at] = rows.capacity[current] - rows.used[current]
-        self._sequence[at] = rows.sequence[current]
-        self._revision[at] = rows.revision[current]
-        self._state[at] = rows.state[current]
-        self._open[at] = _takes_claims(rows)[current]
+        if not current.all():
+            at, rows = at[current], rows.take(np.flatnonzero(current))
+        newer = int(np.count_nonzero(rows.revision > self._revision[at]))
+        self._capacity[at] = rows.capacity
+        self._free[at] = rows.free
+        self._sequence[at] = rows.sequence
+        self._revision[at] = rows.revision
+        self._state[at] = rows.state
+        self._open[at] = _takes_claims(rows)
         return newer
 
     def catch_up(self, changes: Changes) -> int:

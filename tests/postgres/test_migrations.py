@@ -149,11 +149,11 @@ def test_a_database_of_another_revision_says_which_and_what_to_run(
 def test_a_database_with_other_functions_says_what_is_missing(empty_database_url: str) -> None:
     schema.migrate(empty_database_url)
     with psycopg.connect(empty_database_url) as connection:
-        connection.execute("DROP FUNCTION omega.read_cell")
+        connection.execute("DROP FUNCTION omega.read_machines")
 
     sentence = complaint(empty_database_url)
 
-    assert "omega.read_cell" in sentence
+    assert "omega.read_machines" in sentence
     assert sentence.endswith("; run: omega db migrate")
 
 

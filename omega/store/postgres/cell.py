@@ -69,7 +69,7 @@ class PostgresCell:
         """Read the whole cell; what does not change with claims is read once a generation."""
         while True:
             ((mark, generation, packed),) = self._link.call(
-                "SELECT mark, generation, machines FROM omega.read_cell()"
+                "SELECT mark, generation, omega.read_machines() FROM omega.read_mark()"
             )
             if self._profiles is None or self._profiles.generation != generation:
                 self._profiles = self._read_profiles()

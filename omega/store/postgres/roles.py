@@ -37,7 +37,8 @@ ROLES: Final = (
     Role(
         "omega_scheduler",
         calls=(
-            "read_cell",
+            "read_mark",
+            "read_machines",
             "read_profiles",
             "read_changes",
             "read_quotas",
@@ -68,7 +69,8 @@ ROLES: Final = (
     Role(
         "omega_reader",
         calls=(
-            "read_cell",
+            "read_mark",
+            "read_machines",
             "read_profiles",
             "read_changes",
             "read_allocations",

@@ -7,12 +7,16 @@ RETURNS bytea LANGUAGE sql STABLE AS $$
       FROM omega.machine m WHERE m.id = ANY (_machines)
 $$;
 
--- All machines and the mark.
-CREATE FUNCTION omega.read_cell(OUT mark bigint, OUT generation bigint, OUT machines bytea)
+-- All machines' rows, by themselves: as a column of a record, megabytes would be copied twice more.
+CREATE FUNCTION omega.read_machines()
+RETURNS bytea LANGUAGE sql STABLE AS $$
+    SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea), ''::bytea) FROM omega.machine m
+$$;
+
+-- The mark of the statement that asks.
+CREATE FUNCTION omega.read_mark(OUT mark bigint, OUT generation bigint)
 LANGUAGE sql STABLE AS $$
-    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
-           (SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea), ''::bytea) FROM omega.machine m)
-      FROM omega.cell c
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation FROM omega.cell c
 $$;
 
 -- What about machines is as it was while the generation is: names and attributes, ascending by id.
