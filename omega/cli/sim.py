@@ -7,41 +7,28 @@ Promise  The schedulers, the loop and the judge are those that run live. One see
 Source   Omega (EuroSys 2013), section 4; omega.sim.
 """
 
-from collections.abc import Callable, Mapping
-from enum import StrEnum
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import numpy as np
 import typer
 from rich.table import Table
 
-from omega.cli.consoles import Output
+from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.options import DECISION_S_MAX, SCHEDULERS_MAX, JsonTo, Seed, a_number
+from omega.cli.sim_plan import SimPlan, Unit
 from omega.clock import RealClock
-from omega.framework.registry import find_scheduler
-from omega.framework.scheduler import DecisionTime, Scheduler
-from omega.model.claims import ConflictRule, Granularity
+from omega.errors import BadInput
+from omega.model.claims import ConflictRule
 from omega.sim.experiment import Architecture, Experiment, Result
-from omega.workload.arrivals import BATCH, SERVICE
-from omega.workload.traces.omega_sim import read_job_list, uniform_workload
+from omega.workload.recipe import job_list
+from omega.workload.traces.omega_sim import CELLS
 
 HOURS_MAX: Final = 24 * 366
 MACHINES_MAX: Final = 1_000_000
 SECONDS_A_STEP: Final = 60.0
 """Of virtual time, between two moves of the progress bar."""
-PLACING: Final = "batch"
-"""The kind of scheduler that places: randomised first fit, as in the paper's simulator."""
-
 app = typer.Typer(no_args_is_help=True)
-
-
-class Unit(StrEnum):
-    """What a refused claim does to its siblings, and whether a job is placed whole."""
-
-    INCREMENTAL = "incremental"
-    ALL_OR_NOTHING = "all-or-nothing"
-    GANG = "gang"
 
 
 def _seconds(help_: str) -> Any:  # noqa: ANN401 - what typer makes is not its business to type
@@ -54,12 +41,26 @@ def _sim() -> None:
 
 
 @app.command()
+def jobs(
+    name: Annotated[str, typer.Argument(metavar="W1|W2", help="Which of the two.")],
+    to: Annotated[Path, typer.Option("--to", metavar="FILE.csv", help="Where to write it.")],
+) -> None:
+    """Write a job list of the paper's open simulator, as it was published.
+
+    W1 is for 10,000 machines without prefill, W2 for 1,000 with 2,400 tasks on them.
+
+    [bold]omega sim jobs W2 --to W2.csv[/]
+    """
+    if name not in CELLS:
+        raise BadInput(f"{name!r} is none of {', '.join(CELLS)}", field="NAME")
+    refuse_unwritable(to, field="--to")
+    to.write_text(job_list(CELLS[name]), encoding="utf-8")
+
+
+@app.command()
 def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
-    jobs: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE", exists=True, dir_okay=False, help="Job list: .csv, also gzipped."
-        ),
+    jobs_in: Annotated[
+        Path, typer.Option("--jobs", metavar="FILE", help="Job list: .csv, also gzipped.")
     ],
     machines: Annotated[int, typer.Option(min=1, max=MACHINES_MAX, metavar="N")] = 1_000,
     cpus: Annotated[float, typer.Option(min=0.001, metavar="N", help="Cores of a machine.")] = 4,
@@ -89,54 +90,37 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
 ) -> None:
     """Simulate one architecture on a list of jobs.
 
-    [bold]omega sim run --jobs W2.csv.gz --architecture monolithic --t-job-service 1[/]
+    [bold]omega sim run --jobs W2.csv --architecture monolithic --t-job-service 1[/]
     """
-    output = Output(json_to)
-    workload = uniform_workload(
-        read_job_list(jobs),
+    plan = SimPlan(
+        jobs=jobs_in,
         machines=machines,
         cpus=cpus,
         memory_gib=memory_gib,
         prefill_tasks=prefill_tasks,
-        chance=np.random.default_rng(seed),
-    )
-    service = DecisionTime(job_s=t_job_service, task_s=t_task_service)
-    batch = DecisionTime(job_s=t_job_batch, task_s=t_task_batch)
-    experiment = Experiment(
-        workload=workload,
+        hours=hours,
         architecture=architecture,
-        scheduler=_maker(rule, granularity),
-        decision_times={
-            SERVICE: service,
-            BATCH: service if architecture is Architecture.MONOLITHIC else batch,
-        },
-        schedulers={BATCH: batch_schedulers, SERVICE: service_schedulers},
-        gangs=granularity is Unit.GANG,
-        horizon_s=hours * 3_600,
+        rule=rule,
+        granularity=granularity,
+        batch_schedulers=batch_schedulers,
+        service_schedulers=service_schedulers,
+        t_job_batch=t_job_batch,
+        t_task_batch=t_task_batch,
+        t_job_service=t_job_service,
+        t_task_service=t_task_service,
         seed=seed,
     )
+    _tell(plan, Output(json_to))
+
+
+def _tell(plan: SimPlan, output: Output) -> None:
+    """Simulate, and say what came of it."""
     clock = RealClock()
+    experiment = plan.experiment()
     began = clock.now()
     result = _simulate(experiment, output)
     output.document(
-        parameters={
-            "jobs": jobs.name,
-            "machines": machines,
-            "cpus": cpus,
-            "memory_gib": memory_gib,
-            "prefill_tasks": prefill_tasks,
-            "hours": hours,
-            "architecture": architecture.value,
-            "rule": rule.value,
-            "granularity": granularity.value,
-            "batch_schedulers": batch_schedulers,
-            "service_schedulers": service_schedulers,
-            "t_job_batch": t_job_batch,
-            "t_task_batch": t_task_batch,
-            "t_job_service": t_job_service,
-            "t_task_service": t_task_service,
-            "seed": seed,
-        },
+        parameters=plan.parameters(),
         rows=result.schedulers,
         summary={
             **result.workloads,
@@ -147,21 +131,6 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
         },
     )
     output.console.print(_table(result.workloads))
-
-
-def _maker(rule: ConflictRule, granularity: Unit) -> Callable[[], Scheduler]:
-    """Return what makes a scheduler that commits in this way, one job at a time."""
-    kind = find_scheduler(PLACING)
-    whole = granularity is Unit.ALL_OR_NOTHING
-
-    def make() -> Scheduler:
-        scheduler = kind()
-        scheduler.rule = rule
-        scheduler.granularity = Granularity.ALL_OR_NOTHING if whole else Granularity.INCREMENTAL
-        scheduler.jobs_per_transaction = 1
-        return scheduler
-
-    return make
 
 
 def _simulate(experiment: Experiment, output: Output) -> Result:

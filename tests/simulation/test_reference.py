@@ -86,7 +86,7 @@ def close(value: float) -> Any:  # noqa: ANN401 - pytest's
         ("W1", Architecture.MONOLITHIC, 100.0, 0.999283, 9576.27, 10983.3, 3014),
     ],
 )
-def test_one_scheduler_does_what_it_does_there(  # noqa: PLR0913, PLR0917 - a row of a table
+def test_one_scheduler_does_what_it_does_there(
     name: str,
     architecture: Architecture,
     t_job_s: float,

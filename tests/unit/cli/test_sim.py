@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from omega.workload.recipe import job_list
-from omega.workload.synthetic import JobClass, TwoClasses
+from omega.workload.synthetic import W2, JobClass, TwoClasses
 from tests.fixtures.command_line import Omega, document
 
 SMALL = TwoClasses(
@@ -29,9 +29,7 @@ def jobs(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("architecture", ["monolithic", "multi-path", "shared-state"])
-def test_a_run_says_what_came_of_each_workload(
-    omega: Omega, jobs: Path, architecture: str
-) -> None:
+def test_a_run_says_what_came_of_each_workload(omega: Omega, jobs: Path, architecture: str) -> None:
     told = document(
         omega("sim", "run", "--jobs", jobs, "--architecture", architecture, *CELL, "--json", "-")
     )
@@ -78,7 +76,7 @@ def test_a_person_sees_a_table(omega: Omega, jobs: Path) -> None:
     [
         (("--machines", 1, "--prefill-tasks", 30), "task"),
         (("--architecture", "anarchy"), "anarchy"),
-        (("--hours", "nan"), "not a number"),
+        (("--hours", "nan"), "--hours"),
         (("--t-job-batch", -1), "--t-job-batch"),
     ],
 )
@@ -89,6 +87,15 @@ def test_what_cannot_be_simulated_is_bad_usage(
 
     assert 2 == ran.code
     assert problem in " ".join(ran.err.split())
+
+
+def test_the_published_lists_are_written_again(omega: Omega, tmp_path: Path) -> None:
+    to = tmp_path / "W2.csv"
+
+    assert 0 == omega("sim", "jobs", "W2", "--to", to).code
+    assert job_list(W2) == to.read_text()
+    assert 2 == omega("sim", "jobs", "W3", "--to", to).code
+    assert 2 == omega("sim", "jobs", "W2", "--to", tmp_path / "none" / "W2.csv").code
 
 
 def test_a_list_that_is_none_is_bad_input(omega: Omega, tmp_path: Path) -> None:
