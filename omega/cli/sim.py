@@ -85,6 +85,16 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     t_task_batch: Annotated[float, _seconds("And for each of its tasks.")] = 0.005,
     t_job_service: Annotated[float, _seconds("Of a service job; monolithic: of all.")] = 10.0,
     t_task_service: Annotated[float, _seconds("And for each of its tasks.")] = 0.005,
+    batch_share: Annotated[
+        float,
+        typer.Option(
+            min=0.01,
+            max=0.99,
+            callback=a_number,
+            metavar="X",
+            help="Of a static partition: batch jobs' share of the machines.",
+        ),
+    ] = 0.5,
     seed: Seed = 0,
     json_to: JsonTo = None,
 ) -> None:
@@ -108,6 +118,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
         t_task_batch=t_task_batch,
         t_job_service=t_job_service,
         t_task_service=t_task_service,
+        batch_share=batch_share,
         seed=seed,
     )
     _tell(plan, Output(json_to))
@@ -125,6 +136,7 @@ def _tell(plan: SimPlan, output: Output) -> None:
         summary={
             **result.workloads,
             "utilisation": result.utilisation,
+            "locked": result.locked,
             "tasks_placed": result.tasks_placed,
             "events": result.events,
             "wall_s": round(clock.now() - began, 3),

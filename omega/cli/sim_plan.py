@@ -50,6 +50,8 @@ class SimPlan:
     t_task_batch: float
     t_job_service: float
     t_task_service: float
+    batch_share: float
+    """Of the machines, in a static partition."""
     seed: int
 
     def parameters(self) -> dict[str, object]:
@@ -76,6 +78,7 @@ class SimPlan:
             scheduler=self._maker(),
             decision_times={SERVICE: service, BATCH: service if alone else batch},
             schedulers={BATCH: self.batch_schedulers, SERVICE: self.service_schedulers},
+            parts={BATCH: self.batch_share, SERVICE: 1 - self.batch_share},
             gangs=self.granularity is Unit.GANG,
             horizon_s=self.hours * 3_600,
             seed=self.seed,

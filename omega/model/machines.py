@@ -126,6 +126,11 @@ class Machines:
     def __len__(self) -> int:
         return len(self.names)
 
+    def part(self, rows: slice) -> "Machines":
+        """Return some of them."""
+        attributes = {name: values[rows] for name, values in self.attributes.items()}
+        return Machines(self.names[rows], self.capacity[rows], attributes)
+
 
 @dataclass(frozen=True)
 class Catalogue:

@@ -11,31 +11,36 @@ import numpy as np
 from omega.cell.judge import judge
 from omega.cell.standing import Standing
 from omega.cell.view import View
-from omega.model.arrays import Amounts, Ids, integers
+from omega.model.arrays import Amounts, Ids, Index, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
+from omega.model.machines import Machines
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
 from omega.store.memory_machines import MachineTable
-from omega.workload.arrivals import Workload
 
 
 class SimulatedCell:
-    """All machines, and what is used of them."""
+    """Some machines, and what is used of them."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, machines: Machines, used: Amounts) -> None:
+        self._names = machines
         self._machines = MachineTable()
-        self._machines.add(workload.machines, 0)
-        self._machines.used += workload.prefill.used(len(workload.machines))
+        self._machines.add(machines, 0)
+        self._machines.used += used
+        self._locked = np.zeros_like(used)
+        """What is offered to somebody, and counts as used for all others."""
         self._number = 0
-        self.cpu_capacity = int(self._machines.capacity[:, Kind.CPU_MILLI].sum())
-        self.cpu_used = int(self._machines.used[:, Kind.CPU_MILLI].sum())
+        self.total: Amounts = self._machines.capacity.sum(axis=0)
+        self.cpu_used = int(used[:, Kind.CPU_MILLI].sum())
+        """By tasks."""
+        self.cpu_locked = 0
 
     def __len__(self) -> int:
         return len(self._machines)
 
     def view(self) -> View:
-        """Return a new view of the whole cell."""
+        """Return a new view of all machines."""
         return View(self._machines.snapshot(self._number))
 
     def catch_up(self, view: View) -> None:
@@ -66,3 +71,37 @@ class SimulatedCell:
         self._number += 1
         self._machines.free(machine, amounts, self._number)
         self.cpu_used -= int(amounts[:, Kind.CPU_MILLI].sum())
+
+    @property
+    def free(self) -> Amounts:
+        """What nobody uses and nobody is offered, as a new array."""
+        return self._machines.capacity - self._machines.used
+
+    def lock(self, amounts: Amounts) -> None:
+        """Keep so much of each machine for one who is offered it."""
+        self._locked += amounts
+        self._machines.used += amounts
+        self._changed(amounts)
+
+    def unlock(self, amounts: Amounts) -> None:
+        """Have what was offered free again."""
+        self._locked -= amounts
+        self._machines.used -= amounts
+        assert (self._locked >= 0).all(), "only what is locked is unlocked"
+        self._changed(amounts)
+
+    def of_what_is_free(self, free: Amounts) -> "SimulatedCell":
+        """Return a cell of the same machines of which only so much is free: an offer."""
+        return SimulatedCell(self._names, self._machines.capacity - free)
+
+    @property
+    def free_cpu_milli(self) -> int:
+        """CPU that nobody uses and nobody is offered."""
+        return int(self.total[Kind.CPU_MILLI]) - self.cpu_used - self.cpu_locked
+
+    def _changed(self, amounts: Amounts) -> None:
+        self._number += 1
+        at: Index = np.flatnonzero(amounts.any(axis=1))
+        self._machines.revision[at] += 1
+        self._machines.changed_by[at] = self._number
+        self.cpu_locked = int(self._locked[:, Kind.CPU_MILLI].sum())

@@ -7,11 +7,11 @@ Source   Omega (EuroSys 2013), sections 3 and 4; docs/papers/omega.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
-from itertools import count, cycle
+from itertools import count, cycle, pairwise
 from typing import Any
 from uuid import UUID
 
@@ -21,10 +21,14 @@ from omega.framework.attempt import Replica
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.sim.agent import Agent, Patience
+from omega.model.resources import Kind
+from omega.sim.agent import Agent
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
+from omega.sim.offers import Allocator, Framework, Offering
+from omega.sim.queue import Patience
+from omega.sim.world import World
 from omega.workload.arrivals import Workload
 
 SAMPLE_S = 1.0
@@ -33,6 +37,8 @@ ONE_TRY = replace(LIMITS, tries_max=1, claims_per_transaction_max=LIMITS.tasks_p
 NO_TOKEN = UUID(int=0)
 """Leases are for processes that may die; in virtual time none does."""
 
+Lane = Agent | Framework
+"""Who takes jobs of one workload, or of several."""
 Advance = Callable[[float], None]
 """Told how many seconds of virtual time have passed."""
 
@@ -44,13 +50,17 @@ class Architecture(StrEnum):
     """One scheduler, which takes as long for a batch job as for a service job."""
     MULTI_PATH = "multi-path"
     """One scheduler with a faster path for batch jobs."""
+    STATIC_PARTITION = "static-partition"
+    """Each workload has machines of its own, and schedulers that see no others."""
+    TWO_LEVEL = "two-level"
+    """An allocator offers what is free, to one workload's scheduler at a time."""
     SHARED_STATE = "shared-state"
     """Schedulers of each kind, which see all and commit optimistically."""
 
     @property
     def is_monolithic(self) -> bool:
         """Whether one scheduler takes all jobs."""
-        return self is not Architecture.SHARED_STATE
+        return self in {Architecture.MONOLITHIC, Architecture.MULTI_PATH}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +75,9 @@ class Experiment:
     """By workload; one scheduler with a single path has the same for all."""
     schedulers: Mapping[str, int] = field(default_factory=dict)
     """How many for each workload; one if not said."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Of a static partition: the share of machines of each workload; equal if not said."""
+    offering: Offering = field(default_factory=Offering)
     gangs: bool = False
     """Whether each job is placed whole or not at all."""
     patience: Patience = field(default_factory=Patience)
@@ -73,9 +86,13 @@ class Experiment:
 
     def run(self, advance: Advance = lambda _: None) -> "Result":
         """Simulate, from an idle start to the horizon."""
-        run = _Run(self, advance)
+        run = self.begin(advance)
         run.engine.run(self.horizon_s)
         return run.result()
+
+    def begin(self, advance: Advance = lambda _: None) -> "Run":
+        """Return it about to begin, for whoever wants to look on."""
+        return Run(self, advance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,71 +102,119 @@ class Result:
     schedulers: list[dict[str, Any]]
     workloads: dict[str, dict[str, Any]]
     utilisation: float | None
-    """CPU, a mean of one sample a second."""
+    """CPU that tasks use, a mean of one sample a second."""
+    locked: float | None
+    """CPU that is held by offers, likewise."""
     events: int
     tasks_placed: int
 
 
-class _Run:
+class Run:
     """An experiment under way."""
 
     def __init__(self, experiment: Experiment, advance: Advance) -> None:
         self.experiment = experiment
         self.engine = Engine()
-        self._cell = SimulatedCell(experiment.workload)
         self._advance = advance
         self._ids = count(1)
-        self._samples = self._used = 0
+        self._samples = self._used = self._locked = 0
         names = sorted({one.spec.scheduler for one in experiment.workload.arrivals})
-        self._agents = self._make_agents(names)
+        self._worlds = self._make_worlds(names)
+        """By workload."""
+        self.cells = [one.cell for one in dict.fromkeys(self._worlds.values())]
+        self._lanes = self._make_lanes(names)
         """By workload, those that take its jobs."""
         self._jobs: dict[str, list[SimulatedJob]] = {name: [] for name in names}
-        turns = {name: cycle(agents) for name, agents in self._agents.items()}
+        turns = {name: cycle(lanes) for name, lanes in self._lanes.items()}
         for number, arrival in enumerate(experiment.workload.arrivals, start=1):
             name = arrival.spec.scheduler
-            agent = next(turns[name])
+            lane = next(turns[name])
             if arrival.submit_s <= experiment.horizon_s:
                 job = SimulatedJob(name, arrival.submit_s, self._lease(number, arrival.spec))
                 self._jobs[name].append(job)
-                self.engine.at(arrival.submit_s, Order.ARRIVAL, partial(agent.submit, job))
+                self.engine.at(arrival.submit_s, Order.ARRIVAL, partial(lane.submit, job))
         self._sample()
 
     def result(self) -> Result:
         """Sum up."""
         horizon_s = self.experiment.horizon_s
-        agents = list(dict.fromkeys(one for mine in self._agents.values() for one in mine))
-        rows = [_told(agent.ledger, horizon_s) for agent in agents]
-        by_agent = dict(zip(agents, rows, strict=True))
+        lanes = list(dict.fromkeys(one for mine in self._lanes.values() for one in mine))
+        rows = [_told(lane.ledger, horizon_s) for lane in lanes]
+        by_lane = dict(zip(lanes, rows, strict=True))
         workloads = {
-            name: {**_of_schedulers([by_agent[one] for one in mine]), **_of_jobs(self._jobs[name])}
-            for name, mine in self._agents.items()
+            name: {**_of_schedulers([by_lane[one] for one in mine]), **_of_jobs(self._jobs[name])}
+            for name, mine in self._lanes.items()
         }
+        sampled = self._samples * sum(int(cell.total[Kind.CPU_MILLI]) for cell in self.cells)
         return Result(
             schedulers=rows,
             workloads=workloads,
-            utilisation=ratio(self._used, self._samples * self._cell.cpu_capacity),
+            utilisation=ratio(self._used, sampled),
+            locked=ratio(self._locked, sampled),
             events=self.engine.executed,
             tasks_placed=sum(one["tasks_placed"] for one in workloads.values()),
         )
 
-    def _make_agents(self, names: list[str]) -> dict[str, list[Agent]]:
-        if self.experiment.architecture.is_monolithic:
-            alone = self._agent({name: self._replica(name, "all") for name in names})
+    def _make_worlds(self, names: Sequence[str]) -> dict[str, World]:
+        """Make one cell for all, or of each part of it one."""
+        workload = self.experiment.workload
+        used = workload.prefill.used(len(workload.machines))
+        if self.experiment.architecture is not Architecture.STATIC_PARTITION:
+            world = World(self.engine, SimulatedCell(workload.machines, used))
+            return dict.fromkeys(names, world)
+        shares = np.array([self.experiment.parts.get(name, 1.0) for name in names])
+        edges = np.rint(np.cumsum(shares) / shares.sum() * len(used)).astype(int).tolist()
+        return {
+            name: World(
+                self.engine,
+                SimulatedCell(workload.machines.part(slice(first, last)), used[first:last]),
+            )
+            for name, (first, last) in zip(names, pairwise([0, *edges]), strict=True)
+        }
+
+    def _make_lanes(self, names: Sequence[str]) -> dict[str, list[Lane]]:
+        experiment = self.experiment
+        if experiment.architecture.is_monolithic:
+            alone = self._agent(names[0], {name: self._replica(name, "all") for name in names})
             return {name: [alone] for name in names}
+        if experiment.architecture is Architecture.TWO_LEVEL:
+            world = self._worlds[names[0]]
+            allocator = Allocator(world, experiment.offering)
+            return {
+                name: [self._framework(name, number, world, allocator) for number in self._of(name)]
+                for name in names
+            }
         return {
             name: [
-                self._agent({name: self._replica(name, f"{name}-{number}")})
-                for number in range(self.experiment.schedulers.get(name, 1))
+                self._agent(name, {name: self._replica(name, f"{name}-{number}")})
+                for number in self._of(name)
             ]
             for name in names
         }
 
-    def _agent(self, replicas: Mapping[str, Replica]) -> Agent:
+    def _of(self, workload: str) -> range:
+        return range(self.experiment.schedulers.get(workload, 1))
+
+    def _agent(self, workload: str, replicas: Mapping[str, Replica]) -> Agent:
+        """Make a scheduler; one that is alone on its machines need not look at an old view."""
+        experiment = self.experiment
+        partitioned = experiment.architecture is Architecture.STATIC_PARTITION
         return Agent(
             replicas,
-            engine=self.engine,
-            cell=self._cell,
-            sees_the_present=self.experiment.architecture.is_monolithic,
+            self._worlds[workload],
+            sees_the_present=experiment.architecture.is_monolithic
+            or (partitioned and len(self._of(workload)) == 1),
+            patience=experiment.patience,
+            horizon_s=experiment.horizon_s,
+        )
+
+    def _framework(
+        self, workload: str, number: int, world: World, allocator: Allocator
+    ) -> Framework:
+        return Framework(
+            self._replica(workload, f"{workload}-{number}"),
+            world,
+            allocator,
             patience=self.experiment.patience,
             horizon_s=self.experiment.horizon_s,
         )
@@ -171,14 +236,14 @@ class _Run:
 
     def _sample(self) -> None:
         self._samples += 1
-        self._used += self._cell.cpu_used
+        self._used += sum(cell.cpu_used for cell in self.cells)
+        self._locked += sum(cell.cpu_locked for cell in self.cells)
         self._advance(self.engine.now_s)
         self.engine.at(self.engine.now_s + SAMPLE_S, Order.SAMPLE, self._sample)
 
 
 def _told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
     """Return what a scheduler did, by the names of the reference results."""
-    refused = ledger.claims_weighed - ledger.claims_accepted
     return {
         "scheduler": ledger.name,
         "busy": (ledger.useful_s + ledger.wasted_s) / horizon_s,
@@ -191,7 +256,6 @@ def _told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
         "claim_conflict_fraction": ratio(
             ledger.claims_refused, ledger.claims_accepted + ledger.claims_refused
         ),
-        "claims_refused_to_first": refused,
         "attempts_started": ledger.begun,
         "attempts_without_room": ledger.found_no_room,
         "jobs_abandoned": ledger.abandoned,

@@ -7,10 +7,13 @@ Promise  A measure whose published definition hides something stands beside one 
 Source   docs/papers/omega.md, the definitions; Omega (EuroSys 2013), section 4.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import floor
 
+import numpy as np
+
 from omega.model.jobs import LeasedJob
+from omega.model.outcomes import Outcome
 
 
 @dataclass(eq=False)
@@ -56,13 +59,27 @@ class Ledger:
     """Attempts that claimed nothing."""
     claims_accepted: int = 0
     claims_refused: int = 0
-    claims_weighed: int = 0
-    """Those of an all-or-nothing transaction up to its first refused one; of others, all."""
     abandoned: int = 0
     waiting: int = 0
     """Jobs in the queue at the end."""
-    by_workload: dict[str, int] = field(default_factory=dict)
-    """Attempts begun, by workload."""
+
+    def begin(self, thinks_s: float, *, before_s: float) -> None:
+        """Book that an attempt begins, which thinks so long; it counts up to the horizon."""
+        self.begun += 1
+        self.thought_s += min(thinks_s, max(0.0, before_s))
+
+    def judge(self, outcome: Outcome, thought_s: float) -> None:
+        """Book what a transaction came to, and the decision time that went into it."""
+        accepted = int(np.count_nonzero(outcome.accepted))
+        refused = len(outcome.verdicts) - accepted
+        self.claims_accepted += accepted
+        self.claims_refused += refused
+        if refused:
+            self.conflicted += 1
+            self.wasted_s += thought_s
+        else:
+            self.accepted += 1
+            self.useful_s += thought_s
 
 
 def ratio(part: float, whole: float) -> float | None:

@@ -115,6 +115,16 @@ def test_schedulers_that_never_meet_do_what_they_do_there() -> None:
     assert not found[SERVICE]["transactions_conflicted"]
 
 
+def test_frameworks_fill_offers_as_they_do_there() -> None:
+    found = run("W2", Architecture.TWO_LEVEL, 10.0).workloads
+
+    assert close(0.0399433) == found[BATCH]["busy"]
+    assert close(0.163818) == found[SERVICE]["busy"]
+    assert close(2.04669) == found[BATCH]["wait_mean_s"]
+    assert close(1.94257) == found[SERVICE]["wait_mean_s"]
+    assert not found[BATCH]["transactions_conflicted"]
+
+
 @pytest.mark.parametrize(
     ("rule", "granularity", "conflicts", "busy"),
     [

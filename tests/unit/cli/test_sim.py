@@ -28,7 +28,9 @@ def jobs(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("architecture", ["monolithic", "multi-path", "shared-state"])
+@pytest.mark.parametrize(
+    "architecture", ["monolithic", "multi-path", "static-partition", "shared-state"]
+)
 def test_a_run_says_what_came_of_each_workload(omega: Omega, jobs: Path, architecture: str) -> None:
     told = document(
         omega("sim", "run", "--jobs", jobs, "--architecture", architecture, *CELL, "--json", "-")
@@ -48,7 +50,7 @@ def test_a_run_says_what_came_of_each_workload(omega: Omega, jobs: Path, archite
         } <= summary[workload].keys()
     assert summary["events"] > 360
     assert summary["wall_s"] > 0
-    assert (1 if architecture != "shared-state" else 2) == len(told["rows"])
+    assert (1 if architecture in {"monolithic", "multi-path"} else 2) == len(told["rows"])
 
 
 def test_one_seed_gives_one_document(omega: Omega, jobs: Path) -> None:

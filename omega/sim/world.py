@@ -1,0 +1,52 @@
+"""The world that simulated schedulers share: a cell, time, and tasks that end.
+
+Goal     Let what was granted run for as long as it runs, whoever granted it.
+Promise  Tasks of one grant and group end in one event. Whoever asked is told of each such end.
+Source   docs/papers/omega.md, the event model.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from omega.model.arrays import Amounts, Ids
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob
+from omega.model.outcomes import Outcome
+from omega.sim.cell import SimulatedCell
+from omega.sim.engine import Engine, Order
+from omega.workload.arrivals import MS_PER_S
+
+Tell = Callable[[Amounts], None]
+"""Told what each of some tasks had, which end."""
+
+
+class World:
+    """One cell in virtual time."""
+
+    def __init__(self, engine: Engine, cell: SimulatedCell) -> None:
+        self.engine = engine
+        self.cell = cell
+        self.when_tasks_end: list[Tell] = []
+        """Told what each of the tasks had that end."""
+
+    def run(
+        self, job: LeasedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
+    ) -> None:
+        """Have what was granted end when its time is up, group by group; tell of it, if wanted."""
+        first = 0
+        for group in job.spec.groups:
+            last = first + group.tasks
+            if group.duration_ms is not None:
+                mine = outcome.accepted & (claims.task >= first) & (claims.task < last)
+                if mine.any():
+                    ends_s = self.engine.now_s + group.duration_ms / MS_PER_S
+                    end = partial(self._end, claims.machine[mine], claims.demand[mine], tell)
+                    self.engine.at(ends_s, Order.END, end)
+            first = last
+
+    def _end(self, machine: Ids, amounts: Amounts, also: Tell | None) -> None:
+        self.cell.release(machine, amounts)
+        if also is not None:
+            also(amounts)
+        for tell in self.when_tasks_end:
+            tell(amounts)
