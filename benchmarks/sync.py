@@ -158,15 +158,18 @@ class Sync:
             while rounds < ROUNDS_MIN or stage.clock.now() < began + (1 - OF_FIRST) * seconds:
                 stage.go_on()
                 rounds += 1
-                for count in counts:
-                    statements.touch(link, count, machines, first=rounds)
-                    for way, reader in readers.items():
+                for way, reader in readers.items():
+                    # Each by itself: who reads megabytes leaves the next one cold caches.
+                    reader.refresh()
+                    for count in counts:
+                        statements.touch(link, count, machines, first=rounds)
                         samples[way, count].append(reader.refresh())
-            # By itself: who connects anew is rare, and would leave the others cold caches.
             while len(samples[FIRST, 0]) < ROUNDS_MIN or stage.clock.now() < began + seconds:
                 stage.go_on()
                 with ExitStack() as once:
                     samples[FIRST, 0].append(_reader("full", once, url, stage.clock).refresh())
+            for reader in readers.values():
+                reader.refresh()
             found = {way: reader.checksum() for way, reader in readers.items()}
         if len(set(found.values())) != 1:
             raise InvariantBroken("views of one cell differ", story=[str(found)])

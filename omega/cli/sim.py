@@ -35,6 +35,18 @@ def _seconds(help_: str) -> Any:  # noqa: ANN401 - what typer makes is not its b
     return typer.Option(min=0, max=DECISION_S_MAX, callback=a_number, metavar="S", help=help_)
 
 
+BatchShare = Annotated[
+    float,
+    typer.Option(
+        min=0.01,
+        max=0.99,
+        callback=a_number,
+        metavar="X",
+        help="Of a static partition: batch jobs' share of the machines.",
+    ),
+]
+
+
 @app.callback()
 def _sim() -> None:
     """Compare architectures in virtual time."""
@@ -85,16 +97,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     t_task_batch: Annotated[float, _seconds("And for each of its tasks.")] = 0.005,
     t_job_service: Annotated[float, _seconds("Of a service job; monolithic: of all.")] = 10.0,
     t_task_service: Annotated[float, _seconds("And for each of its tasks.")] = 0.005,
-    batch_share: Annotated[
-        float,
-        typer.Option(
-            min=0.01,
-            max=0.99,
-            callback=a_number,
-            metavar="X",
-            help="Of a static partition: batch jobs' share of the machines.",
-        ),
-    ] = 0.5,
+    batch_share: BatchShare = 0.5,
     seed: Seed = 0,
     json_to: JsonTo = None,
 ) -> None:
