@@ -71,7 +71,7 @@ def test_each_result_has_its_picture_which_the_findings_show() -> None:
 
     assert {f"{path.stem}.png" for path in RESULTS.glob("*.json")} == pictures
     text = document("benchmarks/FINDINGS.md").text
-    assert [] == [name for name in pictures if f"](results/{name})" not in text]
+    assert [] == [name for name in sorted(pictures) if f"](results/{name})" not in text]
 
 
 @pytest.mark.parametrize(
