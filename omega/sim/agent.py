@@ -94,7 +94,7 @@ class Agent:
         self._claimed = True
         self.ledger.judge(outcome, self._thinks_s)
         if outcome.accepted.any():
-            self._world.run(self._job.lease, transaction.claims, outcome)
+            self._world.run(self._job, transaction.claims, outcome)
         return outcome
 
     def _settle(self, attempted: Attempted) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from omega.cell.judge import judge
 from omega.cell.standing import Standing
 from omega.cell.view import View
-from omega.model.arrays import Amounts, Ids, Index, integers
+from omega.model.arrays import Amounts, Ids, Mask, integers, some_kind
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import Machines
@@ -24,7 +24,7 @@ class SimulatedCell:
     """Some machines, and what is used of them."""
 
     def __init__(self, machines: Machines, used: Amounts) -> None:
-        self._names = machines
+        self._made_of = machines
         self._machines = MachineTable()
         self._machines.add(machines, 0)
         self._machines.used += used
@@ -81,27 +81,36 @@ class SimulatedCell:
         """Keep so much of each machine for one who is offered it."""
         self._locked += amounts
         self._machines.used += amounts
-        self._changed(amounts)
+        self.cpu_locked += int(amounts[:, Kind.CPU_MILLI].sum())
+        self._changed(amounts != 0)
 
     def unlock(self, amounts: Amounts) -> None:
         """Have what was offered free again."""
         self._locked -= amounts
         self._machines.used -= amounts
+        self.cpu_locked -= int(amounts[:, Kind.CPU_MILLI].sum())
         assert (self._locked >= 0).all(), "only what is locked is unlocked"
-        self._changed(amounts)
+        self._changed(amounts != 0)
 
-    def of_what_is_free(self, free: Amounts) -> "SimulatedCell":
-        """Return a cell of the same machines of which only so much is free: an offer."""
-        return SimulatedCell(self._names, self._machines.capacity - free)
+    def twin(self) -> "SimulatedCell":
+        """Return a cell of the same machines on which nothing is free."""
+        return SimulatedCell(self._made_of, self._machines.capacity.copy())
+
+    def have_free(self, free: Amounts) -> None:
+        """Have just so much free, whatever was before: become an offer of it."""
+        used = self._machines.capacity - free
+        self._changed(self._machines.used != used)
+        self._machines.used = used
+        self.cpu_used = int(used[:, Kind.CPU_MILLI].sum())
 
     @property
     def free_cpu_milli(self) -> int:
         """CPU that nobody uses and nobody is offered."""
         return int(self.total[Kind.CPU_MILLI]) - self.cpu_used - self.cpu_locked
 
-    def _changed(self, amounts: Amounts) -> None:
+    def _changed(self, where: Mask) -> None:
+        """Have views hear of the machines that changed in some kind."""
         self._number += 1
-        at: Index = np.flatnonzero(amounts.any(axis=1))
+        at = np.flatnonzero(some_kind(where))
         self._machines.revision[at] += 1
         self._machines.changed_by[at] = self._number
-        self.cpu_locked = int(self._locked[:, Kind.CPU_MILLI].sum())

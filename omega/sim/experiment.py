@@ -29,7 +29,7 @@ from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
 from omega.sim.offers import Allocator, Framework, Offering
 from omega.sim.queue import Patience
 from omega.sim.world import World
-from omega.workload.arrivals import Workload
+from omega.workload.arrivals import MS_PER_S, Workload
 
 SAMPLE_S = 1.0
 ONE_TRY = replace(LIMITS, tries_max=1, claims_per_transaction_max=LIMITS.tasks_per_job_max)
@@ -130,7 +130,9 @@ class Run:
             name = arrival.spec.scheduler
             lane = next(turns[name])
             if arrival.submit_s <= experiment.horizon_s:
-                job = SimulatedJob(name, arrival.submit_s, self._lease(number, arrival.spec))
+                durations_s = arrival.durations_s or _durations_s(arrival.spec)
+                lease = self._lease(number, arrival.spec)
+                job = SimulatedJob(name, arrival.submit_s, durations_s, lease)
                 self._jobs[name].append(job)
                 self.engine.at(arrival.submit_s, Order.ARRIVAL, partial(lane.submit, job))
         self._sample()
@@ -240,6 +242,12 @@ class Run:
         self._locked += sum(cell.cpu_locked for cell in self.cells)
         self._advance(self.engine.now_s)
         self.engine.at(self.engine.now_s + SAMPLE_S, Order.SAMPLE, self._sample)
+
+
+def _durations_s(spec: JobSpec) -> tuple[float | None, ...]:
+    return tuple(
+        None if group.duration_ms is None else group.duration_ms / MS_PER_S for group in spec.groups
+    )
 
 
 def _told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:

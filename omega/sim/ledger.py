@@ -22,6 +22,8 @@ class SimulatedJob:
 
     workload: str
     submitted_s: float
+    durations_s: tuple[float | None, ...]
+    """Of the tasks of each group; None for those that run on and on."""
     lease: LeasedJob
     """The job as its scheduler plans it: what is placed, and what is not yet."""
     queued_s: float = 0.0

@@ -21,7 +21,6 @@ from omega.model.arrays import Amounts
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
-from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
 from omega.sim.queue import Patience, Queue
@@ -89,7 +88,9 @@ class Allocator:
 
 @dataclass(frozen=True, eq=False)
 class _Grant:
+    job: SimulatedJob
     lease: LeasedJob
+    """The job as it was when this was placed."""
     transaction: Transaction
 
 
@@ -112,6 +113,9 @@ class Framework:
         self.ledger = Ledger(replica.name)
         self._queue = Queue(world.engine, patience, self.ledger, self._wish)
         self._runs = np.zeros_like(world.cell.total)
+        self._offer = world.cell.twin()
+        """The offer that is being filled, which takes no time: one serves for all."""
+        self._view = self._offer.view()
 
     def submit(self, job: SimulatedJob) -> None:
         """Put a job into the queue."""
@@ -125,13 +129,14 @@ class Framework:
 
     def receive(self, free: Amounts) -> None:
         """Fill an offer from the queue, job by job, until either is used up; answer later."""
-        offer = self._world.cell.of_what_is_free(free)
+        offer = self._offer
+        offer.have_free(free)
         grants: list[_Grant] = []
         thinks_s = 0.0
         while len(self._queue) and offer.free_cpu_milli:
             job = self._queue.take()
             job.attempts += 1
-            thinks_s += self._place(job, offer, grants, thinks_s)
+            thinks_s += self._place(job, grants, thinks_s)
         if not len(self._queue):
             self._allocator.withdraw(self)
         engine = self._world.engine
@@ -141,27 +146,25 @@ class Framework:
     def _wish(self) -> None:
         self._allocator.wish(self)
 
-    def _place(
-        self, job: SimulatedJob, offer: SimulatedCell, grants: list[_Grant], after_s: float
-    ) -> float:
+    def _place(self, job: SimulatedJob, grants: list[_Grant], after_s: float) -> float:
         """Make one attempt at a job within the offer; return its decision time."""
         thinks_s = self._replica.decision_time.of(job.left)
         began_s = self._world.engine.now_s + after_s
         self.ledger.begin(thinks_s, before_s=self._horizon_s - began_s)
         left = job.lease
         transactions: list[Transaction] = []
-        if offer.free_cpu_milli > job.lease.spec.groups[0].cpu_milli:
-            view = offer.view()
+        if self._offer.free_cpu_milli > job.lease.spec.groups[0].cpu_milli:
 
             def answer(effect: Effect) -> View | Outcome | None:
                 match effect:
                     case Refresh():
-                        return view
+                        self._offer.catch_up(self._view)
+                        return self._view
                     case Think():
                         return None
                     case Commit(transaction):
                         transactions.append(transaction)
-                        return offer.commit(transaction, job.lease)
+                        return self._offer.commit(transaction, job.lease)
 
             left = drive(attempt(self._replica, [job.lease]), answer)[0].job
         if transactions:
@@ -170,7 +173,7 @@ class Framework:
             self.ledger.claims_accepted += sum(len(one.claims) for one in transactions)
         else:
             self.ledger.found_no_room += 1
-        grants += [_Grant(job.lease, one) for one in transactions]
+        grants += [_Grant(job, job.lease, one) for one in transactions]
         self._queue.settle(job, left)
         return thinks_s
 
@@ -182,7 +185,7 @@ class Framework:
             outcome = cell.commit(grant.transaction, grant.lease)
             assert outcome.accepted.all(), "what is offered is nobody else's"
             self._runs += grant.transaction.claims.demand.sum(axis=0)
-            self._world.run(grant.lease, grant.transaction.claims, outcome, tell=self._hear_of_end)
+            self._world.run(grant.job, grant.transaction.claims, outcome, tell=self._hear_of_end)
         self._allocator.arm()
 
     def _hear_of_end(self, amounts: Amounts) -> None:

@@ -10,11 +10,10 @@ from functools import partial
 
 from omega.model.arrays import Amounts, Ids
 from omega.model.claims import Claims
-from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
-from omega.workload.arrivals import MS_PER_S
+from omega.sim.ledger import SimulatedJob
 
 Tell = Callable[[Amounts], None]
 """Told what each of some tasks had, which end."""
@@ -30,16 +29,16 @@ class World:
         """Told what each of the tasks had that end."""
 
     def run(
-        self, job: LeasedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
+        self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
     ) -> None:
         """Have what was granted end when its time is up, group by group; tell of it, if wanted."""
         first = 0
-        for group in job.spec.groups:
+        for group, duration_s in zip(job.lease.spec.groups, job.durations_s, strict=True):
             last = first + group.tasks
-            if group.duration_ms is not None:
+            if duration_s is not None:
                 mine = outcome.accepted & (claims.task >= first) & (claims.task < last)
                 if mine.any():
-                    ends_s = self.engine.now_s + group.duration_ms / MS_PER_S
+                    ends_s = self.engine.now_s + duration_s
                     end = partial(self._end, claims.machine[mine], claims.demand[mine], tell)
                     self.engine.at(ends_s, Order.END, end)
             first = last

@@ -32,6 +32,8 @@ class Arrival:
     submit_s: float
     """Seconds from the start of the workload."""
     spec: JobSpec
+    durations_s: tuple[float, ...] | None = None
+    """Of each group, where they are known better than the spec's milliseconds tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +148,7 @@ class Workload:
         assert factor > 0
         return replace(
             self,
-            arrivals=tuple(Arrival(a.submit_s / factor, a.spec) for a in self.arrivals),
+            arrivals=tuple(replace(a, submit_s=a.submit_s / factor) for a in self.arrivals),
         )
 
     def evenly_over(self, seconds: float) -> "Workload":
@@ -156,6 +158,6 @@ class Workload:
         return replace(
             self,
             arrivals=tuple(
-                Arrival(number * gap_s, a.spec) for number, a in enumerate(self.arrivals)
+                replace(a, submit_s=number * gap_s) for number, a in enumerate(self.arrivals)
             ),
         )

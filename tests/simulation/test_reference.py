@@ -116,8 +116,11 @@ def test_schedulers_that_never_meet_do_what_they_do_there() -> None:
 
 
 def test_frameworks_fill_offers_as_they_do_there() -> None:
-    found = run("W2", Architecture.TWO_LEVEL, 10.0).workloads
+    result = run("W2", Architecture.TWO_LEVEL, 10.0)
+    found = result.workloads
 
+    assert close(0.0447860) == result.locked
+    assert close(0.777651) == result.utilisation
     assert close(0.0399433) == found[BATCH]["busy"]
     assert close(0.163818) == found[SERVICE]["busy"]
     assert close(2.04669) == found[BATCH]["wait_mean_s"]

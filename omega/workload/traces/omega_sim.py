@@ -38,6 +38,7 @@ def read_job_list(path: Path) -> tuple[Arrival, ...]:
     submit_s = table.numbers("submit_s", highest=SECONDS_MAX).tolist()
     tasks = table.integers("tasks", lowest=1, highest=LIMITS.tasks_per_job_max).tolist()
     duration_s = table.numbers("duration_s", highest=SECONDS_MAX)
+    durations_s = duration_s.tolist()
     cpus = table.numbers("cpus_per_task", highest=LIMITS.amount_max // CPU_MILLI_PER_CORE)
     memory_gb = table.numbers("mem_gb_per_task", highest=LIMITS.amount_max // MIB_PER_GB)
     duration_ms = np.rint(duration_s * MS_PER_S).astype(np.int64).tolist()
@@ -58,6 +59,7 @@ def read_job_list(path: Path) -> tuple[Arrival, ...]:
                     ),
                 ),
             ),
+            (durations_s[row],),
         )
         for row in range(len(table))
     )

@@ -33,6 +33,7 @@ def test_rows_become_jobs_by_submission(samples: Path) -> None:
                 scheduler="batch",
                 groups=(TaskGroup(tasks=1, cpu_milli=500, memory_mib=1_536, duration_ms=500),),
             ),
+            durations_s=(0.5,),
         )
         == arrivals[2]
     )
