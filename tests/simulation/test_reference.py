@@ -6,6 +6,7 @@ few of them stand for the rest.
 
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -30,21 +31,18 @@ DEVIATIONS_MAX = 4
 @cache
 def workload(name: str) -> Workload:
     laws = CELLS[name]
-    path = Path(f"{name}.csv")
-    path.write_text(job_list(laws), encoding="utf-8")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.csv"
+        path.write_text(job_list(laws), encoding="utf-8")
+        arrivals = read_job_list(path)
     return uniform_workload(
-        read_job_list(path),
+        arrivals,
         machines=laws.machines,
         cpus=laws.cpus,
         memory_gib=laws.memory_gib,
         prefill_tasks=laws.prefill_tasks,
         chance=np.random.default_rng(0),
     )
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def run(
