@@ -36,9 +36,6 @@ class SimulatedCell:
         """By tasks."""
         self.cpu_locked = 0
 
-    def __len__(self) -> int:
-        return len(self._machines)
-
     def view(self) -> View:
         """Return a new view of all machines."""
         return View(self._machines.snapshot(self._number))
