@@ -10,11 +10,17 @@ from psycopg import sql
 from sqlalchemy import CheckConstraint, create_engine, make_url
 from sqlalchemy.pool import NullPool
 
+from omega.cell.view import View
 from omega.errors import NotAllowed, OmegaError, SchemaMismatch, StoreUnavailable
+from omega.model.arrays import integers
+from omega.model.machines import MachineState
 from omega.store.postgres import schema
 from omega.store.postgres.databases import beside, name_of, suffixed
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import metadata
+from omega.testing.builders import a_spec
+from omega.testing.steps import a_running_job, add_a_cell
+from omega.testing.twin import row_differences
 
 RELATIONS = """
     SELECT relname FROM pg_class
@@ -28,6 +34,10 @@ OPTIONS = """
 CHECKS = """
     SELECT conrelid::regclass::text, conname FROM pg_constraint
      WHERE connamespace = 'omega'::regnamespace AND contype = 'c'
+"""
+COLUMNS = """
+    SELECT attname FROM pg_attribute
+     WHERE attrelid = 'omega.machine'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 """
 
 
@@ -54,6 +64,37 @@ def test_migrating_twice_changes_nothing_that_can_be_seen(empty_database_url: st
 
     assert relations == _rows(empty_database_url, RELATIONS)
     assert functions == _rows(empty_database_url, FUNCTIONS)
+
+
+def test_machines_and_views_of_them_outlive_down_and_up(
+    empty_database_url: str, database_url: str
+) -> None:
+    schema.migrate(empty_database_url)
+    with closing(PostgresStore(empty_database_url)) as store:
+        machines = add_a_cell(store, 3)
+        a_running_job(store, a_spec(2), machines[:2])
+        store.set_state(integers(machines[2:]), MachineState.DRAINING)
+        view = View(store.snapshot())
+
+    schema.downgrade(empty_database_url, "0008")
+    schema.migrate(empty_database_url)
+    with closing(PostgresStore(empty_database_url)) as store:
+        assert [] == row_differences(view.rows(), store.snapshot().rows)
+        a_running_job(store, a_spec(), machines[:1])
+        view.catch_up(store.changes_since(view.mark))
+
+        assert [] == row_differences(store.snapshot().rows, view.rows())
+        assert [] == list(store.verify())
+    assert _columns(database_url) == _columns(empty_database_url)
+
+
+def test_a_machines_columns_are_in_the_order_that_is_declared(database_url: str) -> None:
+    assert _columns(database_url) == [column.name for column in metadata.tables["omega.machine"].c]
+
+
+def _columns(url: str) -> list[object]:
+    with psycopg.connect(url) as connection:
+        return [name for (name,) in connection.execute(COLUMNS)]
 
 
 def test_down_to_base_leaves_no_table_and_no_function_and_up_again_works(

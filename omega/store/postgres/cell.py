@@ -68,14 +68,15 @@ class PostgresCell:
     def snapshot(self) -> Snapshot:
         """Read the whole cell; what does not change with claims is read once a generation."""
         while True:
-            ((mark, generation, packed),) = self._link.call(
+            pieces = self._link.call(
                 "SELECT mark, generation, omega.read_machines() FROM omega.read_mark()"
             )
+            mark, generation, _ = pieces[0]
             if self._profiles is None or self._profiles.generation != generation:
                 self._profiles = self._read_profiles()
             profiles = self._profiles
             if profiles.generation == generation:
-                rows = unpack_machines(packed)
+                rows = unpack_machines(b"".join(packed for _, _, packed in pieces))
                 return Snapshot(
                     rows, profiles.names, profiles.catalogue, profiles.codes, mark, generation
                 )

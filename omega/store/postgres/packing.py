@@ -130,7 +130,8 @@ def unpack_machines(packed: Buffer) -> MachineRows:
     # As words, all of one type: numpy takes and turns them faster than fields of many.
     rows = np.frombuffer(packed, _WORD).reshape(-1, _WORDS)
     if (rows[1:, _ID] < rows[:-1, _ID]).any():
-        rows = rows[np.argsort(rows[:, _ID])]
+        # Pages come in order, and most rows on them: an order that exploits it is the fastest.
+        rows = rows.take(np.argsort(rows[:, _ID].astype(np.int64), kind="stable"), axis=0)
     words = np.empty((_WORDS, len(rows)), dtype=np.int64)
     words[...] = rows.T
     return MachineRows(

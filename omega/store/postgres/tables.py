@@ -134,17 +134,18 @@ machine = Table(
     "machine",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    *(Column(f"{kind}_capacity", Integer, nullable=False) for kind in COLUMNS),
-    *(Column(f"{kind}_used", Integer, nullable=False, server_default="0") for kind in COLUMNS),
+    # Whoever reads a row passes over all that comes before: what views are made of comes first.
+    # What commits change lies together: the ends that stay as they were are not logged anew.
+    Column("packed_capacity", LargeBinary, Computed(_PACKED_CAPACITY, persisted=True)),
+    _written_by(),
+    Column("packed_use", LargeBinary, Computed(_PACKED_USE, persisted=True)),
     Column("sequence", BigInteger, nullable=False, server_default="0"),
     Column("revision", BigInteger, nullable=False, server_default="0"),
     Column("state", SmallInteger, nullable=False, server_default="0"),
-    _written_by(),
+    *(Column(f"{kind}_used", Integer, nullable=False, server_default="0") for kind in COLUMNS),
+    *(Column(f"{kind}_capacity", Integer, nullable=False) for kind in COLUMNS),
     Column("notice", ARRAY(Integer)),
     _moment("notice_ends_at", required=False),
-    Column("packed_use", LargeBinary, Computed(_PACKED_USE, persisted=True)),
-    # Last: what a commit does not change at the end of a row is not written to the log anew.
-    Column("packed_capacity", LargeBinary, Computed(_PACKED_CAPACITY, persisted=True)),
     # Postgres reads the text of each CHECK anew for each statement that writes: few, and short.
     CheckConstraint(f"least({_USED}) >= 0", name="used_is_positive"),
     CheckConstraint(f"notice IS NOT NULL OR least({_FREE}) >= 0", name="used_within_capacity"),

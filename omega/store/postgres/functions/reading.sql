@@ -7,10 +7,15 @@ RETURNS bytea LANGUAGE sql STABLE AS $$
       FROM omega.machine m WHERE m.id = ANY (_machines)
 $$;
 
--- All machines' rows, by themselves: as a column of a record, megabytes would be copied twice more.
+-- All machines' rows in pieces, page by page, in whatever order. One piece is on its way while the next is
+-- read, and each is built in memory that is at hand: for megabytes at once, the server asks its kernel
+-- for fresh pages with every read.
 CREATE FUNCTION omega.read_machines()
-RETURNS bytea LANGUAGE sql STABLE AS $$
-    SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea), ''::bytea) FROM omega.machine m
+RETURNS SETOF bytea LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea)
+                       FROM omega.machine m
+                      WHERE m.ctid >= format('(%s,0)', page)::tid AND m.ctid < format('(%s,0)', page + 64)::tid), ''::bytea)
+      FROM generate_series(0, pg_relation_size('omega.machine') / current_setting('block_size')::bigint, 64) AS page
 $$;
 
 -- The mark of the statement that asks.
