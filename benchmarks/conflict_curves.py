@@ -58,7 +58,13 @@ def _draw(panel: Any, rows: Rows, axis: str, measure: str) -> None:  # noqa: ANN
         ]
         if points:
             dashed = granularity is Granularity.ALL_OR_NOTHING
-            series(panel, number, points, f"{rule.value}, {granularity.value}", dashed=dashed)
+            series(
+                panel,
+                number,
+                points,
+                f"{rule.value}, {granularity.value}",
+                stroke="--" if dashed else "-",
+            )
     values = sorted({row[axis] for row in rows})
     if axis in MULTIPLY:
         steps(panel, values)

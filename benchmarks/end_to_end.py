@@ -155,7 +155,7 @@ class EndToEnd:
                 for name, dashed in (("p50_ms", False), ("p99_ms", True)):
                     points = [(x, row[name]) for x, _, row in mine if row is not None]
                     which = ", wait p99" if dashed else ""
-                    series(below, number, points, label + which, dashed=dashed)
+                    series(below, number, points, label + which, stroke="--" if dashed else "-")
             above.set_title(f"{machines:,} machines", fontsize=10)
             above.set_ylabel("tasks committed, 1/s")
             below.set_ylabel("wait of a job, ms")

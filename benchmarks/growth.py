@@ -168,7 +168,7 @@ class Growth:
         told = [findings.summary["tables"][str(step)] for step in self.steps]
         for number, name in enumerate(SHOWN, start=1):
             points = [(n, table[name]["bytes"] / 2**20) for n, table in zip(at, told, strict=True)]
-            series(sizes, number, points, f"table {name}", dashed=True)
+            series(sizes, number, points, f"table {name}", stroke="--")
         labels = [str(step).replace(", ", "\n") for step in self.steps]
         for panel in (times, sizes):
             panel.set_xticks(list(at), labels, fontsize=7)

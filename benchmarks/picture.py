@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from omega.errors import SettingsError
 
@@ -103,13 +103,17 @@ def magnitudes(axis: Any) -> None:  # noqa: ANN401 - matplotlib's axes
     axis.yaxis.set_minor_formatter("")
 
 
+Stroke = Literal["-", "--", ":"]
+"""How a line is drawn."""
+
+
 def series(
     axis: Any,  # noqa: ANN401 - matplotlib's axes
     number: int,
     points: Sequence[tuple[float, float]],
     label: str,
     *,
-    dashed: bool = False,
+    stroke: Stroke = "-",
 ) -> None:
     """Draw one line; the first is drawn boldly, and on top."""
     axis.plot(
@@ -117,7 +121,7 @@ def series(
         label=label,
         color=COLOURS[number % len(COLOURS)],
         marker=MARKERS[number % len(MARKERS)],
-        linestyle="--" if dashed else "-",
+        linestyle=stroke,
         linewidth=2.6 if number == 0 else 1.5,
         markersize=6,
         zorder=3 if number == 0 else 2,

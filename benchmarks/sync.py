@@ -17,11 +17,11 @@ from rich.table import Table
 
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Smoke, numbers
-from benchmarks.picture import Picture, magnitudes, series, steps
+from benchmarks.picture import Picture, Stroke, magnitudes, series, steps
 from benchmarks.postgres import statements
 from benchmarks.ratios import milliseconds
 from omega.cell.view import View
-from omega.clock import Clock
+from omega.clock import Clock, ManualClock
 from omega.errors import InvariantBroken
 from omega.events import Event, ViewRefreshed
 from omega.store.base import CellStore
@@ -29,9 +29,13 @@ from omega.store.postgres.packing import MACHINE
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
 from omega.sync import choice
+from omega.sync.partitioned import Turn
 from omega.workload.demo_cell import demo_machines
 
 WAYS: Final = tuple(way.value for way in choice.Sync)
+STROKES: Final[dict[str, Stroke]] = {"delta": "-", "full": "--", "partitioned": ":"}
+PARTS: Final = 4
+"""Schedulers that share out the cell, of which the one that goes by turns is one."""
 FIRST: Final = "first"
 """A full read by one who has just connected: with the machines' names and attributes."""
 ROUNDS_MIN: Final = 3
@@ -50,12 +54,15 @@ class Reader:
 
     def __init__(self, way: str, store: CellStore, clock: Clock) -> None:
         self._clock = clock
-        self._refresher = choice.Sync(way).refresher(store, clock, self._hear)
+        self._rounds = ManualClock()
+        turn = Turn(0, PARTS, gap_s=PARTS)
+        self._refresher = choice.Sync(way).refresher(store, self._rounds, self._hear, turn)
         self._rows = 0
         self.view: View | None = None
 
     def refresh(self) -> tuple[float, int]:
         """Return the seconds that a refresh took, and the rows that it read."""
+        self._rounds.advance(1.0)  # the next part's turn
         began = self._clock.now()
         self.view = self._refresher.refresh(self.view)
         return self._clock.now() - began, self._rows
@@ -131,7 +138,7 @@ class Sync:
                 for panel, what in zip(picture.panels[0], ("p50_ms", "bytes"), strict=True):
                     points = [(row["changed"], row[what]) for row in mine]
                     label = f"{way}, {machines:,} machines"
-                    series(panel, number, points, label, dashed=way == "full")
+                    series(panel, number, points, label, stroke=STROKES[way])
         for panel, what in zip(picture.panels[0], ("time, ms", "machine rows, bytes"), strict=True):
             magnitudes(panel)
             steps(panel, self.changed)
@@ -169,7 +176,8 @@ class Sync:
                 with ExitStack() as once:
                     samples[FIRST, 0].append(_reader("full", once, url, stage.clock).refresh())
             for reader in readers.values():
-                reader.refresh()
+                for _ in range(PARTS):
+                    reader.refresh()
             found = {way: reader.checksum() for way, reader in readers.items()}
         if len(set(found.values())) != 1:
             raise InvariantBroken("views of one cell differ", story=[str(found)])
@@ -186,7 +194,8 @@ class Sync:
         }
         return (
             f"A full read of {machines:,} machines takes {_cost(told['full'])}; a delta of"
-            f" {changed:,} changed rows, {_cost(told['delta'])}"
+            f" {changed:,} changed rows, {_cost(told['delta'])}; the next of {PARTS} parts,"
+            f" {told['partitioned']['p50_ms']:.2f} ms"
         )
 
 

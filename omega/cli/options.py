@@ -14,11 +14,13 @@ from typing import Annotated, Final
 
 import typer
 
+from omega.cell.partition import PARTS_MAX
 from omega.config import SPEEDUP_MAX, SPEEDUP_MIN
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
 from omega.sync.choice import Sync
+from omega.sync.partitioned import Turn
 
 SCHEDULERS_MAX: Final = 64
 """Schedulers that one command starts, each a process with connections of its own."""
@@ -69,7 +71,28 @@ Unit = Annotated[
     ),
 ]
 SyncBy = Annotated[
-    Sync, typer.Option("--sync", help="What is read before each attempt: what changed, or all.")
+    Sync,
+    typer.Option(
+        "--sync",
+        help="What is read before each attempt: what changed, all, or what changed in the part of"
+        " the cell whose turn it is.",
+    ),
+]
+TurnOf = Annotated[
+    str | None,
+    typer.Option(
+        "--turn", metavar="I/N", help="Of --sync partitioned: the how manieth of how many this is."
+    ),
+]
+Gap = Annotated[
+    float,
+    typer.Option(
+        min=0.001,
+        max=DECISION_S_MAX,
+        callback=a_number,
+        metavar="S",
+        help="Of --sync partitioned: in how many seconds every part has its turn.",
+    ),
 ]
 Speedup = Annotated[
     float | None,
@@ -134,6 +157,27 @@ def read_pairs(pairs: Sequence[str], *, option: str) -> list[tuple[str, str]]:
             raise BadInput(f"{pair!r} does not read as NAME=VALUE", field=option)
         read.append((name, value))
     return read
+
+
+def read_turn(text: str | None, gap_s: float, sync: Sync) -> Turn:
+    """Read `2/4`, the second of four. Raises BadInput for what is none, or has no use."""
+    if text is None:
+        return Turn(gap_s=gap_s)
+    if sync is not Sync.PARTITIONED:
+        raise BadInput("only --sync partitioned goes by turns", field="--turn")
+    number, slash, of = text.partition("/")
+    digits = len(str(PARTS_MAX))
+    if not (slash and number.isdecimal() and of.isdecimal() and len(of) <= digits):
+        raise BadInput(f"{text!r} does not read as I/N, such as 2/4", field="--turn")
+    if not 1 <= int(of) <= PARTS_MAX:
+        raise BadInput(
+            f"no more than {PARTS_MAX} share out a cell, and no less than one", field="--turn"
+        )
+    if len(number) > digits or not 1 <= int(number) <= int(of):
+        raise BadInput(
+            f"of {int(of)} there are the first to the last, not {text!r}", field="--turn"
+        )
+    return Turn(int(number) - 1, int(of), gap_s)
 
 
 def read_crews(text: str, *, option: str = "--schedulers") -> tuple[Crew, ...]:

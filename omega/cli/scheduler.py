@@ -6,6 +6,7 @@ Source   omega.framework.runner; omega.framework.registry.
 """
 
 from contextlib import closing
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -17,14 +18,17 @@ from omega.cli.consoles import Output, warn
 from omega.cli.options import (
     DataDir,
     EndWithParent,
+    Gap,
     JsonTo,
     Rule,
     Seed,
     SyncBy,
     TJob,
     TTask,
+    TurnOf,
     Unit,
     a_name,
+    read_turn,
 )
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.clock import RealClock
@@ -52,6 +56,8 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     rule: Rule = None,
     granularity: Unit = None,
     sync: SyncBy = Sync.DELTA,
+    turn: TurnOf = None,
+    gap: Gap = 1.0,
     t_job: TJob = 0.0,
     t_task: TTask = 0.0,
     seed: Seed = 0,
@@ -63,6 +69,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     Two that race for the same machines: [bold]omega scheduler run batch --replica a &[/] and
     [bold]omega scheduler run batch --replica b &[/]
     """
+    whose = read_turn(turn, gap, sync)
     scheduler = _chosen(kind, rule, granularity)
     name = f"omega {kind}/{replica}"
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
@@ -80,7 +87,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
                 run_seed=seed,
                 stop=stop,
                 decision_time=DecisionTime(job_s=t_job, task_s=t_task),
-                refresher=sync.refresher,
+                refresher=partial(sync.refresher, turn=whose),
             ).run()
 
 

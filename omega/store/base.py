@@ -12,6 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
+from omega.cell.partition import WHOLE, Parts
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import Amounts, Ids, Index, freeze, integers
 from omega.model.claims import Transaction
@@ -182,8 +183,8 @@ class CellStore(Protocol):
         """Read the whole cell."""
         ...
 
-    def changes_since(self, mark: int) -> Changes:
-        """Read the rows changed by transactions that were not over at `mark`."""
+    def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
+        """Read the rows changed by transactions that were not over at `mark`, in these parts."""
         ...
 
     def commit(self, transaction: Transaction) -> Outcome:

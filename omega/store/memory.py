@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import numpy as np
 
 from omega.cell.judge import judge
+from omega.cell.partition import WHOLE, Parts
 from omega.cell.standing import NO_VICTIMS, Standing, Victims
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
@@ -69,9 +70,9 @@ class MemoryStore(MemoryForce, MemoryRegistry):
         """Read the whole cell."""
         return self._machines.snapshot(self._transactions)
 
-    def changes_since(self, mark: int) -> Changes:
-        """Read the rows changed by transactions after `mark`."""
-        return self._machines.changes_since(mark, self._transactions)
+    def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
+        """Read the rows changed by transactions after `mark`, in these parts."""
+        return self._machines.changes_since(mark, self._transactions, parts)
 
     def commit(self, transaction: Transaction) -> Outcome:
         """Judge the claims against the cell as it is now and apply those that stand."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omega.cell.partition import WHOLE, Parts
 from omega.errors import BadInput
 from omega.model.arrays import Amounts, Ids, Index, integers
 from omega.model.machines import (
@@ -162,9 +163,11 @@ class MachineTable:
             self.generation,
         )
 
-    def changes_since(self, since: int, mark: int) -> Changes:
-        """Return the rows that transactions above the number `since` changed."""
+    def changes_since(self, since: int, mark: int, parts: Parts = WHOLE) -> Changes:
+        """Return the rows that transactions above the number `since` changed, in these parts."""
         at = np.flatnonzero(self.changed_by > since)
+        if parts != WHOLE:
+            at = at[parts.hold(at + 1)]
         return Changes(self.rows(at), mark, self.generation)
 
 

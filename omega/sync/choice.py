@@ -6,13 +6,17 @@ Source   the synchronisation seam (ARCHITECTURE.md).
 """
 
 from enum import Enum
+from typing import Final
 
 from omega.clock import Clock
 from omega.events import Sink
 from omega.store.base import CellStore
 from omega.sync.delta import DeltaRefresher
 from omega.sync.full import FullRefresher
+from omega.sync.partitioned import PartitionedRefresher, Turn
 from omega.sync.refresher import Refresher
+
+ALONE: Final = Turn()
 
 
 class Sync(Enum):
@@ -20,11 +24,16 @@ class Sync(Enum):
 
     DELTA = "delta"  # the rows that changed since
     FULL = "full"  # every row, as in the Omega paper's simulators
+    PARTITIONED = "partitioned"  # what changed in the part of the cell whose turn it is
 
-    def refresher(self, store: CellStore, clock: Clock, sink: Sink) -> Refresher:
-        """Make a refresher of this kind."""
+    def refresher(
+        self, store: CellStore, clock: Clock, sink: Sink, turn: Turn = ALONE
+    ) -> Refresher:
+        """Make a refresher of this kind; only a partitioned one minds whose turn it is."""
         match self:
             case Sync.DELTA:
                 return DeltaRefresher(store, clock, sink)
             case Sync.FULL:
                 return FullRefresher(store, clock, sink)
+            case Sync.PARTITIONED:
+                return PartitionedRefresher(store, clock, sink, turn)

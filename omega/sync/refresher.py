@@ -37,8 +37,12 @@ class Stopwatch:
         """Return the time by the clock that was passed in."""
         return self._clock.now()
 
-    def report(self, began: float, *, rows: int, full: bool) -> None:
-        """Emit a refresh that began then; later ages count from its beginning."""
-        age_s = 0.0 if self._read_at is None else began - self._read_at
+    def report(self, began: float, *, rows: int, full: bool, age_s: float | None = None) -> None:
+        """Emit a refresh that began then; later ages count from its beginning.
+
+        The age that the view had reached is the time since the last one, if not given.
+        """
+        if age_s is None:
+            age_s = 0.0 if self._read_at is None else began - self._read_at
         self._read_at = began
         self._sink(ViewRefreshed(rows, age_s, self._clock.now() - began, full))

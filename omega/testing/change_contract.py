@@ -7,6 +7,7 @@ Source   ARCHITECTURE.md, state and its versions.
 
 from collections.abc import Callable
 
+from omega.cell.partition import Parts, part_of
 from omega.cell.view import View
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
@@ -124,6 +125,32 @@ class ChangeContract(Contract):
 
         assert [] == row_differences(told_soon.rows(), told_late.rows())
         assert [] == row_differences(store.snapshot().rows, told_late.rows())
+
+    def test_parts_of_a_delta_make_up_the_whole(self, store: Store) -> None:
+        machines = integers(add_a_cell(store, 40))
+        view = View(store.snapshot())
+        mark = view.mark
+        store.set_state(machines, MachineState.DRAINING)
+
+        by_part = [store.changes_since(mark, Parts((part,), 3)) for part in range(3)]
+        two = store.changes_since(mark, Parts((0, 2), 3))
+
+        for part, changes in enumerate(by_part):
+            told = changes.rows.id
+            assert machines[part_of(machines, 3) == part].tolist() == told.tolist()
+            view.patch(changes.rows)
+        assert [] == row_differences(store.snapshot().rows, view.rows())
+        assert sorted(two.rows.id) == sorted([*by_part[0].rows.id, *by_part[2].rows.id])
+
+    def test_a_part_of_which_little_changed_among_much_is_told(self, store: Store) -> None:
+        machines = integers(add_a_cell(store, 400))
+        view = View(store.snapshot())
+        mark = view.mark
+        one = machines[part_of(machines, 4) == 1][:1]
+        store.set_state(machines[part_of(machines, 4) != 1], MachineState.DRAINING)
+        store.set_state(one, MachineState.DRAINING)
+
+        assert one.tolist() == store.changes_since(mark, Parts((1,), 4)).rows.id.tolist()
 
     def test_when_nothing_changed_the_view_stays_and_the_mark_goes_not_back(
         self, store: Store

@@ -8,6 +8,7 @@ Source   omega/store/base.py, method for method.
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from omega.cell.partition import WHOLE, Parts
 from omega.lifecycle.states import State
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
@@ -43,9 +44,9 @@ class PassThrough:
         """Pass on."""
         return self._store.snapshot()
 
-    def changes_since(self, mark: int) -> Changes:
+    def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
         """Pass on."""
-        return self._store.changes_since(mark)
+        return self._store.changes_since(mark, parts)
 
     def commit(self, transaction: Transaction) -> Outcome:
         """Pass on."""

@@ -24,6 +24,8 @@ def test_each_way_reads_what_it_has_to_and_all_views_agree(bench_on_server: Benc
         assert row["samples"] >= 3
         if way == "delta":  # more only where others have transactions open
             assert changed <= row["rows_read"] <= machines
+        elif way == "partitioned":
+            assert row["rows_read"] <= machines
         else:
             assert machines == row["rows_read"]
         assert row["rows_read"] * MACHINE.itemsize == row["bytes"]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from psycopg.types.json import Jsonb
 
+from omega.cell.partition import WHOLE, Parts
 from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
@@ -89,10 +90,11 @@ class PostgresCell:
         table = codes.astype(np.int32).reshape(len(names), len(catalogue.names))
         return _Profiles(generation, tuple(names), catalogue, table)
 
-    def changes_since(self, mark: int) -> Changes:
-        """Read the rows changed by transactions that were not over at `mark`."""
+    def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
+        """Read the rows changed by transactions that were not over at `mark`, in these parts."""
         ((next_mark, generation, packed),) = self._link.call(
-            "SELECT mark, generation, machines FROM omega.read_changes(%s)", (mark,)
+            "SELECT mark, generation, machines FROM omega.read_changes(%s, %s, %s)",
+            (mark, parts.of, Int(parts.numbers)),
         )
         return Changes(unpack_machines(packed), next_mark, generation)
 

@@ -2,9 +2,11 @@
 
 import pytest
 
-from omega.cli.options import Crew, read_crews, read_pairs, replicas_of
+from omega.cli.options import Crew, read_crews, read_pairs, read_turn, replicas_of
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule
+from omega.sync.choice import Sync
+from omega.sync.partitioned import Turn
 
 
 def test_crews_are_kinds_with_numbers() -> None:
@@ -64,3 +66,30 @@ def test_pairs_are_read_in_order() -> None:
 def test_what_is_no_pair_is_refused(pair: str) -> None:
     with pytest.raises(BadInput, match=r"field --where: .* does not read as NAME=VALUE"):
         read_pairs([pair], option="--where")
+
+
+def test_a_turn_is_the_how_manieth_of_how_many() -> None:
+    assert Turn(1, 4, 2.5) == read_turn("2/4", 2.5, Sync.PARTITIONED)
+    assert Turn(0, 1, 2.5) == read_turn(None, 2.5, Sync.DELTA)
+
+
+@pytest.mark.parametrize(
+    ("text", "sync", "says"),
+    [
+        ("2/4", Sync.DELTA, "only --sync partitioned goes by turns"),
+        ("24", Sync.PARTITIONED, "'24' does not read as I/N"),
+        ("a/4", Sync.PARTITIONED, "'a/4' does not read as I/N"),
+        ("1/", Sync.PARTITIONED, "'1/' does not read as I/N"),
+        ("1/99999999999", Sync.PARTITIONED, "does not read as I/N"),
+        ("1/0", Sync.PARTITIONED, "no less than one"),
+        ("1/1025", Sync.PARTITIONED, "no more than 1024"),
+        ("0/4", Sync.PARTITIONED, "not '0/4'"),
+        ("5/4", Sync.PARTITIONED, "not '5/4'"),
+        (f"{9 * '9'}/4", Sync.PARTITIONED, "of 4 there are the first to the last"),
+    ],
+)
+def test_what_is_no_turn_is_refused(text: str, sync: Sync, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as raised:
+        read_turn(text, 1.0, sync)
+
+    assert "--turn" == raised.value.field

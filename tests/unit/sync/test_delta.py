@@ -2,6 +2,7 @@
 
 import pytest
 
+from omega.cell.partition import WHOLE, Parts
 from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
 from omega.events import Event, ViewRefreshed
@@ -25,11 +26,11 @@ class Measured(PassThrough):
         self.clock.advance(0.5)
         return super().snapshot()
 
-    def changes_since(self, mark: int) -> Changes:
+    def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
         self.clock.advance(0.125)
         if self.away:
             raise StoreUnavailable("the server is away")
-        return super().changes_since(mark)
+        return super().changes_since(mark, parts)
 
 
 class TestDelta:

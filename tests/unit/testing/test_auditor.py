@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from omega.cell.partition import WHOLE, Parts
 from omega.clock import ManualClock
 from omega.errors import InvariantBroken
 from omega.model.arrays import Ids, Index, integers
@@ -50,8 +51,8 @@ class MisreportsRows(PassThrough):
         snapshot = super().snapshot()
         return replace(snapshot, rows=self.report_rows(snapshot.rows))
 
-    def changes_since(self, mark: int) -> Changes:
-        changes = super().changes_since(mark)
+    def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
+        changes = super().changes_since(mark, parts)
         return replace(changes, rows=self.report_rows(changes.rows))
 
     def commit(self, transaction: Transaction) -> Outcome:
@@ -88,8 +89,8 @@ class SellsTwiceWhatItHas(MisreportsRows):
 
 
 class TellsNoDeltas(PassThrough):
-    def changes_since(self, mark: int) -> Changes:
-        return replace(super().changes_since(mark), rows=MachineRows.none())
+    def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
+        return replace(super().changes_since(mark, parts), rows=MachineRows.none())
 
 
 class GrantsWhatIsPlaced(PassThrough):

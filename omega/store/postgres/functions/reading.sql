@@ -37,7 +37,17 @@ $$;
 -- Machines changed by transactions that were not over at the mark. They are looked up as the records of
 -- commits and of other changes name them, some more than once; or found by a scan if the records do
 -- not go back so far, or name so many that a scan is no dearer: one machine in eight.
-CREATE FUNCTION omega.read_changes(_mark bigint, OUT mark bigint, OUT generation bigint, OUT machines bytea)
+--
+-- Of a cell that is divided into parts (omega/cell/partition.py), only the machines of some.
+CREATE FUNCTION omega.part_of(_machine integer, _of integer)
+RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+    SELECT ((_machine * 2654435761 & 4294967295) >> 16) % _of
+$$;
+
+CREATE FUNCTION omega.read_changes(
+    _mark bigint, _of integer, _parts integer[],
+    OUT mark bigint, OUT generation bigint, OUT machines bytea
+)
 LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
@@ -45,10 +55,12 @@ DECLARE
 BEGIN
     WITH named AS MATERIALIZED (
         SELECT n.enough,
-               ARRAY(SELECT unnest(t.machines || t.evicted_machines) FROM transaction t WHERE t.changed_by >= since
-                     UNION ALL
-                     SELECT unnest(o.machines) FROM machine_change o WHERE o.changed_by >= since
-                     LIMIT n.enough) AS ids
+               ARRAY(SELECT c.id
+                       FROM (SELECT unnest(t.machines || t.evicted_machines) AS id FROM transaction t WHERE t.changed_by >= since
+                             UNION ALL
+                             SELECT unnest(o.machines) FROM machine_change o WHERE o.changed_by >= since) AS c
+                      WHERE _of = 1 OR omega.part_of(c.id, _of) = ANY (_parts)
+                      LIMIT n.enough) AS ids
           FROM (SELECT 100 + max(id) / 8 AS enough FROM machine) AS n
     )
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation,
@@ -56,7 +68,9 @@ BEGIN
                          THEN (SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea)
                                  FROM machine m WHERE m.id = ANY (n.ids))
                          ELSE (SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea)
-                                 FROM machine m WHERE m.changed_by >= since) END, ''::bytea)
+                                 FROM machine m
+                                WHERE m.changed_by >= since AND (_of = 1 OR omega.part_of(m.id, _of) = ANY (_parts)))
+                    END, ''::bytea)
       INTO mark, generation, machines
       FROM cell c CROSS JOIN named n;
 END $$;
