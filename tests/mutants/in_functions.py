@@ -88,6 +88,75 @@ VIEWS = (
         "Who was away while history was pruned never learns what changed meanwhile.",
         tests=OF_DELTAS,
     ),
+    mutant(
+        "other-parts-looked-up",
+        READING,
+        "WHERE _of = 1 OR omega.part_of(c.id, _of) = ANY (_parts)\n                      LIMIT",
+        "LIMIT",
+        "Who goes by turns learns of every part at once, like everybody else.",
+        tests=OF_DELTAS + OF_STORES,
+    ),
+    mutant(
+        "other-parts-scanned",
+        READING,
+        " AND (_of = 1 OR omega.part_of(m.id, _of) = ANY (_parts))",
+        "",
+        "Who goes by turns learns of every part at once, like everybody else.",
+        tests=OF_DELTAS,
+    ),
+    mutant(
+        "parts-divided-otherwise",
+        READING,
+        "& 4294967295) >> 16) % _of",
+        "& 4294967295) >> 15) % _of",
+        "What schedulers take for a part of the cell is not what the database takes for it.",
+        tests=("tests/postgres/test_partition.py",),
+    ),
+    mutant(
+        "pieces-leave-out-pages",
+        READING,
+        "page + 64)::tid), ''::bytea)",
+        "page + 63)::tid), ''::bytea)",
+        "Views lack the machines of every 64th page.",
+        tests=("tests/postgres/test_packing.py",),
+    ),
+)
+
+TURNS = tuple(
+    Mutant(
+        name=f"sync.{name}",
+        file="omega/sync/partitioned.py",
+        before=before,
+        after=after,
+        why=why,
+        tests=("tests/unit/sync",),
+    )
+    for name, before, after, why in (
+        (
+            "one-mark-for-all-parts",
+            "min(self._marks[part] for part in due)",
+            "max(self._marks)",
+            "What changed in a part between its turns is missed for good.",
+        ),
+        (
+            "missed-rounds-left-out",
+            "max(self._round + 1, now - self._turn.of + 1)",
+            "now",
+            "A part whose turn fell into a long decision is older than the gap.",
+        ),
+        (
+            "rounds-by-the-own-clock",
+            "self._ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()",
+            "self._ahead_s = 0.0",
+            "Schedulers on two machines read the same part in the same round.",
+        ),
+        (
+            "everybody-begins-with-the-same-part",
+            "(self.number + round_) % self.of",
+            "round_ % self.of",
+            "All know the same part best, and meet there.",
+        ),
+    )
 )
 
 ENDS = (
@@ -286,4 +355,4 @@ CHANGES = (
     ),
 )
 
-MUTANTS = (*VIEWS, *ENDS, *LEASES, *BY_FORCE, *CHANGES)
+MUTANTS = (*VIEWS, *TURNS, *ENDS, *LEASES, *BY_FORCE, *CHANGES)

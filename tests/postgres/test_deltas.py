@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from omega.cell.partition import Parts, part_of
 from omega.cell.view import View
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
@@ -93,6 +94,20 @@ def test_who_was_away_while_records_went_misses_nothing(
 
     assert away.catch_up(store.changes_since(away.mark))
     assert [] == row_differences(store.snapshot().rows, away.rows())
+
+
+def test_parts_are_told_apart_where_records_are_gone_too(
+    store: PostgresStore, database_url: str
+) -> None:
+    machines = integers(add_a_cell(store, 40))
+    mark = store.snapshot().mark
+    store.set_state(machines, MachineState.DRAINING)
+    with closing(Link(database_url, application_name="t", statement_timeout_ms=30_000)) as owner:
+        owner.call("SELECT omega.forget_changes()")
+    for part in range(3):
+        told = store.changes_since(mark, Parts((part,), 3)).rows.id
+
+        assert machines[part_of(machines, 3) == part].tolist() == told.tolist()
 
 
 def test_changes_on_record_go_with_the_rest_of_history(

@@ -136,7 +136,7 @@ class TestPartitioned:
             assert {(part,) for part in range(OF)} == set(self.store.asked)
 
     def test_rounds_are_by_the_stores_clock_whenever_one_joined(self) -> None:
-        late_clock = ManualClock(1_000.0)  # as of a machine that started at another time
+        late_clock = ManualClock(1_001.0)  # as of a machine that started at another time
         late = PartitionedRefresher(self.store, late_clock, self.events.append, Turn(1, OF, OF))
         view = late.refresh(None)
         self.clock.advance(1.0)
