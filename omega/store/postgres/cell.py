@@ -25,7 +25,7 @@ from omega.store.postgres.packing import Big, Int, unpack_machines
 
 _COMMIT = (
     "SELECT verdicts, landed, evicted_jobs, evicted_tasks, fresh, replayed"
-    " FROM omega.commit_claims(" + ", ".join(["%s"] * 20) + ")"
+    " FROM omega.commit_claims({})"
 )
 
 
@@ -102,22 +102,23 @@ class PostgresCell:
         """Judge the claims against the cell as it is now and apply those that stand, atomically."""
         jobs, claims = transaction.jobs, transaction.claims
         others, evictions = claims.alternates, claims.evictions
-        ((verdicts, landed, evicted_jobs, evicted_tasks, fresh, replayed),) = self._link.call(
-            _COMMIT,
-            (
-                transaction.id,
-                transaction.scheduler,
-                transaction.replica,
-                transaction.rule is ConflictRule.SEQUENCE,
-                Big([part.job for part in jobs]),
-                [part.token for part in jobs],
-                Int([part.minimum for part in jobs]),
-                Int([part.claims.stop for part in jobs]),
-                Int(claims.task),
-                Int(claims.machine),
-                Big(claims.seen),
-                Int(claims.shape + 1),
-                Int(claims.shapes.ravel()),
+        parameters: tuple[Any, ...] = (
+            transaction.id,
+            transaction.scheduler,
+            transaction.replica,
+            transaction.rule is ConflictRule.SEQUENCE,
+            Big([part.job for part in jobs]),
+            [part.token for part in jobs],
+            Int([part.minimum for part in jobs]),
+            Int([part.claims.stop for part in jobs]),
+            Int(claims.task),
+            Int(claims.machine),
+            Big(claims.seen),
+            Int(claims.shape + 1),
+            Int(claims.shapes.ravel()),
+        )
+        if len(others) or len(evictions):
+            parameters += (
                 Int(others.claim + 1),
                 Int(others.machine),
                 Big(others.seen),
@@ -125,7 +126,10 @@ class PostgresCell:
                 Int(evictions.claim + 1),
                 Big(evictions.job),
                 Int(evictions.task),
-            ),
+            )
+        query = _COMMIT.format(", ".join(["%s"] * len(parameters)))
+        ((verdicts, landed, evicted_jobs, evicted_tasks, fresh, replayed),) = self._link.call(
+            query, parameters
         )
         if replayed:
             self._link.counts["replays"] += 1

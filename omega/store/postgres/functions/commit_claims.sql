@@ -9,9 +9,11 @@ CREATE FUNCTION omega.commit_claims(
     _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],      -- an entry a job
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- an entry a claim
     _amounts integer[],                               -- all kinds of shape 1, then of shape 2 ...
-    -- An entry an alternate, and an eviction; both ascending by claim, from 1.
-    _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],
-    _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],
+    -- An entry an alternate, and an eviction; both ascending by claim, from 1. Most have none: not sent,
+    -- they cost nothing.
+    _other_claims integer[] DEFAULT '{}', _other_machines integer[] DEFAULT '{}',
+    _other_seen bigint[] DEFAULT '{}', _other_shapes integer[] DEFAULT '{}',
+    _evict_claims integer[] DEFAULT '{}', _evict_jobs bigint[] DEFAULT '{}', _evict_tasks integer[] DEFAULT '{}',
     OUT verdicts smallint[], OUT landed integer[],
     OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT fresh bytea, OUT replayed boolean
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp
