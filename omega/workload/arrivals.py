@@ -16,6 +16,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
 from omega.model.resources import KINDS
+from omega.workload.machine_events import MachineEvent
 
 BATCH = "batch"
 SERVICE = "service"
@@ -127,11 +128,16 @@ class Workload:
     """What was read, left out and changed on the way here, by what it is."""
     notes: tuple[str, ...] = ()
     """The same for people: a sentence each for what differs from the source."""
+    machine_events: tuple[MachineEvent, ...] = ()
+    """What happens to the machines meanwhile; live cells have events of their own."""
 
     def __post_init__(self) -> None:
         assert all(
             earlier.submit_s <= later.submit_s for earlier, later in pairwise(self.arrivals)
         ), "arrivals are ordered by submission"
+        assert all(
+            earlier.time_s <= later.time_s for earlier, later in pairwise(self.machine_events)
+        ), "machine events are ordered by time"
         used = self.prefill.used(len(self.machines))
         assert every_kind(used <= self.machines.capacity).all(), "the start state fits"
 
@@ -143,7 +149,7 @@ class Workload:
     def faster(self, factor: float) -> "Workload":
         """Return the workload with jobs arriving `factor` times as fast.
 
-        Durations stay: whoever ends tasks has a speed of its own.
+        Durations and machine events stay: whoever ends tasks has a speed of its own.
         """
         assert factor > 0
         return replace(

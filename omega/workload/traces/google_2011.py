@@ -77,7 +77,7 @@ def _read(
     options: Mapping[str, str],
     chance: np.random.Generator,
 ) -> Workload:
-    machines, machine_ids = read_machines(tables["machine_events"])
+    machines, machine_ids, machine_events = read_machines(tables["machine_events"])
     at_start = read_start(tables["tasks_at_start"])
     events = read_events(tables["task_events"])
     new, new_ids = read_jobs(tables["job_arrivals"])
@@ -100,6 +100,7 @@ def _read(
             "tasks_back_in_window": sum(arrival.spec.tasks for arrival in back),
         },
         notes=tuple(report.notes()),
+        machine_events=machine_events,
     )
 
 

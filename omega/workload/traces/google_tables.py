@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from omega.limits import LIMITS
-from omega.model.arrays import Amounts, Codes, Ids, Score
+from omega.model.arrays import Amounts, Codes, Ids, Score, positions
 from omega.model.jobs import JobSpec, TaskGroup
 from omega.model.machines import Machines
 from omega.model.resources import KINDS, Kind
 from omega.workload.arrivals import BATCH, MS_PER_S, SERVICE, Arrival
+from omega.workload.machine_events import MachineEvent
 from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks
 from omega.workload.traces.columns import Table, read_table
 
@@ -65,8 +66,11 @@ class TaskEvents:
     since_start_ms: Ids
 
 
-def read_machines(path: Path) -> tuple[Machines, Ids]:
-    """Return the machines of time 0, and their ids in the trace, ascending."""
+def read_machines(path: Path) -> tuple[Machines, Ids, tuple[MachineEvent, ...]]:
+    """Return the machines of time 0, their ids in the trace, ascending, and what becomes of them.
+
+    Machines that come later for the first time are left out, and with them their events.
+    """
     table = read_table(path, ("time_s", "machine_id", "event", "platform", "cpu", "mem"))
     event = np.array(table.words("event", allowed=MACHINE_EVENTS))
     at_start = (table.numbers("time_s", highest=SECONDS_MAX) == 0) & (event == "add")
@@ -88,7 +92,32 @@ def read_machines(path: Path) -> tuple[Machines, Ids]:
         capacity=capacity[rows],
         attributes={"platform": [platform[row] or None for row in rows.tolist()]},
     )
-    return machines, ids
+    return machines, ids, _later_events(table, capacity, ids, machines)
+
+
+def _later_events(
+    table: Table, capacity: Amounts, ids: Ids, machines: Machines
+) -> tuple[MachineEvent, ...]:
+    """Return what happens after time 0 to the machines that are there then.
+
+    Nearly all updates, and all that come back, have the capacity that they had.
+    """
+    time_s = table.numbers("time_s", highest=SECONDS_MAX)
+    at = positions(ids, table.integers("machine_id", highest=ID_MAX))
+    has, events = machines.capacity.copy(), []
+    later = np.flatnonzero((time_s > 0) & (at >= 0))
+    for row in later[np.argsort(time_s[later], kind="stable")].tolist():
+        machine, event = int(at[row]), table.columns["event"][row]
+        up = event != "remove"
+        changed = up and bool((capacity[row] != has[machine]).any())
+        if changed:
+            has[machine] = capacity[row]
+        if changed or event != "update":
+            since_start_s = max(0.0, float(time_s[row]) - WINDOW_START_S)
+            events.append(
+                MachineEvent(since_start_s, machine, up, capacity[row] if changed else None)
+            )
+    return tuple(events)
 
 
 def read_start(path: Path) -> StartTasks:

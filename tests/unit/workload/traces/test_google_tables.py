@@ -24,13 +24,36 @@ def folder(samples: Path) -> Path:
 
 
 def test_the_machines_of_time_0_come_by_id_in_whole_units(folder: Path) -> None:
-    machines, ids = read_machines(folder / "machine_events.csv")
+    machines, ids, _ = read_machines(folder / "machine_events.csv")
 
     assert [10, 20] == ids.tolist()
     assert ("10", "20") == machines.names
     assert ["P0", "P1"] == list(machines.attributes["platform"])
     assert [32_000, 32_000] == machines.capacity[:, Kind.CPU_MILLI].tolist()
     assert [131_072, 65_536] == machines.capacity[:, Kind.MEMORY_MIB].tolist()
+
+
+def test_what_becomes_of_machines_is_told_from_the_start_of_the_window(
+    folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "machine_events.csv"
+    lines = (
+        "700,10,update,P0,0.5,0.5",  # nothing new
+        "810,20,update,P1,0.25,0.25",
+        "820,30,add,P1,0.5,0.5",  # was not there at the start
+        "800.25,20,remove,P1,,",
+        "805,20,add,P1,0.5,0.25",
+    )
+    first = (folder / "machine_events.csv").read_text().splitlines()[:3]
+    path.write_text("\n".join((*first, *lines)) + "\n")
+
+    _, _, events = read_machines(path)
+
+    told = [(event.time_s, event.machine, event.up) for event in events]
+    assert [(200.25, 1, False), (205.0, 1, True), (210.0, 1, True)] == told
+    assert [None, None] == [event.capacity for event in events[:2]]
+    assert events[2].capacity is not None
+    assert 16_000 == events[2].capacity[Kind.CPU_MILLI]
 
 
 def test_a_machine_that_is_added_twice_is_named(folder: Path, tmp_path: Path) -> None:

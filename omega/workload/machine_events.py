@@ -1,0 +1,59 @@
+"""What happens to machines while a workload runs: they go, come back, and change in size.
+
+Goal     One form for recorded and for drawn events, so that whoever plays them knows no trace.
+Promise  Events are in order of time. A machine's own alternate: it goes, then comes back.
+Source   docs/decisions/0012-workloads.md; the machine events of Google ClusterData2011_2.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from omega.model.arrays import Amounts
+
+
+@dataclass(frozen=True, eq=False)
+class MachineEvent:
+    """One change of one machine."""
+
+    time_s: float
+    """Seconds from the start of the workload."""
+    machine: int
+    """Position in the workload's machines."""
+    up: bool
+    """Whether it takes tasks from now on; if not, what runs on it is lost."""
+    capacity: Amounts | None = None
+    """What it has from now on, where that changes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failures:
+    """How machines fail: each by itself, at exponential times."""
+
+    every_s: float
+    """Mean time that a machine is up."""
+    repair_s: float
+    """Mean time until it is back."""
+
+    def __post_init__(self) -> None:
+        assert self.every_s > 0
+        assert self.repair_s > 0
+
+    def draw(
+        self, machines: int, horizon_s: float, chance: np.random.Generator
+    ) -> tuple[MachineEvent, ...]:
+        """Return the events of so many machines, all of which are up at the start."""
+        events = (
+            event for machine in range(machines) for event in self._of(machine, horizon_s, chance)
+        )
+        return tuple(sorted(events, key=lambda event: event.time_s))
+
+    def _of(
+        self, machine: int, horizon_s: float, chance: np.random.Generator
+    ) -> Iterator[MachineEvent]:
+        time_s, up = chance.exponential(self.every_s), False
+        while time_s <= horizon_s:
+            yield MachineEvent(time_s, machine, up)
+            time_s += chance.exponential(self.repair_s if not up else self.every_s)
+            up = not up
