@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.table import Table
 
-from omega.cli import sim_sweep
+from omega.cli import sim_fit, sim_sweep
 from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.options import JsonTo
 from omega.cli.sim_plan import SimPlan, takes_a_plan
@@ -79,6 +79,7 @@ def run(plan: SimPlan, json_to: JsonTo = None) -> None:
 
 
 app.command("sweep")(sim_sweep.command)
+app.command("fit")(sim_fit.command)
 
 
 def _simulate(experiment: Experiment, output: Output) -> Result:
