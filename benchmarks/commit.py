@@ -20,10 +20,10 @@ from benchmarks.client import OMEGA
 from benchmarks.crew import CONTENTIONS, Crew, Order, Slice, alternate, crew, one_committer
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
-from benchmarks.picture import Picture, series, steps
 from benchmarks.postgres import statements
 from benchmarks.postgres.baselines import BASELINES, install
 from benchmarks.ratios import milliseconds, paired
+from omega.cli.pictures import Picture, series, steps
 from omega.errors import InvariantBroken
 from omega.limits import LIMITS
 from omega.store.postgres.connection import Link

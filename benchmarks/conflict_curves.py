@@ -5,7 +5,7 @@ from math import ceil, floor, log10
 from statistics import mean
 from typing import Any, Final
 
-from benchmarks.picture import Picture, magnitudes, series, steps
+from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.model.claims import ConflictRule, Granularity
 
 Rows = Sequence[Mapping[str, Any]]

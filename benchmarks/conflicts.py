@@ -20,10 +20,10 @@ from benchmarks.conflict_curves import curves
 from benchmarks.contest import AS_RECORDED, FULL, Arena, Point, Tally, contenders
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
-from benchmarks.picture import Picture
 from benchmarks.plays import Drawn, Ground, Replayed
 from benchmarks.postgres import statements
 from benchmarks.rivals import RIVALRIES, compared
+from omega.cli.pictures import Picture
 from omega.cli.wording import things
 from omega.config import Settings
 from omega.errors import BadInput

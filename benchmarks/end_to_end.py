@@ -26,11 +26,11 @@ from rich.table import Table
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.live import Live, Times, live
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
-from benchmarks.picture import Picture, magnitudes, series, steps
 from benchmarks.postgres import statements
 from benchmarks.ratios import milliseconds
 from benchmarks.shapes import FIGURES, PUBLISHED, Shape
 from omega.cli.options import a_number
+from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.errors import InvariantBroken
 from omega.limits import LIMITS
 from omega.store.postgres.schema import migrate

@@ -18,7 +18,6 @@ from rich.table import Table
 from benchmarks.client import Client
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers
-from benchmarks.picture import COLOURS, Picture, magnitudes, series
 from benchmarks.postgres import filling, statements
 from benchmarks.postgres.filling import TASKS_PER_JOB
 from benchmarks.ratios import milliseconds, paired
@@ -32,6 +31,7 @@ from benchmarks.turnover import (
     in_parts,
     turnover,
 )
+from omega.cli.pictures import COLOURS, Picture, magnitudes, series
 from omega.errors import BadInput, InvariantBroken
 from omega.store.postgres.connection import Link
 from omega.store.postgres.health.signs import TableSigns

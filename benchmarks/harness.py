@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol
 from rich.console import Console, RenderableType
 
 from benchmarks import environment
-from benchmarks.picture import Picture, require_drawing
 from benchmarks.postgres.statements import connect, server_settings
 from omega.cli.consoles import Output, refuse_unwritable
+from omega.cli.pictures import Picture, require_drawing
 from omega.cli.stopping import stop_on_signals
 from omega.clock import Clock, RealClock
 from omega.config import Settings, load_settings

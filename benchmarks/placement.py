@@ -17,9 +17,9 @@ from rich.table import Table
 
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers
-from benchmarks.picture import Picture, magnitudes, series, steps
 from benchmarks.ratios import milliseconds
 from omega.cell.view import View
+from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.clock import Clock
 from omega.errors import InvariantBroken
 from omega.framework.registry import find_scheduler

@@ -22,8 +22,8 @@ from benchmarks.crew import CONTENTIONS, Crew, Order, Slice, alternate, crew
 from benchmarks.environment import ROOT, revision_of
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, words
-from benchmarks.picture import Picture, series
 from benchmarks.ratios import milliseconds, paired
+from omega.cli.pictures import Picture, series
 from omega.errors import BadInput
 from omega.limits import LIMITS
 

@@ -17,10 +17,10 @@ from rich.table import Table
 
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Smoke, numbers
-from benchmarks.picture import Picture, Stroke, magnitudes, series, steps
 from benchmarks.postgres import statements
 from benchmarks.ratios import milliseconds
 from omega.cell.view import View
+from omega.cli.pictures import Picture, Stroke, magnitudes, series, steps
 from omega.clock import Clock, ManualClock
 from omega.errors import InvariantBroken
 from omega.events import Event, ViewRefreshed

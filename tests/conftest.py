@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.fixtures.command_line",
     "tests.fixtures.databases",
     "tests.fixtures.doses",
+    "tests.fixtures.job_lists",
     "tests.fixtures.victims",
     "tests.fixtures.logins",
 ]

@@ -66,6 +66,11 @@ class Output:
         """Whether somebody asked for the document."""
         return self._json_to is not None
 
+    @property
+    def is_file(self) -> bool:
+        """Whether the document goes to a file, which can be written again as it grows."""
+        return self._json_to not in {None, STANDARD_OUTPUT}
+
     def progress(self) -> Progress:
         """Return a progress bar, seen only on a terminal and gone when the work is done."""
         return Progress(

@@ -1,26 +1,33 @@
 """What a simulation is to be: its jobs, its cell, its schedulers.
 
-Goal     Say all of a run in one value, made from the command line.
+Goal     Say all of a run in one value, declared once: its fields are the options of `omega sim
+         run`, and each of them can be varied by `omega sim sweep`.
 Promise  What cannot be simulated is BadInput, and nothing has been simulated by then.
 Source   omega.sim.experiment; the job lists of omega.workload.traces.omega_sim.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any, Final, get_type_hints
+
+import typer
 
 from omega.cli.chance import chance_of
+from omega.cli.options import DECISION_S_MAX, SCHEDULERS_MAX, Seed, a_number
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
 from omega.sim.experiment import Architecture, Experiment
-from omega.workload.arrivals import BATCH, SERVICE
-from omega.workload.traces.omega_sim import read_job_list, uniform_workload
+from omega.workload.arrivals import BATCH, SERVICE, Arrival
+from omega.workload.traces.omega_sim import uniform_workload
 
 PLACING: Final = "batch"
 """The kind of scheduler that places: randomised first fit, as in the paper's simulator."""
+HOURS_MAX: Final = 24 * 366
+MACHINES_MAX: Final = 1_000_000
 
 
 class Unit(StrEnum):
@@ -31,38 +38,65 @@ class Unit(StrEnum):
     GANG = "gang"
 
 
+def _number(help_: str | None = None, **how: Any) -> Any:  # noqa: ANN401 - typer's own
+    return typer.Option(callback=a_number, help=help_, **how)
+
+
+def _seconds(help_: str) -> Any:  # noqa: ANN401 - likewise
+    return _number(help_, min=0, max=DECISION_S_MAX, metavar="S")
+
+
+def _schedulers() -> Any:  # noqa: ANN401 - likewise
+    return typer.Option(min=1, max=SCHEDULERS_MAX, metavar="N")
+
+
 @dataclass(frozen=True, kw_only=True)
 class SimPlan:
-    """A simulation as it was asked for."""
+    """A simulation as it was asked for; a field is an option."""
 
-    jobs: Path
-    machines: int
-    cpus: float
-    memory_gib: float
-    prefill_tasks: int
-    hours: float
-    architecture: Architecture
-    rule: ConflictRule
-    granularity: Unit
-    batch_schedulers: int
-    service_schedulers: int
-    t_job_batch: float
-    t_task_batch: float
-    t_job_service: float
-    t_task_service: float
-    batch_share: float
-    """Of the machines, in a static partition."""
-    seed: int
+    jobs: Annotated[
+        Path, typer.Option("--jobs", metavar="FILE", help="Job list: .csv, also gzipped.")
+    ]
+    machines: Annotated[int, typer.Option(min=1, max=MACHINES_MAX, metavar="N")] = 1_000
+    cpus: Annotated[float, _number("Cores of a machine.", min=0.001, metavar="N")] = 4
+    memory_gib: Annotated[float, _number(min=0.001, metavar="N")] = 16
+    prefill_tasks: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Tasks of 1 core and 2 GiB, there all the time."),
+    ] = 2_400
+    hours: Annotated[float, _number(min=0.001, max=HOURS_MAX, metavar="H")] = 6
+    architecture: Annotated[
+        Architecture, typer.Option(help="Who takes which jobs, and what they see.")
+    ] = Architecture.SHARED_STATE
+    rule: Annotated[ConflictRule, typer.Option(help="When a claim conflicts.")] = ConflictRule.FIT
+    granularity: Annotated[
+        Unit, typer.Option(help="What a refused claim does to its siblings.")
+    ] = Unit.INCREMENTAL
+    batch_schedulers: Annotated[int, _schedulers()] = 1
+    service_schedulers: Annotated[int, _schedulers()] = 1
+    t_job_batch: Annotated[float, _seconds("Decision time of a batch job.")] = 0.1
+    t_task_batch: Annotated[float, _seconds("And for each of its tasks.")] = 0.005
+    t_job_service: Annotated[float, _seconds("Of a service job; monolithic: of all.")] = 10.0
+    t_task_service: Annotated[float, _seconds("And for each of its tasks.")] = 0.005
+    batch_share: Annotated[
+        float,
+        _number(
+            "Of a static partition: batch jobs' share of the machines.",
+            min=0.01,
+            max=0.99,
+            metavar="X",
+        ),
+    ] = 0.5
+    seed: Seed = 0
 
     def parameters(self) -> dict[str, object]:
         """Return what was asked for as JSON types; of the list its name alone."""
-        told = {name: v.value if isinstance(v, Enum) else v for name, v in vars(self).items()}
-        return {**told, "jobs": self.jobs.name}
+        return {name: as_json(value) for name, value in vars(self).items()}
 
-    def experiment(self) -> Experiment:
-        """Read the jobs and say what is simulated."""
+    def experiment(self, arrivals: Sequence[Arrival]) -> Experiment:
+        """Say what is simulated, with these jobs."""
         workload = uniform_workload(
-            read_job_list(self.jobs),
+            tuple(arrivals),
             machines=self.machines,
             cpus=self.cpus,
             memory_gib=self.memory_gib,
@@ -99,3 +133,38 @@ class SimPlan:
             return scheduler
 
         return make
+
+
+def as_json(value: object) -> object:
+    """Return a value of a plan as a JSON type; of a file its name alone."""
+    if isinstance(value, Enum):
+        return value.value
+    return value.name if isinstance(value, Path) else value
+
+
+def takes_a_plan(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a verb of a function of a plan: typer sees the plan's fields as options, before its own.
+
+    The function takes the plan first; what else it takes is by name.
+    """
+    kinds = get_type_hints(SimPlan, include_extras=True)
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+    options = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default if field.name != "jobs" else inspect.Parameter.empty,
+            annotation=kinds[field.name],
+        )
+        for field in fields(SimPlan)
+    ]
+    parameters = [*options, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own)]
+
+    def verb(**said: Any) -> None:  # noqa: ANN401 - whatever typer has read
+        planned: dict[str, Any] = {option.name: said.pop(option.name) for option in options}
+        command(SimPlan(**planned), **said)
+
+    verb.__name__, verb.__doc__ = command.__name__, command.__doc__
+    verb.__annotations__ = {one.name: one.annotation for one in parameters}
+    vars(verb)["__signature__"] = inspect.Signature(parameters)
+    return verb

@@ -86,7 +86,11 @@ def _read(
     pending = at_start.tasks.take(np.flatnonzero(at_start.machine == NO_MACHINE))
     waiting = _arrivals(pending, np.zeros(len(pending), np.int64), "pending")
     back = _coming_back(events, new_ids)
-    streams = [waiting, new, back] if options["pending"] == "arrive" else [new, back]
+    streams = [
+        *([waiting] if options["pending"] == "arrive" else []),
+        new,
+        *([back] if options["returning"] == "arrive" else []),
+    ]
     return Workload(
         name="google-2011",
         machines=machines,
@@ -206,6 +210,10 @@ GOOGLE_2011 = TraceLoader(
         "task_events": ("task_events_600s_to_5611s.csv",),
         "job_arrivals": ("job_arrivals_600s_to_5611s.csv",),
     },
-    options={"overcommit": ("drop", "scale"), "pending": ("arrive", "leave")},
+    options={
+        "overcommit": ("drop", "scale"),
+        "pending": ("arrive", "leave"),
+        "returning": ("arrive", "leave"),
+    },
     read=_read,
 )

@@ -5,27 +5,9 @@ from pathlib import Path
 import pytest
 
 from omega.workload.recipe import job_list
-from omega.workload.synthetic import W2, JobClass, TwoClasses
+from omega.workload.synthetic import W2
 from tests.fixtures.command_line import Omega, document
-
-SMALL = TwoClasses(
-    machines=20,
-    cpus=4,
-    memory_gib=16,
-    prefill_tasks=30,
-    batch=JobClass(scheduler="batch", gap_mean_s=2, tasks_mean=5, duration_mean_s=10),
-    service=JobClass(scheduler="service", gap_mean_s=10, tasks_mean=5, duration_mean_s=30),
-    horizon_s=360.0,
-)
-CELL = ("--machines", 20, "--prefill-tasks", 30, "--hours", 0.1)
-
-
-@pytest.fixture
-def jobs(tmp_path: Path) -> Path:
-    """A short list of jobs."""
-    path = tmp_path / "jobs.csv"
-    path.write_text(job_list(SMALL))
-    return path
+from tests.fixtures.job_lists import CELL
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,13 @@ def test_pending_tasks_can_be_left_out(samples: Path) -> None:
     assert not any("pending" in arrival.spec.name for arrival in arrivals)
 
 
+def test_what_comes_back_can_be_left_out(samples: Path) -> None:
+    arrivals = load(samples / "google-2011", returning="leave").arrivals
+
+    assert arrivals
+    assert not any("back" in arrival.spec.name for arrival in arrivals)
+
+
 def test_jobs_of_the_window_and_what_comes_back_arrive_in_order(workload: Workload) -> None:
     assert [
         (0.0, "400-pending", None),

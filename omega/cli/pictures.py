@@ -1,4 +1,9 @@
-"""Pictures of results: one look for all, drawn without a screen."""
+"""Pictures of results: one look for all, drawn without a screen.
+
+Goal     Let every picture be read without words around it, and all be of one family.
+Promise  A PNG file. What cannot draw is told before the work rather than after it.
+Source   matplotlib, the optional extra `plot`.
+"""
 
 from collections.abc import Sequence
 from math import ceil
@@ -9,7 +14,7 @@ from typing import Any, Final, Literal
 from omega.errors import SettingsError
 
 COLOURS: Final = ("#0b5cad", "#4aa3ff", "#6b7280", "#d97706", "#b91c1c", "#15803d", "#86c98f")
-"""Of series, in order; the first is what the benchmark is about."""
+"""Of series, in order; the first is what the picture is about."""
 MARKERS: Final = "oD^sXvP"
 INCHES_A_COLUMN: Final = 4.6
 INCHES_A_ROW: Final = 3.2
@@ -41,7 +46,7 @@ class Picture:
 
         self._width = max(WIDTH_MIN, INCHES_A_COLUMN * columns)
         self._panels_height = INCHES_A_ROW * rows
-        self._title = wrap(title, int(self._width * LETTERS_AN_INCH))
+        self._title = wrap(title, int(self._width * LETTERS_AN_INCH), break_on_hyphens=False)
         self._note = note
         self._figure = Figure(layout="constrained")
         self.panels: Any = self._figure.subplots(rows, columns, squeeze=False)

@@ -1,0 +1,75 @@
+"""What a sweep varies: `--vary NAME=V,V,...`, read as the option of that name reads its value.
+
+Goal     Let any option of `omega sim run` be an axis of a sweep, without a list of those that can.
+Promise  A value is checked by the option itself, so a sweep takes what `run` takes and refuses what
+         `run` refuses, before anything is simulated.
+Source   The options of omega.cli.sim_plan, as typer has read them.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, get_type_hints
+
+import numpy as np
+import typer
+
+from omega.cli.options import read_pairs
+from omega.cli.sim_plan import SimPlan
+from omega.errors import BadInput, did_you_mean
+
+OPTION: Final = "--vary"
+VALUES_MAX: Final = 1_000
+"""Of one axis."""
+DIGITS: Final = 6
+"""That a value of a range has: 0.1 is 0.1, and not nearly so."""
+_RANGE = re.compile(r"(log|lin):([^.]+(?:\.\d+)?)\.\.([^/]+)/(\d{1,9})")
+
+Axes = Mapping[str, Sequence[Any]]
+"""By field of the plan, the values that it is to have."""
+
+
+def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
+    """Read what is to be varied. Raises BadInput, or what the option has against a value."""
+    kinds = get_type_hints(SimPlan)
+    options = {field.name.replace("_", "-"): field.name for field in fields(SimPlan)}
+    parameters = {one.name: one for one in context.command.params}
+    axes: dict[str, list[Any]] = {}
+    for written, values in read_pairs(pairs, option=OPTION):
+        name = written.removeprefix("--")
+        if name not in options:
+            guess = did_you_mean(name, options)
+            raise BadInput(f"there is no option --{name} to vary{guess}", field=OPTION)
+        field = options[name]
+        if field in axes:
+            raise BadInput(f"{name} is varied twice", field=OPTION)
+        option, kind = parameters[field], kinds[field]
+        read = [option.process_value(context, text) for text in _texts(values)]
+        axes[field] = [kind(one) if issubclass(kind, Enum | Path) else one for one in read]
+        if len(set(axes[field])) < len(axes[field]):
+            raise BadInput(f"{name} has a value twice", field=OPTION)
+    return axes
+
+
+def _texts(values: str) -> list[str]:
+    """Return the values one by one; `log:0.01..100/9` and `lin:1..5/5` are nine and five."""
+    match = _RANGE.fullmatch(values)
+    if match is None:
+        return [one.strip() for one in values.split(",")]
+    how, first, last, number = match.groups()
+    is_log, count = how == "log", int(number)
+    try:
+        start, stop = float(first), float(last)
+    except ValueError:
+        start = stop = math.nan
+    known = math.isfinite(start) and math.isfinite(stop) and 1 <= count <= VALUES_MAX
+    if not known or (is_log and min(start, stop) <= 0):
+        raise BadInput(
+            f"{values!r} is no range; write for example log:0.01..100/9 or lin:1..5/5",
+            field=OPTION,
+        )
+    points = np.geomspace(start, stop, count) if is_log else np.linspace(start, stop, count)
+    return [f"{value:.{DIGITS}g}" for value in points.tolist()]
