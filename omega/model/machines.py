@@ -6,7 +6,7 @@ Source   shared-state cell of Omega (EuroSys 2013), section 3.4.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -19,6 +19,7 @@ from omega.model.arrays import (
     Mask,
     Sequences,
     States,
+    ascends,
     every_kind,
     freeze,
     positions,
@@ -55,7 +56,7 @@ class MachineRows:
     def __post_init__(self) -> None:
         assert self.capacity.shape == self.used.shape == (len(self.id), KINDS)
         assert len(self.sequence) == len(self.revision) == len(self.state) == len(self.id)
-        assert (np.diff(self.id) > 0).all(), "rows must be distinct and ascending by id"
+        assert ascends(self.id), "rows must be distinct and ascending by id"
         freeze(self.id, self.capacity, self.used, self.sequence, self.revision, self.state)
 
     def __len__(self) -> int:
@@ -83,11 +84,13 @@ class MachineRows:
 
     def after_commit(self, granted: Mask, lost: Mask, used: Amounts) -> "MachineRows":
         """Return the rows once a commit is applied that granted here and took tasks away there."""
-        return replace(
-            self,
+        return MachineRows(
+            id=self.id,
+            capacity=self.capacity,
             used=used,
             sequence=self.sequence + granted,
             revision=self.revision + (granted | lost),
+            state=self.state,
         )
 
     @classmethod

@@ -110,4 +110,4 @@ class SimulatedCell:
         self._number += 1
         at = np.flatnonzero(some_kind(where))
         self._machines.revision[at] += 1
-        self._machines.changed_by[at] = self._number
+        self._machines.mark(at, self._number)
