@@ -10,10 +10,10 @@ import numpy as np
 
 from omega.cell.exchange import judge_in_order
 from omega.cell.standing import Standing, door_verdicts
-from omega.model.arrays import Amounts, Index, Verdicts, ascends, integers, some_kind
+from omega.model.arrays import Amounts, Index, Verdicts, ascends, holds, some_kind
 from omega.model.claims import Claims, Transaction
 from omega.model.machines import MachineRows
-from omega.model.outcomes import ACCEPTED, Outcome, Verdict
+from omega.model.outcomes import ACCEPTED, NOBODY, Outcome, Verdict
 
 
 def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
@@ -43,7 +43,7 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
         return judge_in_order(rows, transaction, standing)
     granted_on = np.zeros(len(rows), dtype=np.bool_)
     granted_on[at[verdicts == ACCEPTED]] = True
-    fresh = rows.after_commit(granted_on, np.zeros_like(granted_on), rows.capacity - free)
+    fresh = rows.after_commit(granted_on, granted_on, rows.capacity - free)
     named = np.zeros(len(rows) + 1, dtype=np.bool_)  # the last is for what is not there, at -1
     named[at] = True
     if len(claims.alternates):
@@ -51,9 +51,9 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     return Outcome(
         verdicts=verdicts,
         machine=claims.machine,
-        evicted_job=integers(),
-        evicted_task=np.zeros(0, dtype=np.intp),
-        fresh=fresh if named[:-1].all() else fresh.take(np.flatnonzero(named[:-1])),
+        evicted_job=NOBODY,
+        evicted_task=NOBODY,
+        fresh=fresh if holds(named[:-1]) else fresh.take(np.flatnonzero(named[:-1])),
     )
 
 
@@ -62,7 +62,7 @@ def _before_fit(
 ) -> Verdicts:
     """Give the verdicts that do not depend on other claims; later lines outrank earlier ones."""
     verdicts = door_verdicts(rows, transaction.rule, at, transaction.claims.seen)
-    if not standing.unplaced.all():
+    if not holds(standing.unplaced):
         verdicts[~standing.unplaced] = Verdict.ALREADY_PLACED
     for job, held in zip(transaction.jobs, standing.lease_held, strict=True):
         if not held:

@@ -7,7 +7,6 @@ Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machi
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from omega.model.arrays import (
     Verdicts,
     ascends,
     freeze,
+    holds,
 )
 from omega.model.claims import ConflictRule
 from omega.model.machines import MachineRows, MachineState
@@ -101,18 +101,14 @@ class Standing:
         return np.asarray(np.maximum(self.minimum - self.placed, 0))
 
 
-FIT: Final = ConflictRule.FIT
-assert (Verdict.ACCEPTED, MachineState.OPEN) == (0, 0)
-
-
 def door_verdicts(rows: MachineRows, rule: ConflictRule, at: Index, seen: Sequences) -> Verdicts:
     """Say which machines take claims at all, as the commit begins; later lines outrank earlier.
 
     `at` are positions in the rows, -1 for a machine that is not there.
     """
-    verdicts = np.zeros(len(at), dtype=np.int8)  # ACCEPTED
+    verdicts = np.zeros(len(at), dtype=np.int8)  # ACCEPTED, all of them
     known = at >= 0
-    if rule is FIT and known.all() and not rows.state.any():
+    if rule is ConflictRule.FIT and holds(known) and not np.count_nonzero(rows.state):
         return verdicts  # as nearly always
     if rule is ConflictRule.SEQUENCE:
         verdicts[known] = np.where(

@@ -23,6 +23,7 @@ from omega.model.arrays import (
     Sequences,
     States,
     every_kind,
+    holds,
     positions,
 )
 from omega.model.claims import Claims
@@ -140,15 +141,15 @@ class View:
         assert self._undo is None, "claims are being tried on"
         at = self.where(rows.id)
         known = at >= 0
-        if not known.all():
+        if not holds(known):
             at, rows = at[known], rows.take(known.nonzero()[0])
         newer = rows.revision > self._revision[at]
-        if not newer.all():
+        if not holds(newer):
             at, rows = at[newer], rows.take(newer.nonzero()[0])
         if not len(at):
             return 0
         free = rows.free
-        if rows.capacity[:, self._kinds :].any() or rows.used[:, self._kinds :].any():
+        if _any_from(self._kinds, rows.capacity) or _any_from(self._kinds, rows.used):
             self._kinds = KINDS
         columns = slice(self._kinds)
         self._capacity[:, columns][at] = rows.capacity[:, columns]
@@ -194,6 +195,10 @@ def _takes_claims(rows: MachineRows, free: Amounts) -> Mask:
     if free.size and free.min() < 0:
         is_open &= every_kind(free >= 0)
     return np.asarray(is_open)
+
+
+def _any_from(kind: int, amounts: Amounts) -> bool:
+    return bool(np.count_nonzero(amounts[:, kind:]))
 
 
 def _kinds_of(rows: MachineRows) -> int:

@@ -37,7 +37,6 @@ class Ending(Enum):
     LEASE_LOST = "lease_lost"  # somebody else may plan it now
 
 
-DONE: Final = Ending.DONE
 ALREADY_PLACED: Final = int(Verdict.ALREADY_PLACED)
 LEASE_LOST: Final = int(Verdict.LEASE_LOST)
 QUOTA: Final = int(Verdict.QUOTA)
@@ -130,7 +129,7 @@ class Progress:
         if grants < len(verdicts) and (verdicts == LEASE_LOST).any():
             self.ending = Ending.LEASE_LOST
         elif not len(self.job.unplaced):
-            self.ending = DONE
+            self.ending = Ending.DONE
         elif not len(claims) or not len(self.pending):
             self.ending = Ending.NO_ROOM
         elif not grants and (verdicts == QUOTA).any():
@@ -152,7 +151,7 @@ class Progress:
         )
 
     def _diagnosis(self, view: View) -> Diagnosis | None:
-        if self.ending is DONE or self.ending is not Ending.NO_ROOM:
+        if self.ending is not Ending.NO_ROOM:
             return None
         if self._too_large:
             return Diagnosis(

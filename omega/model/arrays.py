@@ -42,6 +42,11 @@ def some_kind(condition: Mask) -> Mask:
     return np.asarray(condition.any(axis=-1))
 
 
+def holds(condition: Mask) -> bool:
+    """Say whether it holds everywhere; for short arrays several times as fast as `all`."""
+    return int(np.count_nonzero(condition)) == condition.size
+
+
 def freeze(*arrays: NDArray[np.generic]) -> None:
     """Make the arrays read-only, in place."""
     for array in arrays:
@@ -50,7 +55,7 @@ def freeze(*arrays: NDArray[np.generic]) -> None:
 
 def ascends(ids: Ids | Index) -> bool:
     """Say whether each is greater than the one before; several times as fast as differences."""
-    return bool((ids[1:] > ids[:-1]).all())
+    return holds(ids[1:] > ids[:-1])
 
 
 def distinct(values: Ids | Index) -> Index:
@@ -79,6 +84,5 @@ def positions(ids: Ids | Index, wanted: Ids | Index) -> Index:
         at: Index = wanted - ids[0]
         at[(at < 0) | (at >= len(ids))] = -1
         return at
-    at = np.searchsorted(ids, wanted)
-    at[at == len(ids)] = 0
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
     return np.where(ids[at] == wanted, at, -1)

@@ -73,7 +73,7 @@ class MachineRows:
 
     def take(self, at: Index) -> "MachineRows":
         """Return the rows at these ascending positions."""
-        return MachineRows(
+        return MachineRows.trusted(
             self.id[at],
             self.capacity[at],
             self.used[at],
@@ -82,16 +82,34 @@ class MachineRows:
             self.state[at],
         )
 
-    def after_commit(self, granted: Mask, lost: Mask, used: Amounts) -> "MachineRows":
-        """Return the rows once a commit is applied that granted here and took tasks away there."""
-        return MachineRows(
-            id=self.id,
-            capacity=self.capacity,
-            used=used,
-            sequence=self.sequence + granted,
-            revision=self.revision + (granted | lost),
-            state=self.state,
+    def after_commit(self, granted: Mask, touched: Mask, used: Amounts) -> "MachineRows":
+        """Return the rows once a commit is applied that granted here, and changed those touched."""
+        return MachineRows.trusted(
+            self.id,
+            self.capacity,
+            used,
+            self.sequence + granted,
+            self.revision + touched,
+            self.state,
         )
+
+    @classmethod
+    def trusted(
+        cls,
+        id: Ids,  # noqa: A002 - the column's name
+        capacity: Amounts,
+        used: Amounts,
+        sequence: Sequences,
+        revision: Sequences,
+        state: States,
+    ) -> "MachineRows":
+        """Return rows of columns that were checked before: they are frozen, and that is all."""
+        freeze(id, capacity, used, sequence, revision, state)
+        rows = object.__new__(cls)
+        vars(rows).update(
+            id=id, capacity=capacity, used=used, sequence=sequence, revision=revision, state=state
+        )
+        return rows
 
     @classmethod
     def empty(cls, capacity: Amounts) -> "MachineRows":

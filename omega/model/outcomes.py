@@ -32,6 +32,8 @@ class Verdict(IntEnum):
     QUOTA = 9  # its tenant or its kind of scheduler holds all that it may
 
 
+NOBODY: Final[Ids] = np.zeros(0, np.int64)
+freeze(NOBODY)
 ACCEPTED: Final = int(Verdict.ACCEPTED)
 """For comparisons with arrays: to look a member up and convert it takes as long as to compare."""
 
@@ -58,8 +60,7 @@ class Outcome:
     @classmethod
     def nothing(cls) -> "Outcome":
         """Return the answer to no claims at all."""
-        nobody = np.zeros(0, np.int64)
-        return cls(np.zeros(0, np.int8), nobody, nobody, nobody, MachineRows.none())
+        return cls(np.zeros(0, np.int8), NOBODY, NOBODY, NOBODY, MachineRows.none())
 
     @cached_property
     def accepted(self) -> Mask:

@@ -13,9 +13,10 @@ from omega.model.arrays import Counts, Index, counted, integers
 from omega.model.jobs import LeasedJob
 from omega.placement.feasibility import Room, room_on
 
-ROUNDS_MAX = 4
-"""Of draws from all machines. Where tasks are left after these, most machines are full, and to look
-at all of them once is cheaper than to draw on."""
+DRAWN_A_TASK = 2
+DRAWN_BESIDES = 8
+"""Machines that are drawn to begin with. Where too few of these have room, most machines are full,
+and to look at all of them once is cheaper than to draw on."""
 
 
 def first_fit(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
@@ -29,24 +30,25 @@ def draw(
 ) -> tuple[Index, Counts]:
     """Return machines and how many tasks of a group each gets: all that are wanted, if they fit.
 
-    Drawing from the pool is drawing from all machines and rejecting the full ones, so many draws
-    may be made at once: each machine keeps those it has room for, the rest are drawn again.
+    Drawing from the pool is drawing from all machines and rejecting the full ones, so all draws are
+    made at once: each machine keeps the first that it has room for, and of those kept the first
+    are enough.
     """
     if not len(view):
         return integers(), integers()
-    drawn, short = integers(), wanted
-    for _ in range(ROUNDS_MAX):
-        drawn = np.concatenate([drawn, chance.integers(len(view), size=short)])
-        at, times = counted(drawn)
-        given = np.minimum(times, room_on(view, job, group, at))
-        short = wanted - int(given.sum())
-        if not short:
-            return at, given
+    drawn = chance.integers(len(view), size=DRAWN_A_TASK * wanted + DRAWN_BESIDES)
+    order = drawn.argsort(kind="stable")
+    at, times = counted(drawn)
+    nth_here = np.arange(len(drawn)) - (times.cumsum() - times).repeat(times)
+    kept = order[nth_here < room_on(view, job, group, at).repeat(times)]
+    if len(kept) >= wanted:
+        kept.sort()
+        return counted(drawn[kept[:wanted]])
+
     takes = room_on(view, job, group, slice(None))
-    so_far = np.zeros_like(takes)
-    so_far[at] = given
-    short = min(wanted, int(takes.sum())) - (wanted - short)
-    return np.arange(len(view)), _drawn_on(so_far, takes, short, chance)
+    given = np.bincount(drawn[kept], minlength=len(view))
+    more = min(wanted, int(takes.sum())) - len(kept)
+    return np.arange(len(view)), _drawn_on(given, takes, more, chance)
 
 
 def _drawn_on(given: Counts, takes: Counts, wanted: int, chance: np.random.Generator) -> Counts:

@@ -6,6 +6,8 @@ Promise  Judges by `omega.cell.judge`, the rule that Postgres is tested against.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
+from typing import Final
+
 import numpy as np
 
 from omega.cell.judge import judge
@@ -18,6 +20,8 @@ from omega.model.machines import Machines
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
 from omega.store.memory_machines import MachineTable
+
+CPU: Final = int(Kind.CPU_MILLI)
 
 
 class SimulatedCell:
@@ -32,7 +36,7 @@ class SimulatedCell:
         """What is offered to somebody, and counts as used for all others."""
         self._number = 0
         self.total: Amounts = self._machines.capacity.sum(axis=0)
-        self.cpu_used = int(used[:, Kind.CPU_MILLI].sum())
+        self.cpu_used = int(used[:, CPU].sum())
         """By tasks."""
         self.cpu_locked = 0
 
@@ -43,7 +47,8 @@ class SimulatedCell:
     def catch_up(self, view: View) -> None:
         """Let a view see what has changed since it last did."""
         if view.mark < self._number:
-            view.catch_up(self._machines.changes_since(view.mark, self._number))
+            changes = self._machines.changes_since(view.mark, self._number, known=view.revision)
+            view.catch_up(changes)
 
     def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
         """Judge the claims of one job against the cell as it is now; apply those that stand."""
@@ -57,17 +62,17 @@ class SimulatedCell:
         )
         rows = self._machines.rows(self._machines.named(claims.machine))
         outcome = judge(rows, transaction, standing)
-        if outcome.accepted.any():
+        if np.count_nonzero(outcome.accepted):
             self._number += 1
             self._machines.write(outcome.fresh, self._number)
-            self.cpu_used += int(claims.demand[outcome.accepted, Kind.CPU_MILLI].sum())
+            self.cpu_used += int(claims.demand[outcome.accepted, CPU].sum())
         return outcome
 
     def release(self, machine: Ids, amounts: Amounts) -> None:
         """Free what tasks that end have used."""
         self._number += 1
         self._machines.free(machine, amounts, self._number)
-        self.cpu_used -= int(amounts[:, Kind.CPU_MILLI].sum())
+        self.cpu_used -= int(amounts[:, CPU].sum())
 
     @property
     def free(self) -> Amounts:
@@ -78,14 +83,14 @@ class SimulatedCell:
         """Keep so much of each machine for one who is offered it."""
         self._locked += amounts
         self._machines.used += amounts
-        self.cpu_locked += int(amounts[:, Kind.CPU_MILLI].sum())
+        self.cpu_locked += int(amounts[:, CPU].sum())
         self._changed(amounts != 0)
 
     def unlock(self, amounts: Amounts) -> None:
         """Have what was offered free again."""
         self._locked -= amounts
         self._machines.used -= amounts
-        self.cpu_locked -= int(amounts[:, Kind.CPU_MILLI].sum())
+        self.cpu_locked -= int(amounts[:, CPU].sum())
         assert (self._locked >= 0).all(), "only what is locked is unlocked"
         self._changed(amounts != 0)
 
@@ -98,16 +103,16 @@ class SimulatedCell:
         used = self._machines.capacity - free
         self._changed(self._machines.used != used)
         self._machines.used = used
-        self.cpu_used = int(used[:, Kind.CPU_MILLI].sum())
+        self.cpu_used = int(used[:, CPU].sum())
 
     @property
     def free_cpu_milli(self) -> int:
         """CPU that nobody uses and nobody is offered."""
-        return int(self.total[Kind.CPU_MILLI]) - self.cpu_used - self.cpu_locked
+        return int(self.total[CPU]) - self.cpu_used - self.cpu_locked
 
     def _changed(self, where: Mask) -> None:
         """Have views hear of the machines that changed in some kind."""
         self._number += 1
         at = np.flatnonzero(some_kind(where))
         self._machines.revision[at] += 1
-        self._machines.mark(at, self._number)
+        self._machines.changed(at, self._number)

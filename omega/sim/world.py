@@ -8,6 +8,8 @@ Source   docs/papers/omega.md, the event model.
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from omega.model.arrays import Amounts, Ids
 from omega.model.claims import Claims
 from omega.model.outcomes import Outcome
@@ -32,12 +34,15 @@ class World:
         self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
     ) -> None:
         """Have what was granted end when its time is up, group by group; tell of it, if wanted."""
+        groups = job.lease.spec.groups
         first = 0
-        for group, duration_s in zip(job.lease.spec.groups, job.durations_s, strict=True):
+        for group, duration_s in zip(groups, job.durations_s, strict=True):
             last = first + group.tasks
             if duration_s is not None:
-                mine = outcome.accepted & (claims.task >= first) & (claims.task < last)
-                if mine.any():
+                mine = outcome.accepted
+                if len(groups) > 1:
+                    mine = mine & (claims.task >= first) & (claims.task < last)
+                if np.count_nonzero(mine):
                     ends_s = self.engine.now_s + duration_s
                     end = partial(self._end, claims.machine[mine], claims.demand[mine], tell)
                     self.engine.at(ends_s, Order.END, end)

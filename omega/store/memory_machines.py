@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from omega.errors import BadInput
-from omega.model.arrays import Amounts, Ids, Index, distinct, integers
+from omega.model.arrays import Amounts, Ids, Index, Sequences, distinct, holds, integers
 from omega.model.machines import (
     Catalogue,
     Changes,
@@ -107,11 +107,11 @@ class MachineTable:
         """Return the positions of those of the machines that exist, distinct and ascending."""
         at = distinct(ids) - 1
         there = (at >= 0) & (at < len(self))
-        return at if there.all() else at[there]
+        return at if holds(there) else at[there]
 
     def rows(self, at: Index) -> MachineRows:
         """Return a copy of the rows at distinct, ascending positions."""
-        return MachineRows(
+        return MachineRows.trusted(
             at + 1,
             self.capacity.take(at, axis=0),
             self.used.take(at, axis=0),
@@ -123,20 +123,20 @@ class MachineTable:
     def write(self, rows: MachineRows, number: int) -> None:
         """Take over use, sequence and revision of those of the rows that are newer than ours."""
         newer = rows.revision > self.revision[rows.id - 1]
-        if not newer.all():
+        if not holds(newer):
             rows = rows.take(newer.nonzero()[0])
         at = rows.id - 1
         self.used[at] = rows.used
         self.sequence[at] = rows.sequence
         self.revision[at] = rows.revision
-        self.mark(at, number)
+        self.changed(at, number)
 
     def free(self, machine: Ids, amounts: Amounts, number: int) -> None:
         """Count amounts on machines as free again: revisions rise, sequences stay."""
         np.subtract.at(self.used, machine - 1, amounts)
         at = distinct(machine) - 1
         self.revision[at] += 1
-        self.mark(at, number)
+        self.changed(at, number)
 
     def set_state(self, machine: Ids, state: MachineState, number: int) -> int:
         """Change the state of machines that are not gone; return how many changed.
@@ -146,7 +146,7 @@ class MachineTable:
         at = self._known(machine)
         at = at[(self.state[at] != state) & (self.state[at] != MachineState.GONE)]
         self.state[at] = state
-        self._changed(at, number)
+        self._claimable_changed(at, number)
         return len(at)
 
     def resize(self, machine: int, capacity: Amounts, ends_s: float, number: int) -> None:
@@ -162,7 +162,7 @@ class MachineTable:
         self.notices.pop(machine, None)
         if excess.any():
             self.notices[machine] = Notice(excess, ends_s)
-        self._changed(at, number)
+        self._claimable_changed(at, number)
 
     def excess(self, machine: int) -> Amounts:
         """Return what is used of a machine above its capacity, in each kind."""
@@ -180,10 +180,10 @@ class MachineTable:
             raise BadInput(f"there is no machine {unknown[0]}", field="machine")
         return at
 
-    def _changed(self, at: Index, number: int) -> None:
+    def _claimable_changed(self, at: Index, number: int) -> None:
         self.sequence[at] += 1
         self.revision[at] += 1
-        self.mark(at, number)
+        self.changed(at, number)
 
     def snapshot(self, mark: int) -> Snapshot:
         """Return a copy of everything."""
@@ -196,14 +196,19 @@ class MachineTable:
             self.generation,
         )
 
-    def changes_since(self, since: int, mark: int) -> Changes:
-        """Return the rows that transactions above the number `since` changed."""
+    def changes_since(self, since: int, mark: int, known: Sequences | None = None) -> Changes:
+        """Return the rows that transactions above the number `since` changed.
+
+        Those are left out whose revision is `known`, an entry for each row of ours, already.
+        """
         at = self._log.since(since)
         if at is None:
             at = np.flatnonzero(self.changed_by > since)
+        if known is not None:
+            at = at[self.revision[at] > known[at]]
         return Changes(self.rows(at), mark, self.generation)
 
-    def mark(self, at: Index, number: int) -> None:
+    def changed(self, at: Index, number: int) -> None:
         """Note which transaction changed these rows last."""
         self.changed_by[at] = number
         self._log.note(at, number)

@@ -88,8 +88,8 @@ FIT = (
     mutant(
         "sequence-not-raised",
         "omega/model/machines.py",
-        "sequence=self.sequence + granted,",
-        "sequence=self.sequence,",
+        "self.sequence + granted,",
+        "self.sequence,",
         "Nobody is ever stale: the sequence rule protects nothing.",
     ),
     mutant(
