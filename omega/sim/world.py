@@ -17,8 +17,8 @@ from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import SimulatedJob
 
-Tell = Callable[[Amounts], None]
-"""Told what each of some tasks had, which end."""
+Tell = Callable[[Ids, Amounts], None]
+"""Told of tasks that end: the machine of each, and what it had there."""
 
 
 class World:
@@ -28,7 +28,7 @@ class World:
         self.engine = engine
         self.cell = cell
         self.when_tasks_end: list[Tell] = []
-        """Told what each of the tasks had that end."""
+        """Told of all tasks that end."""
 
     def run(
         self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
@@ -51,6 +51,6 @@ class World:
     def _end(self, machine: Ids, amounts: Amounts, also: Tell | None) -> None:
         self.cell.release(machine, amounts)
         if also is not None:
-            also(amounts)
+            also(machine, amounts)
         for tell in self.when_tasks_end:
-            tell(amounts)
+            tell(machine, amounts)
