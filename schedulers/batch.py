@@ -12,8 +12,7 @@ from omega.cell.view import View
 from omega.framework.scheduler import Scheduler
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.placement.first_fit import first_fit
-from omega.placement.groups import place_groups
+from omega.placement.groups import draw_groups
 
 
 class BatchScheduler(Scheduler):
@@ -24,4 +23,4 @@ class BatchScheduler(Scheduler):
 
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
         """Claim random machines that have room."""
-        return place_groups(view, job, first_fit, chance)
+        return draw_groups(view, job, chance)

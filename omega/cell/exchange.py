@@ -203,7 +203,7 @@ def judge_in_order(rows: MachineRows, transaction: Transaction, standing: Standi
     victims, fallen = standing.victims, np.array(walk.left.fallen, dtype=np.intp)
     granted = np.isin(rows.id, walk.machine[walk.verdicts == Verdict.ACCEPTED])
     lost = np.isin(rows.id, victims.machine[fallen])
-    after = rows.after_commit(granted, lost, rows.capacity - walk.left.free)
+    after = rows.after_commit(granted, granted | lost, rows.capacity - walk.left.free)
     told = np.isin(rows.id, transaction.claims.machines) | lost
     return Outcome(
         verdicts=walk.verdicts,

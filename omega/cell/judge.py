@@ -10,10 +10,10 @@ import numpy as np
 
 from omega.cell.exchange import judge_in_order
 from omega.cell.standing import Standing, door_verdicts
-from omega.model.arrays import Amounts, Index, Verdicts, integers, some_kind
+from omega.model.arrays import Amounts, Index, Verdicts, ascends, holds, some_kind
 from omega.model.claims import Claims, Transaction
 from omega.model.machines import MachineRows
-from omega.model.outcomes import Outcome, Verdict
+from omega.model.outcomes import ACCEPTED, NOBODY, Outcome, Verdict
 
 
 def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
@@ -30,11 +30,11 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     demand = claims.demand
 
     free = rows.free
-    for job, lacking in zip(transaction.jobs, standing.lacking, strict=True):
+    for job, lacking in zip(transaction.jobs, standing.lacking.tolist(), strict=True):
         mine = verdicts[job.claims]  # a window: what is written here is written there
         left = _serve(free, at[job.claims], demand[job.claims], claims.task[job.claims], mine)
-        granted = mine == Verdict.ACCEPTED
-        if np.count_nonzero(granted) >= max(job.minimum, int(lacking)):
+        granted = mine == ACCEPTED
+        if np.count_nonzero(granted) >= max(job.minimum, lacking):
             free = left
         else:
             mine[granted] = Verdict.GANG_BROKEN  # `left` is dropped: nothing to roll back
@@ -42,8 +42,8 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     if len(claims.alternates) and _needs_an_alternate(claims, verdicts):
         return judge_in_order(rows, transaction, standing)
     granted_on = np.zeros(len(rows), dtype=np.bool_)
-    granted_on[at[verdicts == Verdict.ACCEPTED]] = True
-    fresh = rows.after_commit(granted_on, np.zeros_like(granted_on), rows.capacity - free)
+    granted_on[at[verdicts == ACCEPTED]] = True
+    fresh = rows.after_commit(granted_on, granted_on, rows.capacity - free)
     named = np.zeros(len(rows) + 1, dtype=np.bool_)  # the last is for what is not there, at -1
     named[at] = True
     if len(claims.alternates):
@@ -51,9 +51,9 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
     return Outcome(
         verdicts=verdicts,
         machine=claims.machine,
-        evicted_job=integers(),
-        evicted_task=np.zeros(0, dtype=np.intp),
-        fresh=fresh if named[:-1].all() else fresh.take(np.flatnonzero(named[:-1])),
+        evicted_job=NOBODY,
+        evicted_task=NOBODY,
+        fresh=fresh if holds(named[:-1]) else fresh.take(np.flatnonzero(named[:-1])),
     )
 
 
@@ -62,7 +62,8 @@ def _before_fit(
 ) -> Verdicts:
     """Give the verdicts that do not depend on other claims; later lines outrank earlier ones."""
     verdicts = door_verdicts(rows, transaction.rule, at, transaction.claims.seen)
-    verdicts[~standing.unplaced] = Verdict.ALREADY_PLACED
+    if not holds(standing.unplaced):
+        verdicts[~standing.unplaced] = Verdict.ALREADY_PLACED
     for job, held in zip(transaction.jobs, standing.lease_held, strict=True):
         if not held:
             verdicts[job.claims] = Verdict.LEASE_LOST
@@ -81,8 +82,10 @@ def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Ver
     # twice. Both are rare, so walking the claims one by one costs nothing that a profile shows.
     left = free.copy()
     if _distinct(task):
-        live = np.flatnonzero(verdicts == Verdict.ACCEPTED)
+        live = (verdicts == ACCEPTED).nonzero()[0]
         np.subtract.at(left, at[live], demand[live])
+        if not left.size or left.min() >= 0:
+            return left
         short = some_kind(left < 0)
         left[short] = free[short]
         in_order = live[short[at[live]]]
@@ -93,7 +96,7 @@ def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Ver
 
 
 def _distinct(task: Index) -> bool:
-    return bool((np.diff(task) > 0).all()) or len(np.unique(task)) == len(task)
+    return ascends(task) or len(np.unique(task)) == len(task)
 
 
 def _walk(
@@ -104,7 +107,7 @@ def _walk(
     for claim in in_order:
         if int(task[claim]) in placed:
             verdicts[claim] = Verdict.ALREADY_PLACED
-        elif verdicts[claim] != Verdict.ACCEPTED:
+        elif verdicts[claim] != ACCEPTED:
             continue
         elif (demand[claim] <= left[at[claim]]).all():
             left[at[claim]] -= demand[claim]

@@ -11,7 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from omega.cell.accounts import NO_ACCOUNTS, Accounts
-from omega.model.arrays import Amounts, Counts, Ids, Index, Mask, Sequences, Verdicts, freeze
+from omega.model.arrays import (
+    Amounts,
+    Counts,
+    Ids,
+    Index,
+    Mask,
+    Sequences,
+    Verdicts,
+    ascends,
+    freeze,
+    holds,
+)
 from omega.model.claims import ConflictRule
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Verdict
@@ -41,7 +52,7 @@ class Victims:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
         assert len(self.about) == len(self.precedence) == len(self.minimum)
         assert len(self.about) == len(self.placed) == len(self.own)
-        assert (np.diff(self.about) > 0).all()
+        assert ascends(self.about)
         freeze(self.job, self.task, self.machine, self.amounts)
         freeze(self.about, self.precedence, self.minimum, self.placed, self.own)
 
@@ -95,8 +106,10 @@ def door_verdicts(rows: MachineRows, rule: ConflictRule, at: Index, seen: Sequen
 
     `at` are positions in the rows, -1 for a machine that is not there.
     """
-    verdicts = np.full(len(at), Verdict.ACCEPTED, dtype=np.int8)
+    verdicts = np.zeros(len(at), dtype=np.int8)  # ACCEPTED, all of them
     known = at >= 0
+    if rule is ConflictRule.FIT and holds(known) and not np.count_nonzero(rows.state):
+        return verdicts  # as nearly always
     if rule is ConflictRule.SEQUENCE:
         verdicts[known] = np.where(
             rows.sequence[at[known]] == seen[known], Verdict.ACCEPTED, Verdict.STALE

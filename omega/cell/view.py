@@ -9,7 +9,7 @@ Source   Omega (EuroSys 2013), section 3.4: private copy of cell state.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,15 @@ from omega.model.arrays import (
     Sequences,
     States,
     every_kind,
+    holds,
     positions,
 )
 from omega.model.claims import Claims
 from omega.model.machines import Catalogue, Changes, MachineRows, MachineState, Snapshot
+from omega.model.resources import KINDS
 
 _T = TypeVar("_T", bound=np.generic)
+OPEN: Final = int(MachineState.OPEN)
 
 
 class View:
@@ -51,7 +54,13 @@ class View:
         self._codes = np.asfortranarray(snapshot.codes)
         self.mark = snapshot.mark
         self.generation = snapshot.generation
-        self._open = _takes_claims(rows)
+        self._open = _takes_claims(rows, rows.free)
+        self._kinds = _kinds_of(rows)
+        """Of so many kinds there are columns that are ever other than 0: of a cell without disks
+        and GPUs, two of eleven."""
+        self._shown_free = _read_only(self._free)
+        self._shown_sequence = _read_only(self._sequence)
+        self._shown_open = _read_only(self._open)
         self._undo: list[tuple[Index, Amounts]] | None = None
 
     def __len__(self) -> int:
@@ -70,12 +79,12 @@ class View:
     @property
     def free(self) -> Amounts:
         """What is left of each machine, claims being tried on included: (machines, kinds)."""
-        return _read_only(self._free)
+        return self._shown_free
 
     @property
     def sequence(self) -> Sequences:
         """The sequence of each machine, for claims to carry."""
-        return _read_only(self._sequence)
+        return self._shown_sequence
 
     @property
     def revision(self) -> Sequences:
@@ -90,7 +99,7 @@ class View:
     @property
     def open(self) -> Mask:
         """Which machines take claims: not those used above their capacity in some kind."""
-        return _read_only(self._open)
+        return self._shown_open
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,18 +140,25 @@ class View:
         """
         assert self._undo is None, "claims are being tried on"
         at = self.where(rows.id)
-        current = at >= 0
-        current[current] = rows.revision[current] >= self._revision[at[current]]
-        if not current.all():
-            at, rows = at[current], rows.take(np.flatnonzero(current))
-        newer = int(np.count_nonzero(rows.revision > self._revision[at]))
-        self._capacity[at] = rows.capacity
-        self._free[at] = rows.free
+        known = at >= 0
+        if not holds(known):
+            at, rows = at[known], rows.take(known.nonzero()[0])
+        newer = rows.revision > self._revision[at]
+        if not holds(newer):
+            at, rows = at[newer], rows.take(newer.nonzero()[0])
+        if not len(at):
+            return 0
+        free = rows.free
+        if _any_from(self._kinds, rows.capacity) or _any_from(self._kinds, rows.used):
+            self._kinds = KINDS
+        columns = slice(self._kinds)
+        self._capacity[:, columns][at] = rows.capacity[:, columns]
+        self._free[:, columns][at] = free[:, columns]
         self._sequence[at] = rows.sequence
         self._revision[at] = rows.revision
         self._state[at] = rows.state
-        self._open[at] = _takes_claims(rows)
-        return newer
+        self._open[at] = _takes_claims(rows, free)
+        return len(at)
 
     def catch_up(self, changes: Changes) -> int:
         """Patch what changed since our mark and move the mark; return how many rows were newer."""
@@ -174,8 +190,21 @@ class View:
         np.subtract.at(self._free, at, demand)
 
 
-def _takes_claims(rows: MachineRows) -> Mask:
-    return np.asarray((rows.state == MachineState.OPEN) & every_kind(rows.used <= rows.capacity))
+def _takes_claims(rows: MachineRows, free: Amounts) -> Mask:
+    is_open = rows.state == OPEN
+    if free.size and free.min() < 0:
+        is_open &= every_kind(free >= 0)
+    return np.asarray(is_open)
+
+
+def _any_from(kind: int, amounts: Amounts) -> bool:
+    return bool(np.count_nonzero(amounts[:, kind:]))
+
+
+def _kinds_of(rows: MachineRows) -> int:
+    """Return how many of the first kinds there are; of those behind, no machine has or uses any."""
+    there = rows.capacity.any(axis=0) | rows.used.any(axis=0)
+    return int(np.flatnonzero(there)[-1]) + 1 if there.any() else 0
 
 
 def _read_only(array: NDArray[_T]) -> NDArray[_T]:

@@ -11,17 +11,17 @@ Source   Omega (EuroSys 2013), section 3.4 and figure 4. Placement runs after th
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
-from zlib import crc32
 
 import numpy as np
 
 from omega.cell.view import View
 from omega.errors import InvariantBroken
+from omega.framework.chance import chance_of
 from omega.framework.effects import Steps, committed, refreshed, thought
 from omega.framework.progress import Attempted, Progress
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
-from omega.model.arrays import positions
+from omega.model.arrays import Index, positions
 from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
@@ -42,8 +42,7 @@ class Replica:
 
     def chance(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the chance of one try: a retry differs, and replicas do not pick alike."""
-        number = crc32(self.name.encode())
-        return np.random.default_rng([self.run_seed, job.id, job.fruitless, tries, number])
+        return chance_of(self.run_seed, job.id, job.fruitless, tries, self.name)
 
     def minimum(self, job: LeasedJob, claims: Claims) -> int:
         """Return how many of the claims must be granted for any of them to stand."""
@@ -69,12 +68,12 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted
         yield from thought(sum(seconds))
         claims = _place(replica, view, together)
         outcome = yield from _commit(replica, view, together, claims)
-        for one in going:
+        for one in going if len(outcome.evicted_job) else ():
             one.lose(outcome.evicted_task[outcome.evicted_job == one.job.id])
-        edges = np.cumsum([len(its_claims) for its_claims in claims])[:-1]
-        verdicts, landed = np.split(outcome.verdicts, edges), np.split(outcome.machine, edges)
-        for one, its, its_verdicts, on in zip(together, claims, verdicts, landed, strict=True):
-            one.learn(its, its_verdicts, on)
+        first = 0
+        for one, its in zip(together, claims, strict=True):
+            mine = slice(first, first := first + len(its))
+            one.learn(its, outcome.verdicts[mine], outcome.machine[mine])
         if not outcome.accepted.all():
             # As the paper has it. Whoever got in the way has claimed on other machines, too.
             view = yield from refreshed()
@@ -102,16 +101,23 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
     with view.trying():
         for one in together:
             claims = replica.scheduler.place(view, one.asked, replica.chance(one.job, one.tries))
-            if (positions(one.asked.unplaced, claims.task) < 0).any():
+            if not _asked_for(one.asked.unplaced, claims.task):
                 raise InvariantBroken(
                     f"{replica.scheduler.kind} claimed for tasks of job {one.job.id} that it was"
                     " not asked to place"
                 )
             if len(claims) < one.job.lacking:
                 claims = Claims.none()  # a gang that cannot stand would only be in the way
-            view.try_on(claims)
             placed.append(claims)
+            if len(placed) < len(together):
+                view.try_on(claims)
     return placed
+
+
+def _asked_for(asked: Index, task: Index) -> bool:
+    if len(asked) == len(task) and (asked == task).all():
+        return True
+    return not (positions(asked, task) < 0).any()
 
 
 def _commit(

@@ -9,6 +9,7 @@ Source   the retry rule of the loop: refused tasks only, from the fresh rows.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from omega.limits import Limits
 from omega.model.arrays import Ids, Index, Mask, Verdicts
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.model.outcomes import Verdict
+from omega.model.outcomes import ACCEPTED, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
 
 STUCK_MAX = 2
@@ -34,6 +35,11 @@ class Ending(Enum):
     CONFLICTS = "conflicts"  # others were faster, try after try
     OVER_QUOTA = "over_quota"  # there is room, but it may not have it
     LEASE_LOST = "lease_lost"  # somebody else may plan it now
+
+
+ALREADY_PLACED: Final = int(Verdict.ALREADY_PLACED)
+LEASE_LOST: Final = int(Verdict.LEASE_LOST)
+QUOTA: Final = int(Verdict.QUOTA)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +95,14 @@ class Progress:
 
     def ask(self) -> None:
         """Begin a try, at as many tasks as one transaction holds: in order, whatever came last."""
-        self.pending = np.sort(self.pending)
-        tasks = self.pending[: self._limits.claims_per_transaction_max]
-        self.asked = replace(self.job, unplaced=tasks)
+        most = self._limits.claims_per_transaction_max
+        if self.pending is self.job.unplaced and len(self.pending) <= most:
+            self.asked = self.job
+        else:
+            self.pending = np.sort(self.pending)
+            self.asked = replace(self.job, unplaced=self.pending[:most])
         self.tries += 1
-        self.decided += len(tasks)
+        self.decided += len(self.asked.unplaced)
 
     def lose(self, evicted: Index) -> None:
         """Take in that tasks which had a place were evicted by this attempt's own claims."""
@@ -103,9 +112,9 @@ class Progress:
 
     def learn(self, claims: Claims, verdicts: Verdicts, machine: Ids) -> None:
         """Take in what a try came to, and where claims landed; find out whether to go on."""
-        granted = verdicts == Verdict.ACCEPTED
-        refused = claims.task[~granted & (verdicts != Verdict.ALREADY_PLACED)]
+        granted = verdicts == ACCEPTED
         grants = int(np.count_nonzero(granted))
+        refused = claims.task[~granted & (verdicts != ALREADY_PLACED)]
         self.placed += grants
         self.at_once = grants == self.job.spec.tasks
         self.stuck = 0 if grants else self.stuck + 1
@@ -117,13 +126,13 @@ class Progress:
             again = asked[np.isin(asked, refused)] if len(refused) else refused
             self.pending = np.concatenate([again, self.pending[len(asked) :]])
 
-        if (verdicts == Verdict.LEASE_LOST).any():
+        if grants < len(verdicts) and (verdicts == LEASE_LOST).any():
             self.ending = Ending.LEASE_LOST
         elif not len(self.job.unplaced):
             self.ending = Ending.DONE
         elif not len(claims) or not len(self.pending):
             self.ending = Ending.NO_ROOM
-        elif not grants and (verdicts == Verdict.QUOTA).any():
+        elif not grants and (verdicts == QUOTA).any():
             self.ending = Ending.OVER_QUOTA
         elif self.stuck >= STUCK_MAX or self.tries >= self._limits.tries_max:
             self.ending = Ending.CONFLICTS
@@ -169,12 +178,18 @@ def _with_grants(
     job: LeasedJob, claims: Claims, machine: Ids, granted: Mask, refused: Index
 ) -> LeasedJob:
     """Return the job with its granted tasks placed; claimed and not refused is placed, too."""
-    return replace(
-        job,
+    if not len(claims):
+        return job
+    return LeasedJob(
+        id=job.id,
+        token=job.token,
+        spec=job.spec,
         unplaced=_still_unplaced(job, claims, granted, refused),
-        placed=job.placed + int(np.count_nonzero(granted)),
         placed_task=np.concatenate([job.placed_task, claims.task[granted]]),
         placed_machine=np.concatenate([job.placed_machine, machine[granted]]),
+        placed=job.placed + int(np.count_nonzero(granted)),
+        fruitless=job.fruitless,
+        waited_ms=job.waited_ms,
     )
 
 

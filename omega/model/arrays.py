@@ -42,21 +42,47 @@ def some_kind(condition: Mask) -> Mask:
     return np.asarray(condition.any(axis=-1))
 
 
+def holds(condition: Mask) -> bool:
+    """Say whether it holds everywhere; for short arrays several times as fast as `all`."""
+    return int(np.count_nonzero(condition)) == condition.size
+
+
 def freeze(*arrays: NDArray[np.generic]) -> None:
     """Make the arrays read-only, in place."""
     for array in arrays:
-        array.flags.writeable = False
+        array.setflags(write=False)
 
 
 def ascends(ids: Ids | Index) -> bool:
     """Say whether each is greater than the one before; several times as fast as differences."""
-    return bool((ids[1:] > ids[:-1]).all())
+    return holds(ids[1:] > ids[:-1])
+
+
+def distinct(values: Ids | Index) -> Index:
+    """Return each value once, ascending; for short arrays twice as fast as `np.unique`."""
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    found: Index = ordered[is_first]
+    return found
+
+
+def counted(values: Ids | Index) -> tuple[Index, Counts]:
+    """Return each value once, ascending, and how often it is there; as `np.unique` would."""
+    ordered = np.sort(values)
+    is_first = np.ones(len(ordered) + 1, dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:-1])
+    edges = is_first.nonzero()[0]
+    return ordered[edges[:-1]], edges[1:] - edges[:-1]
 
 
 def positions(ids: Ids | Index, wanted: Ids | Index) -> Index:
-    """Find each wanted id in the ascending `ids`; -1 where it is not there."""
+    """Find each wanted id in the distinct, ascending `ids`; -1 where it is not there."""
     if len(ids) == 0:
         return np.full(len(wanted), -1, dtype=np.intp)
-    at = np.searchsorted(ids, wanted)
-    at[at == len(ids)] = 0
+    if ids[-1] - ids[0] == len(ids) - 1:  # without a gap, as of machines that were numbered
+        at: Index = wanted - ids[0]
+        at[(at < 0) | (at >= len(ids))] = -1
+        return at
+    at = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
     return np.where(ids[at] == wanted, at, -1)

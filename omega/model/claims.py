@@ -8,6 +8,7 @@ Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from itertools import accumulate, pairwise
 from uuid import UUID
 
@@ -110,10 +111,12 @@ class Claims:
         shape[self.alternates.claim[there]] = self.alternates.shape[there]
         return shape
 
-    @property
+    @cached_property
     def demand(self) -> Amounts:
         """What each claim asks for: (claims, kinds)."""
-        return self.shapes[self.shape]
+        demand = self.shapes[self.shape]
+        freeze(demand)
+        return demand
 
     @classmethod
     def none(cls) -> "Claims":

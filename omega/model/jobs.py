@@ -7,12 +7,13 @@ Source   Omega (EuroSys 2013), sections 2.1 and 3.4; constraints after Sharma et
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from uuid import UUID
 
 import numpy as np
 
 from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, freeze, integers
-from omega.model.resources import DEVICES_MAX, GPU_SLICES, amounts
+from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 
 
 class Operator(Enum):
@@ -68,10 +69,13 @@ class TaskGroup:
         assert self.gpu_slices == GPU_SLICES or self.gpus <= 1
         assert self.duration_ms is None or self.duration_ms >= 0
 
-    @property
+    @cached_property
     def demand(self) -> Amounts:
-        """What a task needs besides GPUs, one row; device slots are chosen by placement."""
-        return amounts(cpu_milli=self.cpu_milli, memory_mib=self.memory_mib, disk_mib=self.disk_mib)
+        """What a task needs besides GPUs, one frozen row; placement chooses device slots."""
+        row = np.zeros(KINDS, dtype=np.int64)
+        row[: DEVICES.start] = self.cpu_milli, self.memory_mib, self.disk_mib
+        freeze(row)
+        return row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +133,8 @@ class LeasedJob:
 
     def unplaced_in(self, group: int) -> Index:
         """Return the unplaced tasks of one task group."""
+        if len(self.spec.groups) == 1:
+            return self.unplaced
         lower, upper = np.searchsorted(self.unplaced, self._bounds(group))
         return self.unplaced[lower:upper]
 

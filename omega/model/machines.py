@@ -6,7 +6,7 @@ Source   shared-state cell of Omega (EuroSys 2013), section 3.4.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -19,6 +19,7 @@ from omega.model.arrays import (
     Mask,
     Sequences,
     States,
+    ascends,
     every_kind,
     freeze,
     positions,
@@ -55,7 +56,7 @@ class MachineRows:
     def __post_init__(self) -> None:
         assert self.capacity.shape == self.used.shape == (len(self.id), KINDS)
         assert len(self.sequence) == len(self.revision) == len(self.state) == len(self.id)
-        assert (np.diff(self.id) > 0).all(), "rows must be distinct and ascending by id"
+        assert ascends(self.id), "rows must be distinct and ascending by id"
         freeze(self.id, self.capacity, self.used, self.sequence, self.revision, self.state)
 
     def __len__(self) -> int:
@@ -72,7 +73,7 @@ class MachineRows:
 
     def take(self, at: Index) -> "MachineRows":
         """Return the rows at these ascending positions."""
-        return MachineRows(
+        return MachineRows.trusted(
             self.id[at],
             self.capacity[at],
             self.used[at],
@@ -81,14 +82,34 @@ class MachineRows:
             self.state[at],
         )
 
-    def after_commit(self, granted: Mask, lost: Mask, used: Amounts) -> "MachineRows":
-        """Return the rows once a commit is applied that granted here and took tasks away there."""
-        return replace(
-            self,
-            used=used,
-            sequence=self.sequence + granted,
-            revision=self.revision + (granted | lost),
+    def after_commit(self, granted: Mask, touched: Mask, used: Amounts) -> "MachineRows":
+        """Return the rows once a commit is applied that granted here, and changed those touched."""
+        return MachineRows.trusted(
+            self.id,
+            self.capacity,
+            used,
+            self.sequence + granted,
+            self.revision + touched,
+            self.state,
         )
+
+    @classmethod
+    def trusted(
+        cls,
+        id: Ids,  # noqa: A002 - the column's name
+        capacity: Amounts,
+        used: Amounts,
+        sequence: Sequences,
+        revision: Sequences,
+        state: States,
+    ) -> "MachineRows":
+        """Return rows of columns that were checked before: they are frozen, and that is all."""
+        freeze(id, capacity, used, sequence, revision, state)
+        rows = object.__new__(cls)
+        vars(rows).update(
+            id=id, capacity=capacity, used=used, sequence=sequence, revision=revision, state=state
+        )
+        return rows
 
     @classmethod
     def empty(cls, capacity: Amounts) -> "MachineRows":

@@ -8,6 +8,8 @@ Source   docs/decisions/0003-the-commit-rule.md; the forced refresh of Nomad's p
 from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -28,6 +30,12 @@ class Verdict(IntEnum):
     CLOSED = 7  # the machine is down or draining
     PRECEDENCE = 8  # it may not evict what it names
     QUOTA = 9  # its tenant or its kind of scheduler holds all that it may
+
+
+NOBODY: Final[Ids] = np.zeros(0, np.int64)
+freeze(NOBODY)
+ACCEPTED: Final = int(Verdict.ACCEPTED)
+"""For comparisons with arrays: to look a member up and convert it takes as long as to compare."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +60,14 @@ class Outcome:
     @classmethod
     def nothing(cls) -> "Outcome":
         """Return the answer to no claims at all."""
-        nobody = np.zeros(0, np.int64)
-        return cls(np.zeros(0, np.int8), nobody, nobody, nobody, MachineRows.none())
+        return cls(np.zeros(0, np.int8), NOBODY, NOBODY, NOBODY, MachineRows.none())
 
-    @property
+    @cached_property
     def accepted(self) -> Mask:
         """Which claims were granted."""
-        return np.asarray(self.verdicts == Verdict.ACCEPTED)
+        accepted: Mask = self.verdicts == ACCEPTED
+        freeze(accepted)
+        return accepted
 
     def conflicted(self, claims: slice) -> bool:
         """Say whether any of a job's claims was refused for what others did.

@@ -45,33 +45,33 @@ class Room:
 
 def room(view: View, job: LeasedJob, group: int) -> Room:
     """Find the machines with room for a group, on the view as it is."""
+    tasks = room_on(view, job, group, slice(None))
+    at = tasks.nonzero()[0]
+    return Room(view, job, group, at, tasks if len(at) == len(tasks) else tasks[at])
+
+
+def room_on(view: View, job: LeasedJob, group: int, at: Index | slice) -> Counts:
+    """Return how many more tasks of a group each of these machines of a view takes."""
     asked = job.spec.groups[group]
-    demand = asked.demand
-    kinds = np.flatnonzero(demand)
-    free = view.free
-
-    takes = view.open.copy()
-    for kind in kinds:
-        takes &= free[:, kind] >= demand[kind]
+    free, demand = view.free, asked.demand
+    takes = view.open[at]
     if asked.constraints or asked.spread_over:
-        takes &= matching(view, asked)
+        takes = takes & matching(view, asked)[at]
     if asked.different_machines:
+        runs = np.zeros(len(view), dtype=np.bool_)
         taken = view.where(job.machines_of(group)[0])
-        takes[taken[taken >= 0]] = False
+        runs[taken[taken >= 0]] = True
+        takes = takes & ~runs[at]
 
-    at = np.flatnonzero(takes)
-    tasks = np.full(len(at), LIMITS.tasks_per_job_max)
-    for kind in kinds:
-        # Mostly all machines have room: to pick them out would cost as much as the division.
-        left = free[:, kind] if len(at) == len(view) else free[:, kind][at]
-        np.minimum(tasks, left // demand[kind], out=tasks)
+    tasks = takes * np.int64(1 if asked.different_machines else LIMITS.tasks_per_job_max)
+    for kind in demand.nonzero()[0].tolist():
+        np.minimum(tasks, free[:, kind][at] // int(demand[kind]), out=tasks)
     if asked.gpus:
-        units = gpus_left(free_devices(free, at), asked.gpu_slices).sum(axis=1)
-        np.minimum(tasks, units // asked.gpus, out=tasks)
-        at, tasks = at[tasks > 0], tasks[tasks > 0]
-    if asked.different_machines:
-        np.minimum(tasks, 1, out=tasks)
-    return Room(view, job, group, at, tasks)
+        likely = (tasks > 0).nonzero()[0]
+        rows = np.arange(len(view))[at][likely]
+        units = gpus_left(free_devices(free, rows), asked.gpu_slices).sum(axis=1)
+        tasks[likely] = np.minimum(tasks[likely], units // asked.gpus)
+    return np.maximum(tasks, 0, out=tasks)  # more may be used of a machine than there is
 
 
 def matching(view: View, group: TaskGroup) -> Mask:

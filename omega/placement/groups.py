@@ -18,6 +18,7 @@ from omega.model.jobs import LeasedJob
 from omega.placement.best_fit import best_fit
 from omega.placement.devices import choose_slots, free_devices
 from omega.placement.feasibility import Room, room
+from omega.placement.first_fit import draw
 
 Choose = Callable[[Room, int, np.random.Generator], Counts]
 """Says how many tasks each machine of the room gets, given how many are wanted: at least one and
@@ -32,8 +33,9 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.G
     also what the gang gets where the scheduler's own choice would waste the room.
     """
 
-    def place(its_room: Room) -> Claims:
-        wanted = len(job.unplaced_in(its_room.group))
+    def place(group: int) -> Claims:
+        its_room = room(view, job, group)
+        wanted = len(job.unplaced_in(group))
         if its_room.total <= wanted:
             return claims_for(its_room, its_room.tasks, chance)
         given = choose(its_room, wanted, chance)
@@ -41,6 +43,22 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.G
         assert (given <= its_room.tasks).all(), "no more than the machine takes"
         return claims_for(its_room, given, chance)
 
+    return _place_each(view, job, place, chance)
+
+
+def draw_groups(view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    """Do as `place_groups` with `first_fit`, looking at drawn machines only where it can."""
+
+    def place(group: int) -> Claims:
+        at, given = draw(view, job, group, len(job.unplaced_in(group)), chance)
+        return claims_for(Room(view, job, group, at, given), given, chance)
+
+    return _place_each(view, job, place, chance)
+
+
+def _place_each(
+    view: View, job: LeasedJob, place: Callable[[int], Claims], chance: np.random.Generator
+) -> Claims:
     groups = waiting_groups(job)
     if job.lacking > 1 and len(groups) > 1:
         packed = pack(view, job, chance)
@@ -67,8 +85,9 @@ def pack(view: View, job: LeasedJob, chance: np.random.Generator | None = None) 
     decides between equal device slots only, never how many tasks are placed.
     """
 
-    def place(its_room: Room) -> Claims:
-        wanted = min(its_room.total, len(job.unplaced_in(its_room.group)))
+    def place(group: int) -> Claims:
+        its_room = room(view, job, group)
+        wanted = min(its_room.total, len(job.unplaced_in(group)))
         return claims_for(its_room, best_fit(its_room, wanted, None), chance)
 
     groups = waiting_groups(job)
@@ -85,7 +104,7 @@ def claims_for(room: Room, given: Counts, chance: np.random.Generator | None) ->
 
     Unplaced tasks are taken in order, machines too. Chance decides between equal device slots.
     """
-    used = np.flatnonzero(given)
+    used = given.nonzero()[0]
     at, tasks = room.at[used], given[used]
     rows = np.repeat(at, tasks)
     shape, shapes = np.zeros(len(rows), dtype=np.intp), room.asked.demand[np.newaxis]
@@ -102,14 +121,14 @@ def claims_for(room: Room, given: Counts, chance: np.random.Generator | None) ->
 
 
 def _in_turn(
-    view: View, job: LeasedJob, groups: Sequence[int], place: Callable[[Room], Claims]
+    view: View, job: LeasedJob, groups: Sequence[int], place: Callable[[int], Claims]
 ) -> Claims:
     """Place the groups in this order, each in the room that the others have left."""
     if len(groups) == 1:
-        return place(room(view, job, groups[0]))
+        return place(groups[0])
     parts = {}
     with view.trying():
         for group in groups:
-            parts[group] = place(room(view, job, group))
+            parts[group] = place(group)
             view.try_on(parts[group])
     return Claims.of([parts[group] for group in sorted(groups)])

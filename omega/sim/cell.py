@@ -6,18 +6,26 @@ Promise  Judges by `omega.cell.judge`, the rule that Postgres is tested against.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
+from collections.abc import Sequence
+from typing import Final
+
 import numpy as np
 
 from omega.cell.judge import judge
 from omega.cell.standing import Standing
 from omega.cell.view import View
-from omega.model.arrays import Amounts, Ids, Mask, integers, some_kind
+from omega.model.arrays import Amounts, Counts, Ids, Index, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import Machines
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
 from omega.store.memory_machines import MachineTable
+
+CPU: Final = int(Kind.CPU_MILLI)
+
+ByKind = Sequence[Counts]
+"""Amounts of all machines, kind by kind: what is contiguous is quickly added and compared."""
 
 
 class SimulatedCell:
@@ -28,13 +36,12 @@ class SimulatedCell:
         self._machines = MachineTable()
         self._machines.add(machines, 0)
         self._machines.used += used
-        self._locked = np.zeros_like(used)
-        """What is offered to somebody, and counts as used for all others."""
         self._number = 0
         self.total: Amounts = self._machines.capacity.sum(axis=0)
-        self.cpu_used = int(used[:, Kind.CPU_MILLI].sum())
+        self.cpu_used = int(used[:, CPU].sum())
         """By tasks."""
         self.cpu_locked = 0
+        """By offers, of what is free."""
 
     def view(self) -> View:
         """Return a new view of all machines."""
@@ -43,7 +50,8 @@ class SimulatedCell:
     def catch_up(self, view: View) -> None:
         """Let a view see what has changed since it last did."""
         if view.mark < self._number:
-            view.catch_up(self._machines.changes_since(view.mark, self._number))
+            changes = self._machines.changes_since(view.mark, self._number, known=view.revision)
+            view.catch_up(changes)
 
     def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
         """Judge the claims of one job against the cell as it is now; apply those that stand."""
@@ -57,57 +65,40 @@ class SimulatedCell:
         )
         rows = self._machines.rows(self._machines.named(claims.machine))
         outcome = judge(rows, transaction, standing)
-        if outcome.accepted.any():
+        if np.count_nonzero(outcome.accepted):
             self._number += 1
             self._machines.write(outcome.fresh, self._number)
-            self.cpu_used += int(claims.demand[outcome.accepted, Kind.CPU_MILLI].sum())
+            self.cpu_used += int(claims.demand[outcome.accepted, CPU].sum())
         return outcome
 
     def release(self, machine: Ids, amounts: Amounts) -> None:
         """Free what tasks that end have used."""
         self._number += 1
         self._machines.free(machine, amounts, self._number)
-        self.cpu_used -= int(amounts[:, Kind.CPU_MILLI].sum())
+        self.cpu_used -= int(amounts[:, CPU].sum())
 
     @property
-    def free(self) -> Amounts:
-        """What nobody uses and nobody is offered, as a new array."""
-        return self._machines.capacity - self._machines.used
-
-    def lock(self, amounts: Amounts) -> None:
-        """Keep so much of each machine for one who is offered it."""
-        self._locked += amounts
-        self._machines.used += amounts
-        self.cpu_locked += int(amounts[:, Kind.CPU_MILLI].sum())
-        self._changed(amounts != 0)
-
-    def unlock(self, amounts: Amounts) -> None:
-        """Have what was offered free again."""
-        self._locked -= amounts
-        self._machines.used -= amounts
-        self.cpu_locked -= int(amounts[:, Kind.CPU_MILLI].sum())
-        assert (self._locked >= 0).all(), "only what is locked is unlocked"
-        self._changed(amounts != 0)
+    def free(self) -> ByKind:
+        """What is not used, as new arrays: of the kinds, the first, that some machine has."""
+        kinds = int(self.total.nonzero()[0].max(initial=CPU)) + 1
+        machines = self._machines
+        return [machines.capacity[:, kind] - machines.used[:, kind] for kind in range(kinds)]
 
     def twin(self) -> "SimulatedCell":
         """Return a cell of the same machines on which nothing is free."""
         return SimulatedCell(self._made_of, self._machines.capacity.copy())
 
-    def have_free(self, free: Amounts) -> None:
-        """Have just so much free, whatever was before: become an offer of it."""
-        used = self._machines.capacity - free
-        self._changed(self._machines.used != used)
-        self._machines.used = used
-        self.cpu_used = int(used[:, Kind.CPU_MILLI].sum())
+    def have_free(self, free: ByKind, at: Index) -> None:
+        """Have just so much free, which is another amount than before on these machines alone."""
+        machines = self._machines
+        for kind, amount in enumerate(free):
+            machines.used[at, kind] = machines.capacity[at, kind] - amount[at]
+        self.cpu_used = int(self.total[CPU] - free[CPU].sum())
+        self._number += 1
+        machines.revision[at] += 1
+        machines.changed(at, self._number)
 
     @property
     def free_cpu_milli(self) -> int:
         """CPU that nobody uses and nobody is offered."""
-        return int(self.total[Kind.CPU_MILLI]) - self.cpu_used - self.cpu_locked
-
-    def _changed(self, where: Mask) -> None:
-        """Have views hear of the machines that changed in some kind."""
-        self._number += 1
-        at = np.flatnonzero(some_kind(where))
-        self._machines.revision[at] += 1
-        self._machines.changed_by[at] = self._number
+        return int(self.total[CPU]) - self.cpu_used - self.cpu_locked

@@ -17,10 +17,11 @@ import numpy as np
 from omega.cell.view import View
 from omega.framework.attempt import Replica, attempt
 from omega.framework.effects import Commit, Effect, Refresh, Think, drive
-from omega.model.arrays import Amounts
+from omega.model.arrays import Amounts, Ids
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
+from omega.sim.cell import CPU, ByKind
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
 from omega.sim.queue import Patience, Queue
@@ -40,13 +41,19 @@ class Offering:
 
 
 class Allocator:
-    """Hands out what is free, to one framework at a time."""
+    """Hands out what is free, to one framework at a time.
+
+    An offer is the very arrays that the allocator had: what becomes free from then on goes to new
+    ones, and what is left of the offer is added to those when it comes back.
+    """
 
     def __init__(self, world: World, offering: Offering) -> None:
         self._world = world
         self._offering = offering
         self._wishes: list[Framework] = []
         self._is_armed = False
+        self._free = world.cell.free
+        """What nobody uses and nobody is offered."""
         world.when_tasks_end.append(self._hear_of_an_end)
 
     def wish(self, framework: "Framework") -> None:
@@ -66,7 +73,16 @@ class Allocator:
             engine = self._world.engine
             engine.at(engine.now_s + self._offering.batch_s, Order.RETRY, self._offer)
 
-    def _hear_of_an_end(self, _amounts: Amounts) -> None:
+    def take_back(self, left: ByKind, cpu_milli: int) -> None:
+        """Have free again what is left of an offer that had so much CPU."""
+        for free, amount in zip(self._free, left, strict=True):
+            np.add(free, amount, out=free)
+        self._world.cell.cpu_locked -= cpu_milli
+        self.arm()
+
+    def _hear_of_an_end(self, machine: Ids, amounts: Amounts) -> None:
+        for kind, free in enumerate(self._free):
+            np.add.at(free, machine - 1, amounts[:, kind])
         self.arm()
 
     def _offer(self) -> None:
@@ -76,14 +92,14 @@ class Allocator:
             return
         # Of two that have the same, the one that wished last: so it was in the open simulator.
         framework = min(reversed(self._wishes), key=lambda one: one.share)
-        free = cell.free
-        cell.lock(free)
-        arrive = partial(self._arrive, framework, free)
+        offered, self._free = self._free, [np.zeros_like(amount) for amount in self._free]
+        cell.cpu_locked += int(offered[CPU].sum())
+        arrive = partial(self._arrive, framework, offered)
         engine.at(engine.now_s + self._offering.allocator_s, Order.ARRIVAL, arrive)
 
-    def _arrive(self, framework: "Framework", free: Amounts) -> None:
+    def _arrive(self, framework: "Framework", offered: ByKind) -> None:
         self._is_armed = False
-        framework.receive(free)
+        framework.receive(offered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +132,8 @@ class Framework:
         self._offer = world.cell.twin()
         """The offer that is being filled, which takes no time: one serves for all."""
         self._view = self._offer.view()
+        self._was_free = self._offer.free
+        """On the offer, when it was last filled."""
 
     def submit(self, job: SimulatedJob) -> None:
         """Put a job into the queue."""
@@ -127,10 +145,12 @@ class Framework:
         total = self._world.cell.total
         return float((self._runs / np.maximum(total, 1)).max())
 
-    def receive(self, free: Amounts) -> None:
+    def receive(self, offered: ByKind) -> None:
         """Fill an offer from the queue, job by job, until either is used up; answer later."""
         offer = self._offer
-        offer.have_free(free)
+        differs = [now != was for now, was in zip(offered, self._was_free, strict=True)]
+        offer.have_free(offered, np.logical_or.reduce(differs).nonzero()[0])
+        cpu_milli = offer.free_cpu_milli
         grants: list[_Grant] = []
         thinks_s = 0.0
         while len(self._queue) and offer.free_cpu_milli:
@@ -140,7 +160,12 @@ class Framework:
         if not len(self._queue):
             self._allocator.withdraw(self)
         engine = self._world.engine
-        answer = partial(self._answer, free, grants)
+        for grant in grants:
+            claims = grant.transaction.claims
+            for kind, amount in enumerate(offered):
+                np.subtract.at(amount, claims.machine - 1, claims.demand[:, kind])
+        self._was_free = offered
+        answer = partial(self._answer, offered, cpu_milli, grants)
         engine.at(engine.now_s + thinks_s, Order.DECISION, answer)
 
     def _wish(self) -> None:
@@ -177,16 +202,15 @@ class Framework:
         self._queue.settle(job, left)
         return thinks_s
 
-    def _answer(self, free: Amounts, grants: Sequence[_Grant]) -> None:
+    def _answer(self, left: ByKind, cpu_milli: int, grants: Sequence[_Grant]) -> None:
         """Give back the offer, but for what was placed, which begins to run."""
         cell = self._world.cell
-        cell.unlock(free)
         for grant in grants:
             outcome = cell.commit(grant.transaction, grant.lease)
             assert outcome.accepted.all(), "what is offered is nobody else's"
             self._runs += grant.transaction.claims.demand.sum(axis=0)
             self._world.run(grant.job, grant.transaction.claims, outcome, tell=self._hear_of_end)
-        self._allocator.arm()
+        self._allocator.take_back(left, cpu_milli)
 
-    def _hear_of_end(self, amounts: Amounts) -> None:
+    def _hear_of_end(self, _machine: Ids, amounts: Amounts) -> None:
         self._runs -= amounts.sum(axis=0)

@@ -8,6 +8,8 @@ Source   docs/papers/omega.md, the event model.
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from omega.model.arrays import Amounts, Ids
 from omega.model.claims import Claims
 from omega.model.outcomes import Outcome
@@ -15,8 +17,8 @@ from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import SimulatedJob
 
-Tell = Callable[[Amounts], None]
-"""Told what each of some tasks had, which end."""
+Tell = Callable[[Ids, Amounts], None]
+"""Told of tasks that end: the machine of each, and what it had there."""
 
 
 class World:
@@ -26,18 +28,21 @@ class World:
         self.engine = engine
         self.cell = cell
         self.when_tasks_end: list[Tell] = []
-        """Told what each of the tasks had that end."""
+        """Told of all tasks that end."""
 
     def run(
         self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
     ) -> None:
         """Have what was granted end when its time is up, group by group; tell of it, if wanted."""
+        groups = job.lease.spec.groups
         first = 0
-        for group, duration_s in zip(job.lease.spec.groups, job.durations_s, strict=True):
+        for group, duration_s in zip(groups, job.durations_s, strict=True):
             last = first + group.tasks
             if duration_s is not None:
-                mine = outcome.accepted & (claims.task >= first) & (claims.task < last)
-                if mine.any():
+                mine = outcome.accepted
+                if len(groups) > 1:
+                    mine = mine & (claims.task >= first) & (claims.task < last)
+                if np.count_nonzero(mine):
                     ends_s = self.engine.now_s + duration_s
                     end = partial(self._end, claims.machine[mine], claims.demand[mine], tell)
                     self.engine.at(ends_s, Order.END, end)
@@ -46,6 +51,6 @@ class World:
     def _end(self, machine: Ids, amounts: Amounts, also: Tell | None) -> None:
         self.cell.release(machine, amounts)
         if also is not None:
-            also(amounts)
+            also(machine, amounts)
         for tell in self.when_tasks_end:
-            tell(amounts)
+            tell(machine, amounts)

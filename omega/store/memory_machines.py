@@ -6,13 +6,14 @@ Promise  What is handed out is a copy. Ids are 1, 2, 3 in the order of adding. E
 Source   ARCHITECTURE.md, state and its versions.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
 
 from omega.cell.partition import WHOLE, Parts
 from omega.errors import BadInput
-from omega.model.arrays import Amounts, Ids, Index, integers
+from omega.model.arrays import Amounts, Ids, Index, Sequences, distinct, holds, integers
 from omega.model.machines import (
     Catalogue,
     Changes,
@@ -23,6 +24,9 @@ from omega.model.machines import (
 )
 from omega.model.resources import KINDS
 
+LOGGED_MAX = 4_096
+"""Transactions of which it is known which rows they changed."""
+
 
 @dataclass(frozen=True, eq=False)
 class Notice:
@@ -30,6 +34,31 @@ class Notice:
 
     tolerated: Amounts
     ends_s: float
+
+
+class _Log:
+    """Which rows the latest transactions changed: few need not be looked for among all."""
+
+    def __init__(self) -> None:
+        self._numbers: list[int] = []
+        self._rows: list[Index] = []
+        self._from = -1
+        """What transactions up to this number changed is forgotten."""
+
+    def note(self, at: Index, number: int) -> None:
+        if len(self._numbers) == LOGGED_MAX:
+            half = LOGGED_MAX // 2
+            self._from = self._numbers[half - 1]
+            del self._numbers[:half], self._rows[:half]
+        self._numbers.append(number)
+        self._rows.append(at)
+
+    def since(self, number: int) -> Index | None:
+        """Return the rows that later ones changed, distinct and ascending; None if forgotten."""
+        if number < self._from:
+            return None
+        first = bisect_right(self._numbers, number)
+        return distinct(np.concatenate([integers(), *self._rows[first:]]))
 
 
 class MachineTable:
@@ -46,6 +75,7 @@ class MachineTable:
         self.state = np.zeros(0, dtype=np.int8)
         self.changed_by = integers()
         """The number of the transaction that last changed each row."""
+        self._log = _Log()
         self.generation = 0
         self.notices: dict[int, Notice] = {}
         """By machine; a machine without a notice is used within its capacity."""
@@ -70,20 +100,22 @@ class MachineTable:
         self.revision = np.concatenate([self.revision, rows.revision])
         self.state = np.concatenate([self.state, rows.state])
         self.changed_by = np.concatenate([self.changed_by, np.full(len(rows), number)])
+        self._log.note(ids - 1, number)
         self.generation += 1
         return ids
 
     def named(self, ids: Ids) -> Index:
         """Return the positions of those of the machines that exist, distinct and ascending."""
-        distinct = np.unique(ids)
-        return distinct[(distinct >= 1) & (distinct <= len(self))] - 1
+        at = distinct(ids) - 1
+        there = (at >= 0) & (at < len(self))
+        return at if holds(there) else at[there]
 
     def rows(self, at: Index) -> MachineRows:
         """Return a copy of the rows at distinct, ascending positions."""
-        return MachineRows(
+        return MachineRows.trusted(
             at + 1,
-            self.capacity[at],
-            self.used[at],
+            self.capacity.take(at, axis=0),
+            self.used.take(at, axis=0),
             self.sequence[at],
             self.revision[at],
             self.state[at],
@@ -92,18 +124,20 @@ class MachineTable:
     def write(self, rows: MachineRows, number: int) -> None:
         """Take over use, sequence and revision of those of the rows that are newer than ours."""
         newer = rows.revision > self.revision[rows.id - 1]
-        at = rows.id[newer] - 1
-        self.used[at] = rows.used[newer]
-        self.sequence[at] = rows.sequence[newer]
-        self.revision[at] = rows.revision[newer]
-        self.changed_by[at] = number
+        if not holds(newer):
+            rows = rows.take(newer.nonzero()[0])
+        at = rows.id - 1
+        self.used[at] = rows.used
+        self.sequence[at] = rows.sequence
+        self.revision[at] = rows.revision
+        self.changed(at, number)
 
     def free(self, machine: Ids, amounts: Amounts, number: int) -> None:
         """Count amounts on machines as free again: revisions rise, sequences stay."""
         np.subtract.at(self.used, machine - 1, amounts)
-        at = np.unique(machine) - 1
+        at = distinct(machine) - 1
         self.revision[at] += 1
-        self.changed_by[at] = number
+        self.changed(at, number)
 
     def set_state(self, machine: Ids, state: MachineState, number: int) -> int:
         """Change the state of machines that are not gone; return how many changed.
@@ -113,7 +147,7 @@ class MachineTable:
         at = self._known(machine)
         at = at[(self.state[at] != state) & (self.state[at] != MachineState.GONE)]
         self.state[at] = state
-        self._changed(at, number)
+        self._claimable_changed(at, number)
         return len(at)
 
     def resize(self, machine: int, capacity: Amounts, ends_s: float, number: int) -> None:
@@ -129,7 +163,7 @@ class MachineTable:
         self.notices.pop(machine, None)
         if excess.any():
             self.notices[machine] = Notice(excess, ends_s)
-        self._changed(at, number)
+        self._claimable_changed(at, number)
 
     def excess(self, machine: int) -> Amounts:
         """Return what is used of a machine above its capacity, in each kind."""
@@ -147,10 +181,10 @@ class MachineTable:
             raise BadInput(f"there is no machine {unknown[0]}", field="machine")
         return at
 
-    def _changed(self, at: Index, number: int) -> None:
+    def _claimable_changed(self, at: Index, number: int) -> None:
         self.sequence[at] += 1
         self.revision[at] += 1
-        self.changed_by[at] = number
+        self.changed(at, number)
 
     def snapshot(self, mark: int) -> Snapshot:
         """Return a copy of everything."""
@@ -163,12 +197,26 @@ class MachineTable:
             self.generation,
         )
 
-    def changes_since(self, since: int, mark: int, parts: Parts = WHOLE) -> Changes:
-        """Return the rows that transactions above the number `since` changed, in these parts."""
-        at = np.flatnonzero(self.changed_by > since)
+    def changes_since(
+        self, since: int, mark: int, parts: Parts = WHOLE, *, known: Sequences | None = None
+    ) -> Changes:
+        """Return the rows that transactions above the number `since` changed, in these parts.
+
+        Those are left out whose revision is `known`, an entry for each row of ours, already.
+        """
+        at = self._log.since(since)
+        if at is None:
+            at = np.flatnonzero(self.changed_by > since)
         if parts != WHOLE:
             at = at[parts.hold(at + 1)]
+        if known is not None:
+            at = at[self.revision[at] > known[at]]
         return Changes(self.rows(at), mark, self.generation)
+
+    def changed(self, at: Index, number: int) -> None:
+        """Note which transaction changed these rows last."""
+        self.changed_by[at] = number
+        self._log.note(at, number)
 
 
 def _refuse_taken_names(taken: tuple[str, ...], wanted: tuple[str, ...]) -> None:

@@ -88,15 +88,15 @@ FIT = (
     mutant(
         "sequence-not-raised",
         "omega/model/machines.py",
-        "sequence=self.sequence + granted,",
-        "sequence=self.sequence,",
+        "self.sequence + granted,",
+        "self.sequence,",
         "Nobody is ever stale: the sequence rule protects nothing.",
     ),
     mutant(
         "sequence-raised-once-a-claim",
         JUDGE,
-        "granted_on[at[verdicts == Verdict.ACCEPTED]] = True",
-        "granted_on = np.bincount(at[verdicts == Verdict.ACCEPTED], minlength=len(rows))",
+        "granted_on[at[verdicts == ACCEPTED]] = True",
+        "granted_on = np.bincount(at[verdicts == ACCEPTED], minlength=len(rows))",
         "Stores disagree about what a view has seen.",
     ),
     mutant(
@@ -119,15 +119,15 @@ GANGS = (
     mutant(
         "minimum-of-the-job-ignored",
         JUDGE,
-        "max(job.minimum, int(lacking))",
+        "max(job.minimum, lacking)",
         "job.minimum",
         "Half a gang runs, and waits for the other half while it holds its machines.",
     ),
     mutant(
         "minimum-of-the-transaction-ignored",
         JUDGE,
-        "max(job.minimum, int(lacking))",
-        "int(lacking)",
+        "max(job.minimum, lacking)",
+        "lacking",
         "A scheduler that asked for all or nothing is granted some.",
     ),
     mutant(

@@ -158,7 +158,7 @@ def test_nothing_stays_locked_and_nothing_that_is_offered_is_taken_twice() -> No
     (cell,) = run.cells
     assert 0 == cell.cpu_locked
     assert CONTENDED.prefill_tasks * 1_000 == cell.cpu_used
-    assert cell.total[Kind.CPU_MILLI] == cell.cpu_used + cell.free[:, Kind.CPU_MILLI].sum()
+    assert cell.total[Kind.CPU_MILLI] == cell.cpu_used + cell.free[Kind.CPU_MILLI].sum()
 
 
 def test_less_than_the_least_offer_is_offered_to_nobody() -> None:
