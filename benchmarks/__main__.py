@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import commit, conflicts, end_to_end, growth, placement, rules, sync
+from benchmarks import commit, conflicts, end_to_end, growth, placement, rules, sim_speed, sync
 from benchmarks.documents import read
 from benchmarks.harness import present, refuse_undrawable
 from benchmarks.options import PlotTo
@@ -25,6 +25,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "conflicts": conflicts.command,
     "end_to_end": end_to_end.command,
     "growth": growth.command,
+    "sim_speed": sim_speed.command,
 }
 """Each benchmark is the module of its name."""
 

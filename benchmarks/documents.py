@@ -13,6 +13,7 @@ from benchmarks.growth import Growth
 from benchmarks.harness import Benchmark, Findings
 from benchmarks.placement import Placement
 from benchmarks.rules import Rules
+from benchmarks.sim_speed import SimSpeed
 from benchmarks.sync import Sync
 from omega.errors import BadInput
 
@@ -24,6 +25,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Conflicts,
     EndToEnd,
     Growth,
+    SimSpeed,
 )
 
 

@@ -5,7 +5,7 @@ Promise  A PNG file. What cannot draw is told before the work rather than after 
 Source   matplotlib, the optional extra `plot`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 from pathlib import Path
 from textwrap import wrap
@@ -110,6 +110,21 @@ def magnitudes(axis: Any) -> None:  # noqa: ANN401 - matplotlib's axes
 
 Stroke = Literal["-", "--", ":"]
 """How a line is drawn."""
+
+
+def bars(
+    axis: Any,  # noqa: ANN401 - matplotlib's axes
+    names: Sequence[str],
+    lengths: Mapping[str, Sequence[float]],
+) -> None:
+    """Draw bars by name, from the top down, side by side for each series."""
+    thickness = 0.8 / len(lengths)
+    for number, (label, series_of) in enumerate(lengths.items()):
+        at = [place + (number - (len(lengths) - 1) / 2) * thickness for place in range(len(names))]
+        axis.barh(at, series_of, thickness, label=label, color=COLOURS[number])
+    axis.set_yticks(range(len(names)), names)
+    axis.invert_yaxis()
+    axis.xaxis.set_major_formatter(PLAIN_NUMBERS)
 
 
 def series(
