@@ -60,17 +60,15 @@ def ascends(ids: Ids | Index) -> bool:
 
 def distinct(values: Ids | Index) -> Index:
     """Return each value once, ascending; for short arrays twice as fast as `np.unique`."""
-    ordered = np.sort(values)
-    is_first = np.ones(len(ordered), dtype=np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
-    found: Index = ordered[is_first]
-    return found
+    return counted(values)[0]
 
 
 def counted(values: Ids | Index) -> tuple[Index, Counts]:
     """Return each value once, ascending, and how often it is there; as `np.unique` would."""
-    ordered = np.sort(values)
-    is_first = np.ones(len(ordered) + 1, dtype=np.bool_)
+    ordered = values.copy()
+    ordered.sort()
+    is_first = np.empty(len(ordered) + 1, dtype=np.bool_)
+    is_first[0] = is_first[-1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:-1])
     edges = is_first.nonzero()[0]
     return ordered[edges[:-1]], edges[1:] - edges[:-1]

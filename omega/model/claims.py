@@ -8,7 +8,6 @@ Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from itertools import accumulate, pairwise
 from uuid import UUID
 
@@ -111,12 +110,10 @@ class Claims:
         shape[self.alternates.claim[there]] = self.alternates.shape[there]
         return shape
 
-    @cached_property
+    @property
     def demand(self) -> Amounts:
         """What each claim asks for: (claims, kinds)."""
-        demand = self.shapes[self.shape]
-        freeze(demand)
-        return demand
+        return self.shapes.take(self.shape, axis=0)
 
     @classmethod
     def none(cls) -> "Claims":

@@ -8,7 +8,6 @@ Source   docs/decisions/0003-the-commit-rule.md; the forced refresh of Nomad's p
 from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -62,11 +61,10 @@ class Outcome:
         """Return the answer to no claims at all."""
         return cls(np.zeros(0, np.int8), NOBODY, NOBODY, NOBODY, MachineRows.none())
 
-    @cached_property
+    @property
     def accepted(self) -> Mask:
         """Which claims were granted."""
         accepted: Mask = self.verdicts == ACCEPTED
-        freeze(accepted)
         return accepted
 
     def conflicted(self, claims: slice) -> bool:

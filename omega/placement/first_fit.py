@@ -13,10 +13,10 @@ from omega.model.arrays import Counts, Index, counted, integers
 from omega.model.jobs import LeasedJob
 from omega.placement.feasibility import Room, room_on
 
-DRAWN_A_TASK = 2
-DRAWN_BESIDES = 8
-"""Machines that are drawn to begin with. Where too few of these have room, most machines are full,
-and to look at all of them once is cheaper than to draw on."""
+DRAWS = (1.2, 3.0)
+DRAWN_BESIDES = 4
+"""Machines that are drawn for each task, once and again. Where too few of all these have room, most
+machines are full, and to look at all of them once is cheaper than to draw on."""
 
 
 def first_fit(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
@@ -36,14 +36,17 @@ def draw(
     """
     if not len(view):
         return integers(), integers()
-    drawn = chance.integers(len(view), size=DRAWN_A_TASK * wanted + DRAWN_BESIDES)
-    order = drawn.argsort(kind="stable")
-    at, times = counted(drawn)
-    nth_here = np.arange(len(drawn)) - (times.cumsum() - times).repeat(times)
-    kept = order[nth_here < room_on(view, job, group, at).repeat(times)]
-    if len(kept) >= wanted:
-        kept.sort()
-        return counted(drawn[kept[:wanted]])
+    drawn = integers()
+    for more in DRAWS:
+        more_drawn = chance.integers(len(view), size=int(more * wanted) + DRAWN_BESIDES)
+        drawn = np.concatenate([drawn, more_drawn])
+        order = drawn.argsort(kind="stable")
+        at, times = counted(drawn)
+        nth_here = np.arange(len(drawn)) - (times.cumsum() - times).repeat(times)
+        kept = order[nth_here < room_on(view, job, group, at).repeat(times)]
+        if len(kept) >= wanted:
+            kept.sort()
+            return counted(drawn[kept[:wanted]])
 
     takes = room_on(view, job, group, slice(None))
     given = np.bincount(drawn[kept], minlength=len(view))

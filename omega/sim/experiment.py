@@ -238,8 +238,9 @@ class Run:
 
     def _sample(self) -> None:
         self._samples += 1
-        self._used += sum(cell.cpu_used for cell in self.cells)
-        self._locked += sum(cell.cpu_locked for cell in self.cells)
+        for cell in self.cells:
+            self._used += cell.cpu_used
+            self._locked += cell.cpu_locked
         self._advance(self.engine.now_s)
         self.engine.at(self.engine.now_s + SAMPLE_S, Order.SAMPLE, self._sample)
 

@@ -63,10 +63,11 @@ class Queue:
 
     def settle(self, job: SimulatedJob, left: LeasedJob) -> None:
         """Take in how an attempt left a job: have what is left tried again, or give it up."""
-        # The attempts count, so that each draws other machines.
-        job.lease = replace(left, fruitless=job.attempts)
+        job.lease = left
         if not job.left:
             return
+        # The attempts count, so that each draws other machines.
+        job.lease = replace(left, fruitless=job.attempts)
         if self._gives_up(job):
             job.abandoned = True
             self._ledger.abandoned += 1
