@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from omega.model.arrays import ascends, every_kind, freeze, integers, positions, some_kind
+from omega.model.arrays import (
+    ascends,
+    counted,
+    distinct,
+    every_kind,
+    freeze,
+    holds,
+    integers,
+    positions,
+    some_kind,
+)
 
 
 @pytest.mark.parametrize("values", [[3, 1], (3, 1), iter([3, 1]), np.array([3, 1], dtype=np.int32)])
@@ -64,3 +74,31 @@ def test_each_is_greater_than_the_one_before(ids: list[int]) -> None:
 @pytest.mark.parametrize("ids", [[1, 1], [2, 1], [1, 3, 2]])
 def test_what_repeats_or_falls_does_not_ascend(ids: list[int]) -> None:
     assert not ascends(integers(ids))
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 40])
+def test_what_is_there_is_counted_as_numpy_does(length: int) -> None:
+    values = np.random.default_rng(length).integers(-9, 9, size=length)
+    before = values.tolist()
+
+    found, times = counted(values)
+
+    expected = np.unique(values, return_counts=True)
+    assert [one.tolist() for one in expected] == [found.tolist(), times.tolist()]
+    assert found.tolist() == distinct(values).tolist()
+    assert before == values.tolist()
+
+
+@pytest.mark.parametrize("ids", [[4, 5, 6], [4, 6, 9]], ids=["without gaps", "with gaps"])
+def test_ids_are_found_where_they_are_and_others_nowhere(ids: list[int]) -> None:
+    wanted = integers(range(-1, 12))
+
+    found = positions(integers(ids), wanted).tolist()
+
+    assert [ids.index(one) if one in ids else -1 for one in wanted.tolist()] == found
+
+
+def test_what_holds_everywhere_holds() -> None:
+    assert holds(np.array([[True, True], [True, True]]))
+    assert not holds(np.array([True, False]))
+    assert holds(np.zeros(0, dtype=np.bool_))

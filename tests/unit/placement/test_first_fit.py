@@ -4,11 +4,14 @@ from collections import Counter
 from functools import cache
 
 import numpy as np
+import pytest
 
+from omega.cell.view import View
 from omega.model.arrays import integers
+from omega.model.machines import MachineState
 from omega.placement.feasibility import Room
-from omega.placement.first_fit import first_fit
-from omega.testing.builders import a_job, a_view
+from omega.placement.first_fit import draw, first_fit
+from omega.testing.builders import a_cell, a_job, a_view
 
 
 def a_room(*tasks: int) -> Room:
@@ -27,6 +30,48 @@ def by_the_loop(left: tuple[int, ...], wanted: int) -> dict[tuple[int, ...], flo
         for end, chance in by_the_loop(after, wanted - 1).items():
             likely[end] += chance / len(pool)  # type: ignore[assignment]
     return dict(likely)
+
+
+def a_view_with_room(*tasks: int) -> View:
+    """Machines that take so many tasks of one core each."""
+    most = max(tasks)
+    used = {id_: {"cpu_milli": (most - left) * 1_000} for id_, left in enumerate(tasks, start=1)}
+    return a_view(a_cell(len(tasks), cpu_milli=most * 1_000), used=used)
+
+
+def drawn(view: View, wanted: int, chance: np.random.Generator) -> list[int]:
+    """How many tasks each machine of the view gets."""
+    at, given = draw(view, a_job(wanted), 0, wanted, chance)
+    assert len(at) == len(set(at.tolist()))
+    everywhere = np.zeros(len(view), dtype=np.int64)
+    everywhere[at] = given
+    gets: list[int] = everywhere.tolist()
+    return gets
+
+
+@pytest.mark.parametrize("wanted", [1, 4, 6])
+def test_drawing_on_a_view_is_equal_in_distribution_to_the_loop(wanted: int) -> None:
+    """With six of seven places wanted, the whole room has to be looked at now and then."""
+    left, rounds = (0, 1, 2, 4), 4_000
+    view, chance = a_view_with_room(*left), np.random.default_rng(12)
+    ends = Counter(
+        tuple((integers(left) - drawn(view, wanted, chance)).tolist()) for _ in range(rounds)
+    )
+
+    expected = by_the_loop(left, wanted)
+    assert expected.keys() >= ends.keys()
+    for end, likely in expected.items():  # five standard deviations
+        assert abs(ends[end] / rounds - likely) < 5 * (likely * (1 - likely) / rounds) ** 0.5
+
+
+def test_all_that_fits_is_drawn_wherever_it_is() -> None:
+    chance = np.random.default_rng(4)
+    view = a_view_with_room(*[0] * 500, 3, *[0] * 500)
+    closed = a_view(a_cell(2), state={1: MachineState.DRAINING})
+
+    assert [2, 3] == [drawn(view, wanted, chance)[500] for wanted in (2, 9)]
+    assert [0, 4] == drawn(closed, 5, chance)
+    assert [] == drawn(a_view(a_cell(0)), 5, chance)
 
 
 def test_it_is_equal_in_distribution_to_the_loop() -> None:

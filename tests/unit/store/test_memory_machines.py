@@ -5,7 +5,8 @@ import pytest
 
 from omega.errors import BadInput
 from omega.model.arrays import integers
-from omega.model.resources import Kind, amounts
+from omega.model.resources import KINDS, Kind, amounts
+from omega.store import memory_machines
 from omega.store.memory_machines import MachineTable
 from omega.testing.builders import a_cell, some_rows
 from omega.testing.twin import row_differences
@@ -83,3 +84,24 @@ def test_a_taken_name_is_told(table: MachineTable) -> None:
         table.add(a_cell(2, first=3), number=2)
 
     assert [] == row_differences(before, table.rows(np.arange(len(table))))
+
+
+@pytest.mark.parametrize("logged_max", [2, 4_096], ids=["forgotten", "known"])
+def test_what_changed_since_is_told_whether_or_not_it_is_still_known(
+    table: MachineTable, monkeypatch: pytest.MonkeyPatch, logged_max: int
+) -> None:
+    monkeypatch.setattr(memory_machines, "LOGGED_MAX", logged_max)
+    for number, machine in enumerate([3, 1, 1, 2], start=2):
+        table.free(integers([machine]), np.zeros((1, KINDS), np.int64), number)
+
+    told = [table.changes_since(since, mark=5).rows.id.tolist() for since in range(6)]
+
+    assert [[1, 2, 3], [1, 2, 3], [1, 2], [1, 2], [2], []] == told
+
+
+def test_rows_that_are_known_as_they_are_now_are_left_out(table: MachineTable) -> None:
+    table.free(integers([1, 3]), np.zeros((2, KINDS), np.int64), number=2)
+
+    told = table.changes_since(1, mark=2, known=integers([0, 0, 1])).rows
+
+    assert [1] == told.id.tolist()

@@ -1,0 +1,23 @@
+"""Chance by name."""
+
+import numpy as np
+
+from omega.framework.chance import chance_of
+
+
+def test_equal_words_give_equal_streams_and_others_others() -> None:
+    words = [(1, 2, "a"), (1, 2, "b"), (12, "a"), (2, 1, "a"), (2**70, -1, "")]
+
+    first = {tuple(chance_of(*one).integers(2**62, size=3).tolist()) for one in words}
+    again = {tuple(chance_of(*one).integers(2**62, size=3).tolist()) for one in words}
+
+    assert first == again
+    assert len(words) == len(first)
+
+
+def test_streams_of_neighbours_have_nothing_in_common() -> None:
+    """The first number of each of many streams is as even as those of one stream."""
+    firsts = np.array([chance_of(0, job, 0, 1, "batch-0").random() for job in range(4_000)])
+
+    assert abs(firsts.mean() - 0.5) < 5 * (1 / 12 / len(firsts)) ** 0.5
+    assert abs(np.corrcoef(firsts[1:], firsts[:-1])[0, 1]) < 5 / len(firsts) ** 0.5
