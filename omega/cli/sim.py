@@ -72,6 +72,7 @@ def run(plan: SimPlan, json_to: JsonTo = None) -> None:
             "locked": result.locked,
             "tasks_placed": result.tasks_placed,
             "events": result.events,
+            **({"audited": result.audited} if plan.audit else {}),
             "wall_s": round(clock.now() - began, 3),
         },
     )

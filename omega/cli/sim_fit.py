@@ -52,6 +52,18 @@ class Choice(StrEnum):
     EMPIRICAL = "empirical"
 
 
+Hours = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        max=HOURS_MAX,
+        callback=a_number,
+        metavar="H",
+        help="Hours of it; as many as the trace has.",
+    ),
+]
+
+
 def command(
     trace: Annotated[
         Path, typer.Argument(metavar="TRACE", help="A trace's folder, or a job list as .csv.")
@@ -64,16 +76,7 @@ def command(
     law: Annotated[
         Choice, typer.Option(help="Of which law; best: for each quantity the nearest.")
     ] = Choice.BEST,
-    hours: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=HOURS_MAX,
-            callback=a_number,
-            metavar="H",
-            help="Hours of it; as many as the trace has.",
-        ),
-    ] = None,
+    hours: Hours = None,
     seed: Seed = 0,
     json_to: JsonTo = None,
     plot_to: PlotTo = None,

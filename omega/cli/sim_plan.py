@@ -88,6 +88,9 @@ class SimPlan:
         ),
     ] = 0.5
     seed: Seed = 0
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
+    ] = False
 
     def parameters(self) -> dict[str, object]:
         """Return what was asked for as JSON types; of the list its name alone."""
@@ -116,6 +119,7 @@ class SimPlan:
             gangs=self.granularity is Unit.GANG,
             horizon_s=self.hours * 3_600,
             seed=self.seed,
+            audited=self.audit,
         )
 
     def _maker(self) -> Callable[[], Scheduler]:

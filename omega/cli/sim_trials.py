@@ -55,6 +55,7 @@ def simulate(work: Work) -> dict[str, Any]:
         "locked": result.locked,
         "tasks_placed": result.tasks_placed,
         "events": result.events,
+        **({"audited": result.audited} if work.plan.audit else {}),
     }
 
 

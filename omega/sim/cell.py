@@ -17,7 +17,7 @@ from omega.cell.view import View
 from omega.model.arrays import Amounts, Counts, Ids, Index, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
-from omega.model.machines import Machines
+from omega.model.machines import MachineRows, Machines
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
 from omega.store.memory_machines import MachineTable
@@ -42,6 +42,10 @@ class SimulatedCell:
         """By tasks."""
         self.cpu_locked = 0
         """By offers, of what is free."""
+
+    def rows(self, machine: Ids) -> MachineRows:
+        """Return the rows of these machines as they are now, in order of id."""
+        return self._machines.rows(self._machines.named(machine))
 
     def view(self) -> View:
         """Return a new view of all machines."""

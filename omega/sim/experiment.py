@@ -20,9 +20,12 @@ import numpy as np
 from omega.framework.attempt import Replica
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS
+from omega.model.arrays import Amounts
 from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.machines import Machines
 from omega.model.resources import Kind
 from omega.sim.agent import Agent
+from omega.sim.audit import AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
@@ -83,12 +86,12 @@ class Experiment:
     patience: Patience = field(default_factory=Patience)
     horizon_s: float = 21_600.0
     seed: int = 0
+    audited: bool = False
+    """Whether a second set of books is kept, and compared with the cell at every change."""
 
     def run(self, advance: Advance = lambda _: None) -> "Result":
         """Simulate, from an idle start to the horizon."""
-        run = self.begin(advance)
-        run.engine.run(self.horizon_s)
-        return run.result()
+        return self.begin(advance).finish()
 
     def begin(self, advance: Advance = lambda _: None) -> "Run":
         """Return it about to begin, for whoever wants to look on."""
@@ -107,6 +110,8 @@ class Result:
     """CPU that is held by offers, likewise."""
     events: int
     tasks_placed: int
+    audited: int
+    """Commits, ends and offers that were audited."""
 
 
 class Run:
@@ -118,6 +123,7 @@ class Run:
         self._advance = advance
         self._ids = count(1)
         self._samples = self._used = self._locked = 0
+        self._audited: list[AuditedCell] = []
         names = sorted({one.spec.scheduler for one in experiment.workload.arrivals})
         self._worlds = self._make_worlds(names)
         """By workload."""
@@ -137,6 +143,13 @@ class Run:
                 self.engine.at(arrival.submit_s, Order.ARRIVAL, partial(lane.submit, job))
         self._sample()
 
+    def finish(self) -> Result:
+        """Simulate up to the horizon, have audited cells audited once more, and sum up."""
+        self.engine.run(self.experiment.horizon_s)
+        for cell in self._audited:
+            cell.audit()
+        return self.result()
+
     def result(self) -> Result:
         """Sum up."""
         horizon_s = self.experiment.horizon_s
@@ -155,6 +168,7 @@ class Run:
             locked=ratio(self._locked, sampled),
             events=self.engine.executed,
             tasks_placed=sum(one["tasks_placed"] for one in workloads.values()),
+            audited=sum(cell.events for cell in self._audited),
         )
 
     def _make_worlds(self, names: Sequence[str]) -> dict[str, World]:
@@ -162,17 +176,21 @@ class Run:
         workload = self.experiment.workload
         used = workload.prefill.used(len(workload.machines))
         if self.experiment.architecture is not Architecture.STATIC_PARTITION:
-            world = World(self.engine, SimulatedCell(workload.machines, used))
-            return dict.fromkeys(names, world)
+            return dict.fromkeys(names, self._world(workload.machines, used))
         shares = np.array([self.experiment.parts.get(name, 1.0) for name in names])
         edges = np.rint(np.cumsum(shares) / shares.sum() * len(used)).astype(int).tolist()
         return {
-            name: World(
-                self.engine,
-                SimulatedCell(workload.machines.part(slice(first, last)), used[first:last]),
-            )
+            name: self._world(workload.machines.part(slice(first, last)), used[first:last])
             for name, (first, last) in zip(names, pairwise([0, *edges]), strict=True)
         }
+
+    def _world(self, machines: Machines, used: Amounts) -> World:
+        """Make a world of these machines; an audited one, if that is wanted."""
+        if not self.experiment.audited:
+            return World(self.engine, SimulatedCell(machines, used))
+        cell = AuditedCell(machines, used, self.engine)
+        self._audited.append(cell)
+        return AuditedWorld(self.engine, cell)
 
     def _make_lanes(self, names: Sequence[str]) -> dict[str, list[Lane]]:
         experiment = self.experiment

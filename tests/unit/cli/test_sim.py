@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omega.sim.cell import SimulatedCell
 from omega.workload.recipe import job_list
 from omega.workload.synthetic import W2
 from tests.fixtures.command_line import Omega, document
@@ -91,3 +92,24 @@ def test_a_list_that_is_none_is_bad_input(omega: Omega, tmp_path: Path) -> None:
 
     assert (2, 2) == (ran.code, missing.code)
     assert "broken.csv" in ran.err
+
+
+def test_a_run_can_be_audited(omega: Omega, jobs: Path) -> None:
+    options = ("sim", "run", "--jobs", jobs, *CELL, "--hours", 0.02, "--json", "-")
+    plain, audited = document(omega(*options)), document(omega(*options, "--audit"))
+
+    assert audited["summary"].pop("audited") > 30
+    assert plain["rows"] == audited["rows"]
+    assert plain["summary"].keys() == audited["summary"].keys()
+
+
+def test_an_audit_that_finds_something_tells_the_story_of_the_machine(
+    omega: Omega, jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimulatedCell, "release", lambda *_: None)
+
+    ran = omega("sim", "run", "--jobs", jobs, *CELL, "--audit")
+
+    assert 1 == ran.code
+    assert "books" in ran.err
+    assert "granted to task" in ran.err

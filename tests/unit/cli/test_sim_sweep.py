@@ -16,12 +16,13 @@ import pytest
 from omega.cli import sim_sweep
 from omega.cli.sim_trials import JobList
 from omega.cli.sim_workers import Workers
+from omega.sim.cell import SimulatedCell
 from omega.workload.recipe import job_list
 from omega.workload.synthetic import W2
 from tests.fixtures.command_line import Omega, Started, document
 from tests.fixtures.job_lists import CELL
 
-SHORT = (*CELL, "--hours", 0.02)
+SHORT = (*CELL, "--hours", 0.015)
 SWEEP = ("sim", "sweep", *SHORT)
 TIMES = ("--vary", "t-job-service=1,10")
 
@@ -155,24 +156,36 @@ def test_a_point_that_fails_is_named_and_takes_no_other_with_it(
     }
 
 
+@pytest.mark.usefixtures("here")
+def test_an_audit_that_finds_something_names_the_point_and_tells_the_story(
+    omega: Omega, jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SimulatedCell, "release", lambda *_: None)
+    ran = omega(*SWEEP, "--jobs", jobs, *TIMES, "--audit")
+
+    assert 1 == ran.code
+    assert "t-job-service 1.0, seed 0: " in ran.err
+    assert "granted to task" in ran.err
+
+
 def test_what_was_done_before_is_not_done_again(
     omega: Omega, jobs: Path, here: Here, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "first.json", tmp_path / "second.json"
-    options = ("--jobs", jobs, "--seeds", 2)
+    options = ("--jobs", jobs)
     grid = ("--vary", "rule=fit,sequence", "--vary", "t-job-service=10,1")
     assert 0 == omega(*SWEEP, *options, *TIMES, "--json", first).code
-    assert 4 == here.runs
+    assert 2 == here.runs
 
     assert 0 == omega(*SWEEP, *options, *grid, "--resume", first, "--json", second).code
-    assert 4 + 4 == here.runs, "the two points of rule fit are there"
+    assert 2 + 2 == here.runs, "the two points of rule fit are there"
     assert 2 == read(second)["summary"]["points_reused"]
 
     assert 0 == omega(*SWEEP, *options, *grid, "--json", first).code
     assert read(first)["rows"] == read(second)["rows"]
 
 
-@pytest.mark.parametrize("other", [("--seed", 1), ("--seeds", 2), ("--hours", 0.03)])
+@pytest.mark.parametrize("other", [("--seed", 1), ("--seeds", 2), ("--hours", 0.01)])
 def test_what_was_asked_for_otherwise_is_done_again(
     omega: Omega, jobs: Path, here: Here, tmp_path: Path, other: tuple[object, ...]
 ) -> None:

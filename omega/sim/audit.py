@@ -1,0 +1,111 @@
+"""An audited cell: the simulated one, with a second set of books that it is compared with.
+
+Goal     Switch on, for any run, a check of all that must hold, at the very event that breaks it.
+Promise  Changes nothing of the run. After each commit, end and offer the machines that it touched
+         are compared, at intervals and at the end all of them.
+Source   omega.sim.books; docs/decisions/0023-sweeps-and-audits.md.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from omega.model.arrays import Amounts, Ids, integers
+from omega.model.claims import Claims, Transaction
+from omega.model.jobs import LeasedJob
+from omega.model.machines import Machines
+from omega.model.outcomes import Outcome
+from omega.model.resources import Kind
+from omega.sim.books import Books, Task
+from omega.sim.cell import SimulatedCell
+from omega.sim.engine import Engine
+from omega.sim.ledger import SimulatedJob
+from omega.sim.world import Tell, World
+
+EVENTS_BETWEEN: Final = 512
+"""From one look at the whole cell to the next."""
+
+
+class AuditedCell(SimulatedCell):
+    """A cell that is watched."""
+
+    def __init__(self, machines: Machines, used: Amounts, engine: Engine) -> None:
+        super().__init__(machines, used)
+        self._ids = integers(range(1, len(machines) + 1))
+        self.books = Books(self.rows(self._ids), lambda: engine.now_s)
+        self.events = 0
+        """That have been audited."""
+
+    def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
+        """Commit, and enter what was granted."""
+        outcome = super().commit(transaction, job)
+        self.books.commit(transaction, job, outcome)
+        self._compare(transaction.claims.machine)
+        return outcome
+
+    def release(self, machine: Ids, amounts: Amounts) -> None:
+        """Release, and strike out what ends."""
+        super().release(machine, amounts)
+        held = zip(machine.tolist(), map(tuple, amounts.tolist()), strict=True)
+        self.books.end(held)
+        self._compare(machine)
+
+    def lock(self, amounts: Amounts) -> None:
+        """Lock, and enter the offer."""
+        super().lock(amounts)
+        self.books.offer(self._by_machine(amounts))
+        self._compare(self._ids[amounts.any(axis=1)])
+
+    def unlock(self, amounts: Amounts) -> None:
+        """Unlock, and strike out the offer."""
+        super().unlock(amounts)
+        self.books.take_back(self._by_machine(amounts))
+        self._compare(self._ids[amounts.any(axis=1)])
+
+    def audit(self) -> None:
+        """Compare all machines, and the sums that the cell keeps, with the books."""
+        self.books.expect_punctual_ends()
+        self.books.compare(self.rows(self._ids))
+        for name, told, kept in (
+            ("used", self.cpu_used, self.books.used),
+            ("locked", self.cpu_locked, self.books.locked),
+        ):
+            summed = sum(row[Kind.CPU_MILLI] for row in kept.values())
+            if told != summed:
+                self.books.accuse(1, f"of all CPU {summed} is {name}; the cell says {told}")
+
+    def _compare(self, machine: Ids) -> None:
+        self.books.expect_punctual_ends()
+        self.books.compare(self.rows(machine))
+        self.events += 1
+        if self.events % EVENTS_BETWEEN == 0:
+            self.audit()
+
+    def _by_machine(self, amounts: Amounts) -> dict[int, list[int]]:
+        at = np.flatnonzero(amounts.any(axis=1))
+        return dict(zip(self._ids[at].tolist(), amounts[at].tolist(), strict=True))
+
+
+class AuditedWorld(World):
+    """A world whose cell is told when tasks are to end."""
+
+    def __init__(self, engine: Engine, cell: AuditedCell) -> None:
+        super().__init__(engine, cell)
+        self._books = cell.books
+
+    def run(
+        self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
+    ) -> None:
+        """Have what was granted run, and note when each task is to end."""
+        ends_s = [
+            duration_s
+            for group, duration_s in zip(job.lease.spec.groups, job.durations_s, strict=True)
+            for _ in range(group.tasks)
+        ]
+        by_end: dict[float, list[Task]] = {}
+        for task, verdict in zip(claims.task.tolist(), outcome.verdicts.tolist(), strict=True):
+            duration_s = ends_s[task]
+            if verdict == 0 and duration_s is not None:
+                by_end.setdefault(self.engine.now_s + duration_s, []).append((job.lease.id, task))
+        self._books.expect_ends(by_end)
+        super().run(job, claims, outcome, tell=tell)

@@ -1,0 +1,213 @@
+"""A second set of books of a simulated cell, kept from what was granted and what ended alone.
+
+Goal     Know of every machine what it must hold, and tell its story when the cell says otherwise.
+Promise  Plain integers in dictionaries, one task at a time: nothing of the arrays that are audited.
+         What cannot be is InvariantBroken, with the last events of the machine that shows it.
+Source   TigerBeetle's auditor; docs/decisions/0023-sweeps-and-audits.md.
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heappop, heappush
+from typing import Final, NoReturn
+
+from omega.errors import InvariantBroken
+from omega.model.claims import ConflictRule, Transaction
+from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineRows
+from omega.model.outcomes import Outcome, Verdict
+from omega.model.resources import Kind
+
+STORY_LINES_MAX: Final = 30
+
+Task = tuple[int, int]
+"""A job and the index of its task."""
+Held = tuple[int, tuple[int, ...]]
+"""A machine, and what is held of it in each kind."""
+Line = tuple[float, str, tuple[int, ...]]
+
+
+class Books:
+    """What must be true of a cell."""
+
+    def __init__(self, rows: MachineRows, now_s: Callable[[], float]) -> None:
+        """Begin with the cell as it is: what it holds then runs on and on."""
+        self._now_s = now_s
+        ids = rows.id.tolist()
+        self.capacity = dict(zip(ids, rows.capacity.tolist(), strict=True))
+        self.used: dict[int, list[int]] = dict(zip(ids, rows.used.tolist(), strict=True))
+        """By machine, what tasks hold."""
+        self.locked: dict[int, list[int]] = {machine: [0] * len(Kind) for machine in ids}
+        """By machine, what is offered."""
+        self.sequence = dict(zip(ids, rows.sequence.tolist(), strict=True))
+        self.live: dict[Task, Held] = {}
+        self.over: set[Task] = set()
+        self._placed: Counter[int] = Counter()
+        """By job, its tasks that are live or over."""
+        self._offers: list[dict[int, list[int]]] = []
+        self._due: dict[float, list[dict[Task, Held]]] = defaultdict(list)
+        self._times_due: list[float] = []
+        self._stories: dict[int, deque[Line]] = defaultdict(lambda: deque(maxlen=STORY_LINES_MAX))
+
+    def commit(self, transaction: Transaction, job: LeasedJob, outcome: Outcome) -> None:
+        """Enter what was granted, claim by claim."""
+        claims, (part,) = transaction.claims, transaction.jobs
+        shapes = [tuple(row) for row in claims.shapes.tolist()]
+        columns = (claims.task, outcome.machine, claims.seen, claims.shape, outcome.verdicts)
+        granted_on: dict[int, None] = {}
+        granted = 0
+        for task, machine, seen, shape, verdict in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            who, wants = (job.id, task), shapes[shape]
+            if verdict == Verdict.ACCEPTED:
+                if transaction.rule is ConflictRule.SEQUENCE and seen != self.sequence[machine]:
+                    what = f"granted on sequence {seen}; it was {self.sequence[machine]}"
+                    self.accuse(machine, f"{_named(who)} was {what}")
+                self._grant(who, machine, wants)
+                granted_on[machine] = None
+                granted += 1
+            else:
+                self._tell(machine, f"refused to {_named(who)}: {Verdict(verdict).name}", wants)
+                self._expect_a_cause(verdict, machine, wants, seen, in_turn=not part.minimum)
+        if granted and granted < part.minimum:
+            self.accuse(next(iter(granted_on)), f"job {job.id} got {granted} of {part.minimum}")
+        if granted and self._placed[job.id] < job.spec.minimum:
+            what = f"job {job.id}, a gang of {job.spec.minimum}, has {self._placed[job.id]} tasks"
+            self.accuse(next(iter(granted_on)), what)
+        for machine in granted_on:
+            self.sequence[machine] += 1
+
+    def expect_ends(self, ends: Mapping[float, Iterable[Task]]) -> None:
+        """Note when tasks that were granted are to end, those of one moment in one event."""
+        for at_s, tasks in ends.items():
+            batch = {}
+            for task in tasks:
+                if task not in self.live:
+                    raise InvariantBroken(f"{_named(task)} is to run and was never granted")
+                batch[task] = self.live[task]
+            self._due[at_s].append(batch)
+            heappush(self._times_due, at_s)
+
+    def end(self, released: Iterable[Held]) -> None:
+        """Strike out tasks that end now; they were to, and they held just this."""
+        given_back = Counter(released)
+        batches = self._due[self._now_s()]
+        for batch in batches:
+            if Counter(batch.values()) == given_back:
+                break
+        else:
+            machine, amounts = next(iter(given_back))
+            self._tell(machine, "given back", amounts)
+            self.accuse(machine, f"{given_back.total()} tasks end that were not to, or not so")
+        batches.remove(batch)
+        for task, (machine, amounts) in batch.items():
+            del self.live[task]
+            self.over.add(task)
+            self._add(self.used, machine, amounts, -1)
+            self._tell(machine, f"ended {_named(task)}", amounts)
+
+    def offer(self, amounts: dict[int, list[int]]) -> None:
+        """Lock what is offered."""
+        for machine, row in amounts.items():
+            self._add(self.locked, machine, row, 1)
+            self._tell(machine, "offered", tuple(row))
+            self._expect_room(machine)
+        self._offers.append(amounts)
+
+    def take_back(self, amounts: dict[int, list[int]]) -> None:
+        """Unlock what was offered: one whole offer."""
+        if amounts not in self._offers:
+            machine = next(iter(amounts), 0)
+            self.accuse(machine, "what is unlocked is not what was offered")
+        self._offers.remove(amounts)
+        for machine, row in amounts.items():
+            self._add(self.locked, machine, row, -1)
+            self._tell(machine, "offer given back", tuple(row))
+
+    def expect_punctual_ends(self) -> None:
+        """See that nothing runs whose time was up before now."""
+        while self._times_due and self._times_due[0] < self._now_s():
+            at_s = heappop(self._times_due)
+            for batch in self._due.pop(at_s, ()):
+                task, (machine, _) = next(iter(batch.items()))
+                self.accuse(machine, f"{_named(task)} was to end at {at_s:.3f} s and runs on")
+
+    def compare(self, rows: MachineRows) -> None:
+        """See that the cell's rows are what is in the books."""
+        columns = (rows.id, rows.used, rows.sequence, rows.capacity)
+        for machine, used, sequence, capacity in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            expected = [
+                held + kept
+                for held, kept in zip(self.used[machine], self.locked[machine], strict=True)
+            ]
+            if used != expected:
+                self.accuse(machine, f"books {_said(expected)}, cell {_said(used)}")
+            if sequence != self.sequence[machine]:
+                self.accuse(machine, f"sequence {sequence}; it rose to {self.sequence[machine]}")
+            if capacity != self.capacity[machine]:
+                self.accuse(
+                    machine, f"has {_said(capacity)}; it had {_said(self.capacity[machine])}"
+                )
+
+    def accuse(self, machine: int, what: str) -> NoReturn:
+        """Raise InvariantBroken with the machine's story."""
+        story = [
+            f"{at_s:.3f} s: {line}: {_said(amounts)}"
+            for at_s, line, amounts in self._stories[machine]
+        ]
+        raise InvariantBroken(f"{self._now_s():.3f} s: machine {machine}: {what}", story=story)
+
+    def _grant(self, task: Task, machine: int, amounts: tuple[int, ...]) -> None:
+        self._tell(machine, f"granted to {_named(task)}", amounts)
+        if machine not in self.capacity:
+            self.accuse(machine, "there is no such machine")
+        if task in self.live:
+            self.accuse(machine, f"{_named(task)} runs on machine {self.live[task][0]} already")
+        if task in self.over:
+            self.accuse(machine, f"{_named(task)} is over already")
+        self.live[task] = machine, amounts
+        self._placed[task[0]] += 1
+        self._add(self.used, machine, amounts, 1)
+        self._expect_room(machine)
+
+    def _expect_room(self, machine: int) -> None:
+        rows = zip(self.used[machine], self.locked[machine], self.capacity[machine], strict=True)
+        if any(used + locked > capacity for used, locked, capacity in rows):
+            held = f"{_said(self.used[machine])} and {_said(self.locked[machine])} offered"
+            self.accuse(machine, f"holds {held}, of {_said(self.capacity[machine])}")
+
+    def _expect_a_cause(
+        self, verdict: int, machine: int, wants: tuple[int, ...], seen: int, *, in_turn: bool
+    ) -> None:
+        """See that a claim was refused for something: what is left at its turn, or a sequence."""
+        if machine not in self.capacity:
+            return
+        rows = zip(
+            self.used[machine], self.locked[machine], wants, self.capacity[machine], strict=True
+        )
+        fits = all(used + locked + more <= capacity for used, locked, more, capacity in rows)
+        if verdict == Verdict.OVERCOMMIT and in_turn and fits:
+            self.accuse(machine, "a claim was refused for want of room, and there is room")
+        if verdict == Verdict.STALE and seen == self.sequence[machine]:
+            self.accuse(machine, f"a claim was refused as stale, and its sequence is {seen}")
+
+    def _tell(self, machine: int, line: str, amounts: tuple[int, ...]) -> None:
+        self._stories[machine].append((self._now_s(), line, amounts))
+
+    @staticmethod
+    def _add(held: dict[int, list[int]], machine: int, amounts: Iterable[int], sign: int) -> None:
+        held[machine] = [
+            there + sign * more for there, more in zip(held[machine], amounts, strict=True)
+        ]
+
+
+def _named(task: Task) -> str:
+    return f"task {task[1]} of job {task[0]}"
+
+
+def _said(amounts: Iterable[int]) -> str:
+    named = zip(Kind, amounts, strict=True)
+    return ", ".join(f"{kind.column} {amount}" for kind, amount in named if amount) or "nothing"

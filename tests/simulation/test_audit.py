@@ -1,0 +1,239 @@
+"""The auditor of simulated cells: silent in every architecture, loud where a fault is planted."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from omega.cell.judge import judge
+from omega.cell.standing import Standing
+from omega.cell.view import View
+from omega.errors import InvariantBroken
+from omega.framework.attempt import Replica
+from omega.framework.scheduler import DecisionTime
+from omega.model.arrays import Amounts, Ids
+from omega.model.claims import Claims, ConflictRule, Granularity, Transaction
+from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineRows
+from omega.model.outcomes import Outcome, Verdict
+from omega.sim import cell as cells
+from omega.sim.cell import SimulatedCell
+from omega.sim.engine import Engine, Order
+from omega.sim.experiment import Architecture, Experiment
+from omega.sim.offers import Offering
+from omega.workload.arrivals import BATCH, SERVICE
+from omega.workload.synthetic import two_class_workload
+from schedulers.batch import BatchScheduler
+from tests.fixtures.job_lists import SMALL
+
+CROWDED = replace(SMALL, prefill_tasks=45, horizon_s=60.0)
+
+
+class Whole(BatchScheduler):
+    """A job at a time."""
+
+    jobs_per_transaction = 1
+
+
+class BySequence(Whole):
+    """Any claim on a machine conflicts."""
+
+    rule = ConflictRule.SEQUENCE
+
+
+def experiment(
+    architecture: Architecture = Architecture.SHARED_STATE,
+    seed: int = 0,
+    scheduler: Callable[[], BatchScheduler] = Whole,
+    *,
+    gangs: bool = False,
+) -> Experiment:
+    return Experiment(
+        workload=two_class_workload(CROWDED, np.random.default_rng(seed)),
+        architecture=architecture,
+        scheduler=scheduler,
+        decision_times={BATCH: DecisionTime(job_s=0.5), SERVICE: DecisionTime(job_s=5.0)},
+        schedulers={BATCH: 3},
+        offering=Offering(least_cpu_milli=1_000),
+        gangs=gangs,
+        horizon_s=CROWDED.horizon_s,
+        seed=seed,
+        audited=True,
+    )
+
+
+@pytest.mark.parametrize("architecture", Architecture)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_architecture_is_clean_and_none_the_worse_for_it(
+    architecture: Architecture, seed: int
+) -> None:
+    audited = experiment(architecture, seed)
+    found, alone = audited.run(), replace(audited, audited=False).run()
+
+    assert found.audited > 30
+    assert 0 == alone.audited
+    assert vars(alone) == {**vars(found), "audited": 0}
+
+
+@pytest.mark.parametrize("rule", ConflictRule)
+@pytest.mark.parametrize("granularity", Granularity)
+@pytest.mark.parametrize("gangs", [False, True])
+def test_every_way_to_commit_is_clean(
+    rule: ConflictRule,
+    granularity: Granularity,
+    gangs: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    def scheduler() -> BatchScheduler:
+        made = Whole()
+        made.rule, made.granularity = rule, granularity
+        return made
+
+    found = experiment(scheduler=scheduler, gangs=gangs).run()
+
+    assert found.audited > 30
+    assert found.workloads[BATCH]["transactions_conflicted"]
+
+
+class PlacesTwice(Whole):
+    """Believes that all tasks are the first of those that are left."""
+
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
+        claims = super().place(view, job, rng)
+        return replace(claims, task=np.full_like(claims.task, job.unplaced[0]))
+
+
+def test_a_scheduler_that_places_a_task_twice_is_caught() -> None:
+    with pytest.raises(InvariantBroken, match="already") as caught:
+        experiment(scheduler=PlacesTwice).run()
+
+    assert "granted to task" in caught.value.story[-1]
+    assert "cpu_milli 1000, memory_mib 2048" in caught.value.story[-1]
+
+
+Judge = Callable[[MachineRows, Transaction, Standing], Outcome]
+
+
+def grants_all(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+    roomy = replace(rows, capacity=rows.capacity * 100)
+    return judge(roomy, transaction, standing)
+
+
+def refuses_the_first(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+    outcome = judge(rows, transaction, standing)
+    verdicts = outcome.verdicts.copy()
+    verdicts[:1] = Verdict.OVERCOMMIT
+    return replace(outcome, verdicts=verdicts)
+
+
+def knows_no_gangs(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+    jobs = tuple(replace(part, minimum=0) for part in transaction.jobs)
+    lone = replace(standing, minimum=np.zeros_like(standing.minimum))
+    return judge(rows, replace(transaction, jobs=jobs), lone)
+
+
+def finds_all_stale(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+    nothing = judge(replace(rows, capacity=rows.used), transaction, standing)
+    return replace(nothing, verdicts=np.full_like(nothing.verdicts, Verdict.STALE))
+
+
+def looks_at_no_sequence(
+    rows: MachineRows, transaction: Transaction, standing: Standing
+) -> Outcome:
+    return judge(rows, replace(transaction, rule=ConflictRule.FIT), standing)
+
+
+def counts_claims(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+    outcome = judge(rows, transaction, standing)
+    twice = replace(outcome.fresh, sequence=outcome.fresh.sequence + 1)
+    return replace(outcome, fresh=twice)
+
+
+@pytest.mark.parametrize(
+    ("fault", "what"),
+    [
+        (grants_all, r"holds cpu_milli \d+.* of cpu_milli 4000"),
+        (refuses_the_first, "refused for want of room, and there is room"),
+        (knows_no_gangs, r"job \d+ got \d+ of \d+"),
+        (finds_all_stale, "refused as stale, and its sequence is"),
+        (looks_at_no_sequence, r"granted on sequence \d+; it was"),
+        (counts_claims, r"sequence \d+; it rose to"),
+    ],
+)
+def test_a_judge_at_fault_is_caught(
+    monkeypatch: pytest.MonkeyPatch, fault: Judge, what: str
+) -> None:
+    monkeypatch.setattr(cells, "judge", fault)
+
+    with pytest.raises(InvariantBroken, match=what) as caught:
+        experiment(
+            scheduler=Whole if fault is grants_all else BySequence, gangs=fault is knows_no_gangs
+        ).run()
+
+    assert caught.value.story
+
+
+def test_a_gang_that_is_let_in_by_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "judge", knows_no_gangs)
+    monkeypatch.setattr(Replica, "minimum", lambda *_: 0)
+
+    with pytest.raises(InvariantBroken, match=r"a gang of \d+, has \d+ tasks"):
+        experiment(gangs=True).run()
+
+
+def frees_twice(release: Callable[[SimulatedCell, Ids, Amounts], None]) -> Callable[..., None]:
+    def faulty(cell: SimulatedCell, machine: Ids, amounts: Amounts) -> None:
+        release(cell, machine, amounts)
+        cell._machines.used[machine[0] - 1] -= amounts[0]  # noqa: SLF001 - the fault
+
+    return faulty
+
+
+def forgets_an_offer(_: Callable[..., None]) -> Callable[..., None]:
+    def faulty(cell: SimulatedCell, amounts: Amounts) -> None:
+        del cell, amounts
+
+    return faulty
+
+
+@pytest.mark.parametrize(
+    ("method", "fault", "architecture"),
+    [
+        ("release", frees_twice, Architecture.SHARED_STATE),
+        ("unlock", forgets_an_offer, Architecture.TWO_LEVEL),
+    ],
+)
+def test_a_cell_at_fault_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    fault: Callable[[Callable[..., None]], Callable[..., None]],
+    architecture: Architecture,
+) -> None:
+    monkeypatch.setattr(SimulatedCell, method, fault(getattr(SimulatedCell, method)))
+
+    with pytest.raises(InvariantBroken, match=r"books .* cell ") as caught:
+        experiment(architecture).run()
+
+    assert caught.value.story
+
+
+@pytest.mark.parametrize(
+    ("late_s", "times", "what"),
+    [(0.0, 2, "that were not to"), (0.7, 1, r"runs on|that were not to"), (9e9, 1, "runs on")],
+)
+def test_tasks_that_end_twice_late_or_never_are_caught(
+    monkeypatch: pytest.MonkeyPatch, late_s: float, times: int, what: str
+) -> None:
+    at = Engine.at
+
+    def faulty(engine: Engine, time_s: float, order: Order, action: Callable[[], None]) -> None:
+        is_end = order is Order.END
+        for _ in range(times if is_end else 1):
+            at(engine, time_s + late_s * is_end, order, action)
+
+    monkeypatch.setattr(Engine, "at", faulty)
+
+    with pytest.raises(InvariantBroken, match=what) as caught:
+        experiment().run()
+
+    assert any("granted to task" in line for line in caught.value.story)
