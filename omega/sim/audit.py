@@ -2,7 +2,7 @@
 
 Goal     Switch on, for any run, a check of all that must hold, at the very event that breaks it.
 Promise  Changes nothing of the run. After each commit, end and offer the machines that it touched
-         are compared, at intervals and at the end all of them.
+         are compared, at intervals and at the end all of them; of offers, each that is given back.
 Source   omega.sim.books; docs/decisions/0023-sweeps-and-audits.md.
 """
 
@@ -16,14 +16,17 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import Machines
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
-from omega.sim.books import Books, Task
-from omega.sim.cell import SimulatedCell
+from omega.sim.books import Books, Rows, Task
+from omega.sim.cell import ByKind, SimulatedCell
 from omega.sim.engine import Engine
 from omega.sim.ledger import SimulatedJob
+from omega.sim.offers import Allocator, Offering
 from omega.sim.world import Tell, World
 
 EVENTS_BETWEEN: Final = 512
 """From one look at the whole cell to the next."""
+OFFERS_BETWEEN: Final = 16
+"""From one look at all that can be offered to the next."""
 
 
 class AuditedCell(SimulatedCell):
@@ -50,29 +53,17 @@ class AuditedCell(SimulatedCell):
         self.books.end(held)
         self._compare(machine)
 
-    def lock(self, amounts: Amounts) -> None:
-        """Lock, and enter the offer."""
-        super().lock(amounts)
-        self.books.offer(self._by_machine(amounts))
-        self._compare(self._ids[amounts.any(axis=1)])
-
-    def unlock(self, amounts: Amounts) -> None:
-        """Unlock, and strike out the offer."""
-        super().unlock(amounts)
-        self.books.take_back(self._by_machine(amounts))
-        self._compare(self._ids[amounts.any(axis=1)])
-
     def audit(self) -> None:
         """Compare all machines, and the sums that the cell keeps, with the books."""
         self.books.expect_punctual_ends()
         self.books.compare(self.rows(self._ids))
+        used = sum(row[Kind.CPU_MILLI] for row in self.books.used.values())
         for name, told, kept in (
-            ("used", self.cpu_used, self.books.used),
-            ("locked", self.cpu_locked, self.books.locked),
+            ("used", self.cpu_used, used),
+            ("locked", self.cpu_locked, self.books.cpu_offered),
         ):
-            summed = sum(row[Kind.CPU_MILLI] for row in kept.values())
-            if told != summed:
-                self.books.accuse(1, f"of all CPU {summed} is {name}; the cell says {told}")
+            if told != kept:
+                self.books.accuse(1, f"of all CPU {kept} is {name}; the cell says {told}")
 
     def _compare(self, machine: Ids) -> None:
         self.books.expect_punctual_ends()
@@ -80,10 +71,6 @@ class AuditedCell(SimulatedCell):
         self.events += 1
         if self.events % EVENTS_BETWEEN == 0:
             self.audit()
-
-    def _by_machine(self, amounts: Amounts) -> dict[int, list[int]]:
-        at = np.flatnonzero(amounts.any(axis=1))
-        return dict(zip(self._ids[at].tolist(), amounts[at].tolist(), strict=True))
 
 
 class AuditedWorld(World):
@@ -109,3 +96,36 @@ class AuditedWorld(World):
                 by_end.setdefault(self.engine.now_s + duration_s, []).append((job.lease.id, task))
         self._books.expect_ends(by_end)
         super().run(job, claims, outcome, tell=tell)
+
+
+class AuditedAllocator(Allocator):
+    """An allocator whose offers are entered, and what comes back of them."""
+
+    def __init__(self, world: World, offering: Offering) -> None:
+        assert isinstance(world.cell, AuditedCell)
+        super().__init__(world, offering)
+        self._cell = world.cell
+        self._taken_back = 0
+
+    def take_back(self, left: ByKind, cpu_milli: int) -> None:
+        """Strike out an offer but for what was granted of it, and compare what can be offered."""
+        self._cell.books.take_back(_by_machine(left))
+        super().take_back(left, cpu_milli)
+        if self._taken_back % OFFERS_BETWEEN == 0:
+            self._cell.books.compare_free(_by_machine(self._free))
+        self._taken_back += 1
+        self._cell.events += 1
+
+    def _offer(self) -> None:
+        before = self._free
+        super()._offer()
+        if self._free is not before:  # it was handed out as it was
+            self._cell.books.offer(_by_machine(before))
+
+
+def _by_machine(free: ByKind) -> Rows:
+    """Return the amounts of machines that have some, with all kinds."""
+    rows = np.zeros((len(free[0]), len(Kind)), dtype=np.int64)
+    rows[:, : len(free)] = np.column_stack(list(free))
+    at = np.flatnonzero(rows.any(axis=1))
+    return dict(zip((at + 1).tolist(), rows[at].tolist(), strict=True))

@@ -24,6 +24,8 @@ Task = tuple[int, int]
 """A job and the index of its task."""
 Held = tuple[int, tuple[int, ...]]
 """A machine, and what is held of it in each kind."""
+Rows = dict[int, list[int]]
+"""Amounts of each kind by machine, of those machines that have some."""
 Line = tuple[float, str, tuple[int, ...]]
 
 
@@ -38,13 +40,16 @@ class Books:
         self.used: dict[int, list[int]] = dict(zip(ids, rows.used.tolist(), strict=True))
         """By machine, what tasks hold."""
         self.locked: dict[int, list[int]] = {machine: [0] * len(Kind) for machine in ids}
-        """By machine, what is offered."""
+        """By machine, what is offered and not yet granted."""
         self.sequence = dict(zip(ids, rows.sequence.tolist(), strict=True))
         self.live: dict[Task, Held] = {}
         self.over: set[Task] = set()
         self._placed: Counter[int] = Counter()
         """By job, its tasks that are live or over."""
-        self._offers: list[dict[int, list[int]]] = []
+        self._nothing = [0] * len(Kind)
+        self._offers: list[Rows] = []
+        self._taken: Rows | None = None
+        """Of offers, since one was last given back; None while nothing is ever offered."""
         self._due: dict[float, list[dict[Task, Held]]] = defaultdict(list)
         self._times_due: list[float] = []
         self._stories: dict[int, deque[Line]] = defaultdict(lambda: deque(maxlen=STORY_LINES_MAX))
@@ -107,23 +112,42 @@ class Books:
             self._add(self.used, machine, amounts, -1)
             self._tell(machine, f"ended {_named(task)}", amounts)
 
-    def offer(self, amounts: dict[int, list[int]]) -> None:
-        """Lock what is offered."""
+    def offer(self, amounts: Rows) -> None:
+        """Lock what is offered; from then on, nothing is granted but what is."""
+        self._taken = self._taken or {}
         for machine, row in amounts.items():
             self._add(self.locked, machine, row, 1)
             self._tell(machine, "offered", tuple(row))
             self._expect_room(machine)
         self._offers.append(amounts)
 
-    def take_back(self, amounts: dict[int, list[int]]) -> None:
-        """Unlock what was offered: one whole offer."""
-        if amounts not in self._offers:
-            machine = next(iter(amounts), 0)
-            self.accuse(machine, "what is unlocked is not what was offered")
-        self._offers.remove(amounts)
-        for machine, row in amounts.items():
+    def take_back(self, left: Rows) -> None:
+        """Unlock what is left of an offer: all of it but what has been granted since the last."""
+        taken, self._taken = self._taken, {}
+        for offered in self._offers:
+            if taken == _differences(offered, left):
+                break
+        else:
+            machine = next(iter({**left, **(taken or {})}), 1)
+            self.accuse(machine, "what is given back is not what is left of an offer")
+        self._offers.remove(offered)
+        for machine, row in left.items():
             self._add(self.locked, machine, row, -1)
-            self._tell(machine, "offer given back", tuple(row))
+            self._tell(machine, "given back of an offer", tuple(row))
+
+    @property
+    def cpu_offered(self) -> int:
+        """CPU of all offers that have not been given back."""
+        return sum(row[Kind.CPU_MILLI] for one in self._offers for row in one.values())
+
+    def compare_free(self, free: Rows) -> None:
+        """See that what may be offered is all that nobody uses and nobody is offered."""
+        for machine, capacity in self.capacity.items():
+            rows = zip(capacity, self.used[machine], self.locked[machine], strict=True)
+            expected = [all_ - used - locked for all_, used, locked in rows]
+            told = free.get(machine, self._nothing)
+            if told != expected:
+                self.accuse(machine, f"has {_said(expected)} to offer; told {_said(told)}")
 
     def expect_punctual_ends(self) -> None:
         """See that nothing runs whose time was up before now."""
@@ -139,10 +163,7 @@ class Books:
         for machine, used, sequence, capacity in zip(
             *(column.tolist() for column in columns), strict=True
         ):
-            expected = [
-                held + kept
-                for held, kept in zip(self.used[machine], self.locked[machine], strict=True)
-            ]
+            expected = self.used[machine]
             if used != expected:
                 self.accuse(machine, f"books {_said(expected)}, cell {_said(used)}")
             if sequence != self.sequence[machine]:
@@ -171,7 +192,17 @@ class Books:
         self.live[task] = machine, amounts
         self._placed[task[0]] += 1
         self._add(self.used, machine, amounts, 1)
+        if self._taken is not None:
+            self._take_of_offers(machine, amounts)
         self._expect_room(machine)
+
+    def _take_of_offers(self, machine: int, amounts: tuple[int, ...]) -> None:
+        assert self._taken is not None
+        self._add(self.locked, machine, amounts, -1)
+        if min(self.locked[machine]) < 0:
+            self.accuse(machine, "was granted what was not offered")
+        self._taken.setdefault(machine, self._nothing)
+        self._add(self._taken, machine, amounts, 1)
 
     def _expect_room(self, machine: int) -> None:
         rows = zip(self.used[machine], self.locked[machine], self.capacity[machine], strict=True)
@@ -211,3 +242,17 @@ def _named(task: Task) -> str:
 def _said(amounts: Iterable[int]) -> str:
     named = zip(Kind, amounts, strict=True)
     return ", ".join(f"{kind.column} {amount}" for kind, amount in named if amount) or "nothing"
+
+
+def _differences(offered: Rows, left: Rows) -> Rows | None:
+    """Return what is less on each machine; None where there is more."""
+    if not left.keys() <= offered.keys():
+        return None
+    less = {
+        machine: [there - still for there, still in zip(row, left[machine], strict=True)]
+        if machine in left
+        else row
+        for machine, row in offered.items()
+        if row != left.get(machine)
+    }
+    return less if all(min(row) >= 0 for row in less.values()) else None

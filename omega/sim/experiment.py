@@ -25,7 +25,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Machines
 from omega.model.resources import Kind
 from omega.sim.agent import Agent
-from omega.sim.audit import AuditedCell, AuditedWorld
+from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
@@ -199,7 +199,8 @@ class Run:
             return {name: [alone] for name in names}
         if experiment.architecture is Architecture.TWO_LEVEL:
             world = self._worlds[names[0]]
-            allocator = Allocator(world, experiment.offering)
+            allocates = AuditedAllocator if experiment.audited else Allocator
+            allocator = allocates(world, experiment.offering)
             return {
                 name: [self._framework(name, number, world, allocator) for number in self._of(name)]
                 for name in names

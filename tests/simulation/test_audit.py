@@ -18,10 +18,10 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.sim import cell as cells
-from omega.sim.cell import SimulatedCell
+from omega.sim.cell import ByKind, SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.experiment import Architecture, Experiment
-from omega.sim.offers import Offering
+from omega.sim.offers import Allocator, Framework, Offering
 from omega.workload.arrivals import BATCH, SERVICE
 from omega.workload.synthetic import two_class_workload
 from schedulers.batch import BatchScheduler
@@ -189,32 +189,53 @@ def frees_twice(release: Callable[[SimulatedCell, Ids, Amounts], None]) -> Calla
     return faulty
 
 
-def forgets_an_offer(_: Callable[..., None]) -> Callable[..., None]:
-    def faulty(cell: SimulatedCell, amounts: Amounts) -> None:
-        del cell, amounts
+def test_a_cell_that_frees_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimulatedCell, "release", frees_twice(SimulatedCell.release))
+
+    with pytest.raises(InvariantBroken, match=r"books .* cell ") as caught:
+        experiment().run()
+
+    assert caught.value.story
+
+
+TakeBack = Callable[[Allocator, ByKind, int], None]
+
+
+def keeps_an_offer(_: TakeBack) -> TakeBack:
+    return lambda allocator, _left, _cpu_milli: allocator.arm()
+
+
+def gives_back_too_much(take_back: TakeBack) -> TakeBack:
+    def faulty(allocator: Allocator, left: ByKind, cpu_milli: int) -> None:
+        take_back(allocator, [amount + (amount > 0) for amount in left], cpu_milli)
 
     return faulty
 
 
-@pytest.mark.parametrize(
-    ("method", "fault", "architecture"),
-    [
-        ("release", frees_twice, Architecture.SHARED_STATE),
-        ("unlock", forgets_an_offer, Architecture.TWO_LEVEL),
-    ],
-)
-def test_a_cell_at_fault_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-    method: str,
-    fault: Callable[[Callable[..., None]], Callable[..., None]],
-    architecture: Architecture,
+@pytest.mark.parametrize("fault", [keeps_an_offer, gives_back_too_much])
+def test_an_offer_that_is_not_given_back_as_it_was_is_caught(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[TakeBack], TakeBack]
 ) -> None:
-    monkeypatch.setattr(SimulatedCell, method, fault(getattr(SimulatedCell, method)))
+    monkeypatch.setattr(Allocator, "take_back", fault(Allocator.take_back))
 
-    with pytest.raises(InvariantBroken, match=r"books .* cell ") as caught:
-        experiment(architecture).run()
+    with pytest.raises(InvariantBroken, match="to offer; told") as caught:
+        experiment(Architecture.TWO_LEVEL).run()
 
-    assert caught.value.story
+    assert any("given back of an offer" in line for line in caught.value.story)
+
+
+def test_an_offer_that_is_handed_out_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    receive = Framework.receive
+
+    def faulty(framework: Framework, offered: ByKind) -> None:
+        receive(framework, [amount.copy() for amount in offered])
+        receive(framework, offered)
+
+    monkeypatch.setattr(Framework, "receive", faulty)
+    monkeypatch.setattr(Allocator, "withdraw", lambda *_: None)
+
+    with pytest.raises(InvariantBroken, match="was granted what was not offered"):
+        experiment(Architecture.TWO_LEVEL).run()
 
 
 @pytest.mark.parametrize(
