@@ -17,10 +17,13 @@ from rich.table import Table
 from omega.cli import sim_fit, sim_sweep
 from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.options import JsonTo
+from omega.cli.pictures import require_drawing
 from omega.cli.sim_plan import SimPlan, takes_a_plan
+from omega.cli.sim_run_picture import Series
+from omega.cli.sim_sweep import PlotTo
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.sim.experiment import Experiment, Result
+from omega.sim.experiment import Experiment, Result, Run
 from omega.workload.recipe import job_list
 from omega.workload.traces.omega_sim import CELLS, read_job_list
 
@@ -53,16 +56,20 @@ def jobs(
 
 @app.command()
 @takes_a_plan
-def run(plan: SimPlan, json_to: JsonTo = None) -> None:
+def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
     """Simulate one architecture on a list of jobs.
 
     [bold]omega sim run --jobs W2.csv --architecture monolithic --t-job-service 1[/]
     """
     output = Output(json_to)
+    if plot_to is not None:
+        refuse_unwritable(plot_to, field="--plot")
+        require_drawing()
+    series = Series()
     clock = RealClock()
     experiment = plan.experiment(read_job_list(plan.jobs))
     began = clock.now()
-    result = _simulate(experiment, output)
+    result = _simulate(experiment, series, output)
     output.document(
         parameters=plan.parameters(),
         rows=result.schedulers,
@@ -77,21 +84,27 @@ def run(plan: SimPlan, json_to: JsonTo = None) -> None:
         },
     )
     output.console.print(_table(result.workloads))
+    if plot_to is not None:
+        series.draw(f"{plan.jobs.name}, {plan.architecture.value}").save(plot_to)
 
 
 app.command("sweep")(sim_sweep.command)
 app.command("fit")(sim_fit.command)
 
 
-def _simulate(experiment: Experiment, output: Output) -> Result:
+def _simulate(experiment: Experiment, series: Series, output: Output) -> Result:
     with output.progress() as progress:
         bar = progress.add_task("simulating", total=int(experiment.horizon_s))
+        runs: list[Run] = []
 
         def advance(now_s: float) -> None:
+            if runs:  # it is at 0 s while the run is made
+                series.sample(runs[0], now_s)
             if now_s % SECONDS_A_STEP == 0:
                 progress.update(bar, completed=int(now_s))
 
-        return experiment.run(advance)
+        runs.append(experiment.begin(advance))
+        return runs[0].finish()
 
 
 def _table(workloads: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -17,6 +17,7 @@ import typer
 
 from omega.cli.chance import chance_of
 from omega.cli.options import DECISION_S_MAX, SCHEDULERS_MAX, Seed, a_number
+from omega.errors import BadInput
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
@@ -97,7 +98,9 @@ class SimPlan:
         return {name: as_json(value) for name, value in vars(self).items()}
 
     def experiment(self, arrivals: Sequence[Arrival]) -> Experiment:
-        """Say what is simulated, with these jobs."""
+        """Say what is simulated, with these jobs. Raises BadInput where there is none."""
+        if not arrivals:
+            raise BadInput("there is no job to simulate", file=str(self.jobs))
         workload = uniform_workload(
             tuple(arrivals),
             machines=self.machines,

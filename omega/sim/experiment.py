@@ -143,6 +143,17 @@ class Run:
                 self.engine.at(arrival.submit_s, Order.ARRIVAL, partial(lane.submit, job))
         self._sample()
 
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many jobs are in queues, by workload, or by all those that share their queues."""
+        names: dict[tuple[Lane, ...], list[str]] = {}
+        for name, mine in self._lanes.items():
+            names.setdefault(tuple(mine), []).append(name)
+        return {
+            " and ".join(them): sum(lane.ledger.waiting for lane in lanes)
+            for lanes, them in names.items()
+        }
+
     def finish(self) -> Result:
         """Simulate up to the horizon, have audited cells audited once more, and sum up."""
         self.engine.run(self.experiment.horizon_s)

@@ -93,6 +93,12 @@ def test_a_list_that_is_none_is_bad_input(omega: Omega, tmp_path: Path) -> None:
     assert (2, 2) == (ran.code, missing.code)
     assert "broken.csv" in ran.err
 
+    broken.write_text("job_id,workload,submit_s,tasks,duration_s,cpus_per_task,mem_gb_per_task\n")
+    empty = omega("sim", "run", "--jobs", broken, "--architecture", "monolithic")
+
+    assert 2 == empty.code
+    assert "no job to simulate" in empty.err
+
 
 def test_a_run_can_be_audited(omega: Omega, jobs: Path) -> None:
     options = ("sim", "run", "--jobs", jobs, *CELL, "--hours", 0.02, "--json", "-")
@@ -113,3 +119,13 @@ def test_an_audit_that_finds_something_tells_the_story_of_the_machine(
     assert 1 == ran.code
     assert "books" in ran.err
     assert "granted to task" in ran.err
+
+
+def test_a_run_is_drawn_and_none_the_worse_for_it(omega: Omega, jobs: Path, tmp_path: Path) -> None:
+    to = tmp_path / "run.png"
+    options = ("sim", "run", "--jobs", jobs, *CELL, "--hours", 0.03, "--json", "-")
+    plain, drawn = document(omega(*options)), document(omega(*options, "--plot", to))
+
+    assert to.read_bytes().startswith(b"\x89PNG")
+    assert plain["rows"] == drawn["rows"]
+    assert 2 == omega(*options, "--plot", "/nowhere/at/all.png").code

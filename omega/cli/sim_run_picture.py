@@ -1,0 +1,68 @@
+"""A run as a picture: how full the cell is and how many jobs wait, over time.
+
+Goal     See whether a run is in balance, or fills up towards the horizon.
+Promise  One sample a minute of virtual time; watching changes nothing of the run.
+Source   Omega (EuroSys 2013), figure 16, which shows utilisation over time.
+"""
+
+from typing import Final
+
+from omega.cli.pictures import COLOURS, Picture
+from omega.model.resources import Kind
+from omega.sim.experiment import Run
+
+SAMPLE_S: Final = 60.0
+S_PER_H: Final = 3_600.0
+
+
+class Series:
+    """What was seen of a run as it went."""
+
+    def __init__(self) -> None:
+        self._hours: list[float] = []
+        self._used: list[float] = []
+        self._locked: list[float] = []
+        self._waiting: dict[str, list[int]] = {}
+
+    def sample(self, run: Run, now_s: float) -> None:
+        """Look at a run, if it is the first time or a minute has passed."""
+        if self._hours and now_s % SAMPLE_S:
+            return
+        total = sum(int(cell.total[Kind.CPU_MILLI]) for cell in run.cells)
+        self._hours.append(now_s / S_PER_H)
+        self._used.append(sum(cell.cpu_used for cell in run.cells) / total)
+        self._locked.append(sum(cell.cpu_locked for cell in run.cells) / total)
+        for workload, jobs in run.waiting.items():
+            self._waiting.setdefault(workload, []).append(jobs)
+
+    def draw(self, note: str) -> Picture:
+        """Draw it: utilisation above, jobs that wait below."""
+        picture = Picture(self._finding(), rows=2, note=note)
+        above, below = picture.panels[:, 0]
+        above.plot(self._hours, self._used, label="CPU used by tasks", color=COLOURS[0])
+        if any(self._locked):
+            above.plot(self._hours, self._locked, label="CPU locked by offers", color=COLOURS[3])
+        above.set_ylim(0, 1)
+        above.set_ylabel("share of all CPU")
+        for (workload, jobs), colour, style in zip(
+            self._waiting.items(), COLOURS[1:5:3], ("-", "--"), strict=False
+        ):
+            below.plot(
+                self._hours,
+                jobs,
+                label=f"{workload} jobs",
+                color=colour,
+                linestyle=style,
+                drawstyle="steps-post",
+            )
+        below.set_ylim(bottom=0)
+        below.set_ylabel("jobs in queues")
+        below.set_xlabel("hours")
+        return picture
+
+    def _finding(self) -> str:
+        waits = [
+            f"{jobs[-1]:,} {workload} jobs wait at the end, at most {max(jobs):,}"
+            for workload, jobs in self._waiting.items()
+        ]
+        return "; ".join([f"At most {max(self._used):.0%} of all CPU is used", *waits])
