@@ -27,7 +27,8 @@ from omega.workload.synthetic import two_class_workload
 from schedulers.batch import BatchScheduler
 from tests.fixtures.job_lists import SMALL
 
-CROWDED = replace(SMALL, prefill_tasks=45, horizon_s=60.0)
+CROWDED = replace(SMALL, prefill_tasks=45)
+HORIZON_S = 60.0
 
 
 class Whole(BatchScheduler):
@@ -57,7 +58,7 @@ def experiment(
         schedulers={BATCH: 3},
         offering=Offering(least_cpu_milli=1_000),
         gangs=gangs,
-        horizon_s=CROWDED.horizon_s,
+        horizon_s=HORIZON_S,
         seed=seed,
         audited=True,
     )
@@ -89,7 +90,7 @@ def test_every_way_to_commit_is_clean(
         made.rule, made.granularity = rule, granularity
         return made
 
-    found = experiment(scheduler=scheduler, gangs=gangs).run()
+    found = replace(experiment(scheduler=scheduler, gangs=gangs), horizon_s=100.0).run()
 
     assert found.audited > 30
     assert found.workloads[BATCH]["transactions_conflicted"]
@@ -178,7 +179,7 @@ def test_a_gang_that_is_let_in_by_all_is_caught(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Replica, "minimum", lambda *_: 0)
 
     with pytest.raises(InvariantBroken, match=r"a gang of \d+, has \d+ tasks"):
-        experiment(gangs=True).run()
+        replace(experiment(gangs=True), horizon_s=300.0).run()
 
 
 def frees_twice(release: Callable[[SimulatedCell, Ids, Amounts], None]) -> Callable[..., None]:
