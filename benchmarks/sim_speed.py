@@ -133,7 +133,7 @@ class SimSpeed:
     def show(self, findings: Findings) -> Table:
         """Return a line a design and number of runs at once."""
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("design")
+        table.add_column("design", no_wrap=True)
         for header in HEADERS:
             table.add_column(header, justify="right")
         for row in findings.rows:
@@ -161,12 +161,11 @@ class SimSpeed:
 
 HEADERS: Final = {
     "at once": "processes",
-    "tasks/s": "tasks_per_s",
     "task events/s": "task_events_per_s",
     "events/s": "events_per_s",
     "us/attempt": "us_an_attempt",
     "wall s": "wall_s",
-    "x real time": "times_real_time",
+    "x real": "times_real_time",
 }
 """What is shown of a row."""
 

@@ -124,6 +124,7 @@ def bars(
         axis.barh(at, series_of, thickness, label=label, color=COLOURS[number])
     axis.set_yticks(range(len(names)), names)
     axis.invert_yaxis()
+    axis.locator_params(axis="x", nbins=5)
     axis.xaxis.set_major_formatter(PLAIN_NUMBERS)
 
 

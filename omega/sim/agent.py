@@ -85,7 +85,8 @@ class Agent:
         if isinstance(effect, Commit):
             return self._commit(effect.transaction)
         assert isinstance(effect, Refresh)
-        self._world.cell.catch_up(self._view)
+        if not self._sees_the_present:  # who does looks when the decision is over
+            self._world.cell.catch_up(self._view)
         return self._view
 
     def _commit(self, transaction: Transaction) -> Outcome:
