@@ -9,7 +9,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import commit, conflicts, end_to_end, growth, placement, rules, sim_speed, sync
+from benchmarks import (
+    commit,
+    conflicts,
+    end_to_end,
+    growth,
+    paper,
+    placement,
+    rules,
+    sim_speed,
+    sync,
+)
 from benchmarks.documents import read
 from benchmarks.harness import present, refuse_undrawable
 from benchmarks.options import PlotTo
@@ -26,6 +36,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "end_to_end": end_to_end.command,
     "growth": growth.command,
     "sim_speed": sim_speed.command,
+    **paper.COMMANDS,
 }
 """Each benchmark is the module of its name."""
 

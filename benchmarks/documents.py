@@ -11,6 +11,7 @@ from benchmarks.conflicts import Conflicts
 from benchmarks.end_to_end import EndToEnd
 from benchmarks.growth import Growth
 from benchmarks.harness import Benchmark, Findings
+from benchmarks.paper import FIGURES
 from benchmarks.placement import Placement
 from benchmarks.rules import Rules
 from benchmarks.sim_speed import SimSpeed
@@ -26,6 +27,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     EndToEnd,
     Growth,
     SimSpeed,
+    *FIGURES,
 )
 
 

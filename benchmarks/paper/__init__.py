@@ -1,0 +1,22 @@
+"""The figures of the Omega paper, simulated: each ends in a plot and in its claims, checked."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from benchmarks.paper import figure_7, figure_8, figure_9, figure_10, figures_5_6
+from benchmarks.paper.figure import Figure
+
+COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
+    "figures_5_6": figures_5_6.command,
+    "figure_7": figure_7.command,
+    "figure_8": figure_8.command,
+    "figure_9": figure_9.command,
+    "figure_10": figure_10.command,
+}
+FIGURES: Final[tuple[type[Figure], ...]] = (
+    figures_5_6.Figures5And6,
+    figure_7.Figure7,
+    figure_8.Figure8,
+    figure_9.Figure9,
+    figure_10.Figure10,
+)

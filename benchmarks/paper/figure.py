@@ -1,0 +1,205 @@
+"""A figure of the paper as a benchmark: its simulations on all cores, its claims, its plot."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, ClassVar, Final
+
+import typer
+from rich.console import Group, RenderableType
+
+from benchmarks.harness import Findings, Stage, conduct
+from benchmarks.options import DataDir, JsonTo, PlotTo, Smoke
+from benchmarks.paper.claims import Claim, Row, table
+from benchmarks.paper.setting import Setting, simulate
+from omega.cli.options import a_number
+from omega.cli.pictures import Picture, Stroke, magnitudes, series
+from omega.cli.sim_workers import cores, processes
+from omega.errors import InvariantBroken
+from omega.sim.sweep import Figures, Trial, folded, run_trials
+
+SMOKE_HOURS: Final = 0.02
+AT_ONCE: Final = 16
+"""Runs handed out, so that nobody waits."""
+T_JOBS: Final = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Decision times of the paper's axes, seconds."""
+STROKES: Final[Mapping[str, Stroke]] = {"batch": "-", "service": "--"}
+LABELS: Final = {
+    "busy": "busyness",
+    "wait_mean_s": "mean wait, s",
+    "conflict_fraction": "conflict fraction",
+    "think_started": "share of time thinking",
+    "jobs_unfinished": "jobs left over",
+    "t_job_service": "t_job of service jobs, s",
+    "t_task_service": "t_task of service jobs, s",
+    "t_job_batch": "t_job of batch jobs, s",
+    "factor": "batch jobs come so much faster",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """The parameters of a figure, and what all figures have."""
+
+    title: ClassVar[str]
+    """What it shows, in a few words."""
+    x: tuple[float, ...] = T_JOBS
+    """Along the first axis."""
+    hours: float = 2.0
+    """Simulated."""
+    seeds: int = 1
+    workers: int = 0
+    """Processes; the cores if 0."""
+
+    def settings(self) -> list[Setting]:
+        """Return what is simulated."""
+        raise NotImplementedError
+
+    def claims(self, rows: Sequence[Row]) -> list[Claim]:
+        """Hold the paper's claims against the rows."""
+        raise NotImplementedError
+
+    def paint(self, rows: Sequence[Row], title: str) -> Picture:
+        """Draw the rows in the paper's axes."""
+        raise NotImplementedError
+
+    def measure(self, stage: Stage) -> Findings:
+        """Simulate all settings with all seeds, and judge the claims."""
+        settings = [replace(one, hours=self.hours) for one in self.settings()]
+        runs: dict[int, dict[int, Figures]] = {number: {} for number in range(len(settings))}
+        trials = [
+            Trial(number, seed, replace(setting, seed=seed))
+            for number, setting in enumerate(settings)
+            for seed in range(self.seeds)
+        ]
+        with stage.output.progress() as progress:
+            bar = progress.add_task("simulating", total=len(trials))
+
+            def settle(trial: Trial[Setting], found: Figures | Exception) -> None:
+                if isinstance(found, Exception):
+                    raise InvariantBroken(f"{trial.work}: {found}") from found
+                runs[trial.point][trial.seed] = found
+                progress.advance(bar)
+
+            with _workers(self.workers or cores()) as executor:
+                run_trials(
+                    executor,
+                    simulate,
+                    trials,
+                    at_once=AT_ONCE,
+                    settle=settle,
+                    stopped=stage.stop.is_set,
+                )
+                stage.go_on()
+        rows = []
+        for setting, found in zip(settings, runs.values(), strict=True):
+            means, deviations = folded([found[seed] for seed in sorted(found)])
+            values = {name: value for name, value in asdict(setting).items() if name != "seed"}
+            rows.append({**values, **means, "deviation": deviations})
+        claims = [claim.row() for claim in self.claims(rows)]
+        done = Counter(runs=len(trials), tasks_placed=sum(row["tasks_placed"] for row in rows))
+        return Findings(self._finding(claims), rows, {"claims": claims}, dict(done))
+
+    def show(self, findings: Findings) -> RenderableType:
+        """Return the claims."""
+        return Group(table(findings.summary["claims"]), "")
+
+    def draw(self, findings: Findings) -> Picture:
+        """Draw the figure."""
+        return self.paint(findings.rows, findings.finding)
+
+    def _finding(self, claims: Sequence[Mapping[str, Any]]) -> str:
+        held = sum(claim["holds"] for claim in claims)
+        return f"{self.title}: {held} of {len(claims)} claims hold"
+
+
+@contextmanager
+def _workers(number: int) -> Iterator[Executor]:
+    """Have so many processes simulate; one alone is this one."""
+    if number == 1:
+        with ThreadPoolExecutor(1) as executor:
+            yield executor
+    else:
+        with processes(number) as workers:
+            yield workers.executor
+
+
+def curves(
+    rows: Sequence[Row],
+    title: str,
+    *,
+    x: str,
+    measures: Sequence[str],
+    columns: Mapping[str, Callable[[Row], bool]],
+    lines: Mapping[str, Callable[[Row], bool]],
+    workloads: Sequence[str] = ("batch", "service"),
+    logarithmic: bool = True,
+) -> Picture:
+    """Draw measures by x: a row of panels a measure, a column for each choice of rows."""
+    picture = Picture(
+        title,
+        rows=len(measures),
+        columns=len(columns),
+        note="solid: batch jobs; dashed: service jobs" if len(workloads) > 1 else "",
+    )
+    for down, measure in enumerate(measures):
+        for across, (name, belongs) in enumerate(columns.items()):
+            panel = picture.panels[down, across]
+            for number, (label, is_of) in enumerate(lines.items()):
+                for workload in workloads:
+                    points = sorted(
+                        (row[x], row[workload][measure])
+                        for row in rows
+                        if belongs(row) and is_of(row) and row[workload][measure] is not None
+                    )
+                    if measure == "wait_mean_s":
+                        points = [one for one in points if one[1] > 0]
+                    if points:
+                        said = f"{label}, {workload}" if len(workloads) > 1 else label
+                        series(panel, number, points, said, stroke=STROKES[workload])
+            if logarithmic:
+                panel.set_xscale("log")
+            if measure == "wait_mean_s":
+                magnitudes(panel)
+                panel.axhline(30.0, color="#111111", linestyle=":", linewidth=1.2, label="30 s")
+            else:
+                panel.set_ylim(bottom=0)
+            panel.set_title(name if down == 0 else "", fontsize=11)
+            panel.set_ylabel(LABELS[measure] if across == 0 else "")
+            panel.set_xlabel(LABELS[x] if down == len(measures) - 1 else "")
+    return picture
+
+
+Hours = Annotated[
+    float | None,
+    typer.Option(min=0.001, max=1_000, callback=a_number, metavar="H", help="Simulated hours."),
+]
+Seeds = Annotated[int, typer.Option(min=1, max=1_000, metavar="N", help="Runs of each point.")]
+Workers = Annotated[
+    int, typer.Option(min=0, max=1_024, metavar="N", help="Processes; the cores if 0.")
+]
+
+
+def command_of(figure: type[Figure]) -> Callable[..., None]:
+    """Make the verb that runs a figure; its help is the figure's own words."""
+
+    def command(
+        hours: Hours = None,
+        seeds: Seeds = 1,
+        workers: Workers = 0,
+        smoke: Smoke = False,
+        json_to: JsonTo = None,
+        plot_to: PlotTo = None,
+        data_dir: DataDir = None,
+    ) -> None:
+        asked = figure(seeds=seeds, workers=workers)
+        if smoke:
+            asked = replace(asked, x=asked.x[1::3], hours=SMOKE_HOURS, workers=1)
+        if hours is not None:
+            asked = replace(asked, hours=hours)
+        conduct(asked, json_to=json_to, plot_to=plot_to, data_dir=data_dir)
+
+    command.__doc__ = figure.__doc__
+    return command

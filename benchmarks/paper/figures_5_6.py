@@ -1,0 +1,191 @@
+"""Figures 5 and 6 of the Omega paper: waits and busyness, by decision time and architecture."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Final
+
+from benchmarks.paper.claims import WAIT_AIM_S, Claim, Row, first_not, has, keeps_up, told, where
+from benchmarks.paper.figure import Figure, command_of, curves
+from benchmarks.paper.setting import CELLS, Setting
+from omega.cli.pictures import Picture
+
+SINGLE: Final = "monolithic"
+MULTI: Final = "multi-path"
+OMEGA: Final = "shared-state"
+ARCHITECTURES: Final = (SINGLE, MULTI, OMEGA)
+ALIKE: Final = 0.1
+FLAT: Final = 1.05
+SATURATED: Final = 0.97
+BELOW: Final = 0.9
+LINEAR: Final = 0.1
+"""Of what decision times alone come to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures5And6(Figure):
+    """Waits and busyness by decision time: one scheduler with one path or two, and Omega.
+
+    Takes three minutes.
+    """
+
+    title: ClassVar[str] = "Waits and busyness by decision time"
+
+    def settings(self) -> list[Setting]:
+        """Return single path, multi path and Omega on A, B and C.
+
+        With a single path the decision time of service jobs is that of batch jobs as well.
+        """
+        return [
+            Setting(cell=cell, architecture=architecture, t_job_service=t_job)
+            for cell in CELLS
+            for architecture in ARCHITECTURES
+            for t_job in self.x
+        ]
+
+    def claims(self, rows: Sequence[Row]) -> list[Claim]:
+        """Hold the paper's claims against the rows."""
+        return [
+            self._alike(rows),
+            self._blocked(rows),
+            self._missed(rows),
+            self._flat(rows),
+            self._linear(rows),
+            self._lower(rows),
+            self._apart(rows),
+        ]
+
+    def paint(self, rows: Sequence[Row], title: str) -> Picture:
+        """Draw both by the decision time of service jobs, a column a cell."""
+        return curves(
+            rows,
+            title,
+            x="t_job_service",
+            measures=["wait_mean_s", "busy"],
+            columns={f"cell {cell}": partial(has, cell=cell) for cell in CELLS},
+            lines={one: partial(has, architecture=one) for one in reversed(ARCHITECTURES)},
+        )
+
+    def _alike(self, rows: Sequence[Row]) -> Claim:
+        """One queue: whose job it is makes no difference."""
+        pairs = [
+            (row["batch"]["wait_mean_s"], row["service"]["wait_mean_s"])
+            for row in where(rows, architecture=SINGLE)
+            if keeps_up(row, "batch") and row["batch"]["wait_mean_s"] > 1
+        ]
+        off = max((abs(b - s) / b for b, s in pairs), default=0.0)
+        return Claim(
+            "single path: batch and service jobs wait alike",
+            f"at most {off:.0%} apart where the mean is 1 to 30 s",
+            off <= 4 * ALIKE,
+        )
+
+    def _blocked(self, rows: Sequence[Row]) -> Claim:
+        """A batch job waits behind a service job on which the scheduler thinks for long."""
+        most = max(self.x)
+        waits = {
+            cell: [
+                where(rows, cell=cell, architecture=MULTI, t_job_service=at)[0]["batch"]
+                for at in (min(self.x), most)
+            ]
+            for cell in CELLS
+        }
+        grown = {c: (a["wait_mean_s"] or 0, b["wait_mean_s"] or 0) for c, (a, b) in waits.items()}
+        return Claim(
+            "multi path: batch jobs still wait behind slow service jobs",
+            "batch, from least to most: "
+            + ", ".join(f"{c} {a:.2g} to {b:.3g} s" for c, (a, b) in grown.items()),
+            all(b > 10 * a and b > WAIT_AIM_S for a, b in grown.values()),
+        )
+
+    def _missed(self, rows: Sequence[Row]) -> Claim:
+        """Where the single path no longer begins jobs in time, the multi path does for longer."""
+        ends = {
+            (cell, one): first_not(
+                where(rows, cell=cell, architecture=one),
+                "t_job_service",
+                lambda row: keeps_up(row, "batch"),
+            )
+            for cell in CELLS
+            for one in ARCHITECTURES
+        }
+        most = max(self.x)
+        beyond = float("inf")
+        return Claim(
+            "batch jobs keep within 30 s: multi path for longer than single, Omega throughout",
+            "missed from, in s: "
+            + "; ".join(
+                f"{cell} " + " / ".join(told(ends[cell, one], most) for one in ARCHITECTURES)
+                for cell in CELLS
+            ),
+            all(
+                (ends[cell, SINGLE] or beyond) < (ends[cell, MULTI] or beyond)
+                and ends[cell, OMEGA] is None
+                for cell in CELLS
+            ),
+        )
+
+    def _flat(self, rows: Sequence[Row]) -> Claim:
+        """Schedulers with a queue each do not hold one another up."""
+        spread = {}
+        for cell in CELLS:
+            mine = where(rows, cell=cell, architecture=OMEGA)
+            waits = [row["batch"]["wait_mean_s"] or 0.0 for row in mine]
+            spread[cell] = max(waits) / max(min(waits), 1e-9) if max(waits) else 1.0
+        return Claim(
+            "Omega: batch jobs do not wait for service jobs",
+            "largest by least mean wait: " + ", ".join(f"{c} {s:.3f}" for c, s in spread.items()),
+            all(one <= FLAT for one in spread.values()),
+        )
+
+    def _linear(self, rows: Sequence[Row]) -> Claim:
+        """Nothing is thought twice."""
+        off = 0.0
+        for row in where(rows, architecture=SINGLE):
+            expected = sum(
+                row[name]["jobs"] * row["t_job_service"]
+                + row[name]["tasks"] * row["t_task_service"]
+                for name in ("batch", "service")
+            ) / (self.hours * 3_600)
+            if expected < BELOW:  # near saturation some wait for the end of the run
+                off = max(off, abs(row["batch"]["busy"] / expected - 1))
+        return Claim(
+            "single path: busyness is linear in the decision time until it saturates",
+            f"at most {off:.1%} off what the jobs take, below {BELOW}",
+            off <= LINEAR,
+        )
+
+    def _lower(self, rows: Sequence[Row]) -> Claim:
+        """Service jobs are few."""
+        pairs = [
+            (where(rows, cell=cell, architecture=one, t_job_service=t_job)[0]["batch"]["busy"])
+            for cell in CELLS
+            for t_job in self.x
+            if t_job >= 1
+            for one in (SINGLE, MULTI)
+        ]
+        lower = [multi <= single for single, multi in zip(pairs[::2], pairs[1::2], strict=True)]
+        return Claim(
+            "multi path: much lower busyness than single path for long service decisions",
+            f"lower in {sum(lower)} of {len(lower)} runs with t_job of 1 s and more",
+            all(lower),
+        )
+
+    def _apart(self, rows: Sequence[Row]) -> Claim:
+        """Only the service scheduler pays for service decisions."""
+        spread, saturated = {}, 0
+        for cell in CELLS:
+            mine = where(rows, cell=cell, architecture=OMEGA)
+            busy = [row["batch"]["busy"] for row in mine]
+            spread[cell] = max(busy) / max(min(busy), 1e-9)
+            saturated += any(row["service"]["busy"] > SATURATED for row in mine)
+        return Claim(
+            "Omega: the lines of batch and service are independent; only service saturates",
+            "batch busyness, largest by least: "
+            + ", ".join(f"{cell} {one:.3f}" for cell, one in spread.items())
+            + f"; service saturates in {saturated} of {len(CELLS)} cells",
+            all(one <= 1 + LINEAR for one in spread.values()) and saturated == len(CELLS),
+        )
+
+
+command = command_of(Figures5And6)

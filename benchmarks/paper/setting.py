@@ -1,0 +1,116 @@
+"""What one simulation of a figure is: a cell with its work, and those who schedule it.
+
+The paper prints neither machine counts nor arrival rates of its cells. Ours are as large as their
+part in the figures needs: 60 % full at the start, and with batch jobs that come so often that one
+scheduler with the default decision times is as busy with them as figure 8 says of the paper's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from omega.cli.sim_plan import SimPlan, Unit
+from omega.model.claims import ConflictRule
+from omega.sim.experiment import Architecture
+from omega.workload.arrivals import BATCH, SERVICE, Arrival
+from omega.workload.synthetic import JobClass, TwoClasses, arrivals_of, merged
+
+T_JOB_S: Final = 0.1
+T_TASK_S: Final = 0.005
+"""The paper's decision times, called conservative there."""
+TASKS_MEAN: Final = 20
+FILL: Final = 0.6
+CPUS: Final = 4
+MEASURES: Final = (
+    *("busy", "busy_wasted", "think_started", "conflict_fraction", "wait_mean_s", "wait_p90_s"),
+    *("jobs", "jobs_attempted", "jobs_unfinished", "jobs_abandoned", "tasks", "tasks_placed"),
+    *("attempts_started", "attempts_without_room"),
+)
+"""What is kept of each workload."""
+
+
+def _cell(machines: int, busy: float) -> TwoClasses:
+    """Return a cell whose batch jobs keep one scheduler so busy."""
+    gap_s = (T_JOB_S + T_TASK_S * (TASKS_MEAN + 0.5)) / busy  # half a task more: numbers round up
+    return TwoClasses(
+        machines=machines,
+        cpus=CPUS,
+        memory_gib=16,
+        prefill_tasks=round(FILL * CPUS * machines),
+        batch=JobClass(
+            scheduler=BATCH, gap_mean_s=gap_s, tasks_mean=TASKS_MEAN, duration_mean_s=15
+        ),
+        service=JobClass(scheduler=SERVICE, gap_mean_s=60, tasks_mean=10, duration_mean_s=2_000),
+    )
+
+
+CELLS: Final = {"A": _cell(1_500, 0.40), "B": _cell(2_500, 0.17), "C": _cell(3_000, 0.105)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One simulation."""
+
+    cell: str = "B"
+    architecture: str = Architecture.SHARED_STATE.value
+    rule: str = ConflictRule.FIT.value
+    granularity: str = Unit.INCREMENTAL.value
+    batch_schedulers: int = 1
+    t_job_batch: float = T_JOB_S
+    t_task_batch: float = T_TASK_S
+    t_job_service: float = T_JOB_S
+    t_task_service: float = T_TASK_S
+    factor: float = 1.0
+    """How much faster batch jobs come than they do."""
+    fill: float | None = None
+    """Share of the CPU taken at the start; the cell's own if none."""
+    hours: float = 2.0
+    seed: int = 0
+
+    def plan(self) -> SimPlan:
+        """Return it as `omega sim run` takes it."""
+        laws = CELLS[self.cell]
+        fill = FILL if self.fill is None else self.fill
+        return SimPlan(
+            jobs=Path(self.cell),
+            machines=laws.machines,
+            cpus=laws.cpus,
+            memory_gib=laws.memory_gib,
+            prefill_tasks=round(fill * CPUS * laws.machines),
+            hours=self.hours,
+            architecture=Architecture(self.architecture),
+            rule=ConflictRule(self.rule),
+            granularity=Unit(self.granularity),
+            batch_schedulers=self.batch_schedulers,
+            t_job_batch=self.t_job_batch,
+            t_task_batch=self.t_task_batch,
+            t_job_service=self.t_job_service,
+            t_task_service=self.t_task_service,
+            seed=self.seed,
+        )
+
+    def arrivals(self) -> tuple[Arrival, ...]:
+        """Draw the jobs; a seed's service jobs are the same whatever the factor."""
+        laws, horizon_s = CELLS[self.cell], self.hours * 3_600
+        for_batch, for_service = np.random.default_rng([self.seed, 1]).spawn(2)
+        batch = replace(laws.batch, gap_mean_s=laws.batch.gap_mean_s / self.factor)
+        return merged(
+            arrivals_of(batch, horizon_s, for_batch),
+            arrivals_of(laws.service, horizon_s, for_service),
+        )
+
+
+def simulate(setting: Setting) -> Mapping[str, Any]:
+    """Simulate, and return the figures of each workload."""
+    result = setting.plan().experiment(setting.arrivals()).run()
+    return {
+        **{
+            name: {measure: told[measure] for measure in MEASURES}
+            for name, told in result.workloads.items()
+        },
+        "utilisation": result.utilisation,
+        "tasks_placed": result.tasks_placed,
+    }
