@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omega.cell.exchange import judge_in_order
@@ -14,13 +14,14 @@ from omega.model.machines import MachineRows, within_capacity
 from omega.model.outcomes import Outcome, Verdict
 from omega.testing.strategies import Case, cases, first_claims, single_claims
 from omega.testing.twin import differences, evicted_by, judge_slowly, row_differences
+from tests.fixtures.doses import examples
 
 
 def judged(case: Case) -> Outcome:
     return judge(case.rows, case.transaction, case.standing)
 
 
-@settings(max_examples=1_500)
+@examples(1_500)
 @given(cases())
 def test_the_judge_agrees_with_its_slow_twin(case: Case) -> None:
     slow = judge_slowly(case.rows, case.transaction, case.standing)
@@ -35,7 +36,7 @@ def test_the_judge_agrees_with_its_slow_twin_where_nothing_is_exchanged(case: Ca
     assert [] == differences(slow, judged(case))
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(cases())
 def test_one_by_one_and_all_at_once_come_to_the_same(case: Case) -> None:
     """The walk that is kept for exchanges decides plain claims as the arrays do."""
@@ -162,7 +163,7 @@ def test_a_claim_lands_on_its_machine_or_an_alternate_and_a_refused_one_nowhere(
         assert outcome.machine[claim] in others
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(cases())
 def test_what_is_evicted_was_named_by_a_claim_that_may_or_fell_with_its_gang(case: Case) -> None:
     outcome, claims = judged(case), case.transaction.claims
@@ -194,7 +195,7 @@ def test_what_is_evicted_was_named_by_a_claim_that_may_or_fell_with_its_gang(cas
         assert [] == running
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(cases(rule=ConflictRule.FIT, exchange=False))
 def test_under_fit_want_of_room_is_real(case: Case) -> None:
     outcome = judged(case)
@@ -225,7 +226,7 @@ def test_under_fit_nothing_is_stale(case: Case) -> None:
     assert Verdict.STALE not in judged(case).verdicts
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(single_claims())
 def test_fit_grants_what_the_sequence_rule_grants(case: Case) -> None:
     by_fit = replace(case.transaction, rule=ConflictRule.FIT)

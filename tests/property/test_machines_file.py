@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omega.cli.machines_file import COLUMNS, KEYS, MACHINES_MAX, read_machines
 from omega.limits import LIMITS
 from omega.model.machines import Machines
 from omega.model.resources import DEVICES, GPU_SLICES, Kind
+from tests.fixtures.doses import examples
 from tests.property.refusals import returns_or_bad_input
 
 Read = Callable[[str | bytes, str], Machines | None]
@@ -99,7 +100,7 @@ def test_what_is_written_is_read(read: Read, told: list[dict[str, object]]) -> N
         )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(st.sampled_from([*COLUMNS, "zone", "zone", ""]) | CELLS, max_size=8), st.data())
 def test_any_table_is_machines_or_bad_input(
     read: Read, columns: list[str], data: st.DataObject
@@ -115,7 +116,7 @@ def test_any_table_is_machines_or_bad_input(
     read(rows.getvalue(), ".csv")
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(LIKE_A_MACHINE | SCALARS, max_size=3) | LIKE_A_MACHINE | SCALARS)
 def test_any_yaml_is_machines_or_bad_input(read: Read, value: object) -> None:
     read(yaml.safe_dump(value, allow_unicode=True), ".yaml")

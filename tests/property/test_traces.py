@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omega.limits import LIMITS
@@ -14,6 +14,7 @@ from omega.model.jobs import JobSpec
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.workload.arrivals import Workload
 from omega.workload.traces.detect import LOADERS, detect
+from tests.fixtures.doses import examples
 from tests.property.refusals import returns_or_bad_input
 
 SAMPLES = Path(__file__).resolve().parents[1] / "samples"
@@ -42,7 +43,7 @@ def written(grid: Grid) -> bytes:
     return "\n".join(",".join(row) for row in grid).encode("utf-8", "surrogatepass")
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.sampled_from(TABLES), st.data())
 def test_a_trace_with_some_cells_changed(table: tuple[str, str], data: st.DataObject) -> None:
     grid = grid_of(table)
@@ -53,7 +54,7 @@ def test_a_trace_with_some_cells_changed(table: tuple[str, str], data: st.DataOb
     load_with(*table, written(grid))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.sampled_from(TABLES), st.data())
 def test_a_trace_with_rows_and_columns_lost_doubled_and_moved(
     table: tuple[str, str], data: st.DataObject
@@ -84,7 +85,7 @@ def swap(lines: Grid, data: st.DataObject) -> Grid:
     return data.draw(st.permutations(lines))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.sampled_from(TABLES), st.data())
 def test_the_order_of_columns_does_not_matter(table: tuple[str, str], data: st.DataObject) -> None:
     columns = [list(column) for column in zip(*grid_of(table), strict=True)]
@@ -94,7 +95,7 @@ def test_the_order_of_columns_does_not_matter(table: tuple[str, str], data: st.D
     assert list(expected) == list(map(summary, load_with(*table, written(moved))))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.sampled_from(TABLES), st.binary() | st.text().map(str.encode))
 @example(("omega-sim", "W2.csv"), b"")
 @example(("omega-sim", "W2.csv"), b"\n\n")
@@ -104,7 +105,7 @@ def test_a_trace_with_any_bytes_for_a_table(table: tuple[str, str], content: byt
     load_with(*table, content, packed=True)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.sampled_from(TABLES), st.integers(0, 400))
 def test_a_gzipped_trace_that_is_cut_short(table: tuple[str, str], at: int) -> None:
     whole = gzip.compress(sample(table))
@@ -112,7 +113,7 @@ def test_a_gzipped_trace_that_is_cut_short(table: tuple[str, str], at: int) -> N
     assert None in load_with(*table, whole[: min(at, len(whole) - 1)], packed=True)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.sampled_from(TABLES), st.integers(0, 10_000), st.integers(1, 255))
 def test_a_gzipped_trace_with_a_byte_changed_is_not_read_otherwise(
     table: tuple[str, str], at: int, by: int
@@ -134,7 +135,7 @@ def test_what_follows_a_gzipped_trace_is_read_or_bad_input(
     load_with(*table, gzip.compress(sample(table)) + gzip.compress(more), packed=True)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.sampled_from(TABLES))
 def test_a_trace_without_one_of_its_tables(table: tuple[str, str]) -> None:
     trace, name = table

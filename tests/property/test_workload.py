@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from omega.errors import BadInput
@@ -16,6 +16,7 @@ from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, memory_mib
 from omega.workload.spec import parse_specs
+from tests.fixtures.doses import examples
 from tests.property.refusals import returns_or_bad_input
 
 AMOUNT = st.integers(0, LIMITS.amount_max)
@@ -85,7 +86,7 @@ def test_any_json_from_the_wire_is_a_job_or_bad_input(wire: dict[str, object]) -
     returns_or_bad_input(lambda: spec_from_wire(wire))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(specs().map(spec_to_wire), st.data())
 def test_a_job_changed_on_the_wire_is_read_as_it_stands_or_bad_input(
     wire: dict[str, object], data: st.DataObject
@@ -140,7 +141,7 @@ def test_any_text_is_a_spec_or_bad_input(text: str | bytes) -> None:
     returns_or_bad_input(lambda: parse_specs(text, "jobs.yaml"))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.text(alphabet="ab:-[]{}&*!|>%@`'\"#?,<=~\\\n\t 019.xU", max_size=60))
 def test_anything_that_looks_like_yaml_is_a_spec_or_bad_input(text: str) -> None:
     returns_or_bad_input(lambda: parse_specs(text, "jobs.yaml"))
@@ -171,7 +172,7 @@ JOB_LIKE = part(
 )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(JOB_LIKE | st.lists(JOB_LIKE, max_size=2) | PLAIN)
 def test_anything_that_looks_like_a_spec_is_one_or_bad_input(value: object) -> None:
     text = yaml.safe_dump(value, allow_unicode=True)
