@@ -70,8 +70,8 @@ class Experiment:
 
     workload: Workload
     architecture: Architecture
-    scheduler: Callable[[], Scheduler]
-    """Makes one that has the conflict rule and the granularity wanted."""
+    scheduler: Callable[[str], Scheduler]
+    """Makes one for a workload, with the conflict rule and the granularity wanted."""
     decision_times: Mapping[str, DecisionTime]
     """By workload; one scheduler with a single path has the same for all."""
     schedulers: Mapping[str, int] = field(default_factory=dict)
@@ -240,7 +240,7 @@ class Run:
 
     def _replica(self, workload: str, name: str) -> Replica:
         return Replica(
-            scheduler=self.experiment.scheduler(),
+            scheduler=self.experiment.scheduler(workload),
             name=name,
             run_seed=self.experiment.seed,
             new_id=lambda: UUID(int=next(self._ids)),

@@ -18,7 +18,7 @@ from omega.testing.builders import a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
 from omega.workload.synthetic import uniform_machines
 from omega.workload.traces.google_2011 import GOOGLE_2011
-from tests.simulation.test_engine import Whole
+from tests.simulation.test_engine import Whole, always
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "google-2011"
 
@@ -48,7 +48,7 @@ def experiment(architecture: Architecture = Architecture.SHARED_STATE) -> Experi
     return Experiment(
         workload=started(),
         architecture=architecture,
-        scheduler=Whole,
+        scheduler=always(Whole),
         decision_times={BATCH: DecisionTime(job_s=0.5), SERVICE: DecisionTime(job_s=0.5)},
         offering=Offering(least_cpu_milli=1),
         horizon_s=20.0,
