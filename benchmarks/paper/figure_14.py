@@ -46,10 +46,15 @@ class Figure14(Figure):
         """Hold the paper's claims against the rows."""
         claims = []
         at_s = min(self.x, key=lambda one: abs(one - AT_S))
-        for name, (cell, _) in CELLS.items():
+        for name, (cell, fill) in CELLS.items():
             mine = {
                 mode: where(
-                    rows, cell=cell, rule=rule, granularity=granularity, t_job_service=at_s
+                    rows,
+                    cell=cell,
+                    fill=fill,
+                    rule=rule,
+                    granularity=granularity,
+                    t_job_service=at_s,
                 )[0]["service"]
                 for mode, (rule, granularity) in MODES.items()
             }
@@ -82,7 +87,9 @@ class Figure14(Figure):
             title,
             x="t_job_service",
             measures=["conflict_fraction", "busy"],
-            columns={name: partial(has, cell=cell) for name, (cell, _) in CELLS.items()},
+            columns={
+                name: partial(has, cell=cell, fill=fill) for name, (cell, fill) in CELLS.items()
+            },
             lines={
                 mode: partial(has, rule=rule, granularity=granularity)
                 for mode, (rule, granularity) in MODES.items()
