@@ -30,7 +30,8 @@ from omega.clock import RealClock
 from omega.errors import InvariantBroken
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
-from omega.sim.experiment import Architecture, Experiment, Result
+from omega.sim.experiment import Architecture, Experiment
+from omega.sim.results import Result
 from omega.workload.arrivals import BATCH, SERVICE, Workload
 from omega.workload.synthetic import W1, JobClass, two_class_workload
 
@@ -241,7 +242,7 @@ def _arriving(jobs: JobClass, tasks: float, horizon_s: float) -> JobClass:
     return replace(jobs, gap_mean_s=float(horizon_s * tasks_rounded_up / tasks))
 
 
-def _one_job_at_a_time() -> Scheduler:
+def _one_job_at_a_time(_workload: str) -> Scheduler:
     scheduler = find_scheduler(BATCH)()
     scheduler.jobs_per_transaction = 1
     return scheduler

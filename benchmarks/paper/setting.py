@@ -22,6 +22,7 @@ T_JOB_S: Final = 0.1
 T_TASK_S: Final = 0.005
 """The paper's decision times, called conservative there."""
 TASKS_MEAN: Final = 20
+DURATION_S: Final = 15
 FILL: Final = 0.6
 CPUS: Final = 4
 MEASURES: Final = (
@@ -41,7 +42,7 @@ def _cell(machines: int, busy: float) -> TwoClasses:
         memory_gib=16,
         prefill_tasks=round(FILL * CPUS * machines),
         batch=JobClass(
-            scheduler=BATCH, gap_mean_s=gap_s, tasks_mean=TASKS_MEAN, duration_mean_s=15
+            scheduler=BATCH, gap_mean_s=gap_s, tasks_mean=TASKS_MEAN, duration_mean_s=DURATION_S
         ),
         service=JobClass(scheduler=SERVICE, gap_mean_s=60, tasks_mean=10, duration_mean_s=2_000),
     )
@@ -65,6 +66,10 @@ class Setting:
     t_task_service: float = T_TASK_S
     factor: float = 1.0
     """How much faster batch jobs come than they do."""
+    tasks_mean: int = TASKS_MEAN
+    """Of a batch job; larger ones come less often, so that as many tasks come."""
+    duration_s: float = DURATION_S
+    """Of a batch task."""
     fill: float | None = None
     """Share of the CPU taken at the start; the cell's own if none."""
     hours: float = 2.0
@@ -96,7 +101,13 @@ class Setting:
         """Draw the jobs; a seed's service jobs are the same whatever the factor."""
         laws, horizon_s = CELLS[self.cell], self.hours * 3_600
         for_batch, for_service = np.random.default_rng([self.seed, 1]).spawn(2)
-        batch = replace(laws.batch, gap_mean_s=laws.batch.gap_mean_s / self.factor)
+        larger = self.tasks_mean / TASKS_MEAN
+        batch = replace(
+            laws.batch,
+            gap_mean_s=laws.batch.gap_mean_s * larger / self.factor,
+            tasks_mean=self.tasks_mean,
+            duration_mean_s=self.duration_s,
+        )
         return merged(
             arrivals_of(batch, horizon_s, for_batch),
             arrivals_of(laws.service, horizon_s, for_service),

@@ -8,6 +8,7 @@ Source   Omega (EuroSys 2013), section 4; omega.sim.
 """
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -23,9 +24,10 @@ from omega.cli.sim_run_picture import Series
 from omega.cli.sim_sweep import PlotTo
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.sim.experiment import Experiment, Result, Run
+from omega.sim.experiment import Experiment, Run
+from omega.sim.results import Result
 from omega.workload.recipe import job_list
-from omega.workload.traces.omega_sim import CELLS, read_job_list
+from omega.workload.traces.omega_sim import CELLS
 
 SECONDS_A_STEP: Final = 60.0
 """Of virtual time, between two moves of the progress bar."""
@@ -57,9 +59,11 @@ def jobs(
 @app.command()
 @takes_a_plan
 def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
-    """Simulate one architecture on a list of jobs.
+    """Simulate one architecture on a list of jobs, or on a trace.
 
     [bold]omega sim run --jobs W2.csv --architecture monolithic --t-job-service 1[/]
+
+    [bold]omega sim run --trace google-2011 --hours 1.39 --batch-schedulers 4[/]
     """
     output = Output(json_to)
     if plot_to is not None:
@@ -67,7 +71,9 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
         require_drawing()
     series = Series()
     clock = RealClock()
-    experiment = plan.experiment(read_job_list(plan.jobs))
+    with output.console.status("Reading the trace") if plan.trace else nullcontext():
+        given = plan.read()
+    experiment = plan.experiment(given)
     began = clock.now()
     result = _simulate(experiment, series, output)
     output.document(
@@ -85,7 +91,7 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
     )
     output.console.print(_table(result.workloads))
     if plot_to is not None:
-        series.draw(f"{plan.jobs.name}, {plan.architecture.value}").save(plot_to)
+        series.draw(f"{plan.source.name}, {plan.architecture.value}").save(plot_to)
 
 
 app.command("sweep")(sim_sweep.command)

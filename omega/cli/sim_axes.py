@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from types import NoneType
+from typing import Any, Final, get_args, get_type_hints
 
 import numpy as np
 import typer
@@ -46,12 +47,19 @@ def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
         field = options[name]
         if field in axes:
             raise BadInput(f"{name} is varied twice", field=OPTION)
-        option, kind = parameters[field], kinds[field]
+        option, kind = parameters[field], _but_none(kinds[field])
+        if getattr(option, "multiple", False):
+            raise BadInput(f"{name} can be said again and again, and not be varied", field=OPTION)
         read = [option.process_value(context, text) for text in _texts(values)]
         axes[field] = [kind(one) if issubclass(kind, Enum | Path) else one for one in read]
         if len(set(axes[field])) < len(axes[field]):
             raise BadInput(f"{name} has a value twice", field=OPTION)
     return axes
+
+
+def _but_none(kind: Any) -> Any:  # noqa: ANN401 - a type, or a union of some
+    """Return what an option is if it is said at all."""
+    return next((one for one in get_args(kind) if one is not NoneType), kind)
 
 
 def _texts(values: str) -> list[str]:

@@ -3,11 +3,11 @@
 Goal     Say all of a run in one value, declared once: its fields are the options of `omega sim
          run`, and each of them can be varied by `omega sim sweep`.
 Promise  What cannot be simulated is BadInput, and nothing has been simulated by then.
-Source   omega.sim.experiment; the job lists of omega.workload.traces.omega_sim.
+Source   omega.sim.experiment; the job lists and traces of omega.workload.traces.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -16,19 +16,28 @@ from typing import Annotated, Any, Final, get_type_hints
 import typer
 
 from omega.cli.chance import chance_of
-from omega.cli.options import DECISION_S_MAX, SCHEDULERS_MAX, Seed, a_number
+from omega.cli.options import DECISION_S_MAX, SCHEDULERS_MAX, Seed, TraceOptions, a_number
+from omega.cli.sources import read_options, read_trace
 from omega.errors import BadInput
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
 from omega.sim.experiment import Architecture, Experiment
-from omega.workload.arrivals import BATCH, SERVICE, Arrival
-from omega.workload.traces.omega_sim import uniform_workload
+from omega.workload.arrivals import SERVICE, Arrival, Workload
+from omega.workload.traces.omega_sim import read_job_list, uniform_workload
 
 PLACING: Final = "batch"
-"""The kind of scheduler that places: randomised first fit, as in the paper's simulator."""
+"""The kind that places all jobs of a list: randomised first fit, as in the paper's simulator."""
+OF_UNIFORM_CELLS: Final = ("machines", "cpus", "memory_gib", "prefill_tasks")
+"""Options that say what a trace knows itself."""
+SEED_OF_TRACES: Final = 0
+"""A trace is what it is: the seed of a run is for those who schedule it."""
 HOURS_MAX: Final = 24 * 366
 MACHINES_MAX: Final = 1_000_000
+
+
+Given = tuple[Arrival, ...] | Workload
+"""The jobs of a list, or all of a trace."""
 
 
 class Unit(StrEnum):
@@ -56,8 +65,17 @@ class SimPlan:
     """A simulation as it was asked for; a field is an option."""
 
     jobs: Annotated[
-        Path, typer.Option("--jobs", metavar="FILE", help="Job list: .csv, also gzipped.")
-    ]
+        Path | None, typer.Option("--jobs", metavar="FILE", help="Job list: .csv, also gzipped.")
+    ] = None
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="DIR",
+            help="Instead: a published trace's folder, with its machines and what runs on them.",
+        ),
+    ] = None
+    trace_option: TraceOptions = None
     machines: Annotated[int, typer.Option(min=1, max=MACHINES_MAX, metavar="N")] = 1_000
     cpus: Annotated[float, _number("Cores of a machine.", min=0.001, metavar="N")] = 4
     memory_gib: Annotated[float, _number(min=0.001, metavar="N")] = 16
@@ -94,44 +112,83 @@ class SimPlan:
     ] = False
 
     def parameters(self) -> dict[str, object]:
-        """Return what was asked for as JSON types; of the list its name alone."""
+        """Return what was asked for as JSON types; of list and folder their names alone."""
         return {name: as_json(value) for name, value in vars(self).items()}
 
-    def experiment(self, arrivals: Sequence[Arrival]) -> Experiment:
+    @property
+    def source(self) -> Path:
+        """Where the work comes from. Raises BadInput where options contradict each other."""
+        if self.trace is None:
+            if self.jobs is None:
+                raise BadInput("name a job list, or a trace's folder by --trace", field="--jobs")
+            if self.trace_option:
+                raise BadInput("a job list has no such options", field="--trace-option")
+            return self.jobs
+        if self.jobs is not None:
+            raise BadInput("there is a job list already; name one of the two", field="--trace")
+        defaults = {field.name: field.default for field in fields(self)}
+        for name in OF_UNIFORM_CELLS:
+            if getattr(self, name) != defaults[name]:
+                option = "--" + name.replace("_", "-")
+                raise BadInput("a trace brings machines and start state itself", field=option)
+        return self.trace
+
+    def read(self) -> Given:
+        """Read the jobs; of a trace all of it, the same for every seed.
+
+        Raises BadInput for what is malformed.
+        """
+        source = self.source
+        if self.trace is None:
+            return read_job_list(source)
+        return read_trace(source, chance_of(SEED_OF_TRACES), read_options(self.trace_option or []))
+
+    def experiment(self, given: Given) -> Experiment:
         """Say what is simulated, with these jobs. Raises BadInput where there is none."""
-        if not arrivals:
-            raise BadInput("there is no job to simulate", file=str(self.jobs))
-        workload = uniform_workload(
-            tuple(arrivals),
-            machines=self.machines,
-            cpus=self.cpus,
-            memory_gib=self.memory_gib,
-            prefill_tasks=self.prefill_tasks,
-            chance=chance_of(self.seed),
-        )
+        if not (given.arrivals if isinstance(given, Workload) else given):
+            raise BadInput("there is no job to simulate", file=str(self.source))
+        if isinstance(given, Workload):
+            workload, placing = given, None
+        else:
+            placing = PLACING
+            workload = uniform_workload(
+                given,
+                machines=self.machines,
+                cpus=self.cpus,
+                memory_gib=self.memory_gib,
+                prefill_tasks=self.prefill_tasks,
+                chance=chance_of(self.seed),
+            )
+        kinds = sorted({arrival.spec.scheduler for arrival in workload.arrivals})
+        others = [kind for kind in kinds if kind != SERVICE]
         service = DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service)
         batch = DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch)
         alone = self.architecture is Architecture.MONOLITHIC
         return Experiment(
             workload=workload,
             architecture=self.architecture,
-            scheduler=self._maker(),
-            decision_times={SERVICE: service, BATCH: service if alone else batch},
-            schedulers={BATCH: self.batch_schedulers, SERVICE: self.service_schedulers},
-            parts={BATCH: self.batch_share, SERVICE: 1 - self.batch_share},
+            scheduler=self._maker({kind: find_scheduler(placing or kind) for kind in kinds}),
+            decision_times={SERVICE: service, **dict.fromkeys(others, service if alone else batch)},
+            schedulers={
+                SERVICE: self.service_schedulers,
+                **dict.fromkeys(others, self.batch_schedulers),
+            },
+            parts={
+                SERVICE: 1 - self.batch_share,
+                **{kind: self.batch_share / len(others) for kind in others},
+            },
             gangs=self.granularity is Unit.GANG,
             horizon_s=self.hours * 3_600,
             seed=self.seed,
             audited=self.audit,
         )
 
-    def _maker(self) -> Callable[[], Scheduler]:
+    def _maker(self, classes: Mapping[str, type[Scheduler]]) -> Callable[[str], Scheduler]:
         """Return what makes a scheduler that commits as asked, one job at a time."""
-        kind = find_scheduler(PLACING)
         all_or_nothing = self.granularity is Unit.ALL_OR_NOTHING
 
-        def make() -> Scheduler:
-            scheduler = kind()
+        def make(kind: str) -> Scheduler:
+            scheduler = classes[kind]()
             scheduler.rule = self.rule
             scheduler.granularity = (
                 Granularity.ALL_OR_NOTHING if all_or_nothing else Granularity.INCREMENTAL
@@ -143,10 +200,10 @@ class SimPlan:
 
 
 def as_json(value: object) -> object:
-    """Return a value of a plan as a JSON type; of a file its name alone."""
+    """Return a value of a plan as a JSON type; of a file or folder its name alone."""
     if isinstance(value, Enum):
         return value.value
-    return value.name if isinstance(value, Path) else value
+    return value.resolve().name if isinstance(value, Path) else value
 
 
 def takes_a_plan(command: Callable[..., None]) -> Callable[..., None]:
@@ -160,7 +217,7 @@ def takes_a_plan(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter(
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=field.default if field.name != "jobs" else inspect.Parameter.empty,
+            default=field.default,
             annotation=kinds[field.name],
         )
         for field in fields(SimPlan)

@@ -2,7 +2,7 @@
 
 Goal     Keep a long sweep's results such that it can be gone on with.
 Promise  A row stands for a point all of whose seeds are done. What is taken over from an earlier
-         document was simulated by the same version, from the same job list, with the same options.
+         document was simulated by the same version, from the same files, with the same options.
 Source   omega.sim.sweep.
 """
 
@@ -17,14 +17,14 @@ from rich.table import Table
 from omega import __version__
 from omega.cli.sim_axes import Axes
 from omega.cli.sim_plan import SimPlan, as_json
-from omega.cli.sim_trials import JobList, Work
+from omega.cli.sim_trials import Packed, Work
 from omega.cli.wording import UNKNOWN, things
 from omega.errors import BadInput, InvariantBroken, OmegaError
 from omega.sim.sweep import Figures, Trial, folded, grid
-from omega.workload.arrivals import BATCH, SERVICE
+from omega.workload.arrivals import BATCH, ML_GPU, SERVICE
 
-WORKLOADS: Final = (BATCH, SERVICE)
-SEEDS, DEVIATION, LISTS, VARIED = "seeds", "deviation", "job_lists", "vary"
+WORKLOADS: Final = (BATCH, ML_GPU, SERVICE)
+SEEDS, DEVIATION, GIVEN, VARIED = "seeds", "deviation", "given", "vary"
 NOT_SEEN: Final = 0.001
 """Of a mean: a deviation that would not show in its three digits."""
 MEASURES: Final = {"busy": "busy", "conflict_fraction": "conflicts", "wait_mean_s": "wait s"}
@@ -34,16 +34,17 @@ class Results:
     """What is to be simulated, and what came of it."""
 
     def __init__(self, plan: SimPlan, axes: Axes, seeds: int) -> None:
-        """Read the job lists; raise BadInput for one that is malformed."""
+        """Read the job lists and traces; raise BadInput for one that is malformed."""
         self.axes = axes
         self.seeds = seeds
         self._plan = plan
         self._points = grid(axes)
         plans = [replace(plan, **point) for point in self._points]
-        self._lists = {path: JobList.read(path) for path in {one.jobs: None for one in plans}}
-        if len({path.name for path in self._lists}) < len(self._lists):
-            raise BadInput("two job lists have the same name", field="jobs")
-        self._works = [Work(one, self._lists[one.jobs]) for one in plans]
+        named = {one.source: one for one in plans}
+        self._given = {source: Packed.read(one) for source, one in named.items()}
+        if len({as_json(source) for source in named}) < len(named):
+            raise BadInput("two job lists or traces have the same name", field="--vary")
+        self._works = [Work(one, self._given[one.source]) for one in plans]
         self._rows: dict[int, dict[str, Any]] = {}
         self._runs: dict[int, dict[int, Figures]] = {}
         self._failed: list[tuple[Trial[Work], Exception]] = []
@@ -94,7 +95,7 @@ class Results:
             **{name: v for name, v in self._plan.parameters().items() if name not in self.axes},
             VARIED: {name: [as_json(one) for one in values] for name, values in self.axes.items()},
             SEEDS: self.seeds,
-            LISTS: {path.name: one.digest for path, one in self._lists.items()},
+            GIVEN: {str(as_json(source)): one.digest for source, one in self._given.items()},
         }
 
     def summary(self) -> dict[str, object]:
@@ -143,7 +144,7 @@ class Results:
         work = self._works[at]
         return {
             **work.plan.parameters(),
-            "jobs": work.jobs.digest,
+            "given": work.given.digest,
             "seed": list(self._seeds_of(work)),
         }
 
@@ -161,13 +162,14 @@ class Results:
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
             said, version = read["parameters"], read["environment"]["omega"]
-            fixed = {n: v for n, v in said.items() if n not in {VARIED, SEEDS, LISTS}}
+            fixed = {n: v for n, v in said.items() if n not in {VARIED, SEEDS, GIVEN}}
             for row in read["rows"]:
                 varied = {name: row[name] for name in said[VARIED]}
                 told = {**fixed, **varied}
                 ours = {name: told[name] for name in self.axes}
                 figures = {name: one for name, one in row.items() if name not in said[VARIED]}
-                told |= {"jobs": said[LISTS][told["jobs"]], "seed": row[SEEDS]}
+                given = said[GIVEN][told["jobs"] or told["trace"]]
+                told |= {"given": given, "seed": row[SEEDS]}
                 if version == __version__:
                     yield {**ours, **figures}, self._key(told)
         except (ValueError, KeyError, TypeError, AttributeError) as error:

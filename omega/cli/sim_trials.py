@@ -1,41 +1,44 @@
 """One run of a sweep, wherever it is simulated.
 
 Goal     Give a worker all that it needs in one small value: it need share no disk with us.
-Promise  A job list is read once, by us, and unpacked once a worker. The figures of a run depend on
-         what it was given alone.
+Promise  A job list or a trace is read once, by us, and unpacked once a worker. The figures of a run
+         depend on what it was given alone.
 Source   omega.sim.sweep, whose trials these are.
 """
 
 import pickle
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from omega.cli.sim_plan import SimPlan
-from omega.workload.arrivals import Arrival
-from omega.workload.traces.omega_sim import read_job_list
+from omega.cli.sim_plan import Given, SimPlan
+from omega.workload.traces.detect import detect
 
-LISTS_KEPT: Final = 4
-"""Job lists that a worker keeps, for as many as a sweep may compare at a time."""
+KEPT_MAX: Final = 4
+"""Job lists and traces that a worker keeps: as many as a sweep may compare at a time."""
 
 
 @dataclass(frozen=True)
-class JobList:
-    """A job list, packed to be sent along with each run."""
+class Packed:
+    """A job list or a trace, packed to be sent along with each run."""
 
     digest: str
-    """Of the file: two lists with the same one are the same."""
+    """Of files and options: two with the same one are the same."""
     packed: bytes = field(compare=False, repr=False)
 
     @classmethod
-    def read(cls, path: Path) -> "JobList":
-        """Read it. Raises BadInput for a malformed file."""
-        arrivals = read_job_list(path)
-        return cls(sha256(path.read_bytes()).hexdigest(), zlib.compress(pickle.dumps(arrivals)))
+    def read(cls, plan: SimPlan) -> "Packed":
+        """Read what a plan names. Raises BadInput for what is malformed."""
+        given = plan.read()
+        hashed = sha256()
+        for path in _files(plan.source):
+            hashed.update(path.read_bytes())
+        for option in sorted(plan.trace_option or []):
+            hashed.update(option.encode())
+        return cls(hashed.hexdigest(), zlib.compress(pickle.dumps(given)))
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,12 @@ class Work:
     """What is simulated."""
 
     plan: SimPlan
-    jobs: JobList
+    given: Packed
 
 
 def simulate(work: Work) -> dict[str, Any]:
     """Simulate, and return the figures by workload, and those of all."""
-    result = work.plan.experiment(_unpacked(work.jobs)).run()
+    result = work.plan.experiment(_unpacked(work.given)).run()
     return {
         **result.workloads,
         "utilisation": result.utilisation,
@@ -59,7 +62,12 @@ def simulate(work: Work) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=LISTS_KEPT)
-def _unpacked(jobs: JobList) -> Sequence[Arrival]:
-    arrivals: Sequence[Arrival] = pickle.loads(zlib.decompress(jobs.packed))
-    return arrivals
+@lru_cache(maxsize=KEPT_MAX)
+def _unpacked(packed: Packed) -> Given:
+    given: Given = pickle.loads(zlib.decompress(packed.packed))
+    return given
+
+
+def _files(source: Path) -> list[Path]:
+    """Return the files that hold what is at this path, in an order that does not change."""
+    return sorted(detect(source).find(source).values()) if source.is_dir() else [source]

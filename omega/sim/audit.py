@@ -21,6 +21,7 @@ from omega.sim.cell import ByKind, SimulatedCell
 from omega.sim.engine import Engine
 from omega.sim.ledger import SimulatedJob
 from omega.sim.offers import Allocator, Offering
+from omega.sim.prefill import StartState
 from omega.sim.world import Tell, World
 
 EVENTS_BETWEEN: Final = 512
@@ -79,6 +80,16 @@ class AuditedWorld(World):
     def __init__(self, engine: Engine, cell: AuditedCell) -> None:
         super().__init__(engine, cell)
         self._books = cell.books
+
+    def start(self, state: StartState) -> None:
+        """Have the start state run, and note when each of its tasks is to end."""
+        tasks = list(zip(state.job.tolist(), state.task.tolist(), strict=True))
+        held = list(zip(state.machine.tolist(), map(tuple, state.amounts.tolist()), strict=True))
+        self._books.start(zip(tasks, held, strict=True))
+        self._books.expect_ends(
+            {ends_s: [tasks[row] for row in rows.tolist()] for ends_s, rows in state.ending()}
+        )
+        super().start(state)
 
     def run(
         self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None

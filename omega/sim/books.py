@@ -21,7 +21,7 @@ from omega.model.resources import Kind
 STORY_LINES_MAX: Final = 30
 
 Task = tuple[int, int]
-"""A job and the index of its task."""
+"""A job and the index of its task; jobs of the start state are negative."""
 Held = tuple[int, tuple[int, ...]]
 """A machine, and what is held of it in each kind."""
 Rows = dict[int, list[int]]
@@ -33,7 +33,7 @@ class Books:
     """What must be true of a cell."""
 
     def __init__(self, rows: MachineRows, now_s: Callable[[], float]) -> None:
-        """Begin with the cell as it is: what it holds then runs on and on."""
+        """Begin with the cell as it is; `start` tells what it is that it holds."""
         self._now_s = now_s
         ids = rows.id.tolist()
         self.capacity = dict(zip(ids, rows.capacity.tolist(), strict=True))
@@ -53,6 +53,16 @@ class Books:
         self._due: dict[float, list[dict[Task, Held]]] = defaultdict(list)
         self._times_due: list[float] = []
         self._stories: dict[int, deque[Line]] = defaultdict(lambda: deque(maxlen=STORY_LINES_MAX))
+
+    def start(self, tasks: Iterable[tuple[Task, Held]]) -> None:
+        """Enter the tasks that run at the start; they hold what is used, and nothing else does."""
+        self.live.update(tasks)
+        held = {machine: [0] * len(Kind) for machine in self.used}
+        for machine, amounts in self.live.values():
+            self._add(held, machine, amounts, 1)
+        for machine, used in self.used.items():
+            if used != held[machine]:
+                self.accuse(machine, f"starts with {_said(used)}, its tasks {_said(held[machine])}")
 
     def commit(self, transaction: Transaction, job: LeasedJob, outcome: Outcome) -> None:
         """Enter what was granted, claim by claim."""
@@ -236,7 +246,8 @@ class Books:
 
 
 def _named(task: Task) -> str:
-    return f"task {task[1]} of job {task[0]}"
+    job, index = task
+    return f"task {index} of job {job}" if job > 0 else f"task {index} of start job {-job}"
 
 
 def _said(amounts: Iterable[int]) -> str:

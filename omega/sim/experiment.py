@@ -6,13 +6,11 @@ Promise  Architectures differ in who takes which jobs, what they see and how the
 Source   Omega (EuroSys 2013), sections 3 and 4; docs/papers/omega.md.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import count, cycle, pairwise
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -20,17 +18,17 @@ import numpy as np
 from omega.framework.attempt import Replica
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS
-from omega.model.arrays import Amounts
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.model.machines import Machines
 from omega.model.resources import Kind
 from omega.sim.agent import Agent
 from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
-from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
+from omega.sim.ledger import SimulatedJob, ratio
 from omega.sim.offers import Allocator, Framework, Offering
+from omega.sim.prefill import StartState
 from omega.sim.queue import Patience
+from omega.sim.results import Result, of_jobs, of_schedulers, told
 from omega.sim.world import World
 from omega.workload.arrivals import MS_PER_S, Workload
 
@@ -72,8 +70,8 @@ class Experiment:
 
     workload: Workload
     architecture: Architecture
-    scheduler: Callable[[], Scheduler]
-    """Makes one that has the conflict rule and the granularity wanted."""
+    scheduler: Callable[[str], Scheduler]
+    """Makes one for a workload, with the conflict rule and the granularity wanted."""
     decision_times: Mapping[str, DecisionTime]
     """By workload; one scheduler with a single path has the same for all."""
     schedulers: Mapping[str, int] = field(default_factory=dict)
@@ -89,29 +87,13 @@ class Experiment:
     audited: bool = False
     """Whether a second set of books is kept, and compared with the cell at every change."""
 
-    def run(self, advance: Advance = lambda _: None) -> "Result":
+    def run(self, advance: Advance = lambda _: None) -> Result:
         """Simulate, from an idle start to the horizon."""
         return self.begin(advance).finish()
 
     def begin(self, advance: Advance = lambda _: None) -> "Run":
         """Return it about to begin, for whoever wants to look on."""
         return Run(self, advance)
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What came of an experiment."""
-
-    schedulers: list[dict[str, Any]]
-    workloads: dict[str, dict[str, Any]]
-    utilisation: float | None
-    """CPU that tasks use, a mean of one sample a second."""
-    locked: float | None
-    """CPU that is held by offers, likewise."""
-    events: int
-    tasks_placed: int
-    audited: int
-    """Commits, ends and offers that were audited."""
 
 
 class Run:
@@ -165,10 +147,10 @@ class Run:
         """Sum up."""
         horizon_s = self.experiment.horizon_s
         lanes = list(dict.fromkeys(one for mine in self._lanes.values() for one in mine))
-        rows = [_told(lane.ledger, horizon_s) for lane in lanes]
+        rows = [told(lane.ledger, horizon_s) for lane in lanes]
         by_lane = dict(zip(lanes, rows, strict=True))
         workloads = {
-            name: {**_of_schedulers([by_lane[one] for one in mine]), **_of_jobs(self._jobs[name])}
+            name: {**of_schedulers([by_lane[one] for one in mine]), **of_jobs(self._jobs[name])}
             for name, mine in self._lanes.items()
         }
         sampled = self._samples * sum(int(cell.total[Kind.CPU_MILLI]) for cell in self.cells)
@@ -184,24 +166,29 @@ class Run:
 
     def _make_worlds(self, names: Sequence[str]) -> dict[str, World]:
         """Make one cell for all, or of each part of it one."""
-        workload = self.experiment.workload
-        used = workload.prefill.used(len(workload.machines))
+        machines = len(self.experiment.workload.machines)
         if self.experiment.architecture is not Architecture.STATIC_PARTITION:
-            return dict.fromkeys(names, self._world(workload.machines, used))
+            return dict.fromkeys(names, self._world(slice(0, machines)))
         shares = np.array([self.experiment.parts.get(name, 1.0) for name in names])
-        edges = np.rint(np.cumsum(shares) / shares.sum() * len(used)).astype(int).tolist()
+        edges = np.rint(np.cumsum(shares) / shares.sum() * machines).astype(int).tolist()
         return {
-            name: self._world(workload.machines.part(slice(first, last)), used[first:last])
+            name: self._world(slice(first, last))
             for name, (first, last) in zip(names, pairwise([0, *edges]), strict=True)
         }
 
-    def _world(self, machines: Machines, used: Amounts) -> World:
+    def _world(self, part: slice) -> World:
         """Make a world of these machines; an audited one, if that is wanted."""
-        if not self.experiment.audited:
-            return World(self.engine, SimulatedCell(machines, used))
-        cell = AuditedCell(machines, used, self.engine)
-        self._audited.append(cell)
-        return AuditedWorld(self.engine, cell)
+        machines = self.experiment.workload.machines.part(part)
+        start = StartState.of(self.experiment.workload.prefill, part)
+        used = start.used(len(machines))
+        if self.experiment.audited:
+            cell = AuditedCell(machines, used, self.engine)
+            self._audited.append(cell)
+            world: World = AuditedWorld(self.engine, cell)
+        else:
+            world = World(self.engine, SimulatedCell(machines, used))
+        world.start(start)
+        return world
 
     def _make_lanes(self, names: Sequence[str]) -> dict[str, list[Lane]]:
         experiment = self.experiment
@@ -253,7 +240,7 @@ class Run:
 
     def _replica(self, workload: str, name: str) -> Replica:
         return Replica(
-            scheduler=self.experiment.scheduler(),
+            scheduler=self.experiment.scheduler(workload),
             name=name,
             run_seed=self.experiment.seed,
             new_id=lambda: UUID(int=next(self._ids)),
@@ -279,69 +266,3 @@ def _durations_s(spec: JobSpec) -> tuple[float | None, ...]:
     return tuple(
         None if group.duration_ms is None else group.duration_ms / MS_PER_S for group in spec.groups
     )
-
-
-def _told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
-    """Return what a scheduler did, by the names of the reference results."""
-    return {
-        "scheduler": ledger.name,
-        "busy": (ledger.useful_s + ledger.wasted_s) / horizon_s,
-        "busy_useful": ledger.useful_s / horizon_s,
-        "busy_wasted": ledger.wasted_s / horizon_s,
-        "think_started": ledger.thought_s / horizon_s,
-        "transactions_ok": ledger.accepted,
-        "transactions_conflicted": ledger.conflicted,
-        "conflict_fraction": ratio(ledger.conflicted, ledger.accepted),
-        "claim_conflict_fraction": ratio(
-            ledger.claims_refused, ledger.claims_accepted + ledger.claims_refused
-        ),
-        "attempts_started": ledger.begun,
-        "attempts_without_room": ledger.found_no_room,
-        "jobs_abandoned": ledger.abandoned,
-        "jobs_waiting": ledger.waiting,
-    }
-
-
-def _of_schedulers(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what those who take a workload's jobs come to: sums, and means of their time."""
-    sums = Counter[str]()
-    for row in rows:
-        sums.update({name: row[name] for name in _SUMMED})
-    busy = ("busy", "busy_useful", "busy_wasted", "think_started")
-    return {
-        **{name: sum(row[name] for row in rows) / len(rows) for name in busy},
-        "conflict_fraction": ratio(sums["transactions_conflicted"], sums["transactions_ok"]),
-        **sums,
-    }
-
-
-_SUMMED = (
-    "transactions_ok",
-    "transactions_conflicted",
-    "attempts_started",
-    "attempts_without_room",
-    "jobs_waiting",
-)
-
-
-def _of_jobs(jobs: list[SimulatedJob]) -> dict[str, Any]:
-    """Return what became of a workload's jobs; waits are of those with a finished attempt."""
-    attempted = [job for job in jobs if job.attempts]
-    first = [job.first_wait_s for job in attempted if job.first_wait_s is not None]
-    whole = [job.waited_s for job in attempted]
-    attempts = [job.attempts for job in attempted]
-    return {
-        "jobs": len(jobs),
-        "jobs_attempted": len(attempted),
-        "jobs_scheduled": sum(not job.left for job in jobs),
-        "jobs_unfinished": sum(bool(job.left) for job in jobs),
-        "jobs_abandoned": sum(job.abandoned for job in jobs),
-        "tasks": sum(job.lease.spec.tasks for job in jobs),
-        "tasks_placed": sum(job.lease.spec.tasks - job.left for job in jobs),
-        "wait_mean_s": mean(first),
-        "wait_p90_s": p90(first),
-        "wait_until_scheduled_mean_s": mean(whole),
-        "wait_until_scheduled_p90_s": p90(whole),
-        "attempts_mean": mean([float(one) for one in attempts]),
-        "attempts_max": max(attempts, default=0),
-    }

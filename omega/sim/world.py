@@ -16,6 +16,7 @@ from omega.model.outcomes import Outcome
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import SimulatedJob
+from omega.sim.prefill import StartState
 
 Tell = Callable[[Ids, Amounts], None]
 """Told of tasks that end: the machine of each, and what it had there."""
@@ -29,6 +30,12 @@ class World:
         self.cell = cell
         self.when_tasks_end: list[Tell] = []
         """Told of all tasks that end."""
+
+    def start(self, state: StartState) -> None:
+        """Have what the cell begins with end when its time is up, in an event a moment."""
+        for ends_s, rows in state.ending():
+            end = partial(self._end, state.machine[rows], state.amounts[rows], None)
+            self.engine.at(ends_s, Order.END, end)
 
     def run(
         self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None

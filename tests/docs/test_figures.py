@@ -18,6 +18,8 @@ from tests.docs.documents import document, documents, section
 
 RESULTS = ROOT / "benchmarks" / "results"
 _FIGURE = re.compile(r"([\d][\d,]*(?:\.\d+)?)( ?%)?<!-- ([\w-]+): ([^>]+?) -->")
+PAPER = tuple(sorted(path.stem for path in RESULTS.glob("figure*.json")))
+"""Results that hold claims of the paper's, which are quoted whole."""
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]+)\]")
 
 
@@ -63,7 +65,7 @@ def test_the_readme_and_the_findings_quote_measurements() -> None:
     assert len(_FIGURE.findall(readme)) >= 10
     assert len(_FIGURE.findall(findings)) >= 40
     names = {name for *_, name, _ in _FIGURE.findall(readme + findings)}
-    assert {path.stem for path in RESULTS.glob("*.json")} == names
+    assert {path.stem for path in RESULTS.glob("*.json")} == names | set(PAPER)
 
 
 def test_each_result_has_its_picture_which_the_findings_show() -> None:
@@ -72,6 +74,16 @@ def test_each_result_has_its_picture_which_the_findings_show() -> None:
     assert {f"{path.stem}.png" for path in RESULTS.glob("*.json")} == pictures
     text = document("benchmarks/FINDINGS.md").text
     assert [] == [name for name in sorted(pictures) if f"](results/{name})" not in text]
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_the_findings_have_each_claim_of_the_paper_as_it_was_judged(name: str) -> None:
+    told = json.loads((RESULTS / f"{name}.json").read_text())
+    text = document("benchmarks/FINDINGS.md").text
+
+    for claim in told["summary"]["claims"]:
+        holds = "yes" if claim["holds"] else "**no**"
+        assert f"| {claim['claim']} | {claim['measured']} | {holds} |" in text
 
 
 @pytest.mark.parametrize(

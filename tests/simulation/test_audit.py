@@ -53,7 +53,7 @@ def experiment(
     return Experiment(
         workload=two_class_workload(CROWDED, np.random.default_rng(seed)),
         architecture=architecture,
-        scheduler=scheduler,
+        scheduler=lambda _: scheduler(),
         decision_times={BATCH: DecisionTime(job_s=0.5), SERVICE: DecisionTime(job_s=5.0)},
         schedulers={BATCH: 3},
         offering=Offering(least_cpu_milli=1_000),

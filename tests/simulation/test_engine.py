@@ -1,5 +1,6 @@
 """Virtual time, and what simulated schedulers do with it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -48,11 +49,16 @@ class BySequence(Whole):
     rule = ConflictRule.SEQUENCE
 
 
+def always(made: type[Whole]) -> Callable[[str], Whole]:
+    """The same for every workload."""
+    return lambda _: made()
+
+
 def contended(seed: int = 0) -> Experiment:
     return Experiment(
         workload=two_class_workload(CONTENDED, np.random.default_rng(seed)),
         architecture=Architecture.SHARED_STATE,
-        scheduler=Whole,
+        scheduler=always(Whole),
         decision_times=TIMES,
         schedulers={BATCH: 3},
         horizon_s=CONTENDED.horizon_s,
@@ -122,7 +128,7 @@ def test_one_scheduler_alone_never_conflicts_and_several_do() -> None:
 
 def test_the_coarser_the_rule_the_more_conflicts() -> None:
     by_fit = contended().run().workloads[SERVICE]["conflict_fraction"]
-    by_sequence = replace(contended(), scheduler=BySequence).run().workloads
+    by_sequence = replace(contended(), scheduler=always(BySequence)).run().workloads
 
     assert by_fit < by_sequence[SERVICE]["conflict_fraction"]
 
@@ -174,7 +180,7 @@ def test_what_does_not_fit_waits_for_room_and_is_tried_again_a_second_later() ->
     result = Experiment(
         workload=one_job(6),
         architecture=Architecture.MONOLITHIC,
-        scheduler=Whole,
+        scheduler=always(Whole),
         decision_times={BATCH: DecisionTime(job_s=1.0)},
         horizon_s=60.0,
     ).run()
@@ -189,13 +195,15 @@ def test_a_gang_that_does_not_fit_takes_nothing() -> None:
     experiment = Experiment(
         workload=one_job(6),
         architecture=Architecture.SHARED_STATE,
-        scheduler=Whole,
+        scheduler=always(Whole),
         decision_times={BATCH: DecisionTime(job_s=1.0)},
         gangs=True,
         horizon_s=30.0,
     )
     whole = experiment.run().workloads[BATCH]
-    by_halves = replace(experiment, gangs=False, scheduler=WholeOrNothing).run().workloads[BATCH]
+    by_halves = (
+        replace(experiment, gangs=False, scheduler=always(WholeOrNothing)).run().workloads[BATCH]
+    )
 
     assert (0, 1) == (whole["tasks_placed"], whole["jobs_unfinished"])
     assert whole["attempts_without_room"] == whole["attempts_max"] > 10
@@ -216,7 +224,7 @@ def test_a_job_is_given_up_after_too_many_attempts(
         Experiment(
             workload=one_job(tasks),
             architecture=Architecture.SHARED_STATE,
-            scheduler=Whole,
+            scheduler=always(Whole),
             decision_times={BATCH: DecisionTime(job_s=0.1)},
             gangs=True,
             patience=patience,

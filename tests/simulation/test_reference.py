@@ -14,7 +14,8 @@ import pytest
 
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import ConflictRule, Granularity
-from omega.sim.experiment import Architecture, Experiment, Result
+from omega.sim.experiment import Architecture, Experiment
+from omega.sim.results import Result
 from omega.workload.arrivals import BATCH, SERVICE, Workload
 from omega.workload.recipe import job_list
 from omega.workload.synthetic import W1, W2
@@ -54,7 +55,7 @@ def run(
     *,
     gangs: bool = False,
 ) -> Result:
-    def scheduler() -> BatchScheduler:
+    def scheduler(_workload: str) -> BatchScheduler:
         made = BatchScheduler()
         made.rule, made.granularity, made.jobs_per_transaction = rule, granularity, 1
         return made

@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from omega.cli import sim_sweep
-from omega.cli.sim_trials import JobList
+from omega.cli.sim_plan import SimPlan
+from omega.cli.sim_trials import Packed
 from omega.cli.sim_workers import Workers
 from omega.sim.cell import SimulatedCell
 from omega.workload.recipe import job_list
@@ -301,9 +302,9 @@ def test_what_is_no_sweep_is_not_resumed(
 
 def test_two_lists_are_the_same_if_their_files_are(jobs: Path, tmp_path: Path) -> None:
     (tmp_path / "again.csv").write_bytes(jobs.read_bytes())
-    again = JobList.read(tmp_path / "again.csv")
+    again = Packed.read(SimPlan(jobs=tmp_path / "again.csv"))
 
-    assert JobList.read(jobs) == again
+    assert Packed.read(SimPlan(jobs=jobs)) == again
     assert len(again.packed) < jobs.stat().st_size
 
 

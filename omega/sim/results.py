@@ -1,0 +1,95 @@
+"""What came of an experiment: of each scheduler, of each workload, of the cell.
+
+Goal     Name each measure once, by the names of the reference results and of the JSON documents.
+Promise  Sums and means of what the ledgers hold; nothing is simulated here.
+Source   docs/papers/omega.md, the measures; Omega (EuroSys 2013), section 4.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came of an experiment."""
+
+    schedulers: list[dict[str, Any]]
+    workloads: dict[str, dict[str, Any]]
+    utilisation: float | None
+    """CPU that tasks use, a mean of one sample a second."""
+    locked: float | None
+    """CPU that is held by offers, likewise."""
+    events: int
+    tasks_placed: int
+    audited: int
+    """Commits, ends and offers that were audited."""
+
+
+def told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
+    """Return what a scheduler did, by the names of the reference results."""
+    return {
+        "scheduler": ledger.name,
+        "busy": (ledger.useful_s + ledger.wasted_s) / horizon_s,
+        "busy_useful": ledger.useful_s / horizon_s,
+        "busy_wasted": ledger.wasted_s / horizon_s,
+        "think_started": ledger.thought_s / horizon_s,
+        "transactions_ok": ledger.accepted,
+        "transactions_conflicted": ledger.conflicted,
+        "conflict_fraction": ratio(ledger.conflicted, ledger.accepted),
+        "claim_conflict_fraction": ratio(
+            ledger.claims_refused, ledger.claims_accepted + ledger.claims_refused
+        ),
+        "attempts_started": ledger.begun,
+        "attempts_without_room": ledger.found_no_room,
+        "jobs_abandoned": ledger.abandoned,
+        "jobs_waiting": ledger.waiting,
+    }
+
+
+def of_schedulers(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what those who take a workload's jobs come to: sums, and means of their time."""
+    sums = Counter[str]()
+    for row in rows:
+        sums.update({name: row[name] for name in _SUMMED})
+    busy = ("busy", "busy_useful", "busy_wasted", "think_started")
+    return {
+        **{name: sum(row[name] for row in rows) / len(rows) for name in busy},
+        "conflict_fraction": ratio(sums["transactions_conflicted"], sums["transactions_ok"]),
+        **sums,
+    }
+
+
+_SUMMED = (
+    "transactions_ok",
+    "transactions_conflicted",
+    "attempts_started",
+    "attempts_without_room",
+    "jobs_waiting",
+)
+
+
+def of_jobs(jobs: Sequence[SimulatedJob]) -> dict[str, Any]:
+    """Return what became of a workload's jobs; waits are of those with a finished attempt."""
+    attempted = [job for job in jobs if job.attempts]
+    first = [job.first_wait_s for job in attempted if job.first_wait_s is not None]
+    whole = [job.waited_s for job in attempted]
+    attempts = [job.attempts for job in attempted]
+    return {
+        "jobs": len(jobs),
+        "jobs_attempted": len(attempted),
+        "jobs_scheduled": sum(not job.left for job in jobs),
+        "jobs_unfinished": sum(bool(job.left) for job in jobs),
+        "jobs_abandoned": sum(job.abandoned for job in jobs),
+        "tasks": sum(job.lease.spec.tasks for job in jobs),
+        "tasks_placed": sum(job.lease.spec.tasks - job.left for job in jobs),
+        "wait_mean_s": mean(first),
+        "wait_p90_s": p90(first),
+        "wait_until_scheduled_mean_s": mean(whole),
+        "wait_until_scheduled_p90_s": p90(whole),
+        "attempts_mean": mean([float(one) for one in attempts]),
+        "attempts_max": max(attempts, default=0),
+    }
