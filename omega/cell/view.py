@@ -1,9 +1,9 @@
 """A view: what one scheduler believes of the cell now.
 
 Goal     Let placement read the whole cell as arrays, and let news arrive cheaply.
-Promise  Read-only to placement. A row is replaced whole, never added to, and only by a row of at
-         least its revision: applying news twice, or late, is harmless. Claims tried on for size
-         leave no trace.
+Promise  Read-only to placement. A row is replaced whole, never added to, and only by a row of a
+         higher revision: applying news twice, or late, is harmless. Claims tried on for size leave
+         no trace.
 Source   Omega (EuroSys 2013), section 3.4: private copy of cell state.
 """
 
@@ -132,7 +132,7 @@ class View:
         return positions(self._id, ids)
 
     def patch(self, rows: MachineRows) -> int:
-        """Replace rows that are at least as new as ours; return how many were newer.
+        """Replace ours by rows that are newer; return how many were.
 
         Rows of machines that this view has not met are left out: a full read brings them, and
         the cell's generation says when one is due. Must not be called while claims are tried on:

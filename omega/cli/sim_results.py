@@ -172,7 +172,7 @@ class Results:
                 told |= {"given": given, "seed": row[SEEDS]}
                 if version == __version__:
                     yield {**ours, **figures}, self._key(told)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BadInput("this is no document of a sweep", file=str(path)) from error
 
 

@@ -62,10 +62,13 @@ def cluster(address: str) -> Iterator[Workers]:
     """Have what runs at this address simulate."""
     try:
         from distributed import Client  # noqa: PLC0415 - an optional extra
+        from distributed.comm import resolve_address  # noqa: PLC0415 - likewise
     except ModuleNotFoundError as error:
         raise SettingsError(["--dask needs omega-scheduler[dask] to be installed"]) from error
     try:
-        connect: Any = Client  # which has no types
+        resolve: Any = resolve_address  # which has no types, no more than Client
+        connect: Any = Client
+        resolve(address)  # of what is no address, Client would try to make a connection for long
         client = connect(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise BadInput(f"no Dask scheduler answers at {address}", field="--dask") from error

@@ -20,12 +20,20 @@ class _Seed(np.random.SeedSequence):
 
     def __init__(self, bits: bytes) -> None:
         self._bits = bits
+        self._children = 0
 
     def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray[np.uint32]:
         return np.frombuffer(self._bits, dtype=dtype, count=n_words)
 
+    def spawn(self, n_children: int) -> "list[_Seed]":
+        first, self._children = self._children, self._children + n_children
+        return [_Seed(_hashed(self._bits + b"%d" % n)) for n in range(first, self._children)]
+
 
 def chance_of(*words: int | str) -> np.random.Generator:
     """Return the generator that belongs to these words in this order."""
-    bits = blake2b(repr(words).encode(), digest_size=SEED_BYTES).digest()
-    return np.random.default_rng(_Seed(bits))
+    return np.random.default_rng(_Seed(_hashed(repr(words).encode())))
+
+
+def _hashed(words: bytes) -> bytes:
+    return blake2b(words, digest_size=SEED_BYTES).digest()

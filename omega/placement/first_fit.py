@@ -51,7 +51,9 @@ def draw(
     takes = room_on(view, job, group, slice(None))
     given = np.bincount(drawn[kept], minlength=len(view))
     more = min(wanted, int(takes.sum())) - len(kept)
-    return np.arange(len(view)), _drawn_on(given, takes, more, chance)
+    given = _drawn_on(given, takes, more, chance)
+    at = given.nonzero()[0]
+    return at, given[at]
 
 
 def _drawn_on(given: Counts, takes: Counts, wanted: int, chance: np.random.Generator) -> Counts:

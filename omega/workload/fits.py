@@ -213,16 +213,17 @@ def _rows(
     now_s = 0.0
     while True:
         gaps = fits[GAP].drawn(laws[GAP], at_a_time, chance).tolist()
-        tasks = fits[TASKS].drawn(laws[TASKS], at_a_time, chance).astype(np.int64).tolist()
-        lasts_s = fits[DURATION].drawn(laws[DURATION], at_a_time, chance).tolist()
+        counts = fits[TASKS].drawn(laws[TASKS], at_a_time, chance)
+        tasks = np.minimum(counts, LIMITS.tasks_per_job_max).astype(np.int64).tolist()
+        durations_s = fits[DURATION].drawn(laws[DURATION], at_a_time, chance)
+        lasts_s = np.minimum(durations_s, LASTS_S_MAX).tolist()
         shapes = chance.integers(len(workload.shapes), size=at_a_time).tolist()
         for gap_s, count, lasts, shape in zip(gaps, tasks, lasts_s, shapes, strict=True):
             now_s += gap_s
             if now_s >= horizon_s:
                 return
             cpu_milli, memory_mib = workload.shapes[shape]
-            size, lasts = min(count, LIMITS.tasks_per_job_max), min(lasts, LASTS_S_MAX)  # noqa: PLW2901 - as a list can hold
             asks = f"{cpu_milli / 1_000},{memory_mib / 1_024}"
-            times = f"{round(now_s, DECIMALS)},{size},{round(lasts, DECIMALS)}"
+            times = f"{round(now_s, DECIMALS)},{count},{round(lasts, DECIMALS)}"
             yield f"{number},{name},{times},{asks}"
             number += 1

@@ -122,7 +122,8 @@ class LogNormal:
         """Return the value up to which each share is."""
         normal = NormalDist(self.mu, self.sigma)
         kept = np.clip(shares, 1e-12, 1 - 1e-12)
-        return np.asarray(np.exp([normal.inv_cdf(share) for share in kept.tolist()]))
+        with np.errstate(over="ignore"):  # what no float holds is infinite
+            return np.asarray(np.exp([normal.inv_cdf(share) for share in kept.tolist()]))
 
     @classmethod
     def fitted(cls, seen: Observed) -> "LogNormal":
@@ -163,7 +164,8 @@ class Weibull:
 
     def quantile(self, shares: Score) -> Score:
         """Return the value up to which each share is."""
-        return self.scale * (-np.log1p(-shares)) ** (1 / self.shape)
+        with np.errstate(over="ignore"):  # what no float holds is infinite
+            return np.asarray(self.scale * (-np.log1p(-shares)) ** (1 / self.shape))
 
     @classmethod
     def fitted(cls, seen: Observed) -> "Weibull":

@@ -14,6 +14,7 @@ from omega.cell.view import View
 from omega.errors import NotAllowed, OmegaError, SchemaMismatch, StoreUnavailable
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
+from omega.model.resources import machine_capacity
 from omega.store.postgres import schema
 from omega.store.postgres.databases import beside, name_of, suffixed
 from omega.store.postgres.store import PostgresStore
@@ -74,12 +75,14 @@ def test_machines_and_views_of_them_outlive_down_and_up(
         machines = add_a_cell(store, 3)
         a_running_job(store, a_spec(2), machines[:2])
         store.set_state(integers(machines[2:]), MachineState.DRAINING)
+        store.resize(machines[1], machine_capacity(1, 1), notice_ms=60_000)
         view = View(store.snapshot())
 
     schema.downgrade(empty_database_url, "0008")
     schema.migrate(empty_database_url)
     with closing(PostgresStore(empty_database_url)) as store:
         assert [] == row_differences(view.rows(), store.snapshot().rows)
+        assert machines[1:2] == [notice.machine for notice in store.notices()]
         a_running_job(store, a_spec(), machines[:1])
         view.catch_up(store.changes_since(view.mark))
 

@@ -266,6 +266,7 @@ def test_ctrl_c_ends_the_workers(started: Started, tmp_path: Path) -> None:
         (("--vary", "machines=lin:1..1000/1000", "--seeds", 500), "more than 100,000 runs"),
         ((), "--vary"),
         ((*TIMES, "--workers", 1, "--dask", "127.0.0.1:1"), "--workers"),
+        ((*TIMES, "--dask", "there://"), "no Dask scheduler answers at there://"),
         ((*TIMES, "--plot", "/nowhere/at/all.png"), "--plot"),
     ],
 )
@@ -279,9 +280,20 @@ def test_what_cannot_be_swept_is_bad_usage(
     assert 0 == here.runs
 
 
-def test_what_is_no_sweep_is_not_resumed(omega: Omega, jobs: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"parameters": {}, "rows": []}',
+        '{"parameters": [], "environment": {"omega": ""}, "rows": []}',
+        '{"parameters": {"vary": {"t_job',
+        "[]",
+    ],
+)
+def test_what_is_no_sweep_is_not_resumed(
+    omega: Omega, jobs: Path, tmp_path: Path, text: str
+) -> None:
     run = tmp_path / "run.json"
-    run.write_text('{"parameters": {}, "rows": []}')
+    run.write_text(text)
     ran = omega(*SWEEP, "--jobs", jobs, *TIMES, "--resume", run)
 
     assert 2 == ran.code

@@ -15,6 +15,15 @@ def test_equal_words_give_equal_streams_and_others_others() -> None:
     assert len(words) == len(first)
 
 
+def test_a_scheduler_may_spawn_streams_of_its_own() -> None:
+    at_once, in_turn = chance_of(1, "a"), chance_of(1, "a")
+    others = chance_of(1, "b").spawn(3)
+
+    drawn = [one.random() for one in at_once.spawn(3)]
+    assert drawn == [one.random() for one in [*in_turn.spawn(2), *in_turn.spawn(1)]]
+    assert 7 == len({*drawn, at_once.random(), *(one.random() for one in others)})
+
+
 def test_streams_of_neighbours_have_nothing_in_common() -> None:
     """The first number of each of many streams is as even as those of one stream."""
     firsts = np.array([chance_of(0, job, 0, 1, "batch-0").random() for job in range(4_000)])

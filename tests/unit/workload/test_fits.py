@@ -10,6 +10,7 @@ from omega.errors import BadInput
 from omega.testing.builders import a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival
 from omega.workload.fits import DURATION, GAP, QUANTITIES, TASKS, draw_list, fitted
+from omega.workload.laws import Weibull
 from omega.workload.synthetic import W2, arrivals_of
 from omega.workload.traces.omega_sim import read_job_list
 
@@ -107,6 +108,8 @@ def test_only_what_a_list_can_hold_is_drawn(tmp_path: Path) -> None:
         )
     )
     laws = {(kind, name): both[kind].fits[name].best for kind in both for name in QUANTITIES}
+    far_out = Weibull(shape=0.001, scale=1.0)  # half of what it draws is beyond every float
+    laws |= {(SERVICE, TASKS): far_out, (SERVICE, DURATION): far_out}
     text = draw_list(both, laws, 1_800, np.random.default_rng(4))
     arrivals = read_job_list(written(tmp_path, text))
 
