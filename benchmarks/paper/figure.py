@@ -102,7 +102,9 @@ class Figure:
         for setting, found in zip(settings, runs.values(), strict=True):
             means, deviations = folded([found[seed] for seed in sorted(found)])
             values = {name: value for name, value in asdict(setting).items() if name not in BESIDE}
-            rows.append({**values, **means, "deviation": deviations})
+            rows.append(
+                {**values, **means, **({"deviation": deviations} if self.seeds > 1 else {})}
+            )
         claims = [claim.row() for claim in self.claims(rows)]
         done = Counter(runs=len(trials), tasks_placed=sum(row["tasks_placed"] for row in rows))
         return Findings(self._finding(claims), rows, {"claims": claims}, dict(done))
