@@ -50,16 +50,9 @@ def test_what_the_trace_records_of_machines_happens(omega: Omega) -> None:
 
 def test_machines_fail_as_the_seed_has_it(omega: Omega, jobs: Path) -> None:
     def lost(seed: int) -> tuple[int, int]:
-        failing = (
-            "--machine-failures-every",
-            0.05,
-            "--machine-repair",
-            20,
-            "--hours",
-            0.03,
-            "--audit",
-        )
-        ran = omega("sim", "run", "--jobs", jobs, *CELL, *failing, "--seed", seed, "--json", "-")
+        short = (*CELL, "--hours", 0.02, "--audit", "--seed", seed)
+        failing = ("--machine-failures-every", 0.03, "--machine-repair", 20)
+        ran = omega("sim", "run", "--jobs", jobs, *short, *failing, "--json", "-")
         summary = document(ran)["summary"]
         assert summary["tasks_lost"] == sum(summary[k]["tasks_lost"] for k in ("batch", "service"))
         return summary["tasks_lost"], summary["start_tasks_lost"]
