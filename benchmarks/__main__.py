@@ -17,6 +17,7 @@ from benchmarks import (
     paper,
     placement,
     rules,
+    side_by_side,
     sim_speed,
     sync,
 )
@@ -36,6 +37,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "end_to_end": end_to_end.command,
     "growth": growth.command,
     "sim_speed": sim_speed.command,
+    "side_by_side": side_by_side.command,
     **paper.COMMANDS,
 }
 """Each benchmark is the module of its name."""

@@ -14,6 +14,7 @@ from benchmarks.harness import Benchmark, Findings
 from benchmarks.paper import FIGURES
 from benchmarks.placement import Placement
 from benchmarks.rules import Rules
+from benchmarks.side_by_side import SideBySide
 from benchmarks.sim_speed import SimSpeed
 from benchmarks.sync import Sync
 from omega.errors import BadInput
@@ -27,6 +28,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     EndToEnd,
     Growth,
     SimSpeed,
+    SideBySide,
     *FIGURES,
 )
 

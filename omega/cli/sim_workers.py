@@ -62,7 +62,7 @@ def cluster(address: str) -> Iterator[Workers]:
     """Have what runs at this address simulate."""
     try:
         from distributed import Client  # noqa: PLC0415 - an optional extra
-        from distributed.comm import resolve_address  # noqa: PLC0415 - likewise
+        from distributed.comm.addressing import resolve_address  # noqa: PLC0415 - likewise
     except ModuleNotFoundError as error:
         raise SettingsError(["--dask needs omega-scheduler[dask] to be installed"]) from error
     try:

@@ -1,9 +1,9 @@
 """An audited cell: the simulated one, with a second set of books that it is compared with.
 
 Goal     Switch on, for any run, a check of all that must hold, at the very event that breaks it.
-Promise  Changes nothing of the run. After each commit, end, loss and change of a machine the machines
-         that it touched are compared, at intervals and at the end all of them; of offers, each
-         that is given back.
+Promise  Changes nothing of the run. After each commit, end, loss and change of a machine those that
+         it touched are compared, at intervals and at the end all of them; of offers, each that is
+         given back.
 Source   omega.sim.books; docs/decisions/0023-sweeps-and-audits.md.
 """
 

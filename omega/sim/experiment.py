@@ -17,7 +17,7 @@ import numpy as np
 
 from omega.framework.attempt import Replica
 from omega.framework.scheduler import DecisionTime, Scheduler
-from omega.limits import LIMITS
+from omega.limits import LIMITS, Limits
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.resources import Kind
 from omega.sim.agent import Agent
@@ -95,6 +95,8 @@ class Experiment:
     gangs: bool = False
     """Whether each job is placed whole or not at all."""
     patience: Patience = field(default_factory=Patience)
+    limits: Limits = ONE_TRY
+    """Of an attempt: one try as in the open simulator, or several at once, as live."""
     horizon_s: float = 21_600.0
     seed: int = 0
     audited: bool = False
@@ -281,7 +283,7 @@ class Run:
             run_seed=self.experiment.seed,
             new_id=lambda: UUID(int=next(self._ids)),
             decision_time=self.experiment.decision_times[workload],
-            limits=ONE_TRY,
+            limits=self.experiment.limits,
         )
 
     def _lease(self, number: int, spec: JobSpec) -> LeasedJob:

@@ -1,0 +1,329 @@
+"""Simulated beside live: the same schedulers, machines, jobs and decision times, in both.
+
+Contests of live scheduler processes on Postgres, which sleep while they decide, and virtual time,
+which need not. The class that places, the loop, the order of jobs and the machines are
+the same; a sleep, a network and two processors under them are not. What they come to should differ
+by chance alone: each is run several times.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from itertools import product
+from statistics import fmean, stdev
+from typing import Annotated, Any, Final
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from benchmarks.churn import Nodes
+from benchmarks.contest import Arena, Play, Point, Tally, contenders
+from benchmarks.harness import Findings, Stage, conduct
+from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers
+from benchmarks.postgres import statements
+from omega.cli.pictures import Picture, Stroke, series
+from omega.events import ignore
+from omega.framework.patience import Patience as PatientCall
+from omega.framework.registry import find_scheduler
+from omega.framework.scheduler import Scheduler
+from omega.limits import LIMITS
+from omega.model.claims import ConflictRule, Granularity
+from omega.sim.experiment import Architecture, Assignment, Experiment
+from omega.sim.queue import Patience
+from omega.store.base import Store
+from omega.store.opening import store_at
+from omega.store.postgres.schema import migrate
+from omega.workload.arrivals import BATCH, Workload
+from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
+
+CPUS: Final = 4
+MEMORY_GIB: Final = 16
+FILL: Final = 0.75
+"""Of all places, taken for good."""
+JOBS_PER_S: Final = 1.0
+"""That come for each scheduler."""
+TASKS_MEAN: Final = 10
+DURATION_MEAN_S: Final = 2.0
+WARM_UP: Final = 0.25
+"""Share of a contest's time that counts for nothing."""
+RETRY_S: Final = 0.075
+"""What `backoff_initial_ms` comes to on average."""
+SIMULATED: Final = 10
+"""Runs of the simulator for each of a contest."""
+SDS: Final = 3.0
+"""Standard deviations within which two means are the same."""
+GRAIN: Final = 0.02
+"""Beside chance: what polling, commits and the end of a sleep take."""
+STROKES: Final[Mapping[str, Stroke]] = {"live": "-", "simulated": "--"}
+MEASURES: Final = {"conflict_fraction": "conflict fraction", "busy": "busyness"}
+SCHEDULERS_MAX: Final = 32
+MACHINES_MAX: Final = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SideBySide:
+    """The parameters."""
+
+    schedulers: tuple[int, ...] = (1, 2, 4, 8)
+    rules: tuple[str, ...] = tuple(rule.value for rule in ConflictRule)
+    t_job_ms: int = 500
+    t_task_ms: int = 5
+    machines: int = 250
+    contests: int = 3
+    """Of each setting."""
+    seconds: float = 480.0
+    seed: int = 0
+
+    @property
+    def points(self) -> list[Point]:
+        """All settings."""
+        return [
+            Point(schedulers=n, rule=rule, t_job_ms=self.t_job_ms, t_task_ms=self.t_task_ms)
+            for rule, n in product(self.rules, self.schedulers)
+        ]
+
+    def measure(self, stage: Stage) -> Findings:
+        """Hold the contests, simulate each, and compare."""
+        live: dict[Point, list[Mapping[str, Any]]] = defaultdict(list)
+        simulated: dict[Point, list[Mapping[str, Any]]] = defaultdict(list)
+        done: Counter[str] = Counter()
+        slice_s = self.seconds / (len(self.points) * self.contests)
+        with stage.output.progress() as progress:
+            bar = progress.add_task("starting schedulers", total=len(self.points) * self.contests)
+            for point, contest, tally, span_s in self._contests(stage, slice_s):
+                live[point].append(tally.row())
+                done["tasks placed live"] += tally.placed
+                workload = self.workload(point, slice_s, contest)
+                for number in range(SIMULATED):
+                    experiment = self.experiment(point, workload, span_s[1], number)
+                    told = between(experiment, *span_s)
+                    simulated[point].append(told)
+                    done["tasks placed in virtual time"] += told["tasks_placed"]
+                progress.update(bar, description=f"{point.schedulers} schedulers, {point.rule}")
+                progress.advance(bar)
+        rows = [_row(point, live[point], simulated[point]) for point in self.points]
+        agree = sum(row[name]["agree"] for row in rows for name in MEASURES)
+        finding = (
+            f"Simulated and live agree within {SDS:g} standard deviations in"
+            f" {agree} of {len(rows) * len(MEASURES)} figures"
+        )
+        return Findings(
+            finding, rows, {"agree": agree}, {"contests": sum(map(len, live.values())), **done}
+        )
+
+    def show(self, findings: Findings) -> Table:
+        """Return both, side by side."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for header in ("rule", "schedulers", "figure", "live", "simulated", "agree"):
+            table.add_column(header, justify="left" if header in {"rule", "figure"} else "right")
+        for row in findings.rows:
+            for name, title in MEASURES.items():
+                told = row[name]
+                table.add_row(
+                    row["rule"],
+                    str(row["schedulers"]),
+                    title,
+                    f"{told['live']:.3f} ± {told['live_sd']:.3f}",
+                    f"{told['simulated']:.3f} ± {told['simulated_sd']:.3f}",
+                    "[green]yes[/]" if told["agree"] else "[red]no[/]",
+                )
+        return table
+
+    def draw(self, findings: Findings) -> Picture:
+        """Return both by the number of schedulers."""
+        picture = Picture(
+            findings.finding,
+            columns=len(MEASURES),
+            note="bars: standard deviation over runs; live: processes on Postgres that sleep while"
+            " they decide",
+        )
+        for panel, (name, title) in zip(picture.panels[0], MEASURES.items(), strict=True):
+            for number, rule in enumerate(self.rules):
+                mine = [row for row in findings.rows if row["rule"] == rule]
+                for how, stroke in STROKES.items():
+                    points = [(row["schedulers"], row[name][how]) for row in mine]
+                    series(panel, number, points, f"{rule}, {how}", stroke=stroke)
+                    panel.errorbar(
+                        *zip(*points, strict=True),
+                        yerr=[row[name][f"{how}_sd"] for row in mine],
+                        fmt="none",
+                        ecolor="#6b7280",
+                        capsize=3,
+                    )
+            panel.set_xticks(self.schedulers)
+            panel.set_ylim(bottom=0)
+            panel.set_xlabel("schedulers")
+            panel.set_ylabel(title)
+        return picture
+
+    def workload(self, point: Point, seconds: float, contest: int) -> Workload:
+        """Draw the jobs of a contest, which are the same for all rules, live and simulated."""
+        for_prefill, for_jobs = np.random.default_rng([self.seed, contest]).spawn(2)
+        jobs = JobClass(
+            scheduler=BATCH,
+            gap_mean_s=1 / (JOBS_PER_S * point.schedulers),
+            tasks_mean=TASKS_MEAN,
+            duration_mean_s=DURATION_MEAN_S,
+        )
+        machines = uniform_machines(self.machines, cpus=CPUS, memory_gib=MEMORY_GIB)
+        taken = round(FILL * CPUS * self.machines)
+        return Workload(
+            "side by side",
+            machines,
+            scattered(machines, taken, Shape(), for_prefill),
+            arrivals_of(jobs, 2 * seconds, for_jobs),
+        )
+
+    def _contests(
+        self, stage: Stage, slice_s: float
+    ) -> Iterator[tuple[Point, int, Tally, tuple[float, float]]]:
+        """Hold one contest after the other; with each, from when to when it was counted."""
+        warm_up_s = WARM_UP * slice_s
+        with ExitStack() as stack:
+            url = stack.enter_context(stage.database())
+            migrate(url)
+            store = stack.enter_context(closing(store_at(url, stage.settings, "omega benchmark")))
+            link = stack.enter_context(closing(statements.connect(url)))
+            machines = uniform_machines(self.machines, cpus=CPUS, memory_gib=MEMORY_GIB)
+            arena = Arena(
+                contenders=stack.enter_context(contenders(url, max(self.schedulers))),
+                store=store,
+                link=link,
+                machines=store.add_machines(machines),
+                clock=stage.clock,
+                go_on=stage.go_on,
+            )
+            for contest, point in product(range(self.contests), self.points):
+                statements.empty(link)
+                play = Play(
+                    self.workload(point, slice_s, contest),
+                    (BATCH,) * point.schedulers,
+                    lambda store: _nodes(store, stage, self.seed),
+                )
+                tally = arena.hold(
+                    point,
+                    play,
+                    warm_up_s=warm_up_s,
+                    seconds=slice_s - warm_up_s,
+                    seed=self.seed + contest,
+                )
+                yield point, contest, tally, (warm_up_s, warm_up_s + tally.seconds)
+
+    def experiment(
+        self, point: Point, workload: Workload, horizon_s: float, number: int
+    ) -> Experiment:
+        """Return what a contest is in virtual time."""
+
+        def make(kind: str) -> Scheduler:
+            scheduler = find_scheduler(kind)()
+            scheduler.rule = ConflictRule(point.rule)
+            scheduler.granularity = Granularity(point.granularity)
+            scheduler.jobs_per_transaction = 1
+            return scheduler
+
+        return Experiment(
+            workload=workload,
+            architecture=Architecture.SHARED_STATE,
+            scheduler=make,
+            decision_times={BATCH: point.decision_time},
+            schedulers={BATCH: point.schedulers},
+            assignment=Assignment.LEAST_LOADED,
+            patience=Patience(retry_s=RETRY_S),
+            limits=LIMITS,
+            horizon_s=horizon_s,
+            seed=1_000 * self.seed + number,
+        )
+
+
+def between(experiment: Experiment, from_s: float, to_s: float) -> Mapping[str, Any]:
+    """Simulate; return what came of the time from one moment to another."""
+    upto = [
+        replace(experiment, horizon_s=horizon_s).run().workloads[BATCH]
+        for horizon_s in (from_s, to_s)
+    ]
+    counts = {
+        name: upto[1][name] - upto[0][name]
+        for name in ("transactions_conflicted", "transactions_ok", "tasks_placed")
+    }
+    thought_s = upto[1]["busy"] * to_s - upto[0]["busy"] * from_s
+    clean = counts["transactions_ok"]
+    return {
+        "conflict_fraction": counts["transactions_conflicted"] / clean if clean else None,
+        "busy": thought_s / (to_s - from_s),
+        "tasks_placed": counts["tasks_placed"],
+    }
+
+
+def _nodes(store: Store, stage: Stage, seed: int) -> Nodes:
+    chance = np.random.default_rng(seed)
+    patience = PatientCall(stage.clock, ignore, stage.settings, chance, stage.stop)
+    return Nodes(store, stage.clock, patience, speedup=1.0)
+
+
+def _row(
+    point: Point, live: Sequence[Mapping[str, Any]], simulated: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"rule": point.rule, "schedulers": point.schedulers}
+    for name in MEASURES:
+        (mean, sd), (virtual, virtual_sd) = (
+            _spread([one[name] or 0.0 for one in runs]) for runs in (live, simulated)
+        )
+        # Both are means: of so many contests, and of the simulations of each.
+        chance = float(np.hypot(sd, virtual_sd))
+        row[name] = {
+            "live": mean,
+            "live_sd": sd,
+            "simulated": virtual,
+            "simulated_sd": virtual_sd,
+            "agree": bool(abs(mean - virtual) <= SDS * chance + GRAIN),
+        }
+    return row
+
+
+def _spread(values: Sequence[float]) -> tuple[float, float]:
+    return fmean(values), stdev(values) if len(values) > 1 else 0.0
+
+
+Schedulers = Annotated[str, typer.Option(metavar="N,...", help="Schedulers that compete.")]
+Contests = Annotated[int, typer.Option(min=1, max=100, metavar="N", help="Of each setting.")]
+MachineCount = Annotated[
+    int, typer.Option(min=1, max=MACHINES_MAX, metavar="N", help="Of 4 CPUs each, 75 % taken.")
+]
+
+
+def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
+    schedulers: Schedulers = "1,2,4,8",
+    contests: Contests = 3,
+    machines: MachineCount = 250,
+    seconds: Seconds = None,
+    seed: Seed = 0,
+    smoke: Smoke = False,
+    json_to: JsonTo = None,
+    plot_to: PlotTo = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Conflicts and busyness of live schedulers beside those of the same ones simulated.
+
+    Takes nine minutes.
+    """
+    benchmark = SideBySide(
+        schedulers=numbers(schedulers, option="--schedulers", most=SCHEDULERS_MAX),
+        contests=contests,
+        machines=machines,
+        seed=seed,
+    )
+    if smoke:
+        benchmark = replace(
+            benchmark,
+            schedulers=(1, 2),
+            contests=1,
+            machines=40,
+            t_job_ms=20,
+            t_task_ms=1,
+            seconds=2.0,
+        )
+    if seconds is not None:
+        benchmark = replace(benchmark, seconds=seconds)
+    conduct(benchmark, json_to=json_to, plot_to=plot_to, data_dir=data_dir)
