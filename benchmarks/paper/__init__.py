@@ -3,7 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from benchmarks.paper import figure_7, figure_8, figure_9, figure_10, figures_5_6
+from benchmarks.paper import (
+    figure_7,
+    figure_8,
+    figure_9,
+    figure_10,
+    figure_11,
+    figure_12,
+    figure_13,
+    figure_14,
+    figures_5_6,
+)
 from benchmarks.paper.figure import Figure
 
 COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
@@ -12,6 +22,10 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "figure_8": figure_8.command,
     "figure_9": figure_9.command,
     "figure_10": figure_10.command,
+    "figure_11": figure_11.command,
+    "figure_12": figure_12.command,
+    "figure_13": figure_13.command,
+    "figure_14": figure_14.command,
 }
 FIGURES: Final[tuple[type[Figure], ...]] = (
     figures_5_6.Figures5And6,
@@ -19,4 +33,8 @@ FIGURES: Final[tuple[type[Figure], ...]] = (
     figure_8.Figure8,
     figure_9.Figure9,
     figure_10.Figure10,
+    figure_11.Figure11,
+    figure_12.Figure12,
+    figure_13.Figure13,
+    figure_14.Figure14,
 )

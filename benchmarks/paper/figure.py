@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final
 
 import typer
@@ -13,14 +14,16 @@ from rich.console import Group, RenderableType
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Smoke
 from benchmarks.paper.claims import Claim, Row, table
-from benchmarks.paper.setting import Setting, simulate
+from benchmarks.paper.setting import RECORDED, Setting, simulate
 from omega.cli.options import a_number
 from omega.cli.pictures import Picture, Stroke, magnitudes, series
 from omega.cli.sim_workers import cores, processes
-from omega.errors import InvariantBroken
+from omega.errors import BadInput, InvariantBroken
 from omega.sim.sweep import Figures, Trial, folded, run_trials
 
 SMOKE_HOURS: Final = 0.02
+BESIDE: Final = ("seed", "trace")
+"""What is no part of a row."""
 AT_ONCE: Final = 16
 """Runs handed out, so that nobody waits."""
 T_JOBS: Final = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -52,6 +55,8 @@ class Figure:
     seeds: int = 1
     workers: int = 0
     """Processes; the cores if 0."""
+    trace: Path | None = field(default=None, repr=False)
+    """The folder of the trace google-2011, for figures of the cell of 2011."""
 
     def settings(self) -> list[Setting]:
         """Return what is simulated."""
@@ -67,7 +72,7 @@ class Figure:
 
     def measure(self, stage: Stage) -> Findings:
         """Simulate all settings with all seeds, and judge the claims."""
-        settings = [replace(one, hours=self.hours) for one in self.settings()]
+        settings = [self._placed(replace(one, hours=self.hours)) for one in self.settings()]
         runs: dict[int, dict[int, Figures]] = {number: {} for number in range(len(settings))}
         trials = [
             Trial(number, seed, replace(setting, seed=seed))
@@ -96,11 +101,21 @@ class Figure:
         rows = []
         for setting, found in zip(settings, runs.values(), strict=True):
             means, deviations = folded([found[seed] for seed in sorted(found)])
-            values = {name: value for name, value in asdict(setting).items() if name != "seed"}
-            rows.append({**values, **means, "deviation": deviations})
+            values = {name: value for name, value in asdict(setting).items() if name not in BESIDE}
+            rows.append(
+                {**values, **means, **({"deviation": deviations} if self.seeds > 1 else {})}
+            )
         claims = [claim.row() for claim in self.claims(rows)]
         done = Counter(runs=len(trials), tasks_placed=sum(row["tasks_placed"] for row in rows))
         return Findings(self._finding(claims), rows, {"claims": claims}, dict(done))
+
+    def _placed(self, setting: Setting) -> Setting:
+        """Say where the recorded cell lies. Raises BadInput if nobody said so."""
+        if setting.cell != RECORDED:
+            return setting
+        if self.trace is None:
+            raise BadInput(f"name the folder of the trace {RECORDED}", field="--trace")
+        return replace(setting, trace=self.trace)
 
     def show(self, findings: Findings) -> RenderableType:
         """Return the claims."""
@@ -158,7 +173,8 @@ def curves(
                         points = [one for one in points if one[1] > 0]
                     if points:
                         said = f"{label}, {workload}" if len(workloads) > 1 else label
-                        series(panel, number, points, said, stroke=STROKES[workload])
+                        stroke = STROKES[workload] if len(workloads) > 1 else "-"
+                        series(panel, number, points, said, stroke=stroke)
             if logarithmic:
                 panel.set_xscale("log")
             if measure == "wait_mean_s":
@@ -181,6 +197,11 @@ Workers = Annotated[
     int, typer.Option(min=0, max=1_024, metavar="N", help="Processes; the cores if 0.")
 ]
 
+Trace = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="The folder of google-2011, for figures 11 to 14."),
+]
+
 
 def command_of(figure: type[Figure]) -> Callable[..., None]:
     """Make the verb that runs a figure; its help is the figure's own words."""
@@ -192,9 +213,10 @@ def command_of(figure: type[Figure]) -> Callable[..., None]:
         smoke: Smoke = False,
         json_to: JsonTo = None,
         plot_to: PlotTo = None,
+        trace: Trace = None,
         data_dir: DataDir = None,
     ) -> None:
-        asked = figure(seeds=seeds, workers=workers)
+        asked = figure(seeds=seeds, workers=workers, trace=trace)
         if smoke:
             asked = replace(asked, x=asked.x[1::3], hours=SMOKE_HOURS, workers=1)
         if hours is not None:

@@ -6,16 +6,18 @@ scheduler with the default decision times is as busy with them as figure 8 says 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from omega.cli.sim_plan import SimPlan, Unit
+from omega.cli.sim_plan import Given, SimPlan, Unit
 from omega.model.claims import ConflictRule
+from omega.model.resources import Kind
 from omega.sim.experiment import Architecture
-from omega.workload.arrivals import BATCH, SERVICE, Arrival
+from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
 from omega.workload.synthetic import JobClass, TwoClasses, arrivals_of, merged
 
 T_JOB_S: Final = 0.1
@@ -48,6 +50,10 @@ def _cell(machines: int, busy: float) -> TwoClasses:
     )
 
 
+RECORDED: Final = "google-2011"
+"""The cell of 2011: its machines, what ran there, and what came, from the published trace."""
+RECORDED_HOURS: Final = 1.39
+"""Of its window."""
 CELLS: Final = {"A": _cell(1_500, 0.40), "B": _cell(2_500, 0.17), "C": _cell(3_000, 0.105)}
 
 
@@ -75,16 +81,12 @@ class Setting:
     hours: float = 2.0
     seed: int = 0
 
+    trace: Path | None = field(default=None, repr=False)
+    """Where the cell of 2011 lies."""
+
     def plan(self) -> SimPlan:
         """Return it as `omega sim run` takes it."""
-        laws = CELLS[self.cell]
-        fill = FILL if self.fill is None else self.fill
-        return SimPlan(
-            jobs=Path(self.cell),
-            machines=laws.machines,
-            cpus=laws.cpus,
-            memory_gib=laws.memory_gib,
-            prefill_tasks=round(fill * CPUS * laws.machines),
+        decided = SimPlan(
             hours=self.hours,
             architecture=Architecture(self.architecture),
             rule=ConflictRule(self.rule),
@@ -96,6 +98,22 @@ class Setting:
             t_task_service=self.t_task_service,
             seed=self.seed,
         )
+        if self.cell == RECORDED:
+            return replace(decided, trace=self.trace)
+        laws = CELLS[self.cell]
+        fill = FILL if self.fill is None else self.fill
+        return replace(
+            decided,
+            jobs=Path(self.cell),
+            machines=laws.machines,
+            cpus=laws.cpus,
+            memory_gib=laws.memory_gib,
+            prefill_tasks=round(fill * CPUS * laws.machines),
+        )
+
+    def given(self) -> Given:
+        """Draw the jobs, or read the trace."""
+        return _recorded(self.trace, self.fill) if self.trace is not None else self.arrivals()
 
     def arrivals(self) -> tuple[Arrival, ...]:
         """Draw the jobs; a seed's service jobs are the same whatever the factor."""
@@ -114,9 +132,33 @@ class Setting:
         )
 
 
+@lru_cache(maxsize=2)
+def _recorded(folder: Path, fill: float | None) -> Given:
+    """Read the trace; without what nobody could place then, and as full as is wanted."""
+    trace = SimPlan(trace=folder, trace_option=["pending=leave"]).read()
+    assert isinstance(trace, Workload)
+    return trace if fill is None else replace(trace, prefill=_thinned(trace, fill))
+
+
+def _thinned(trace: Workload, fill: float) -> Prefill:
+    """Return the start state from the highest precedence down, up to a share of the CPU."""
+    prefill, cpu = trace.prefill, Kind.CPU_MILLI
+    precedence = np.array([job.precedence for job in prefill.jobs])[prefill.job]
+    in_order = np.argsort(-precedence, kind="stable")
+    taken = np.cumsum(prefill.shapes[prefill.shape[in_order], cpu])
+    stays = np.sort(in_order[taken <= fill * trace.machines.capacity[:, cpu].sum()])
+    return replace(
+        prefill,
+        job=prefill.job[stays],
+        task=prefill.task[stays],
+        machine=prefill.machine[stays],
+        shape=prefill.shape[stays],
+    )
+
+
 def simulate(setting: Setting) -> Mapping[str, Any]:
     """Simulate, and return the figures of each workload."""
-    result = setting.plan().experiment(setting.arrivals()).run()
+    result = setting.plan().experiment(setting.given()).run()
     return {
         **{
             name: {measure: told[measure] for measure in MEASURES}

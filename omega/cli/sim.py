@@ -84,6 +84,8 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
             "utilisation": result.utilisation,
             "locked": result.locked,
             "tasks_placed": result.tasks_placed,
+            "tasks_lost": result.tasks_lost,
+            "start_tasks_lost": result.start_tasks_lost,
             "events": result.events,
             **({"audited": result.audited} if plan.audit else {}),
             "wall_s": round(clock.now() - began, 3),

@@ -8,7 +8,7 @@ Source   omega.sim.experiment; the job lists and traces of omega.workload.traces
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, get_type_hints
@@ -19,11 +19,13 @@ from omega.cli.chance import chance_of
 from omega.cli.options import DECISION_S_MAX, SCHEDULERS_MAX, Seed, TraceOptions, a_number
 from omega.cli.sources import read_options, read_trace
 from omega.errors import BadInput
+from omega.framework.chance import chance_of as chance_by_name
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
-from omega.sim.experiment import Architecture, Experiment
+from omega.sim.experiment import Architecture, Assignment, Experiment
 from omega.workload.arrivals import SERVICE, Arrival, Workload
+from omega.workload.machine_events import Failures
 from omega.workload.traces.omega_sim import read_job_list, uniform_workload
 
 PLACING: Final = "batch"
@@ -106,6 +108,16 @@ class SimPlan:
             metavar="X",
         ),
     ] = 0.5
+    assignment: Annotated[
+        Assignment, typer.Option(help="Which of several schedulers takes a job.")
+    ] = Assignment.DEALT
+    machine_failures_every: Annotated[
+        float | None,
+        _number("Mean time that a machine is up; none fails if not given.", min=0.001, metavar="H"),
+    ] = None
+    machine_repair: Annotated[
+        float, _number("Mean time until it is back.", min=0.001, metavar="S")
+    ] = 600.0
     seed: Seed = 0
     audit: Annotated[
         bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
@@ -159,6 +171,7 @@ class SimPlan:
                 prefill_tasks=self.prefill_tasks,
                 chance=chance_of(self.seed),
             )
+        workload = self._with_failures(workload)
         kinds = sorted({arrival.spec.scheduler for arrival in workload.arrivals})
         others = [kind for kind in kinds if kind != SERVICE]
         service = DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service)
@@ -177,11 +190,37 @@ class SimPlan:
                 SERVICE: 1 - self.batch_share,
                 **{kind: self.batch_share / len(others) for kind in others},
             },
+            assignment=self.assignment,
             gangs=self.granularity is Unit.GANG,
             horizon_s=self.hours * 3_600,
             seed=self.seed,
             audited=self.audit,
         )
+
+    def _with_failures(self, workload: Workload) -> Workload:
+        """Return the workload with machines that fail as asked; refuse what is not simulated."""
+        horizon_s = self.hours * 3_600
+        if self.machine_failures_every is not None:
+            if workload.machine_events:
+                raise BadInput(
+                    "the trace has machine events of its own; leave them out with --trace-option"
+                    " machines=stay",
+                    field="--machine-failures-every",
+                )
+            failures = Failures(
+                every_s=self.machine_failures_every * 3_600, repair_s=self.machine_repair
+            )
+            chance = chance_by_name(self.seed, "machine failures")
+            events = failures.draw(len(workload.machines), horizon_s, chance)
+            workload = replace(workload, machine_events=events)
+        two_level = self.architecture is Architecture.TWO_LEVEL
+        if two_level and any(event.time_s <= horizon_s for event in workload.machine_events):
+            raise BadInput(
+                "machine events are not simulated with offers; of a trace, leave them out with"
+                " --trace-option machines=stay",
+                field="--architecture",
+            )
+        return workload
 
     def _maker(self, classes: Mapping[str, type[Scheduler]]) -> Callable[[str], Scheduler]:
         """Return what makes a scheduler that commits as asked, one job at a time."""

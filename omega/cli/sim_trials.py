@@ -57,6 +57,8 @@ def simulate(work: Work) -> dict[str, Any]:
         "utilisation": result.utilisation,
         "locked": result.locked,
         "tasks_placed": result.tasks_placed,
+        "tasks_lost": result.tasks_lost,
+        "start_tasks_lost": result.start_tasks_lost,
         "events": result.events,
         **({"audited": result.audited} if work.plan.audit else {}),
     }

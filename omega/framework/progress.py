@@ -107,7 +107,7 @@ class Progress:
     def lose(self, evicted: Index) -> None:
         """Take in that tasks which had a place were evicted by this attempt's own claims."""
         if len(evicted):
-            self.job = _without(self.job, evicted)
+            self.job = without(self.job, evicted)
             self.pending = np.concatenate([self.pending, evicted])
 
     def learn(self, claims: Claims, verdicts: Verdicts, machine: Ids) -> None:
@@ -162,7 +162,7 @@ class Progress:
         return diagnose(view, self.job)
 
 
-def _without(job: LeasedJob, evicted: Index) -> LeasedJob:
+def without(job: LeasedJob, evicted: Index) -> LeasedJob:
     """Return the job with tasks that had a place waiting for one again."""
     kept = ~np.isin(job.placed_task, evicted)
     return replace(

@@ -53,6 +53,11 @@ class Agent:
         """Put a job into the queue; begin at once if idle."""
         self._queue.join(job)
 
+    @property
+    def load(self) -> int:
+        """How many jobs wait or are being decided on."""
+        return len(self._queue) + (self._job is not None)
+
     def _begin_if_idle(self) -> None:
         if self._job is None and len(self._queue):
             self._job, self._claimed = self._queue.take(), False
@@ -95,7 +100,7 @@ class Agent:
         self._claimed = True
         self.ledger.judge(outcome, self._thinks_s)
         if outcome.accepted.any():
-            self._world.run(self._job, transaction.claims, outcome)
+            self._world.run(self._job, transaction.claims, outcome, lose=self._queue.lose)
         return outcome
 
     def _settle(self, attempted: Attempted) -> None:

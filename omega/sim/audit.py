@@ -1,19 +1,21 @@
 """An audited cell: the simulated one, with a second set of books that it is compared with.
 
 Goal     Switch on, for any run, a check of all that must hold, at the very event that breaks it.
-Promise  Changes nothing of the run. After each commit, end and offer the machines that it touched
-         are compared, at intervals and at the end all of them; of offers, each that is given back.
+Promise  Changes nothing of the run. After each commit, end, loss and change of a machine those that
+         it touched are compared, at intervals and at the end all of them; of offers, each that is
+         given back.
 Source   omega.sim.books; docs/decisions/0023-sweeps-and-audits.md.
 """
 
+from math import inf
 from typing import Final
 
 import numpy as np
 
-from omega.model.arrays import Amounts, Ids, integers
+from omega.model.arrays import Amounts, Ids, Index, integers
 from omega.model.claims import Claims, Transaction
 from omega.model.jobs import LeasedJob
-from omega.model.machines import Machines
+from omega.model.machines import Machines, MachineState
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
 from omega.sim.books import Books, Rows, Task
@@ -22,7 +24,8 @@ from omega.sim.engine import Engine
 from omega.sim.ledger import SimulatedJob
 from omega.sim.offers import Allocator, Offering
 from omega.sim.prefill import StartState
-from omega.sim.world import Tell, World
+from omega.sim.running import Lose, Running, Tell
+from omega.sim.world import World
 
 EVENTS_BETWEEN: Final = 512
 """From one look at the whole cell to the next."""
@@ -54,6 +57,26 @@ class AuditedCell(SimulatedCell):
         self.books.end(held)
         self._compare(machine)
 
+    def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
+        """Free what is lost, and strike it out."""
+        super().lose(job, task, machine, amounts)
+        tasks = zip(job.tolist(), task.tolist(), strict=True)
+        held = zip(machine.tolist(), map(tuple, amounts.tolist()), strict=True)
+        self.books.lose(dict(zip(tasks, held, strict=True)))
+        self._compare(machine)
+
+    def set_state(self, machine: int, state: MachineState) -> None:
+        """Change the state, and enter it."""
+        super().set_state(machine, state)
+        self.books.set_state(machine, state)
+        self._compare(integers([machine]))
+
+    def resize(self, machine: int, capacity: Amounts) -> None:
+        """Resize, and enter what the machine has now."""
+        super().resize(machine, capacity)
+        self.books.resize(machine, capacity.tolist())
+        self._compare(integers([machine]))
+
     def audit(self) -> None:
         """Compare all machines, and the sums that the cell keeps, with the books."""
         self.books.expect_punctual_ends()
@@ -62,6 +85,7 @@ class AuditedCell(SimulatedCell):
         for name, told, kept in (
             ("used", self.cpu_used, used),
             ("locked", self.cpu_locked, self.books.cpu_offered),
+            ("there", self.total[Kind.CPU_MILLI], self.books.cpu_open),
         ):
             if told != kept:
                 self.books.accuse(1, f"of all CPU {kept} is {name}; the cell says {told}")
@@ -77,8 +101,8 @@ class AuditedCell(SimulatedCell):
 class AuditedWorld(World):
     """A world whose cell is told when tasks are to end."""
 
-    def __init__(self, engine: Engine, cell: AuditedCell) -> None:
-        super().__init__(engine, cell)
+    def __init__(self, engine: Engine, cell: AuditedCell, running: Running | None = None) -> None:
+        super().__init__(engine, cell, running)
         self._books = cell.books
 
     def start(self, state: StartState) -> None:
@@ -87,12 +111,22 @@ class AuditedWorld(World):
         held = list(zip(state.machine.tolist(), map(tuple, state.amounts.tolist()), strict=True))
         self._books.start(zip(tasks, held, strict=True))
         self._books.expect_ends(
-            {ends_s: [tasks[row] for row in rows.tolist()] for ends_s, rows in state.ending()}
+            {
+                ends_s: [tasks[row] for row in rows.tolist()]
+                for ends_s, rows in state.by_end()
+                if ends_s < inf
+            }
         )
         super().start(state)
 
     def run(
-        self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
+        self,
+        job: SimulatedJob,
+        claims: Claims,
+        outcome: Outcome,
+        *,
+        tell: Tell | None = None,
+        lose: Lose | None = None,
     ) -> None:
         """Have what was granted run, and note when each task is to end."""
         ends_s = [
@@ -106,7 +140,7 @@ class AuditedWorld(World):
             if verdict == 0 and duration_s is not None:
                 by_end.setdefault(self.engine.now_s + duration_s, []).append((job.lease.id, task))
         self._books.expect_ends(by_end)
-        super().run(job, claims, outcome, tell=tell)
+        super().run(job, claims, outcome, tell=tell, lose=lose)
 
 
 class AuditedAllocator(Allocator):

@@ -14,11 +14,12 @@ from typing import Final, NoReturn
 from omega.errors import InvariantBroken
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
-from omega.model.machines import MachineRows
+from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import Kind
 
 STORY_LINES_MAX: Final = 30
+OPEN: Final = int(MachineState.OPEN)
 
 Task = tuple[int, int]
 """A job and the index of its task; jobs of the start state are negative."""
@@ -42,15 +43,20 @@ class Books:
         self.locked: dict[int, list[int]] = {machine: [0] * len(Kind) for machine in ids}
         """By machine, what is offered and not yet granted."""
         self.sequence = dict(zip(ids, rows.sequence.tolist(), strict=True))
+        self.state = dict(zip(ids, rows.state.tolist(), strict=True))
         self.live: dict[Task, Held] = {}
         self.over: set[Task] = set()
         self._placed: Counter[int] = Counter()
         """By job, its tasks that are live or over."""
+        self._gangs: dict[int, int] = {}
+        """By job, the fewest tasks of which it stands."""
         self._nothing = [0] * len(Kind)
         self._offers: list[Rows] = []
         self._taken: Rows | None = None
         """Of offers, since one was last given back; None while nothing is ever offered."""
         self._due: dict[float, list[dict[Task, Held]]] = defaultdict(list)
+        self._due_with: dict[Task, dict[Task, Held]] = {}
+        """By task, those that are to end with it."""
         self._times_due: list[float] = []
         self._stories: dict[int, deque[Line]] = defaultdict(lambda: deque(maxlen=STORY_LINES_MAX))
 
@@ -69,6 +75,7 @@ class Books:
         claims, (part,) = transaction.claims, transaction.jobs
         shapes = [tuple(row) for row in claims.shapes.tolist()]
         columns = (claims.task, outcome.machine, claims.seen, claims.shape, outcome.verdicts)
+        self._gangs[job.id] = job.spec.minimum
         granted_on: dict[int, None] = {}
         granted = 0
         for task, machine, seen, shape, verdict in zip(
@@ -101,6 +108,7 @@ class Books:
                 if task not in self.live:
                     raise InvariantBroken(f"{_named(task)} is to run and was never granted")
                 batch[task] = self.live[task]
+                self._due_with[task] = batch
             self._due[at_s].append(batch)
             heappush(self._times_due, at_s)
 
@@ -117,10 +125,48 @@ class Books:
             self.accuse(machine, f"{given_back.total()} tasks end that were not to, or not so")
         batches.remove(batch)
         for task, (machine, amounts) in batch.items():
-            del self.live[task]
+            del self.live[task], self._due_with[task]
             self.over.add(task)
             self._add(self.used, machine, amounts, -1)
             self._tell(machine, f"ended {_named(task)}", amounts)
+
+    def lose(self, tasks: Mapping[Task, Held]) -> None:
+        """Strike out tasks that have lost their place; a gang stands whole or has fallen."""
+        for task, held in tasks.items():
+            machine, amounts = held
+            if self.live.pop(task, None) != held:
+                self.accuse(machine, f"{_named(task)} is lost and did not run so")
+            self._due_with.pop(task, {}).pop(task, None)
+            self._placed[task[0]] -= 1
+            self._add(self.used, machine, amounts, -1)
+            self._tell(machine, f"lost {_named(task)}", amounts)
+        jobs = {job for job, _ in tasks if self._gangs.get(job)}
+        fallen = {job for job in jobs if self._placed[job] < self._gangs[job]}
+        for task, (machine, _) in self.live.items() if fallen else ():
+            if task[0] in fallen:
+                self.accuse(machine, f"{_named(task)} runs on, and its gang has fallen")
+
+    def set_state(self, machine: int, state: MachineState) -> None:
+        """Enter that a machine takes claims, or is down and runs nothing."""
+        if self.state[machine] == state:
+            return
+        self.state[machine] = state
+        self.sequence[machine] += 1
+        self._tell(machine, state.name.lower(), tuple(self.capacity[machine]))
+        if state is MachineState.DOWN and any(self.used[machine]):
+            self.accuse(machine, f"is down and holds {_said(self.used[machine])}")
+
+    def resize(self, machine: int, capacity: list[int]) -> None:
+        """Enter what a machine has from now on."""
+        self.capacity[machine] = capacity
+        self.sequence[machine] += 1
+        self._tell(machine, "resized", tuple(capacity))
+
+    @property
+    def cpu_open(self) -> int:
+        """CPU of the machines that are open."""
+        rows = self.capacity.items()
+        return sum(row[Kind.CPU_MILLI] for one, row in rows if self.state[one] == OPEN)
 
     def offer(self, amounts: Rows) -> None:
         """Lock what is offered; from then on, nothing is granted but what is."""
@@ -164,13 +210,13 @@ class Books:
         while self._times_due and self._times_due[0] < self._now_s():
             at_s = heappop(self._times_due)
             for batch in self._due.pop(at_s, ()):
-                task, (machine, _) = next(iter(batch.items()))
-                self.accuse(machine, f"{_named(task)} was to end at {at_s:.3f} s and runs on")
+                for task, (machine, _) in batch.items():
+                    self.accuse(machine, f"{_named(task)} was to end at {at_s:.3f} s and runs on")
 
     def compare(self, rows: MachineRows) -> None:
         """See that the cell's rows are what is in the books."""
-        columns = (rows.id, rows.used, rows.sequence, rows.capacity)
-        for machine, used, sequence, capacity in zip(
+        columns = (rows.id, rows.used, rows.sequence, rows.capacity, rows.state)
+        for machine, used, sequence, capacity, state in zip(
             *(column.tolist() for column in columns), strict=True
         ):
             expected = self.used[machine]
@@ -178,6 +224,9 @@ class Books:
                 self.accuse(machine, f"books {_said(expected)}, cell {_said(used)}")
             if sequence != self.sequence[machine]:
                 self.accuse(machine, f"sequence {sequence}; it rose to {self.sequence[machine]}")
+            if state != self.state[machine]:
+                known = MachineState(self.state[machine]).name
+                self.accuse(machine, f"is {MachineState(state).name}; it became {known}")
             if capacity != self.capacity[machine]:
                 self.accuse(
                     machine, f"has {_said(capacity)}; it had {_said(self.capacity[machine])}"
@@ -195,6 +244,8 @@ class Books:
         self._tell(machine, f"granted to {_named(task)}", amounts)
         if machine not in self.capacity:
             self.accuse(machine, "there is no such machine")
+        if self.state[machine] != OPEN:
+            self.accuse(machine, f"{_named(task)} was granted on a machine that is not open")
         if task in self.live:
             self.accuse(machine, f"{_named(task)} runs on machine {self.live[task][0]} already")
         if task in self.over:
@@ -232,6 +283,8 @@ class Books:
         fits = all(used + locked + more <= capacity for used, locked, more, capacity in rows)
         if verdict == Verdict.OVERCOMMIT and in_turn and fits:
             self.accuse(machine, "a claim was refused for want of room, and there is room")
+        if verdict == Verdict.CLOSED and self.state[machine] == OPEN:
+            self.accuse(machine, "a claim was refused, for it is closed, and it is open")
         if verdict == Verdict.STALE and seen == self.sequence[machine]:
             self.accuse(machine, f"a claim was refused as stale, and its sequence is {seen}")
 

@@ -7,6 +7,7 @@ Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.
 """
 
 from collections.abc import Sequence
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from omega.cell.view import View
 from omega.model.arrays import Amounts, Counts, Ids, Index, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
-from omega.model.machines import MachineRows, Machines
+from omega.model.machines import MachineRows, Machines, MachineState
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
 from omega.store.memory_machines import MachineTable
@@ -38,6 +39,7 @@ class SimulatedCell:
         self._machines.used += used
         self._number = 0
         self.total: Amounts = self._machines.capacity.sum(axis=0)
+        """Of the machines that are open."""
         self.cpu_used = int(used[:, CPU].sum())
         """By tasks."""
         self.cpu_locked = 0
@@ -80,6 +82,26 @@ class SimulatedCell:
         self._number += 1
         self._machines.free(machine, amounts, self._number)
         self.cpu_used -= int(amounts[:, CPU].sum())
+
+    def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
+        """Free what tasks have used that are lost; whose they are is for the auditor."""
+        del job, task
+        SimulatedCell.release(self, machine, amounts)
+
+    def set_state(self, machine: int, state: MachineState) -> None:
+        """Open a machine, or let it be down."""
+        self._number += 1
+        if self._machines.set_state(integers([machine]), state, self._number):
+            capacity = self._machines.capacity[machine - 1]
+            is_open = state is MachineState.OPEN
+            self.total = self.total + (capacity if is_open else -capacity)
+
+    def resize(self, machine: int, capacity: Amounts) -> None:
+        """Change what a machine has; what is used above it goes on until it ends."""
+        if self._machines.state[machine - 1] == MachineState.OPEN:
+            self.total = self.total + capacity - self._machines.capacity[machine - 1]
+        self._number += 1
+        self._machines.resize(machine, capacity, inf, self._number)
 
     @property
     def free(self) -> ByKind:

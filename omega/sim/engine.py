@@ -16,10 +16,12 @@ class Order(IntEnum):
 
     END = 0
     """Tasks end: their room is there for whoever decides at this moment."""
-    ARRIVAL = 1
-    DECISION = 2
-    RETRY = 3
-    SAMPLE = 4
+    MACHINE = 1
+    """Machines fail, come back or change: nothing is lost that ends at this moment."""
+    ARRIVAL = 2
+    DECISION = 3
+    RETRY = 4
+    SAMPLE = 5
     """Figures are read when all else is done."""
 
 

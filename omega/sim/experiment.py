@@ -25,12 +25,15 @@ from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import SimulatedJob, ratio
+from omega.sim.machine_changes import play
 from omega.sim.offers import Allocator, Framework, Offering
 from omega.sim.prefill import StartState
 from omega.sim.queue import Patience
 from omega.sim.results import Result, of_jobs, of_schedulers, told
+from omega.sim.running import Running
 from omega.sim.world import World
 from omega.workload.arrivals import MS_PER_S, Workload
+from omega.workload.machine_events import MachineEvent
 
 SAMPLE_S = 1.0
 ONE_TRY = replace(LIMITS, tries_max=1, claims_per_transaction_max=LIMITS.tasks_per_job_max)
@@ -64,6 +67,15 @@ class Architecture(StrEnum):
         return self in {Architecture.MONOLITHIC, Architecture.MULTI_PATH}
 
 
+class Assignment(StrEnum):
+    """Which of several schedulers takes a job."""
+
+    DEALT = "dealt"
+    """Each the next one, in order of submission, whatever they have to do."""
+    LEAST_LOADED = "least-loaded"
+    """The one with the fewest jobs that wait or are being decided on, as of a common queue."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
     """What is simulated."""
@@ -76,6 +88,7 @@ class Experiment:
     """By workload; one scheduler with a single path has the same for all."""
     schedulers: Mapping[str, int] = field(default_factory=dict)
     """How many for each workload; one if not said."""
+    assignment: Assignment = Assignment.DEALT
     parts: Mapping[str, float] = field(default_factory=dict)
     """Of a static partition: the share of machines of each workload; equal if not said."""
     offering: Offering = field(default_factory=Offering)
@@ -86,6 +99,17 @@ class Experiment:
     seed: int = 0
     audited: bool = False
     """Whether a second set of books is kept, and compared with the cell at every change."""
+
+    def __post_init__(self) -> None:
+        assert not (self.machine_events and self.architecture is Architecture.TWO_LEVEL), (
+            "machine events are not simulated with offers"
+        )
+
+    @property
+    def machine_events(self) -> tuple[MachineEvent, ...]:
+        """What happens to machines up to the horizon."""
+        events = self.workload.machine_events
+        return tuple(event for event in events if event.time_s <= self.horizon_s)
 
     def run(self, advance: Advance = lambda _: None) -> Result:
         """Simulate, from an idle start to the horizon."""
@@ -104,7 +128,7 @@ class Run:
         self.engine = Engine()
         self._advance = advance
         self._ids = count(1)
-        self._samples = self._used = self._locked = 0
+        self._there = self._used = self._locked = 0
         self._audited: list[AuditedCell] = []
         names = sorted({one.spec.scheduler for one in experiment.workload.arrivals})
         self._worlds = self._make_worlds(names)
@@ -122,7 +146,10 @@ class Run:
                 lease = self._lease(number, arrival.spec)
                 job = SimulatedJob(name, arrival.submit_s, durations_s, lease)
                 self._jobs[name].append(job)
-                self.engine.at(arrival.submit_s, Order.ARRIVAL, partial(lane.submit, job))
+                submit = partial(lane.submit, job)
+                if experiment.assignment is Assignment.LEAST_LOADED:
+                    submit = partial(self._submit_to_least_loaded, job)
+                self.engine.at(arrival.submit_s, Order.ARRIVAL, submit)
         self._sample()
 
     @property
@@ -153,16 +180,22 @@ class Run:
             name: {**of_schedulers([by_lane[one] for one in mine]), **of_jobs(self._jobs[name])}
             for name, mine in self._lanes.items()
         }
-        sampled = self._samples * sum(int(cell.total[Kind.CPU_MILLI]) for cell in self.cells)
         return Result(
             schedulers=rows,
             workloads=workloads,
-            utilisation=ratio(self._used, sampled),
-            locked=ratio(self._locked, sampled),
+            utilisation=ratio(self._used, self._there),
+            locked=ratio(self._locked, self._there),
             events=self.engine.executed,
             tasks_placed=sum(one["tasks_placed"] for one in workloads.values()),
+            tasks_lost=sum(one["tasks_lost"] for one in workloads.values()),
+            start_tasks_lost=sum(
+                world.start_tasks_lost for world in dict.fromkeys(self._worlds.values())
+            ),
             audited=sum(cell.events for cell in self._audited),
         )
+
+    def _submit_to_least_loaded(self, job: SimulatedJob) -> None:
+        min(self._lanes[job.workload], key=lambda lane: lane.load).submit(job)
 
     def _make_worlds(self, names: Sequence[str]) -> dict[str, World]:
         """Make one cell for all, or of each part of it one."""
@@ -181,13 +214,16 @@ class Run:
         machines = self.experiment.workload.machines.part(part)
         start = StartState.of(self.experiment.workload.prefill, part)
         used = start.used(len(machines))
+        events = self.experiment.machine_events
+        running = Running() if events else None
         if self.experiment.audited:
             cell = AuditedCell(machines, used, self.engine)
             self._audited.append(cell)
-            world: World = AuditedWorld(self.engine, cell)
+            world: World = AuditedWorld(self.engine, cell, running)
         else:
-            world = World(self.engine, SimulatedCell(machines, used))
+            world = World(self.engine, SimulatedCell(machines, used), running)
         world.start(start)
+        play(world, events, part)
         return world
 
     def _make_lanes(self, names: Sequence[str]) -> dict[str, list[Lane]]:
@@ -254,8 +290,8 @@ class Run:
         return LeasedJob(number, NO_TOKEN, spec, np.arange(spec.tasks))
 
     def _sample(self) -> None:
-        self._samples += 1
         for cell in self.cells:
+            self._there += int(cell.total[Kind.CPU_MILLI])
             self._used += cell.cpu_used
             self._locked += cell.cpu_locked
         self._advance(self.engine.now_s)

@@ -8,12 +8,24 @@ Source   docs/papers/omega.md, the definitions; Omega (EuroSys 2013), section 4.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from math import floor
 
 import numpy as np
 
+from omega.model.arrays import Index
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
+
+
+class Stage(Enum):
+    """Where a job is."""
+
+    WAITING = "waiting"
+    """In a queue, or about to come back to it."""
+    DECIDING = "deciding"
+    ELSEWHERE = "elsewhere"
+    """Not yet submitted, placed whole, or given up."""
 
 
 @dataclass(eq=False)
@@ -34,6 +46,18 @@ class SimulatedJob:
     waited_s: float = 0.0
     """In the queue, over all attempts."""
     abandoned: bool = False
+    stage: Stage = Stage.ELSEWHERE
+    tasks_lost: int = 0
+    """That had a place when a machine went down, or whose gang fell."""
+    forgiven: int = 0
+    """Attempts made before tasks were lost: they do not count against it."""
+    lost: tuple[Index, ...] = ()
+    """Tasks lost while it was decided on, for the attempt knows nothing of them."""
+
+    def falls_without(self, tasks: int) -> bool:
+        """Say whether it is a gang that cannot stand if it loses so many tasks."""
+        minimum = self.lease.spec.minimum
+        return minimum > 0 and self.lease.placed - tasks < minimum
 
     @property
     def left(self) -> int:

@@ -128,6 +128,8 @@ class Framework:
         self._horizon_s = horizon_s
         self.ledger = Ledger(replica.name)
         self._queue = Queue(world.engine, patience, self.ledger, self._wish)
+        self._deciding = 0
+        """Jobs in offers that are not answered yet."""
         self._runs = np.zeros_like(world.cell.total)
         self._offer = world.cell.twin()
         """The offer that is being filled, which takes no time: one serves for all."""
@@ -138,6 +140,11 @@ class Framework:
     def submit(self, job: SimulatedJob) -> None:
         """Put a job into the queue."""
         self._queue.join(job)
+
+    @property
+    def load(self) -> int:
+        """How many jobs wait or are being decided on."""
+        return len(self._queue) + self._deciding
 
     @property
     def share(self) -> float:
@@ -152,11 +159,12 @@ class Framework:
         offer.have_free(offered, np.logical_or.reduce(differs).nonzero()[0])
         cpu_milli = offer.free_cpu_milli
         grants: list[_Grant] = []
-        thinks_s = 0.0
+        thinks_s, taken = 0.0, 0
         while len(self._queue) and offer.free_cpu_milli:
             job = self._queue.take()
             job.attempts += 1
             thinks_s += self._place(job, grants, thinks_s)
+            taken += 1
         if not len(self._queue):
             self._allocator.withdraw(self)
         engine = self._world.engine
@@ -165,7 +173,8 @@ class Framework:
             for kind, amount in enumerate(offered):
                 np.subtract.at(amount, claims.machine - 1, claims.demand[:, kind])
         self._was_free = offered
-        answer = partial(self._answer, offered, cpu_milli, grants)
+        self._deciding += taken
+        answer = partial(self._answer, offered, cpu_milli, grants, taken)
         engine.at(engine.now_s + thinks_s, Order.DECISION, answer)
 
     def _wish(self) -> None:
@@ -202,8 +211,9 @@ class Framework:
         self._queue.settle(job, left)
         return thinks_s
 
-    def _answer(self, left: ByKind, cpu_milli: int, grants: Sequence[_Grant]) -> None:
+    def _answer(self, left: ByKind, cpu_milli: int, grants: Sequence[_Grant], taken: int) -> None:
         """Give back the offer, but for what was placed, which begins to run."""
+        self._deciding -= taken
         cell = self._world.cell
         for grant in grants:
             outcome = cell.commit(grant.transaction, grant.lease)

@@ -9,7 +9,7 @@ Source   docs/decisions/0012-workloads.md; omega.workload.traces.google_2011, wh
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from math import inf, isfinite
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,10 +60,6 @@ class StartState:
             times.tolist(), pairwise([*first.tolist(), len(self)]), strict=True
         ):
             yield ends_s, order[start:stop]
-
-    def ending(self) -> Iterator[tuple[float, Index]]:
-        """Yield the same for those that end."""
-        yield from ((ends_s, rows) for ends_s, rows in self.by_end() if isfinite(ends_s))
 
 
 def _ends_s(prefill: Prefill) -> NDArray[np.float64]:

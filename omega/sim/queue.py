@@ -2,6 +2,7 @@
 
 Goal     One set of rules of waiting, for schedulers of every architecture.
 Promise  What is left of a job joins the tail after a while, or is given up after too many attempts.
+         What a machine took down joins it at once.
 Source   docs/papers/omega.md, one attempt at one job.
 """
 
@@ -10,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from omega.framework.progress import without
+from omega.model.arrays import Index
 from omega.model.jobs import LeasedJob
 from omega.sim.engine import Engine, Order
-from omega.sim.ledger import Ledger, SimulatedJob
+from omega.sim.ledger import Ledger, SimulatedJob, Stage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +50,7 @@ class Queue:
     def join(self, job: SimulatedJob) -> None:
         """Put a job at the tail."""
         job.queued_s = self._engine.now_s
+        job.stage = Stage.WAITING
         self._jobs.append(job)
         self._ledger.waiting = len(self)
         self._when_one_joins()
@@ -54,6 +58,7 @@ class Queue:
     def take(self) -> SimulatedJob:
         """Take the job at the head, and book how long it has waited."""
         job = self._jobs.popleft()
+        job.stage = Stage.DECIDING
         self._ledger.waiting = len(self)
         waited_s = self._engine.now_s - job.queued_s
         job.waited_s += waited_s
@@ -63,7 +68,10 @@ class Queue:
 
     def settle(self, job: SimulatedJob, left: LeasedJob) -> None:
         """Take in how an attempt left a job: have what is left tried again, or give it up."""
-        job.lease = left
+        for tasks in job.lost:
+            left = without(left, tasks)
+        job.lease, job.lost = left, ()
+        job.stage = Stage.ELSEWHERE
         if not job.left:
             return
         # The attempts count, so that each draws other machines.
@@ -72,10 +80,25 @@ class Queue:
             job.abandoned = True
             self._ledger.abandoned += 1
         else:
+            job.stage = Stage.WAITING
             again_s = self._engine.now_s + self._patience.retry_s
             self._engine.at(again_s, Order.RETRY, partial(self.join, job))
 
+    def lose(self, job: SimulatedJob, tasks: Index) -> None:
+        """Take in that tasks have lost their place: have them placed again, unless it is given up.
+
+        A job that is being decided on gets them back after that.
+        """
+        job.tasks_lost += len(tasks)
+        job.lease = without(job.lease, tasks)
+        job.forgiven = job.attempts
+        if job.stage is Stage.DECIDING:
+            job.lost = (*job.lost, tasks)
+        elif job.stage is Stage.ELSEWHERE and not job.abandoned:
+            self.join(job)
+
     def _gives_up(self, job: SimulatedJob) -> bool:
-        if job.attempts > self._patience.attempts_max:
+        attempts = job.attempts - job.forgiven
+        if attempts > self._patience.attempts_max:
             return True
-        return not job.lease.placed and job.attempts > self._patience.fruitless_max
+        return not job.lease.placed and attempts > self._patience.fruitless_max

@@ -20,11 +20,16 @@ class Result:
     schedulers: list[dict[str, Any]]
     workloads: dict[str, dict[str, Any]]
     utilisation: float | None
-    """CPU that tasks use, a mean of one sample a second."""
+    """CPU that tasks use, of machines that are up, a mean of one sample a second."""
     locked: float | None
     """CPU that is held by offers, likewise."""
     events: int
     tasks_placed: int
+    """That have a place, or had one until they ended."""
+    tasks_lost: int
+    """To machines that went down, and to the fall of gangs ..."""
+    start_tasks_lost: int
+    """... and of the start state, which nobody places again."""
     audited: int
     """Commits, ends and offers that were audited."""
 
@@ -86,6 +91,7 @@ def of_jobs(jobs: Sequence[SimulatedJob]) -> dict[str, Any]:
         "jobs_abandoned": sum(job.abandoned for job in jobs),
         "tasks": sum(job.lease.spec.tasks for job in jobs),
         "tasks_placed": sum(job.lease.spec.tasks - job.left for job in jobs),
+        "tasks_lost": sum(job.tasks_lost for job in jobs),
         "wait_mean_s": mean(first),
         "wait_p90_s": p90(first),
         "wait_until_scheduled_mean_s": mean(whole),

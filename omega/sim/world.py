@@ -1,63 +1,101 @@
 """The world that simulated schedulers share: a cell, time, and tasks that end.
 
 Goal     Let what was granted run for as long as it runs, whoever granted it.
-Promise  Tasks of one grant and group end in one event. Whoever asked is told of each such end.
+Promise  Tasks of one grant and group end in one event, those of them that still run. Whoever asked
+         is told of each such end.
 Source   docs/papers/omega.md, the event model.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
+from math import inf
 
 import numpy as np
 
-from omega.model.arrays import Amounts, Ids
 from omega.model.claims import Claims
 from omega.model.outcomes import Outcome
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import SimulatedJob
 from omega.sim.prefill import StartState
-
-Tell = Callable[[Ids, Amounts], None]
-"""Told of tasks that end: the machine of each, and what it had there."""
+from omega.sim.running import Grant, Lose, Running, Tell
 
 
 class World:
     """One cell in virtual time."""
 
-    def __init__(self, engine: Engine, cell: SimulatedCell) -> None:
+    def __init__(self, engine: Engine, cell: SimulatedCell, running: Running | None = None) -> None:
+        """`running` is for a cell to whose machines something happens."""
         self.engine = engine
         self.cell = cell
+        self.running = running
+        self.start_tasks_lost = 0
+        """Tasks of the start state that a machine took down; nobody places them again."""
         self.when_tasks_end: list[Tell] = []
         """Told of all tasks that end."""
 
     def start(self, state: StartState) -> None:
         """Have what the cell begins with end when its time is up, in an event a moment."""
-        for ends_s, rows in state.ending():
-            end = partial(self._end, state.machine[rows], state.amounts[rows], None)
-            self.engine.at(ends_s, Order.END, end)
+        for ends_s, rows in state.by_end():
+            grant = Grant(
+                state.job[rows], state.task[rows], state.machine[rows], state.amounts[rows]
+            )
+            self._begin(grant, ends_s)
 
     def run(
-        self, job: SimulatedJob, claims: Claims, outcome: Outcome, *, tell: Tell | None = None
+        self,
+        job: SimulatedJob,
+        claims: Claims,
+        outcome: Outcome,
+        *,
+        tell: Tell | None = None,
+        lose: Lose | None = None,
     ) -> None:
-        """Have what was granted end when its time is up, group by group; tell of it, if wanted."""
+        """Have what was granted end when its time is up, group by group.
+
+        If wanted, tell of the end, and of what is lost before.
+        """
         groups = job.lease.spec.groups
         first = 0
         for group, duration_s in zip(groups, job.durations_s, strict=True):
             last = first + group.tasks
-            if duration_s is not None:
+            if duration_s is not None or self.running is not None:
                 mine = outcome.accepted
                 if len(groups) > 1:
                     mine = mine & (claims.task >= first) & (claims.task < last)
                 if np.count_nonzero(mine):
-                    ends_s = self.engine.now_s + duration_s
-                    end = partial(self._end, claims.machine[mine], claims.demand[mine], tell)
-                    self.engine.at(ends_s, Order.END, end)
+                    task, machine = claims.task[mine], claims.machine[mine]
+                    job_id = np.full(len(task), job.lease.id)
+                    grant = Grant(job_id, task, machine, claims.demand[mine], job, tell, lose)
+                    ends_s = inf if duration_s is None else self.engine.now_s + duration_s
+                    self._begin(grant, ends_s)
             first = last
 
-    def _end(self, machine: Ids, amounts: Amounts, also: Tell | None) -> None:
-        self.cell.release(machine, amounts)
-        if also is not None:
-            also(machine, amounts)
+    def tell_of_losses(self, lost: Sequence[Grant]) -> None:
+        """Tell whose tasks they were that they have lost their place, job by job."""
+        by_job: dict[SimulatedJob, list[Grant]] = {}
+        for gone in lost:
+            if gone.job is None:
+                self.start_tasks_lost += len(gone)
+            else:
+                by_job.setdefault(gone.job, []).append(gone)
+        for job, its in by_job.items():
+            assert its[0].lose is not None, "whose tasks can be lost wants to be told"
+            its[0].lose(job, np.sort(np.concatenate([gone.task for gone in its])))
+
+    def _begin(self, grant: Grant, ends_s: float) -> None:
+        if ends_s < inf:
+            self.engine.at(ends_s, Order.END, partial(self._end, grant))
+        if self.running is not None:
+            self.running.add(grant)
+
+    def _end(self, grant: Grant) -> None:
+        if not len(grant):
+            return  # all of it was lost
+        if self.running is not None:
+            self.running.end(grant)
+        self.cell.release(grant.machine, grant.amounts)
+        if grant.tell is not None:
+            grant.tell(grant.machine, grant.amounts)
         for tell in self.when_tasks_end:
-            tell(machine, amounts)
+            tell(grant.machine, grant.amounts)

@@ -1,15 +1,20 @@
 """The paper's figures at toy size: every setting is simulated, every claim is judged."""
 
+from pathlib import Path
+
 import pytest
 
+from benchmarks.__main__ import main
 from benchmarks.paper import COMMANDS
 from benchmarks.paper.claims import Row, first_not, keeps_up, told
 from tests.benchmarks.conftest import PNG, Bench
 
+TRACE = Path(__file__).parents[1] / "samples" / "google-2011"
+
 
 @pytest.mark.parametrize("figure", COMMANDS)
 def test_a_figure_is_simulated_judged_and_drawn(bench: Bench, figure: str) -> None:
-    ran = bench(figure)
+    ran = bench(figure, "--trace", str(TRACE))
 
     assert ran.picture.startswith(PNG)
     claims = ran.document["summary"]["claims"]
@@ -26,6 +31,17 @@ def test_a_figure_is_simulated_judged_and_drawn(bench: Bench, figure: str) -> No
     )
     for row in ran.rows:
         assert row["batch"]["jobs"] > 0
+
+
+def test_without_the_trace_its_figures_are_refused_before_the_work(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATA_DIR", str(tmp_path))
+    with pytest.raises(SystemExit) as end:
+        main(["run", "figure_13", "--smoke"])
+
+    assert 2 == end.value.code
+    assert "--trace: name the folder of the trace google-2011" in capsys.readouterr().err
 
 
 def a_row(x: float, *, wait_s: float | None, left: int = 0) -> Row:

@@ -10,7 +10,7 @@ from omega.framework.scheduler import DecisionTime
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.resources import Kind
 from omega.sim.engine import Engine, Order
-from omega.sim.experiment import Architecture, Experiment
+from omega.sim.experiment import Architecture, Assignment, Experiment
 from omega.sim.ledger import mean, p90, ratio
 from omega.sim.offers import Offering
 from omega.sim.queue import Patience
@@ -239,6 +239,29 @@ def test_a_job_is_given_up_after_too_many_attempts(
         told["attempts_max"],
         told["tasks_placed"],
     )
+
+
+def test_a_job_goes_to_whoever_has_least_to_do() -> None:
+    """Of two schedulers, the first thinks for ten seconds about the first job."""
+    tasks = {1.0: 10, 2.0: 1, 3.5: 1, 8.0: 1}
+    workload = replace(
+        one_job(1, machines=20),
+        arrivals=tuple(Arrival(at, a_spec(count, cpu_milli=1)) for at, count in tasks.items()),
+    )
+    experiment = Experiment(
+        workload=workload,
+        architecture=Architecture.SHARED_STATE,
+        scheduler=always(Whole),
+        decision_times={BATCH: DecisionTime(task_s=1.0)},
+        schedulers={BATCH: 2},
+        horizon_s=40.0,
+    )
+    dealt = experiment.run()
+    least = replace(experiment, assignment=Assignment.LEAST_LOADED).run()
+
+    for result, begun, wait_s in ((dealt, [2, 2], 7.5 / 4), (least, [1, 3], 0.0)):
+        assert begun == [row["attempts_started"] for row in result.schedulers]
+        assert wait_s == result.workloads[BATCH]["wait_mean_s"]
 
 
 def test_measures_of_nothing_are_nothing() -> None:

@@ -80,14 +80,16 @@ def test_of_a_part_of_the_machines_the_ids_are_those_within_the_part() -> None:
     )
     assert [10.0, np.inf] == state.ends_s.tolist()
     assert [3_000] == state.used(1)[:, Kind.CPU_MILLI].tolist()
-    assert [(10.0, [0])] == [(ends_s, rows.tolist()) for ends_s, rows in state.ending()]
+    assert [(10.0, [0]), (np.inf, [1])] == [
+        (ends_s, rows.tolist()) for ends_s, rows in state.by_end()
+    ]
 
 
 def test_tasks_that_end_together_are_one_event() -> None:
     state = StartState.of(started().prefill, slice(0, 2))
 
-    assert [(10.0, 2)] == [(ends_s, len(rows)) for ends_s, rows in state.ending()]
-    assert [] == list(StartState.of(Prefill.none(), slice(0, 2)).ending())
+    assert [(10.0, 2), (np.inf, 1)] == [(ends_s, len(rows)) for ends_s, rows in state.by_end()]
+    assert [] == list(StartState.of(Prefill.none(), slice(0, 2)).by_end())
 
 
 def test_machines_of_their_own_end_what_each_has() -> None:
@@ -126,7 +128,11 @@ def test_a_start_that_does_not_end_or_is_not_what_is_used_is_caught(
 def test_the_start_state_of_a_trace_ends_as_recorded() -> None:
     workload = GOOGLE_2011.load(SAMPLE, chance=np.random.default_rng(0), pending="leave")
     state = StartState.of(workload.prefill, slice(0, len(workload.machines)))
-    ends = {ends_s: state.amounts[rows, Kind.CPU_MILLI].sum() for ends_s, rows in state.ending()}
+    ends = {
+        ends_s: state.amounts[rows, Kind.CPU_MILLI].sum()
+        for ends_s, rows in state.by_end()
+        if ends_s < np.inf
+    }
     huge = Arrival(1.0, a_spec(1, cpu_milli=10**7))
     workload = replace(workload, arrivals=(huge,), machine_events=())
     begun = replace(experiment(), workload=workload, horizon_s=400.0).begin()

@@ -104,7 +104,7 @@ def _read(
             "tasks_back_in_window": sum(arrival.spec.tasks for arrival in back),
         },
         notes=tuple(report.notes()),
-        machine_events=machine_events,
+        machine_events=machine_events if options["machines"] == "change" else (),
     )
 
 
@@ -214,6 +214,7 @@ GOOGLE_2011 = TraceLoader(
         "overcommit": ("drop", "scale"),
         "pending": ("arrive", "leave"),
         "returning": ("arrive", "leave"),
+        "machines": ("change", "stay"),
     },
     read=_read,
 )

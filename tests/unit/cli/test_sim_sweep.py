@@ -23,6 +23,7 @@ from omega.workload.synthetic import W2
 from tests.fixtures.command_line import Omega, Started, document
 from tests.fixtures.job_lists import CELL
 
+OPENB = Path(__file__).parents[2] / "samples" / "openb"
 SHORT = (*CELL, "--hours", 0.015)
 SWEEP = ("sim", "sweep", *SHORT)
 TIMES = ("--vary", "t-job-service=1,10")
@@ -100,6 +101,19 @@ def test_several_seeds_give_mean_and_deviation(omega: Omega, jobs: Path) -> None
     assert [0, 1, 2] == row["seeds"]
     assert fmean(wasted) == row["batch"]["busy_wasted"]
     assert stdev(wasted) == row["deviation"]["batch"]["busy_wasted"] > 0
+
+
+def test_a_sweep_of_a_trace_finds_what_runs_find(omega: Omega, here: Here) -> None:
+    options = ("--trace", OPENB, "--trace-option", "times=replay", "--hours", 0.02)
+    swept = document(omega("sim", "sweep", *options, "--vary", "seed=0,1", "--json", "-"))
+    ran = document(omega("sim", "run", *options, "--seed", 1, "--json", "-"))["summary"]
+
+    row = swept["rows"][1]
+    assert {name: row[name] for name in ("ml-gpu", "utilisation")} == {
+        name: ran[name] for name in ("ml-gpu", "utilisation")
+    }
+    assert 2 == here.runs
+    assert ["openb"] == list(swept["parameters"]["given"])
 
 
 def test_two_processes_find_what_one_finds(

@@ -12,6 +12,7 @@ from schedulers.batch import BatchScheduler
 from schedulers.ml_gpu import MlGpuScheduler
 from schedulers.service import ServiceScheduler
 from tests.fixtures.command_line import Omega, document
+from tests.fixtures.job_lists import CELL
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 GOOGLE, OPENB, LISTS = (SAMPLES / name for name in ("google-2011", "openb", "omega-sim"))
@@ -34,6 +35,30 @@ def test_a_trace_is_run_as_it_is(omega: Omega, trace: Path, architecture: str) -
     assert all(told["summary"][kind]["jobs_attempted"] for kind in there)
     assert told["summary"]["tasks_placed"] > 0
     assert told["summary"]["audited"] > 0
+
+
+def test_what_the_trace_records_of_machines_happens(omega: Omega) -> None:
+    def told(*options: object) -> dict[str, object]:
+        ran = omega("sim", "run", "--trace", GOOGLE, "--hours", 0.2, *options, "--json", "-")
+        summary: dict[str, object] = document(ran)["summary"]
+        return summary
+
+    assert told()["start_tasks_lost"]
+    assert not told("--trace-option", "machines=stay")["start_tasks_lost"]
+    assert told("--trace-option", "machines=stay", "--architecture", "two-level")["events"]
+
+
+def test_machines_fail_as_the_seed_has_it(omega: Omega, jobs: Path) -> None:
+    def lost(seed: int) -> tuple[int, int]:
+        short = (*CELL, "--hours", 0.02, "--audit", "--seed", seed)
+        failing = ("--machine-failures-every", 0.03, "--machine-repair", 20)
+        ran = omega("sim", "run", "--jobs", jobs, *short, *failing, "--json", "-")
+        summary = document(ran)["summary"]
+        assert summary["tasks_lost"] == sum(summary[k]["tasks_lost"] for k in ("batch", "service"))
+        return summary["tasks_lost"], summary["start_tasks_lost"]
+
+    assert lost(1) == lost(1) != lost(2)
+    assert all(lost(1))
 
 
 def test_each_kind_places_what_is_its_own() -> None:
@@ -99,18 +124,20 @@ def test_what_does_not_go_together_is_bad_usage(
         assert problem in said
 
 
-def test_a_sweep_of_a_trace_finds_what_runs_find(omega: Omega) -> None:
-    options = ("--trace", OPENB, "--trace-option", "times=replay", "--hours", 0.02)
-    swept = document(
-        omega("sim", "sweep", *options, "--vary", "seed=0,1", "--workers", 1, "--json", "-")
-    )
-    ran = document(omega("sim", "run", *options, "--seed", 1, "--json", "-"))["summary"]
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [(("--architecture", "two-level"), "offers"), (("--machine-failures-every", 1), "own")],
+)
+def test_machine_events_that_are_not_simulated_are_refused(
+    omega: Omega, option: tuple[object, ...], problem: str
+) -> None:
+    ran = omega("sim", "run", "--trace", GOOGLE, *option)
+    said = " ".join(ran.err.split())
 
-    row = swept["rows"][1]
-    assert {name: row[name] for name in ("ml-gpu", "utilisation")} == {
-        name: ran[name] for name in ("ml-gpu", "utilisation")
-    }
-    assert ["openb"] == list(swept["parameters"]["given"])
+    assert 2 == ran.code
+    assert f"field {option[0]}" in said
+    assert problem in said
+    assert "--trace-option machines=stay" in said
 
 
 def test_traces_are_varied_and_their_options_are_not(omega: Omega) -> None:
