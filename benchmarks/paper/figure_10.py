@@ -71,7 +71,8 @@ class Figure10(Figure):
                 "work stays unscheduled over most of the surface with a single path, over less with"
                 " multi path, over least with Omega",
                 f"of {len(self.x) * len(T_TASKS)} points: {counted}",
-                left["single path"] > left["multi path"] >= left["Omega"],
+                len(self.x) * len(T_TASKS) < 2 * left["single path"]
+                and left["single path"] > left["multi path"] > left["Omega"],
             ),
             Claim(
                 "with Omega no batch job stays behind for the sake of service jobs",

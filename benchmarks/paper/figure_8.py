@@ -53,7 +53,8 @@ class Figure8(Figure):
         return [
             Claim(
                 "one batch scheduler saturates at about 2.5 times the jobs on A, 6 on B, 9.5 on C",
-                ", ".join(f"{cell} {told(end, most)}" for cell, end in ends.items()),
+                ", ".join(f"{cell} {told(end, most)}" for cell, end in ends.items())
+                + "; so the cells were made, but for what conflicts add",
                 near,
             ),
             Claim(

@@ -9,12 +9,14 @@ from benchmarks.paper.claims import WAIT_AIM_S, Claim, Row, first_not, has, keep
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import CELLS, Setting
 from omega.cli.pictures import Picture
+from omega.cli.wording import things
 
 SINGLE: Final = "monolithic"
 MULTI: Final = "multi-path"
 OMEGA: Final = "shared-state"
 ARCHITECTURES: Final = (SINGLE, MULTI, OMEGA)
-ALIKE: Final = 0.1
+ALIKE: Final = 0.2
+"""Of few service jobs the mean is that of a few dozen waits."""
 FLAT: Final = 1.05
 SATURATED: Final = 0.97
 BELOW: Final = 0.9
@@ -76,8 +78,8 @@ class Figures5And6(Figure):
         off = max((abs(b - s) / b for b, s in pairs), default=0.0)
         return Claim(
             "single path: batch and service jobs wait alike",
-            f"at most {off:.0%} apart where the mean is 1 to 30 s",
-            off <= 4 * ALIKE,
+            f"at most {off:.0%} apart where the mean is 1 to 30 s: in {things(len(pairs), 'run')}",
+            bool(pairs) and off <= ALIKE,
         )
 
     def _blocked(self, rows: Sequence[Row]) -> Claim:
@@ -139,8 +141,8 @@ class Figures5And6(Figure):
         )
 
     def _linear(self, rows: Sequence[Row]) -> Claim:
-        """Nothing is thought twice."""
-        off = 0.0
+        """Nothing is thought twice, for nobody is met: so it is by construction, there as here."""
+        offs = []
         for row in where(rows, architecture=SINGLE):
             expected = sum(
                 row[name]["jobs"] * row["t_job_service"]
@@ -148,11 +150,12 @@ class Figures5And6(Figure):
                 for name in ("batch", "service")
             ) / (self.hours * 3_600)
             if expected < BELOW:  # near saturation some wait for the end of the run
-                off = max(off, abs(row["batch"]["busy"] / expected - 1))
+                offs.append(abs(row["batch"]["busy"] / expected - 1))
         return Claim(
             "single path: busyness is linear in the decision time until it saturates",
-            f"at most {off:.1%} off what the jobs take, below {BELOW}",
-            off <= LINEAR,
+            f"at most {max(offs, default=0.0):.1%} off what the jobs take, in"
+            f" {things(len(offs), 'run')} below {BELOW}; as it must be, for nobody is met",
+            bool(offs) and max(offs) <= LINEAR,
         )
 
     def _lower(self, rows: Sequence[Row]) -> Claim:
@@ -164,16 +167,17 @@ class Figures5And6(Figure):
             if t_job >= 1
             for one in (SINGLE, MULTI)
         ]
-        lower = [
-            multi <= single
+        ratios = [
+            multi / single
             for single, multi in zip(pairs[::2], pairs[1::2], strict=True)
             if multi < SATURATED
         ]
+        lower = [one < 1 for one in ratios]
         return Claim(
             "multi path: much lower busyness than single path for long service decisions",
             f"lower in {sum(lower)} of {len(lower)} runs with t_job of 1 s and more in which it is"
-            " not saturated",
-            all(lower),
+            f" not saturated, at most {max(ratios, default=1.0):.2f} times",
+            bool(lower) and all(lower),
         )
 
     def _apart(self, rows: Sequence[Row]) -> Claim:
