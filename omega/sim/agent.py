@@ -101,6 +101,9 @@ class Agent:
         self.ledger.judge(outcome, self._thinks_s)
         if outcome.accepted.any():
             self._world.run(self._job, transaction.claims, outcome, lose=self._queue.lose)
+            if self._replicas[self._job.workload].limits.tries_max > 1:
+                # Time passes before the attempt is over, and what stands is judged meanwhile.
+                self._job.place(transaction.claims.task[outcome.accepted])
         return outcome
 
     def _settle(self, attempted: Attempted) -> None:

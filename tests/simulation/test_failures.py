@@ -7,6 +7,7 @@ import pytest
 
 from omega.errors import InvariantBroken
 from omega.framework.scheduler import DecisionTime
+from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.machines import MachineState
@@ -120,6 +121,32 @@ def test_a_job_that_is_decided_on_keeps_its_attempt_and_gets_back_what_it_lost()
         told.tasks_lost,
         told.workloads[BATCH]["attempts_max"],
     )
+
+
+def test_a_gang_that_stands_grows_within_an_attempt_of_several_tries() -> None:
+    """Four of six are granted at 4 s, for others took room at 2 s; the rest goes where one came."""
+    gang = a_spec(6, cpu_milli=1_000, duration_ms=None, minimum=4)
+    others = a_spec(4, cpu_milli=1_000, duration_ms=None, scheduler=SERVICE)
+    workload = cell_of(
+        2,
+        Arrival(1.0, gang),
+        Arrival(1.0, others),
+        events=(down(0.0, 1), up(3.0, 1), down(20.0, 1)),
+    )
+    run = run_of(
+        replace(workload, machines=uniform_machines(2, cpus=8, memory_gib=64)),
+        decision_times={BATCH: DecisionTime(job_s=3.0), SERVICE: DecisionTime(job_s=1.0)},
+        limits=LIMITS,
+        horizon_s=22.0,
+    )
+    run.engine.run(5.0)
+    first = run.result()
+    run.engine.run(10.0)
+    whole = run.result()
+    told = run.finish()
+
+    assert [4, 6, 4] == [one.workloads[BATCH]["tasks_placed"] for one in (first, whole, told)]
+    assert 2 == told.tasks_lost
 
 
 def test_what_the_start_state_loses_is_counted_and_placed_by_nobody() -> None:
