@@ -104,18 +104,24 @@ def _later_events(
     """
     time_s = table.numbers("time_s", highest=SECONDS_MAX)
     at = positions(ids, table.integers("machine_id", highest=ID_MAX))
-    has, events = machines.capacity.copy(), []
+    has, is_up, events = machines.capacity.copy(), np.ones(len(ids), np.bool_), []
     later = np.flatnonzero((time_s > 0) & (at >= 0))
     for row in later[np.argsort(time_s[later], kind="stable")].tolist():
         machine, event = int(at[row]), table.columns["event"][row]
-        up = event != "remove"
-        changed = up and bool((capacity[row] != has[machine]).any())
+        if event != "update":  # which tells of no more than what a machine has
+            is_up[machine] = event == "add"
+        changed = event != "remove" and bool((capacity[row] != has[machine]).any())
         if changed:
             has[machine] = capacity[row]
         if changed or event != "update":
             since_start_s = max(0.0, float(time_s[row]) - WINDOW_START_S)
             events.append(
-                MachineEvent(since_start_s, machine, up, capacity[row] if changed else None)
+                MachineEvent(
+                    since_start_s,
+                    machine,
+                    bool(is_up[machine]),
+                    capacity[row] if changed else None,
+                )
             )
     return tuple(events)
 

@@ -42,6 +42,7 @@ def test_what_becomes_of_machines_is_told_from_the_start_of_the_window(
         "810,20,update,P1,0.25,0.25",
         "820,30,add,P1,0.5,0.5",  # was not there at the start
         "800.25,20,remove,P1,,",
+        "803,20,update,P1,0.5,0.125",  # down, it stays so
         "805,20,add,P1,0.5,0.25",
     )
     first = (folder / "machine_events.csv").read_text().splitlines()[:3]
@@ -50,10 +51,14 @@ def test_what_becomes_of_machines_is_told_from_the_start_of_the_window(
     _, _, events = read_machines(path)
 
     told = [(event.time_s, event.machine, event.up) for event in events]
-    assert [(200.25, 1, False), (205.0, 1, True), (210.0, 1, True)] == told
-    assert [None, None] == [event.capacity for event in events[:2]]
-    assert events[2].capacity is not None
-    assert 16_000 == events[2].capacity[Kind.CPU_MILLI]
+    assert [(200.25, 1, False), (203.0, 1, False), (205.0, 1, True), (210.0, 1, True)] == told
+    assert events[0].capacity is None
+    halved, whole, less = (event.capacity for event in events[1:])
+    assert halved is not None
+    assert whole is not None
+    assert less is not None
+    assert 2 * halved[Kind.MEMORY_MIB] == whole[Kind.MEMORY_MIB]
+    assert 16_000 == less[Kind.CPU_MILLI]
 
 
 def test_a_machine_that_is_added_twice_is_named(folder: Path, tmp_path: Path) -> None:
