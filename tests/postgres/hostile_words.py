@@ -12,6 +12,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+import typer
 from hypothesis import strategies as st
 from typer.models import ArgumentInfo, OptionInfo
 
@@ -140,7 +141,7 @@ def commands() -> Iterator[Command]:
 
 def _parameters(function: Callable[..., object]) -> Iterator[Parameter]:
     for name, hint in get_type_hints(function, include_extras=True).items():
-        if name == "return":
+        if name == "return" or hint is typer.Context:
             continue
         (of, info) = get_args(hint)[:2]
         assert isinstance(info, ArgumentInfo | OptionInfo)
