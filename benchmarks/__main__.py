@@ -24,9 +24,7 @@ from benchmarks import (
 from benchmarks.documents import read
 from benchmarks.harness import present, refuse_undrawable
 from benchmarks.options import PlotTo
-from omega.cli.consoles import warnings
-from omega.cli.main import INTERRUPTED, exit_code
-from omega.errors import OmegaError
+from omega.cli.main import run_command_line
 
 BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "commit": commit.command,
@@ -83,19 +81,8 @@ def show(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
-    try:
-        build()(None if arguments is None else list(arguments), prog_name="python -m benchmarks")
-    except OmegaError as error:
-        _complain(str(error))
-        sys.exit(exit_code(error))
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            _complain("interrupted")
-        raise
-
-
-def _complain(sentence: str) -> None:
-    warnings().print(f"benchmarks: {sentence}", markup=False, highlight=False, soft_wrap=True)
+    said = list(sys.argv[1:] if arguments is None else arguments)
+    run_command_line("benchmarks", said, lambda: build()(said, prog_name="python -m benchmarks"))
 
 
 if __name__ == "__main__":

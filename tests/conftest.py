@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.fixtures.job_lists",
     "tests.fixtures.victims",
     "tests.fixtures.logins",
+    "tests.fixtures.published_traces",
 ]
 
 # No deadlines: a test that needs a time limit to pass is wrong. Database fixtures are made once a

@@ -8,7 +8,7 @@ Source   docs/decisions/0009-errors-and-retries.md.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Final
@@ -54,28 +54,33 @@ Start with [bold]omega demo[/]. For a cell of your own:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     said = list(sys.argv[1:] if arguments is None else arguments)
+    run_command_line("omega", said, lambda: build(said)(said, prog_name="omega"))
+
+
+def run_command_line(name: str, said: Sequence[str], start: Callable[[], object]) -> None:
+    """Start a command line of this name, and end as all of ours do, whatever goes wrong."""
     _print_what_can_be()
     try:
-        build(said)(said, prog_name="omega")
+        start()
     except OmegaError as error:
         if _debugs(said):
             raise
-        _complain(
-            *((error.what, *error.story) if isinstance(error, InvariantBroken) else (str(error),))
-        )
+        story = error.story if isinstance(error, InvariantBroken) else ()
+        what = error.what if isinstance(error, InvariantBroken) else str(error)
+        _complain(name, what, *story)
         sys.exit(exit_code(error))
     except KeyboardInterrupt:  # while the verb was being loaded
-        _complain("interrupted")
+        _complain(name, "interrupted")
         sys.exit(INTERRUPTED)
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            _complain("interrupted")
+            _complain(name, "interrupted")
         raise
     except OSError as error:  # a folder that cannot be made, a disk that is full
         if _debugs(said) or error.strerror is None:
             raise
         where = "" if error.filename is None else f"{error.filename}: "
-        _complain(f"{where}{error.strerror}")
+        _complain(name, f"{where}{error.strerror}")
         sys.exit(FAILED)
 
 
@@ -90,9 +95,9 @@ def _print_what_can_be() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _complain(sentence: str, *story: str) -> None:
+def _complain(name: str, sentence: str, *story: str) -> None:
     told = "\n  ".join(map(escaped, (sentence, *story)))
-    warnings().print(f"omega: {told}", markup=False, highlight=False, soft_wrap=True)
+    warnings().print(f"{name}: {told}", markup=False, highlight=False, soft_wrap=True)
 
 
 def exit_code(error: OmegaError) -> int:

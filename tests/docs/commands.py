@@ -11,6 +11,7 @@ import typer.main
 
 from benchmarks.__main__ import build as benchmarks
 from omega.cli.main import build
+from schedulers.ml_gpu.__main__ import build as ml_gpu
 from tests.architecture.tree import ROOT
 
 ASSIGNMENT = re.compile(r"[A-Z_]+=")
@@ -31,6 +32,8 @@ def problem_with(line: str) -> str | None:
             return problem_with_omega(rest)
         case ["python", "-m", "benchmarks", *rest]:
             return _complaint(typer.main.get_command(benchmarks()), rest)
+        case ["python", "-m", "schedulers.ml_gpu", *rest]:
+            return _complaint(typer.main.get_command(ml_gpu()), rest)
         case ["docker", "compose", "run" | "exec", *rest] if "omega" in rest:
             return problem_with_omega(rest[rest.index("omega") + 1 :])
         case ["make", *rest]:

@@ -1,0 +1,1 @@
+"""Policies: from a Problem to an Allocation, one module an idea."""
