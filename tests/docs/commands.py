@@ -18,6 +18,8 @@ ASSIGNMENT = re.compile(r"[A-Z_]+=")
 TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 NOT_OURS = frozenset({"cd", "cp", "cat", "docker", "export", "git", "kill", "pip", "python3"})
 """Programs that a document may show and whose arguments we leave to them."""
+MODULES = {"benchmarks": benchmarks, "schedulers.ml_gpu": ml_gpu}
+"""Command lines besides `omega`."""
 
 
 def problem_with(line: str) -> str | None:
@@ -30,10 +32,8 @@ def problem_with(line: str) -> str | None:
     match words:
         case ["omega", *rest] | ["python", "-m", "omega.cli", *rest]:
             return problem_with_omega(rest)
-        case ["python", "-m", "benchmarks", *rest]:
-            return _complaint(typer.main.get_command(benchmarks()), rest)
-        case ["python", "-m", "schedulers.ml_gpu", *rest]:
-            return _complaint(typer.main.get_command(ml_gpu()), rest)
+        case ["python", "-m", "benchmarks" | "schedulers.ml_gpu" as module, *rest]:
+            return _complaint(typer.main.get_command(MODULES[module]()), rest)
         case ["docker", "compose", "run" | "exec", *rest] if "omega" in rest:
             return problem_with_omega(rest[rest.index("omega") + 1 :])
         case ["make", *rest]:

@@ -28,7 +28,7 @@ def allox(problem: Problem) -> Allocation:
     Raises BadInput for gangs: AlloX has none.
     """
     if (problem.size > 1).any():
-        raise BadInput("allox places jobs of one GPU only", field="scale_factor")
+        raise BadInput("allox has no gangs: it places jobs of one GPU only")
     runs_on = np.full(problem.jobs, -1) if problem.runs_on is None else problem.runs_on
     waiting = np.flatnonzero(runs_on < 0)
     free = problem.gpus - np.bincount(runs_on[runs_on >= 0], minlength=len(problem.gpus))
