@@ -19,7 +19,8 @@ from omega.cli import sim_fit, sim_sweep
 from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.options import JsonTo
 from omega.cli.pictures import require_drawing
-from omega.cli.sim_plan import SimPlan, takes_a_plan
+from omega.cli.plans import takes
+from omega.cli.sim_plan import SimPlan
 from omega.cli.sim_run_picture import Series
 from omega.cli.sim_sweep import PlotTo
 from omega.clock import RealClock
@@ -57,7 +58,7 @@ def jobs(
 
 
 @app.command()
-@takes_a_plan
+@takes(SimPlan)
 def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
     """Simulate one architecture on a list of jobs, or on a trace.
 

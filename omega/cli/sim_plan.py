@@ -6,12 +6,11 @@ Promise  What cannot be simulated is BadInput, and nothing has been simulated by
 Source   omega.sim.experiment; the job lists and traces of omega.workload.traces.
 """
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -243,31 +242,3 @@ def as_json(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     return value.resolve().name if isinstance(value, Path) else value
-
-
-def takes_a_plan(command: Callable[..., None]) -> Callable[..., None]:
-    """Make a verb of a function of a plan: typer sees the plan's fields as options, before its own.
-
-    The function takes the plan first; what else it takes is by name.
-    """
-    kinds = get_type_hints(SimPlan, include_extras=True)
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    options = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=kinds[field.name],
-        )
-        for field in fields(SimPlan)
-    ]
-    parameters = [*options, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own)]
-
-    def verb(**said: Any) -> None:  # noqa: ANN401 - whatever typer has read
-        planned: dict[str, Any] = {option.name: said.pop(option.name) for option in options}
-        command(SimPlan(**planned), **said)
-
-    verb.__name__, verb.__doc__ = command.__name__, command.__doc__
-    verb.__annotations__ = {one.name: one.annotation for one in parameters}
-    vars(verb)["__signature__"] = inspect.Signature(parameters)
-    return verb

@@ -16,9 +16,10 @@ import typer
 from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.options import JsonTo
 from omega.cli.pictures import require_drawing
+from omega.cli.plans import takes
 from omega.cli.sim_axes import read_axes
 from omega.cli.sim_picture import draw
-from omega.cli.sim_plan import SimPlan, takes_a_plan
+from omega.cli.sim_plan import SimPlan
 from omega.cli.sim_results import Results, table
 from omega.cli.sim_trials import Work, simulate
 from omega.cli.sim_workers import cluster, cores, processes
@@ -66,7 +67,7 @@ Resume = Annotated[
 ]
 
 
-@takes_a_plan
+@takes(SimPlan)
 def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     plan: SimPlan,
     context: typer.Context,

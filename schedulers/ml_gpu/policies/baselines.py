@@ -9,7 +9,6 @@ Source   AlloX (EuroSys 2020); Gandiva (OSDI 2018); as Gavel (OSDI 2020), sectio
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from omega.errors import BadInput
 from omega.model.arrays import Index
 from schedulers.ml_gpu.problem import Allocation, Problem, Together
 
@@ -25,10 +24,8 @@ def allox(problem: Problem) -> Allocation:
     A job that is k-th from the end of a queue delays k jobs, itself included, by its own time.
     Only the job at the head of each queue starts. Positions are numbered from the end, and one
     is used only where all GPUs of the type have the one before it: so few need to be looked at.
-    Raises BadInput for gangs: AlloX has none.
     """
-    if (problem.size > 1).any():
-        raise BadInput("allox has no gangs: it places jobs of one GPU only")
+    assert (problem.size == 1).all(), "AlloX has no gangs"
     runs_on = np.full(problem.jobs, -1) if problem.runs_on is None else problem.runs_on
     waiting = np.flatnonzero(runs_on < 0)
     free = problem.gpus - np.bincount(runs_on[runs_on >= 0], minlength=len(problem.gpus))

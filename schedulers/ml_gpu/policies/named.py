@@ -36,6 +36,9 @@ class Policy:
     shares_gpus: bool = False
     asks_prices: bool = False
     keeps_deadlines: bool = False
+    fills_holes: bool = True
+    """Whether jobs without a share may have what a round leaves over."""
+    takes_no_gangs: bool = False
     is_agnostic: bool = False
     """Whether it neither knows nor uses how fast jobs are on which type."""
 
@@ -148,6 +151,7 @@ def _queues() -> list[Policy]:
             about="in order of arrival, on any type, for life",
             measure="mean",
             solve=fifo,
+            fills_holes=False,
             is_agnostic=True,
         ),
         Policy(
@@ -155,12 +159,14 @@ def _queues() -> list[Policy]:
             about="in order of arrival, fastest type first",
             measure="mean",
             solve=_aware(fifo_fastest),
+            fills_holes=False,
         ),
         Policy(
             name="fifo_packed",
             about="in order of arrival, then two on a GPU",
             measure="mean",
             solve=_sharing(fifo_sharing),
+            fills_holes=False,
             shares_gpus=True,
         ),
         Policy(
@@ -174,6 +180,7 @@ def _queues() -> list[Policy]:
             about="smallest sum of finish times, one GPU a job",
             measure="assignment_cost",
             solve=_aware(allox),
+            takes_no_gangs=True,
         ),
         Policy(
             name="gandiva",

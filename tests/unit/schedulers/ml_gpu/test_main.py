@@ -107,3 +107,45 @@ def test_an_instance_without_a_table_of_pairs_says_where_it_was_looked_for(
     assert "simulation_throughputs.json beside the instance or one folder up" in (
         capsys.readouterr().err
     )
+
+
+REPLAY = ("--gpus", "k80=1,v100=1", "--round-s", "100")
+
+
+def replayed(samples: Path, *more: str) -> list[str]:
+    folder = samples / "gavel"
+    rates = str(folder / "simulation_throughputs.json")
+    return ["replay", str(folder / "jobs.csv"), "--throughputs", rates, *more]
+
+
+def test_a_trace_is_replayed(samples: Path) -> None:
+    said = replayed(samples, "--policy", "max_min_fairness_perf", *REPLAY, "--json", "-")
+    result = CliRunner().invoke(build(), said, catch_exceptions=False)
+    document = json.loads(result.stdout)
+
+    assert "max_min_fairness_perf" == document["parameters"]["policy"]
+    assert 4 == len(document["rows"])
+    mean = sum(row["completion_s"] for row in document["rows"]) / 4
+    assert mean == pytest.approx(document["summary"]["avg_jct_s"], abs=0.01)
+    assert document["summary"]["makespan_s"] > mean
+    assert "4 jobs in" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--policy", "fifo_perf", "--gpus", "k80"], "'k80' is not TYPE=N"),
+        (["--policy", "fifo_perf", "--gpus", "k80=0"], "no GPU at all"),
+        (["--policy", "fifo_perf", "--gpus", "a100=4"], "no type has room for a gang of 1 of A"),
+        (["--policy", "max_sum_throughput_perf_SLOs", *REPLAY], "asks for what traces do not say"),
+        (["--policy", "fifo_perf", *REPLAY, "--restart-s", "100"], "takes as long as a round"),
+    ],
+)
+def test_a_replay_that_cannot_be_is_refused(
+    samples: Path, capsys: pytest.CaptureFixture[str], more: list[str], words: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(replayed(samples, *more))
+
+    assert 2 == ended.value.code
+    assert words in capsys.readouterr().err

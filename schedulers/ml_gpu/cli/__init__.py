@@ -1,0 +1,1 @@
+"""The command line of the ML-GPU scheduler, for work that needs no cell."""
