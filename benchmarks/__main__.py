@@ -13,6 +13,7 @@ from benchmarks import (
     commit,
     conflicts,
     end_to_end,
+    gavel_policies,
     growth,
     paper,
     placement,
@@ -35,6 +36,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "end_to_end": end_to_end.command,
     "growth": growth.command,
     "sim_speed": sim_speed.command,
+    "gavel_policies": gavel_policies.command,
     "side_by_side": side_by_side.command,
     **paper.COMMANDS,
 }

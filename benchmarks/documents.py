@@ -9,6 +9,7 @@ from typing import Any, Final
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
 from benchmarks.end_to_end import EndToEnd
+from benchmarks.gavel_policies import GavelPolicies
 from benchmarks.growth import Growth
 from benchmarks.harness import Benchmark, Findings
 from benchmarks.paper import FIGURES
@@ -29,6 +30,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Growth,
     SimSpeed,
     SideBySide,
+    GavelPolicies,
     *FIGURES,
 )
 

@@ -1,0 +1,58 @@
+"""Training jobs of our own making, drawn as the Gavel paper describes its own.
+
+Rates: over models, a V100 is 0.66 to 11.6 times as fast as a K80 and 0.43 to 1.84 times as fast as
+a P100; 26 models. Two jobs that share a GPU run at 0.6 of their own rates each on average, and 7 %
+of pairs do not fit. Durations: 80 % are 60 x 10^U(1.5, 3) seconds, 20 % 60 x 10^U(3, 4).
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedulers.ml_gpu.problem import PairRates, Problem
+
+TYPES: Final = ("k80", "p100", "v100")
+MODELS: Final = 26
+GPUS_A_JOB: Final = 0.75
+"""GPUs of all types together: a quarter as many of each as there are jobs."""
+
+
+def drawn_problem(jobs: int, chance: np.random.Generator) -> Problem:
+    """Return so many jobs of one GPU each in mid-life, and GPUs for three quarters of them."""
+    table = _rates(chance)
+    kind = chance.integers(0, MODELS, jobs)
+    long = chance.random(jobs) < 0.2  # noqa: PLR2004 - the paper's
+    exponent = np.where(long, chance.uniform(3, 4, jobs), chance.uniform(1.5, 3, jobs))
+    total = np.ceil(60 * 10**exponent * table[kind, TYPES.index("v100")])
+    remaining = np.ceil(total * chance.uniform(0.05, 1.0, jobs))
+    of_each = max(1, round(jobs * GPUS_A_JOB / len(TYPES)))
+    return Problem(
+        types=TYPES,
+        gpus=np.full(len(TYPES), of_each),
+        table=table,
+        gang=np.ones(MODELS, np.int64),
+        kind=kind,
+        weight=np.ones(jobs),
+        total_steps=total,
+        remaining_steps=remaining,
+        age_s=chance.uniform(0, 3_600, jobs),
+        cost_per_hour=np.array([0.135, 0.43, 0.74]),
+        pairs=PairRates(_beside(table, chance)),
+    )
+
+
+def _rates(chance: np.random.Generator) -> NDArray[np.float64]:
+    k80 = 10 ** chance.uniform(-1, 1.5, MODELS)
+    v100 = k80 * np.exp(chance.uniform(np.log(0.66), np.log(11.6), MODELS))
+    p100 = v100 / np.exp(chance.uniform(np.log(0.43), np.log(1.84), MODELS))
+    return np.stack([k80, p100, v100], axis=1)
+
+
+def _beside(table: NDArray[np.float64], chance: np.random.Generator) -> NDArray[np.float64]:
+    """Return the rates of pairs; a pair of one kind with itself is slowed down alike."""
+    slowed = np.clip(chance.normal(0.6, 0.15, (MODELS, MODELS, len(TYPES))), 0.1, 1.0)
+    fits = chance.random((MODELS, MODELS, len(TYPES))) >= 0.07  # noqa: PLR2004 - the paper's
+    fits = np.triu(fits.transpose(2, 0, 1)).transpose(1, 2, 0)
+    fits |= fits.transpose(1, 0, 2)
+    return np.asarray(slowed * fits * table[:, np.newaxis, :])
