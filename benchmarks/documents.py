@@ -9,6 +9,7 @@ from typing import Any, Final
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
 from benchmarks.end_to_end import EndToEnd
+from benchmarks.gavel import Gavel
 from benchmarks.gavel_policies import GavelPolicies
 from benchmarks.growth import Growth
 from benchmarks.harness import Benchmark, Findings
@@ -31,6 +32,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     SimSpeed,
     SideBySide,
     GavelPolicies,
+    Gavel,
     *FIGURES,
 )
 

@@ -10,7 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from omega.model.arrays import Counts, Index
 from schedulers.ml_gpu.problem import PairRates, Problem
+from schedulers.ml_gpu.replay import Trace
+from schedulers.ml_gpu.throughputs import Throughputs
 
 TYPES: Final = ("k80", "p100", "v100")
 MODELS: Final = 26
@@ -20,26 +23,53 @@ GPUS_A_JOB: Final = 0.75
 
 def drawn_problem(jobs: int, chance: np.random.Generator) -> Problem:
     """Return so many jobs of one GPU each in mid-life, and GPUs for three quarters of them."""
-    table = _rates(chance)
+    table = drawn_table(chance)
     kind = chance.integers(0, MODELS, jobs)
-    long = chance.random(jobs) < 0.2  # noqa: PLR2004 - the paper's
-    exponent = np.where(long, chance.uniform(3, 4, jobs), chance.uniform(1.5, 3, jobs))
-    total = np.ceil(60 * 10**exponent * table[kind, TYPES.index("v100")])
+    total = _steps(table, kind, chance).astype(np.float64)
     remaining = np.ceil(total * chance.uniform(0.05, 1.0, jobs))
     of_each = max(1, round(jobs * GPUS_A_JOB / len(TYPES)))
     return Problem(
         types=TYPES,
         gpus=np.full(len(TYPES), of_each),
-        table=table,
-        gang=np.ones(MODELS, np.int64),
+        table=table.rates,
+        gang=table.gangs,
         kind=kind,
         weight=np.ones(jobs),
         total_steps=total,
         remaining_steps=remaining,
         age_s=chance.uniform(0, 3_600, jobs),
         cost_per_hour=np.array([0.135, 0.43, 0.74]),
-        pairs=PairRates(_beside(table, chance)),
+        pairs=table.pairs,
     )
+
+
+def drawn_trace(
+    table: Throughputs, jobs: int, rate_per_s: float, chance: np.random.Generator
+) -> Trace:
+    """Return jobs of all kinds of the table, at random times."""
+    row = chance.integers(0, len(table.kinds), jobs)
+    return Trace(
+        row=row,
+        steps=_steps(table, row, chance),
+        weight=np.ones(jobs),
+        arrival_s=np.cumsum(chance.exponential(1 / rate_per_s, jobs)),
+    )
+
+
+def drawn_table(chance: np.random.Generator) -> Throughputs:
+    """Return rates of our own making."""
+    rates = _rates(chance)
+    kinds = tuple((f"model {number}", 1) for number in range(MODELS))
+    return Throughputs(TYPES, kinds, rates, rates, PairRates(_beside(rates, chance)))
+
+
+def _steps(table: Throughputs, row: Index, chance: np.random.Generator) -> Counts:
+    """Return the steps of jobs of these kinds, by how long they take on a V100."""
+    jobs = len(row)
+    long = chance.random(jobs) < 0.2  # noqa: PLR2004 - the paper's
+    exponent = np.where(long, chance.uniform(3, 4, jobs), chance.uniform(1.5, 3, jobs))
+    steps = np.ceil(60 * 10**exponent * table.rates[row, table.types.index("v100")])
+    return np.asarray(steps, np.int64)
 
 
 def _rates(chance: np.random.Generator) -> NDArray[np.float64]:

@@ -88,7 +88,7 @@ class Figure:
                 runs[trial.point][trial.seed] = found
                 progress.advance(bar)
 
-            with _workers(self.workers or cores()) as executor:
+            with workers_of(self.workers or cores()) as executor:
                 run_trials(
                     executor,
                     simulate,
@@ -131,7 +131,7 @@ class Figure:
 
 
 @contextmanager
-def _workers(number: int) -> Iterator[Executor]:
+def workers_of(number: int) -> Iterator[Executor]:
     """Have so many processes simulate; one alone is this one."""
     if number == 1:
         with ThreadPoolExecutor(1) as executor:
