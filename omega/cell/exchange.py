@@ -110,14 +110,16 @@ class _Walk:
         task = int(self._claims.task[claim])
         if not self._standing.lease_held[number]:
             return Verdict.LEASE_LOST
-        if task in granted or not self._is_unplaced(claim, job, task, left):
+        named = self._named.get(claim, ())
+        is_placed = not self._is_unplaced(claim, job, task, left)
+        if task in granted or (is_placed and (job, task) not in named):
             return Verdict.ALREADY_PLACED
 
         first, end = self._options.first[claim : claim + 2]
         who = job, int(self._standing.precedence[number])
-        refusal = self._take(first, left, self._named.get(claim, ()), who)
-        if refusal is Verdict.ACCEPTED:
-            return Verdict.ACCEPTED
+        refusal = self._take(first, left, named, who)
+        if refusal is Verdict.ACCEPTED or is_placed:
+            return refusal  # alternates evict nobody, so a task that runs cannot move to one
         for option in range(first + 1, end):
             if self._take(option, left, (), who) is Verdict.ACCEPTED:
                 self.machine[claim] = self._options.machine[option]
@@ -136,12 +138,12 @@ class _Walk:
 
         `who` is the claim's job and its precedence.
         """
-        job, precedence = who
+        job, _ = who
         door = Verdict(int(self._options.door[option]))
         if door is not Verdict.ACCEPTED:
             return door
         at = int(self._options.at[option])
-        these = self._evicted_by(named, at, precedence, left)
+        these = self._evicted_by(named, at, who, left)
         if these is None:
             return Verdict.PRECEDENCE
         here = these[self._at[these] == at]
@@ -157,15 +159,17 @@ class _Walk:
         return Verdict.ACCEPTED
 
     def _evicted_by(
-        self, named: tuple[tuple[int, int], ...], at: int, precedence: int, left: _Left
+        self, named: tuple[tuple[int, int], ...], at: int, who: tuple[int, int], left: _Left
     ) -> Index | None:
         """Return what falls, named ones first, then their gangs; None if one may not be evicted."""
+        mover, precedence = who
         these: list[int] = []
         for job, task in named:
             victim = self._position.get((job, task))
             if victim is None or victim in these or not left.live[victim]:
                 return None
-            if self._at[victim] != at or not self._may_evict(job, precedence):
+            is_near = self._at[victim] == at or job == mover
+            if not is_near or not self._may_evict(job, precedence):
                 return None
             these.append(victim)
         counted = np.array(these, dtype=np.intp)

@@ -53,7 +53,7 @@ class Alternates:
 
 @dataclass(frozen=True, eq=False)
 class Evictions:
-    """Allocations that are to make room for claims, each on the claim's own machine."""
+    """Allocations that make room for claims: on the claim's own machine, or of its own job."""
 
     claim: Index
     """Position of the claim that needs the room; ascending."""

@@ -15,7 +15,7 @@ from omega.testing.alternate_contract import AlternateContract
 from omega.testing.cell_contract import CellContract
 from omega.testing.change_contract import ChangeContract
 from omega.testing.commit_contract import CommitContract, ConflictRuleContract
-from omega.testing.eviction_contract import EvictedContract, EvictionContract, MovingContract
+from omega.testing.eviction_contract import EvictedContract, EvictionContract
 from omega.testing.gang_contract import GangContract
 from omega.testing.lease_contract import LeaseContract
 from omega.testing.machine_contract import (
@@ -23,6 +23,7 @@ from omega.testing.machine_contract import (
     MachineStateContract,
     ResizeContract,
 )
+from omega.testing.moving_contract import MovingContract
 from omega.testing.queue_contract import QueueContract
 from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
 from omega.testing.refusal_contract import IdentityContract, RefusalContract

@@ -6,10 +6,7 @@ Promise  Only what may be evicted is, and only for a claim that is granted; what
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
-import numpy as np
-
 from omega.lifecycle.states import State
-from omega.model.arrays import integers
 from omega.model.claims import ConflictRule
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
@@ -286,95 +283,3 @@ class EvictedContract(Contract):
 
         assert [GANG_BROKEN] == verdicts_of(alone)
         assert [ACCEPTED, ACCEPTED] == verdicts_of(both)
-
-
-class MovingContract(Contract):
-    """A scheduler may move its own work."""
-
-    def test_tasks_of_jobs_that_one_holds_change_places(self, store: Store) -> None:
-        one, two = add_a_cell(store, 2, cpu_milli=1_000)
-        job = a_leased_job(store, a_spec(3, precedence=0))
-        grant(store, job, [0], [one])
-        claims = evicting(some_claims([1, 0], [one, two]), (0, job.id, 0))
-
-        outcome = store.commit(a_transaction(a_stretch(job, claims)))
-
-        assert [ACCEPTED, ACCEPTED] == verdicts_of(outcome)
-        assert [(job.id, 0)] == evicted_tasks(outcome)
-        assert {(job.id, 0): two, (job.id, 1): one} == places(store)
-        assert 2 == status_of(store, job).placed
-
-    def test_a_task_that_was_not_moved_away_has_its_place_still(self, store: Store) -> None:
-        one, two = add_a_cell(store, 2, cpu_milli=1_000)
-        job = a_leased_job(store, a_spec(3))
-        grant(store, job, [0], [one])
-        claims = evicting(some_claims([0, 1], [two, one]), (1, job.id, 0))
-
-        outcome = store.commit(a_transaction(a_stretch(job, claims)))
-
-        assert [ALREADY_PLACED, ACCEPTED] == verdicts_of(outcome)
-
-    def test_work_of_a_lease_that_is_lost_is_not_ones_own(self, store: Store) -> None:
-        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
-        lost = a_running_job(store, a_spec(), [machine])
-        job = a_leased_job(store, a_spec())
-        claim = evicting(a_claim(0, machine=machine), (0, lost.id, 0))
-
-        outcome = store.commit(
-            a_transaction(a_stretch(job, claim), a_stretch(lost, a_claim(0, machine=machine)))
-        )
-
-        assert [PRECEDENCE, Verdict.LEASE_LOST] == verdicts_of(outcome)
-
-    def test_what_a_gang_was_granted_for_is_not_taken_from_it_again(self, store: Store) -> None:
-        """An earlier stretch grew the gang: evicting what it stood on would leave it broken."""
-        one, two = add_a_cell(store, 2, cpu_milli=2_000)
-        gang = a_leased_job(store, a_spec(3, minimum=2))
-        grant_both = store.commit(a_transaction(a_stretch(gang, some_claims([0, 1], [one, one]))))
-        high = a_leased_job(store, a_spec(precedence=1))
-        grown = a_stretch(gang, a_claim(2, machine=two))
-        claim = evicting(a_claim(0, machine=one), (0, gang.id, 0))
-
-        outcome = store.commit(a_transaction(grown, a_stretch(high, claim)))
-
-        assert grant_both.accepted.all()
-        assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
-        assert 3 == len(places(store))
-
-    def test_who_breaks_its_own_gang_must_place_it_whole_again(self, store: Store) -> None:
-        one, two = add_a_cell(store, 2)
-        gang = a_leased_job(store, a_spec(4, minimum=3))
-        grant(store, gang, [0, 1, 2], [one] * 3)
-        too_few = evicting(some_claims([3, 0], [one, two]), (0, gang.id, 0))
-        whole = evicting(some_claims([3, 0, 1], [one, two, two]), (0, gang.id, 0))
-
-        broken = store.commit(a_transaction(a_stretch(gang, too_few)))
-        placed = store.commit(a_transaction(a_stretch(gang, whole)))
-
-        assert [GANG_BROKEN, GANG_BROKEN] == verdicts_of(broken)
-        assert [ACCEPTED] * 3 == verdicts_of(placed)
-        assert {(gang.id, 0): two, (gang.id, 1): two, (gang.id, 3): one} == places(store)
-
-    def test_what_this_transaction_grants_cannot_be_evicted(self, store: Store) -> None:
-        (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
-        low = a_leased_job(store, a_spec())
-        high = a_leased_job(store, a_spec(precedence=1))
-        claim = evicting(a_claim(0, machine=machine), (0, low.id, 0))
-
-        outcome = store.commit(
-            a_transaction(a_stretch(low, a_claim(0, machine=machine)), a_stretch(high, claim))
-        )
-
-        assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
-
-    def test_an_end_that_means_an_earlier_allocation_ends_nothing(self, store: Store) -> None:
-        (machine,) = add_a_cell(store, 1)
-        low = a_running_job(store, a_spec(), [machine])
-        started_ms = store.allocations().started_ms
-        named = integers([low.id]), np.zeros(1, dtype=np.intp)
-
-        assert 0 == store.end_tasks(*named, started_ms - 1)
-        assert {(low.id, 0): machine} == places(store)
-        assert 1 == store.end_tasks(*named, started_ms)
-        assert State.SUCCEEDED is status_of(store, low).state
-        assert 0 == store.end_tasks(*named, started_ms)

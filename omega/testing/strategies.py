@@ -188,9 +188,9 @@ def machine_rows(draw: st.DrawFn, ids: list[int], jobs: Mapping[int, KnownJob]) 
 
 @st.composite
 def claims_on(
-    draw: st.DrawFn, rows: MachineRows, jobs: Mapping[int, KnownJob], *, exchange: bool
+    draw: st.DrawFn, rows: MachineRows, jobs: Mapping[int, KnownJob], job: int, *, exchange: bool
 ) -> Claims:
-    """Draw one job's claims: seen fresh or stale, tasks and machines repeated, some unknown."""
+    """Draw a job's claims: seen fresh or stale, tasks and machines repeated, some unknown."""
     shapes = draw(st.lists(DEMANDS, min_size=1, max_size=2))
     tasks = draw(st.lists(TASKS, min_size=1, max_size=6, unique=draw(st.booleans())))
     machine = integers([draw(machines_near(rows)) for _ in tasks])
@@ -206,7 +206,7 @@ def claims_on(
     return replace(
         claims,
         alternates=draw(st.just(NO_ALTERNATES) | alternates_for(rows, claims)),
-        evictions=draw(evictions_for(claims, jobs)),
+        evictions=draw(evictions_for(claims, jobs, job)),
     )
 
 
@@ -243,8 +243,13 @@ def alternates_for(draw: st.DrawFn, rows: MachineRows, claims: Claims) -> Altern
 
 
 @st.composite
-def evictions_for(draw: st.DrawFn, claims: Claims, jobs: Mapping[int, KnownJob]) -> Evictions:
-    """Draw what claims want out of their way: mostly what is, sometimes what is not there."""
+def evictions_for(
+    draw: st.DrawFn, claims: Claims, jobs: Mapping[int, KnownJob], mover: int
+) -> Evictions:
+    """Draw what a job's claims want out of their way: mostly what is, sometimes what is not there.
+
+    Some claims move a task of the job's own, their own or another, from wherever it runs.
+    """
     named: list[tuple[int, int, int]] = []
     for claim, machine in enumerate(claims.machine.tolist()):
         here = [
@@ -255,6 +260,9 @@ def evictions_for(draw: st.DrawFn, claims: Claims, jobs: Mapping[int, KnownJob])
         ]
         victims = draw(st.sets(st.sampled_from(here), max_size=3)) if here else ()
         named += [(claim, *victim) for victim in victims]
+        runs = [int(claims.task[claim]), *jobs[mover].runs]
+        if draw(st.sampled_from([False, False, True])):
+            named.append((claim, mover, draw(st.sampled_from(runs))))
         if draw(st.sampled_from([False] * 9 + [True])):
             named.append((claim, draw(JOB_IDS), draw(TASKS)))
     return Evictions(
@@ -284,7 +292,7 @@ def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool =
         jobs.setdefault(job, draw(unplaced_jobs()))
     stretches: list[Stretch] = []
     for job in planned:
-        claims = draw(claims_on(rows, jobs, exchange=exchange))
+        claims = draw(claims_on(rows, jobs, job, exchange=exchange))
         minimums = [0, 0, len(claims), draw(st.integers(0, len(claims) + 1))]
         stretches.append((job, UUID(int=job), draw(st.sampled_from(minimums)), claims))
     transaction = Transaction.of(
@@ -305,7 +313,7 @@ def single_claims(draw: st.DrawFn) -> Case:
     """Draw a case of one claim of one job: where the two conflict rules can be compared."""
     rows, jobs = draw(cells())
     jobs[1] = KnownJob(precedence=draw(st.integers(0, 2)))
-    claims = draw(claims_on(rows, jobs, exchange=True).filter(len))
+    claims = draw(claims_on(rows, jobs, 1, exchange=True).filter(len))
     transaction = Transaction.of(
         [(1, UUID(int=1), draw(st.integers(0, 1)), first_claims(claims, 1))],
         id=UUID(int=1),

@@ -106,10 +106,15 @@ class PlainCommit:
         name = (claim.job, claim.task)
         if not claim.lease_held:
             return Verdict.LEASE_LOST, own
-        if name in self.granted or not (claim.unplaced or name in self.evicted):
+        options = claim.options
+        if name in self.granted:
             return Verdict.ALREADY_PLACED, own
+        if not (claim.unplaced or name in self.evicted):
+            options = options[:1]  # it runs: only where the claim evicts it can it move to
+            if name not in options[0].evicts:
+                return Verdict.ALREADY_PLACED, own
         refusals = []
-        for option in claim.options:
+        for option in options:
             verdict = self._try(option, claim)
             if verdict is Verdict.ACCEPTED:
                 self.granted.add(name)
@@ -125,7 +130,7 @@ class PlainCommit:
 
         trial = deepcopy(self)
         for name in option.evicts:
-            if not trial.may_evict(name, option.machine, claim.precedence):
+            if not trial.may_evict(name, option.machine, claim):
                 return Verdict.PRECEDENCE
             trial.evict(name)
         for job in dict.fromkeys(job for job, _ in option.evicts):
@@ -151,14 +156,16 @@ class PlainCommit:
             return Verdict.STALE
         return Verdict.ACCEPTED
 
-    def may_evict(self, name: TaskName, machine: int, precedence: int) -> bool:
-        """Say whether a claim of that precedence on that machine may evict a task."""
-        if name not in self.live or self.live[name][0] != machine:
+    def may_evict(self, name: TaskName, machine: int, claim: PlainClaim) -> bool:
+        """Say whether a claim on that machine may evict a task."""
+        if name not in self.live:
+            return False
+        if self.live[name][0] != machine and name[0] != claim.job:
             return False
         victim = self.victims[name[0]]
         if victim.minimum > 0 and name[0] in self.granted_to:
             return False  # the gang stands with what this transaction has granted to it
-        return victim.precedence < precedence or victim.own
+        return victim.precedence < claim.precedence or victim.own
 
     def evict(self, name: TaskName) -> None:
         """Take a task's place away."""

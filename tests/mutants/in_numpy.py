@@ -196,8 +196,8 @@ EVICTIONS = (
     mutant(
         "evicts-on-other-machines",
         EXCHANGE,
-        "self._at[victim] != at or ",
-        "",
+        "self._at[victim] == at or job == mover",
+        "True",
         "Tasks are ended where that makes no room.",
     ),
     mutant(

@@ -102,7 +102,7 @@ EXCHANGES = (
     mutant(
         "evicts-on-other-machines",
         WALK,
-        "AND victim_at[victim] = place\n",
+        "AND (victim_at[victim] = place OR victim_party[victim] = j)\n",
         "\n",
         "Tasks are ended where that makes no room.",
     ),

@@ -82,7 +82,8 @@ BEGIN
     END IF;
     IF cardinality(_other_claims) + cardinality(_evict_claims) > 0 THEN
         touched := touched || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
-                                     WHERE a.job_id = ANY (_evict_jobs) AND j.minimum > 0);
+                                     WHERE a.job_id = ANY (_evict_jobs)
+                                       AND (j.minimum > 0 OR a.job_id = ANY (_jobs)));
         PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
     END IF;
     sound := sound AND draw.covered;

@@ -48,6 +48,7 @@ DECLARE
     victim integer;
     kind integer;
     place integer;
+    is_placed boolean;         -- the claim's task runs: it can only move
 BEGIN
     SELECT m.ids, m.states, m.sequences, m.free, m.at, m.other_at INTO ids, states, sequences, free, at, other_at
       FROM machines_named(_touched, _machines, _other_machines) AS m;
@@ -77,18 +78,21 @@ BEGIN
         FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
             falling := '{}';
             place := at[c];
+            is_placed := NOT unplaced[c] AND NOT EXISTS (
+                SELECT FROM unnest(fallen) AS f WHERE victim_party[f] = j AND victim_task[f] = _tasks[c]);
             verdict := CASE
                 WHEN NOT held[j] THEN 4
                 WHEN here @> _tasks[c] THEN 5
-                WHEN NOT unplaced[c] AND NOT EXISTS (
-                    SELECT FROM unnest(fallen) AS f WHERE victim_party[f] = j AND victim_task[f] = _tasks[c]) THEN 5
+                WHEN is_placed AND NOT EXISTS (
+                    SELECT FROM unnest(_evict_claims, _evict_jobs, _evict_tasks) AS w (claim, job, task)
+                     WHERE w.claim = c AND w.job = _jobs[j] AND w.task = _tasks[c]) THEN 5
                 ELSE of_machine(states[place], _by_sequence AND _seen[c] <> sequences[place]) END;
 
             WHILE _evict_claims[e] = c LOOP
                 victim := evict_victim[e];
                 IF verdict = 0 THEN
                     IF victim IS NOT NULL AND live[victim] AND NOT victim = ANY (falling)
-                       AND victim_at[victim] = place
+                       AND (victim_at[victim] = place OR victim_party[victim] = j)
                        AND (precedence[victim_party[victim]] < precedence[j] OR held[victim_party[victim]])
                        -- A gang stands with what this transaction has granted to it.
                        AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(stands[victim_party[victim]], false)) THEN
@@ -115,7 +119,8 @@ BEGIN
                 falling := '{}';
             END IF;
             WHILE _other_claims[o] = c LOOP
-                IF verdict NOT IN (0, 4, 5)
+                -- An alternate evicts nobody, so that a task that runs cannot move to one.
+                IF verdict NOT IN (0, 4, 5) AND NOT is_placed
                    AND of_machine(states[other_at[o]], _by_sequence AND _other_seen[o] <> sequences[other_at[o]]) = 0
                    AND fits(free, other_at[o], asked, _amounts, _other_shapes[o], '{}', '{}', '{}') THEN
                     IF cardinality(_quotas) > 0 THEN
