@@ -103,6 +103,8 @@ class Raw(_OneCall):
 class Serializable(_OneCall):
     """Postgres' own optimism: SERIALIZABLE, and again from the start when it sees a conflict."""
 
+    COMMIT = "SELECT baseline.commit_serializable(%s, %s, %s, %s, %s, %s, %s, %s)"
+
     def begin(self) -> None:
         """Have every transaction of this connection be serializable."""
         self._link.call("SELECT set_config('default_transaction_isolation', 'serializable', false)")
@@ -110,13 +112,19 @@ class Serializable(_OneCall):
     def commit(self, work: Work) -> NDArray[np.int8]:
         """Look, judge and write in one call."""
         fresh = self._call(
-            "SELECT baseline.commit_serializable(%s, %s, %s, %s, %s, %s, %s, %s)",
+            self.COMMIT,
             (*written(work, self._name)[:3], work.token, *written(work, self._name)[3:]),
         )
         if fresh is None:
             return all_of(work, Verdict.OVERCOMMIT)
         unpack_machines(fresh)
         return all_of(work, Verdict.ACCEPTED)
+
+
+class SerializablePromising(Serializable):
+    """The same, with what omega promises where nothing special is asked for."""
+
+    COMMIT = "SELECT baseline.commit_promising(%s, %s, %s, %s, %s, %s, %s, %s)"
 
 
 class Pessimistic:
@@ -228,6 +236,7 @@ class OneCommitterTogether(OneCommitter):
 BASELINES: Final[Mapping[str, Callable[[str, str, str | None], Committer]]] = {
     "raw": Raw,
     "serializable": Serializable,
+    "serializable-promising": SerializablePromising,
     "pessimistic": Pessimistic,
     "one-committer": OneCommitter,
     "one-committer-together": OneCommitterTogether,

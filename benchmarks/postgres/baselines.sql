@@ -91,6 +91,33 @@ BEGIN
     RETURN omega.packed_machines(_machines);
 END $$;
 
+-- The same, and what omega promises besides where nothing special is asked for: sound arguments, an
+-- answer to who asks again, a place for a task only once, and quotas, of which there are none here.
+CREATE FUNCTION baseline.commit_promising(
+    _id uuid, _replica text, _job bigint, _token uuid, _tasks integer[], _machines integer[], _shapes integer[], _amounts integer[]
+) RETURNS bytea LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+    is_the_same boolean;
+    open boolean;
+BEGIN
+    PERFORM omega.check_transaction(ARRAY[_job], ARRAY[_token], '{0}', ARRAY[cardinality(_tasks)], _tasks, _machines,
+                                    array_fill(0::bigint, ARRAY[cardinality(_tasks)]), _shapes, _amounts);
+    SELECT t.jobs = ARRAY[_job] AND t.tasks = _tasks INTO is_the_same FROM omega.transaction t WHERE t.id = _id;
+    IF FOUND THEN
+        RETURN CASE WHEN is_the_same THEN omega.packed_machines(_machines) END;
+    END IF;
+    SELECT c.tasks <@ j.unplaced AND c.claims = c.different AND c.claims >= j.minimum - j.placed
+           AND NOT EXISTS (SELECT FROM omega.quota)
+      INTO open
+      FROM omega.job j, (SELECT range_agg(int4range(u.task, u.task + 1)) AS tasks, count(*) AS claims,
+                                count(DISTINCT u.task) AS different FROM unnest(_tasks) AS u (task)) AS c
+     WHERE j.id = _job;
+    IF open THEN
+        RETURN baseline.commit_serializable(_id, _replica, _job, _token, _tasks, _machines, _shapes, _amounts);
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- For the pessimist: the rows to decide on, locked in the order of their ids, as everybody does.
 -- Null if the lease is lost.
 CREATE FUNCTION baseline.lock_machines(_job bigint, _token uuid, _machines integer[])

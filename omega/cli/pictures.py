@@ -13,7 +13,16 @@ from typing import Any, Final, Literal
 
 from omega.errors import SettingsError
 
-COLOURS: Final = ("#0b5cad", "#4aa3ff", "#6b7280", "#d97706", "#b91c1c", "#15803d", "#86c98f")
+COLOURS: Final = (
+    "#0b5cad",
+    "#4aa3ff",
+    "#6b7280",
+    "#d97706",
+    "#b91c1c",
+    "#15803d",
+    "#86c98f",
+    "#7c3aed",
+)
 """Of series, in order; the first is what the picture is about."""
 MARKERS: Final = "oD^sXvP"
 INCHES_A_COLUMN: Final = 4.6

@@ -107,7 +107,7 @@ def small_cell(empty_database_url: str) -> Iterator[PostgresStore]:
     store.close()
 
 
-@pytest.mark.parametrize("variant", ["serializable", "pessimistic"])
+@pytest.mark.parametrize("variant", ["serializable", "serializable-promising", "pessimistic"])
 def test_other_ways_judge_too(
     small_cell: PostgresStore, empty_database_url: str, variant: str
 ) -> None:

@@ -88,16 +88,17 @@ PLANTED = {
     ),
     "a grant that counts twice": (
         "grant_no_device",
-        "m.cpu_milli_used + won.cpu_milli",
-        "m.cpu_milli_used + 2 * won.cpu_milli",
+        "m.cpu_milli_used + a.cpu_milli,",
+        "m.cpu_milli_used + 2 * a.cpu_milli,",
     ),
     "a forgotten sequence": ("grant_no_device", "m.sequence + 1", "m.sequence"),
-    # Without the machines' locks a commit judges rows that another is about to change. A little
-    # wait in between makes it sure that another does.
-    "machines that are not locked": (
+    # A commit that waited for a row has to judge it as it is by then. A little wait makes it sure
+    # that another changes it.
+    "machines judged as they were": (
         "grant_no_device",
-        "WHERE id = ANY (_machines) ORDER BY id FOR NO KEY UPDATE",
-        "WHERE id = ANY (_machines) AND pg_sleep(0.002) IS NOT NULL ORDER BY id",
+        "AND NOT (_by_sequence AND (a.least_seen <> m.sequence OR a.most_seen <> m.sequence))",
+        "AND NOT (_by_sequence AND EXISTS (SELECT FROM machine o WHERE o.id = a.machine"
+        " AND pg_sleep(0.002) IS NOT NULL AND a.least_seen <> o.sequence))",
     ),
 }
 """A function, something in it, and what a bug would have made of it."""

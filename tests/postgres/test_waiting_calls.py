@@ -22,6 +22,11 @@ def or_on_one_that_never_was(claims: Claims) -> Claims:
     return or_on(claims, (0, 2))
 
 
+def twice(_: Claims) -> Claims:
+    """Judged in order from the beginning: no task can be placed twice."""
+    return some_claims([0, 0], [1, 1], cpu_milli=4_000)
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "verdict"),
     [
@@ -31,7 +36,7 @@ def or_on_one_that_never_was(claims: Claims) -> Claims:
         ("SELECT omega.set_quota('tenant', 'default', array_fill(1, '{5}'))", Verdict.QUOTA),
     ],
 )
-@pytest.mark.parametrize("chosen", [on_the_first, or_on_one_that_never_was])
+@pytest.mark.parametrize("chosen", [on_the_first, or_on_one_that_never_was, twice])
 def test_a_commit_judges_what_it_finds_once_it_need_not_wait(
     database_url: str,
     store: PostgresStore,
@@ -50,7 +55,7 @@ def test_a_commit_judges_what_it_finds_once_it_need_not_wait(
         assert not call.done()
         session.commit()
 
-        assert [verdict] == verdicts_of(call.result())
+        assert {verdict} == set(verdicts_of(call.result()))
     assert [] == list(store.verify())
 
 

@@ -33,10 +33,13 @@ DECLARE
     judged record;
 BEGIN
     PERFORM check_transaction(_jobs, _tokens, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts);
-    PERFORM check_choices(cardinality(_tasks), cardinality(_amounts) / ${kinds}, _other_claims, _other_machines,
-                          _other_seen, _other_shapes, _evict_claims, _evict_jobs, _evict_tasks);
+    -- Null if one of them is.
+    IF (cardinality(_other_claims) + cardinality(_other_machines) + cardinality(_other_seen) + cardinality(_other_shapes)
+        + cardinality(_evict_claims) + cardinality(_evict_jobs) + cardinality(_evict_tasks) = 0) IS NOT TRUE THEN
+        PERFORM check_choices(cardinality(_tasks), cardinality(_amounts) / ${kinds}, _other_claims, _other_machines,
+                              _other_seen, _other_shapes, _evict_claims, _evict_jobs, _evict_tasks);
+    END IF;
     named := _machines || _other_machines;
-    touched := named;
 
     -- One who asks twice waits here for the first call to end, and then finds its record.
     WITH locked AS MATERIALIZED (
@@ -80,18 +83,11 @@ BEGIN
     ELSE
         SELECT '{}'::integer[] AS quotas, NULL::bigint[] AS budget, true AS covered INTO draw;
     END IF;
-    IF cardinality(_other_claims) + cardinality(_evict_claims) > 0 THEN
-        touched := touched || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
-                                     WHERE a.job_id = ANY (_evict_jobs)
-                                       AND (j.minimum > 0 OR a.job_id = ANY (_jobs)));
-        PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
-    END IF;
-    sound := sound AND draw.covered;
-    IF cardinality(_evict_claims) = 0 THEN
+    IF sound AND draw.covered AND cardinality(_evict_claims) = 0 THEN
         IF with_devices THEN
-            fresh := grant_any_kind(sound, _by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
+            fresh := grant_any_kind(_by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
         ELSE
-            fresh := grant_no_device(sound, _by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
+            fresh := grant_no_device(_by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
         END IF;
     END IF;
     IF fresh IS NOT NULL THEN
@@ -107,6 +103,10 @@ BEGIN
             fresh := packed_machines(named);
         END IF;
     ELSE
+        touched := named || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
+                                   WHERE a.job_id = ANY (_evict_jobs)
+                                     AND (j.minimum > 0 OR a.job_id = ANY (_jobs)));
+        PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
         judged := judge_claims(_by_sequence, _jobs, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts,
                                _other_claims, _other_machines, _other_seen, _other_shapes,
                                _evict_claims, _evict_jobs, _evict_tasks, touched, held, draw.quotas, draw.budget);
