@@ -15,7 +15,7 @@ from omega.errors import InvariantBroken
 from omega.model.arrays import Counts, Ids, Index, Score, integers
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import Allocation, Problem, Rates, Shares
-from schedulers.ml_gpu.rounds import NOBODY, NOWHERE, Ledger, fastest_first, select
+from schedulers.ml_gpu.rounds import NOBODY, NOWHERE, Holes, Ledger, fastest_first, select
 from schedulers.ml_gpu.throughputs import Throughputs
 
 
@@ -46,6 +46,8 @@ class Rules:
     """Whether a job that goes on keeps its GPUs if it can: Gavel's lease extension."""
     shuffles_types: bool | None = None
     """Whether types are served in random order; None: for policies that count GPUs, as there."""
+    holes: Holes = Holes.AS_MET
+    """When jobs without a share of a type may have what is left over of it."""
     reserves_idle: bool = True
     """Whether a job picked before it has a share holds its GPUs and does not run, as there."""
 
@@ -199,7 +201,8 @@ class Replay:
         order = self.chance.permutation(self._order) if self._shuffles else self._order
         rate = self._rates(ledger)
         size = self.table.gangs[self.trace.row[ledger.first]]
-        on = select(ledger, rate, size, self.gpus, order, fills_holes=self.policy.fills_holes)
+        holes = self.rules.holes if self.policy.fills_holes else Holes.NEVER
+        on = select(ledger, rate, size, self.gpus, order, holes)
         if self.rules.reserves_idle:
             on[~ledger.is_promised] = NOWHERE
         running = np.flatnonzero(on != NOWHERE)

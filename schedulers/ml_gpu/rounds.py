@@ -7,6 +7,7 @@ Source   Gavel (OSDI 2020), section 5; the rules that its release follows, in do
 """
 
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -105,31 +106,40 @@ class Ledger:
         return np.asarray(np.where(rate > 0, self.share / fraction, 0.0))
 
 
+class Holes(Enum):
+    """When jobs without a share of a type may have what is left over of it."""
+
+    NEVER = "never"
+    AS_MET = "as-met"  # before the next type is served, as in the release
+    LAST = "last"  # when all types have been served: nobody then misses a type of its own for one
+
+
 def select(
-    ledger: Ledger, rate: Rates, size: Counts, free: Counts, order: Index, *, fills_holes: bool
+    ledger: Ledger, rate: Rates, size: Counts, free: Counts, order: Index, holes: Holes
 ) -> Index:
     """Return the type that each unit gets in the next round, or NOWHERE.
 
     Type after type in this order, by priority, then by what is owed, then by share, then in order
-    of arrival. A smaller unit may pass a bigger one that does not fit. Whoever has priority 0 gets
-    what is left over, if `fills_holes`.
+    of arrival. A smaller unit may pass a bigger one that does not fit.
     """
     priority = ledger.priority(rate)
     on = np.full(len(ledger), NOWHERE, np.intp)
+    left = free.copy()
     taken: set[int] = set()
-    for type_ in order:
-        left = int(free[type_])
-        mine = (-ledger.share[:, type_], -ledger.deficit_s[:, type_], -priority[:, type_])
-        for unit in np.lexsort((np.arange(len(ledger)), *mine)):
-            if left == 0:
-                break
-            jobs = {int(ledger.first[unit]), int(ledger.second[unit])} - {NOBODY}
-            if size[unit] > left or rate[unit, type_] <= 0 or jobs & taken:
-                continue
-            if priority[unit, type_] > 0 or fills_holes:
-                on[unit] = type_
-                taken |= jobs
-                left -= int(size[unit])
+    passes = [holes is Holes.AS_MET] + [True] * (holes is Holes.LAST)
+    for fills in passes:
+        for type_ in order:
+            mine = (-ledger.share[:, type_], -ledger.deficit_s[:, type_], -priority[:, type_])
+            for unit in np.lexsort((np.arange(len(ledger)), *mine)):
+                if left[type_] == 0:
+                    break
+                jobs = {int(ledger.first[unit]), int(ledger.second[unit])} - {NOBODY}
+                if size[unit] > left[type_] or rate[unit, type_] <= 0 or jobs & taken:
+                    continue
+                if priority[unit, type_] > 0 or fills:
+                    on[unit] = type_
+                    taken |= jobs
+                    left[type_] -= size[unit]
     return on
 
 

@@ -19,7 +19,7 @@ def test_every_policy_is_played_at_every_load_and_rounds_of_every_length(bench: 
     }
     assert all(row["jct_h"] > 0 and row["rounds"] > 0 for row in ran.rows)
     assert ran.document["digest"]["rounds"] == sum(row["rounds"] for row in ran.rows)
-    assert 5 == len(ran.document["summary"]["claims"])
+    assert 6 == len(ran.document["summary"]["claims"])
     assert ran.picture.startswith(PNG)
 
 

@@ -194,6 +194,20 @@ EVICTIONS = (
         "A scheduler cannot move its own tasks.",
     ),
     mutant(
+        "running-task-sent-to-an-alternate",
+        EXCHANGE,
+        "Verdict.ACCEPTED or is_placed:",
+        "Verdict.ACCEPTED:",
+        "A task that could not move runs in two places.",
+    ),
+    mutant(
+        "tasks-not-moved-from-elsewhere",
+        EXCHANGE,
+        "(is_placed and (job, task) not in named)",
+        "is_placed",
+        "A task cannot move to a machine on which it takes nobody's place.",
+    ),
+    mutant(
         "evicts-on-other-machines",
         EXCHANGE,
         "self._at[victim] == at or job == mover",

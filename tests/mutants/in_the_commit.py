@@ -78,6 +78,13 @@ LOCKS = (
         tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
+        "machines-of-moving-tasks-not-locked",
+        COMMIT,
+        "(j.minimum > 0 OR a.job_id = ANY (_jobs))",
+        "j.minimum > 0",
+        "A task that moves gives its room back to a machine that nobody looked at.",
+    ),
+    mutant(
         "machines-of-falling-gangs-not-locked",
         COMMIT,
         "WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;",

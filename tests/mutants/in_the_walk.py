@@ -72,9 +72,23 @@ EXCHANGES = (
     mutant(
         "alternates-tried-by-those-that-stand",
         WALK,
-        "IF verdict NOT IN (0, 4, 5)\n",
-        "IF verdict NOT IN (4, 5)\n",
+        "IF verdict NOT IN (0, 4, 5) AND",
+        "IF verdict NOT IN (4, 5) AND",
         "A claim that stands where it wanted to is sent elsewhere.",
+    ),
+    mutant(
+        "running-task-sent-to-an-alternate",
+        WALK,
+        "NOT IN (0, 4, 5) AND NOT is_placed",
+        "NOT IN (0, 4, 5)",
+        "A task that could not move runs in two places.",
+    ),
+    mutant(
+        "tasks-not-moved-from-elsewhere",
+        WALK,
+        " OR victim_party[victim] = j)",
+        ")",
+        "A task cannot move to a machine on which it takes nobody's place.",
     ),
     mutant(
         "alternates-counted-twice",

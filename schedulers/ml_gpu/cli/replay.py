@@ -22,6 +22,7 @@ from omega.errors import BadInput
 from omega.model.arrays import Counts
 from schedulers.ml_gpu.policies.named import find_policy
 from schedulers.ml_gpu.replay import Replay, Replayed, Rules, Trace
+from schedulers.ml_gpu.rounds import Holes
 from schedulers.ml_gpu.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.traces import read_trace
 
@@ -49,6 +50,9 @@ class ReplayPlan:
     fast_first: Annotated[
         bool, typer.Option("--fast-first", help="Agnostic policies serve fast types first, too.")
     ] = False
+    holes: Annotated[
+        Holes, typer.Option(help="When jobs without a share of a type may have what is left of it.")
+    ] = Holes.AS_MET
     run_at_once: Annotated[
         bool, typer.Option("--run-at-once", help="Jobs without a share run in what is left over.")
     ] = False
@@ -75,6 +79,7 @@ class ReplayPlan:
             restart_s=self.restart_s,
             keeps_gpus=self.keep_gpus,
             shuffles_types=False if self.fast_first else None,
+            holes=self.holes,
             reserves_idle=not self.run_at_once,
         )
         return Replay(

@@ -3,7 +3,7 @@
 import numpy as np
 
 from omega.model.arrays import integers
-from schedulers.ml_gpu.rounds import NOBODY, NOWHERE, Ledger, fastest_first, select
+from schedulers.ml_gpu.rounds import NOBODY, NOWHERE, Holes, Ledger, fastest_first, select
 
 
 def a_ledger(share: list[list[float]], *, second: list[int] | None = None) -> Ledger:
@@ -19,7 +19,7 @@ def chosen(
     *,
     rate: list[list[float]] | None = None,
     size: list[int] | None = None,
-    fills_holes: bool = True,
+    holes: Holes = Holes.AS_MET,
 ) -> list[int]:
     units = len(ledger)
     on = select(
@@ -28,7 +28,7 @@ def chosen(
         integers([1] * units if size is None else size),
         integers(free),
         np.arange(len(free)),
-        fills_holes=fills_holes,
+        holes,
     )
     return [int(type_) for type_ in on]
 
@@ -84,7 +84,15 @@ def test_jobs_without_a_share_have_what_is_left_over_if_they_may() -> None:
     ledger = a_ledger([[1.0], [0.0]])
 
     assert [0, 0] == chosen(ledger, [2])
-    assert [0, NOWHERE] == chosen(ledger, [2], fills_holes=False)
+    assert [0, NOWHERE] == chosen(ledger, [2], holes=Holes.NEVER)
+
+
+def test_who_has_a_share_of_a_later_type_can_be_spared_the_holes_of_an_earlier_one() -> None:
+    ledger = a_ledger([[0.0, 1.0], [0.5, 0.0]])
+
+    assert [0, 0] == chosen(ledger, [2, 2])
+    assert [1, 0] == chosen(ledger, [2, 2], holes=Holes.LAST)
+    assert [0, NOWHERE, 0] == chosen(a_ledger([[0.0], [0.0], [1.0]]), [2], holes=Holes.LAST)
 
 
 def test_nobody_runs_alone_and_in_a_pair_at_once() -> None:
