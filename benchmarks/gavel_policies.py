@@ -14,13 +14,13 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from benchmarks.gpu_jobs import drawn_problem
+from benchmarks.gpu_jobs import drawn_problem, without_last
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke, numbers
 from benchmarks.ratios import paired
 from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.errors import BadInput, InvariantBroken
-from schedulers.ml_gpu.policies.named import POLICIES
+from schedulers.ml_gpu.policies.named import POLICIES, solver_of
 from schedulers.ml_gpu.problem import Problem, measures
 
 JOBS_MAX: Final = 1_000_000
@@ -62,6 +62,7 @@ class GavelPolicies:
                     progress.advance(bar)
         summary = {
             "solve_ms": _by(rows, "solve_ms"),
+            "again_ms": _by(rows, "again_ms"),
             "times_faster": _by(rows, "times_faster"),
             "worst_difference": max(row["difference"] or 0.0 for row in rows),
         }
@@ -113,6 +114,7 @@ class GavelPolicies:
         difference = 0.0
         objective = np.nan
         solves = 0
+        again: list[float] = []
         for number in range(self.rounds):
             stage.go_on()
             problem = drawn_problem(jobs, np.random.default_rng([self.seed, jobs, number]))
@@ -120,6 +122,8 @@ class GavelPolicies:
             found = POLICIES[name].solve(problem, np.random.default_rng(0))
             ours.append(stage.clock.now() - began)
             solves = max(solves, found.solves)
+            if POLICIES[name].again is not None:
+                again.append(self._again(stage, name, problem))
             objective = measures(problem, found)[POLICIES[name].measure]
             if model is not None:
                 problem = _anew(problem)
@@ -134,12 +138,22 @@ class GavelPolicies:
             "policy": name,
             "jobs": jobs,
             "solve_ms": round(1_000 * median(ours), 3),
+            "again_ms": round(1_000 * median(again), 3) if again else None,
             "modelled_ms": round(1_000 * median(theirs), 3) if theirs else None,
             "times_faster": None if ratio is None else ratio.rounded(),
             "difference": difference if theirs else None,
             "objective": objective,
             "solves": solves,
         }
+
+    def _again(self, stage: Stage, name: str, problem: Problem) -> float:
+        """Return the seconds that it takes when one job has gone since the last solve."""
+        solve = solver_of(POLICIES[name])
+        solve(problem, np.random.default_rng(0))
+        fewer = without_last(problem)
+        began = stage.clock.now()
+        solve(fewer, np.random.default_rng(0))
+        return stage.clock.now() - began
 
     def _model(self, name: str, jobs: int) -> Any:  # noqa: ANN401 - a Model or None
         if jobs > (self.modelled_packed_max if name == PACKED else self.modelled_max):

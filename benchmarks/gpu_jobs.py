@@ -5,6 +5,7 @@ a P100; 26 models. Two jobs that share a GPU run at 0.6 of their own rates each 
 of pairs do not fit. Durations: 80 % are 60 x 10^U(1.5, 3) seconds, 20 % 60 x 10^U(3, 4).
 """
 
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -40,6 +41,18 @@ def drawn_problem(jobs: int, chance: np.random.Generator) -> Problem:
         age_s=chance.uniform(0, 3_600, jobs),
         cost_per_hour=np.array([0.135, 0.43, 0.74]),
         pairs=table.pairs,
+    )
+
+
+def without_last(problem: Problem) -> Problem:
+    """Return the problem without the job that came last."""
+    return replace(
+        problem,
+        kind=problem.kind[:-1],
+        weight=problem.weight[:-1],
+        total_steps=problem.total_steps[:-1],
+        remaining_steps=problem.remaining_steps[:-1],
+        age_s=problem.age_s[:-1],
     )
 
 

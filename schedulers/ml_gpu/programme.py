@@ -78,6 +78,10 @@ class Programme:
         """Change how much these rows must at least come to, with no upper limit."""
         self._highs.changeRowsBounds(len(rows), rows, lower, np.full(len(rows), np.inf))
 
+    def set_upper(self, row: int, upper: float) -> None:
+        """Change how much a row may at most come to, with no lower limit."""
+        self._highs.changeRowBounds(row, -np.inf, upper)
+
     def set_range(self, column: int, lower: float, upper: float) -> None:
         """Change between which values a column may be."""
         self._highs.changeColBounds(column, lower, upper)

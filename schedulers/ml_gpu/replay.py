@@ -13,7 +13,7 @@ import numpy as np
 
 from omega.errors import InvariantBroken
 from omega.model.arrays import Counts, Ids, Index, Score, integers
-from schedulers.ml_gpu.policies.named import Policy
+from schedulers.ml_gpu.policies.named import Policy, solver_of
 from schedulers.ml_gpu.problem import Allocation, Problem, Rates, Shares
 from schedulers.ml_gpu.rounds import NOBODY, NOWHERE, Holes, Ledger, fastest_first, select
 from schedulers.ml_gpu.throughputs import Throughputs
@@ -128,6 +128,7 @@ class Replay:
         self._has_run = np.zeros(jobs, np.bool_)
         self._busy_s = [np.zeros(count) for count in self.gpus]
         self._tally = Tally()
+        self._solve = solver_of(self.policy)
         self._order = fastest_first(self.table.rates)
         shuffles = self.rules.shuffles_types
         self._shuffles = self.policy.is_agnostic if shuffles is None else shuffles
@@ -183,7 +184,7 @@ class Replay:
             runs_on=self._given(),
         )
         self._jobs.compare_with(jobs, problem.isolated, past_s)
-        found = self.policy.solve(problem, self.chance)
+        found = self._solve(problem, self.chance)
         self._tally.solves += found.solves
         first, second, share = units(jobs, found)
         self._ledger = self._ledger.reset(first, second, share, elapsed_s)

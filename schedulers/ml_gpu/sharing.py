@@ -7,12 +7,12 @@ Promise  Rates are in units of the rate that a job has in a slot of the average 
 Source   Gavel (OSDI 2020), sections 3.1 and 4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from omega.errors import InvariantBroken
-from omega.model.arrays import Score
+from omega.model.arrays import Counts, Score
 from schedulers.ml_gpu.groups import NOBODY, Groups, modes
 from schedulers.ml_gpu.problem import Problem, Rates
 from schedulers.ml_gpu.programme import Programme
@@ -36,8 +36,8 @@ class Sharing:
     def __init__(self, problem: Problem, groups: Groups) -> None:
         self.groups = groups
         self.modes = modes(problem, groups)
-        self._example = groups.example
-        self._unit = problem.proportional[groups.example] / groups.count
+        self._mean = problem.proportional[groups.example]
+        self._unit = self._mean / groups.count
         every, many = np.arange(len(groups.count)), len(groups.count)
         self._level = len(self.modes)
         self._rate_rows = every.astype(np.int32)
@@ -46,10 +46,9 @@ class Sharing:
         pair = np.flatnonzero(ways.second != NOBODY)
         second = ways.second[pair]
         gpus = problem.size[groups.example[first]].astype(np.float64)
-        mean = problem.proportional[groups.example]
         enough_rate = [
-            (first, column, ways.rate / mean[first]),
-            (second, pair, ways.second_rate[pair] / mean[second]),
+            (first, column, ways.rate / self._mean[first]),
+            (second, pair, ways.second_rate[pair] / self._mean[second]),
             (every, np.full(many, self._level), np.ones(many)),
         ]
         time_suffices = [
@@ -64,6 +63,14 @@ class Sharing:
             lower=np.concatenate([np.zeros(many), nothing]),
             upper=np.concatenate([np.full(many, np.inf), groups.count, problem.gpus]),
         )
+
+    def recount(self, count: Counts) -> None:
+        """Change how many jobs the groups have; the next solve starts from where the last stood."""
+        many = len(count)
+        for group in np.flatnonzero(count != self.groups.count).tolist():
+            self._programme.set_upper(many + group, float(count[group]))
+        self.groups = replace(self.groups, count=count)
+        self._unit = self._mean / count
 
     @property
     def solves(self) -> int:
@@ -85,12 +92,12 @@ class Sharing:
     def spend(self, value: Rates, floor: Score) -> Solution | None:
         """Maximise the value of all steps done while every job has its floor, in steps/s.
 
-        `value` is that of a step/s of each job on each type, alike within a group. None if the
-        floors cannot all be met.
+        `value` is that of a step/s of a job of each group on each type. None if the floors cannot
+        all be met.
         """
         self._programme.set_lower(self._rate_rows, floor / self._unit)
         self._programme.set_range(self._level, 0.0, 0.0)
-        return self._solve(np.append(self._worth(value[self._example]), 0.0))
+        return self._solve(np.append(self._worth(value), 0.0))
 
     def _worth(self, value: Rates) -> Score:
         ways = self.modes

@@ -4,7 +4,10 @@ import pytest
 
 from benchmarks.gavel_policies import NAMES, GavelPolicies
 from benchmarks.modelled import MODELS
+from schedulers.ml_gpu.policies.named import POLICIES
 from tests.benchmarks.conftest import PNG, Bench
+
+AGAIN = {name for name, policy in POLICIES.items() if policy.again is not None}
 
 
 def test_every_policy_is_solved_on_both_sides_to_the_same_objective(bench: Bench) -> None:
@@ -16,6 +19,7 @@ def test_every_policy_is_solved_on_both_sides_to_the_same_objective(bench: Bench
     for row in ran.rows:
         assert row["solve_ms"] > 0
         assert row["solves"] > 0
+        assert (row["again_ms"] is not None) == (row["policy"] in AGAIN)
         assert (row["policy"] in MODELS) == (row["modelled_ms"] is not None)
         if row["modelled_ms"] is not None:
             assert row["times_faster"]["median"] == pytest.approx(

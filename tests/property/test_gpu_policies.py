@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.ml_gpu.policies.fairness import hierarchical, max_min, water_filling
+from schedulers.ml_gpu.policies.fairness import MaxMin, hierarchical, max_min, water_filling
 from schedulers.ml_gpu.policies.finish import finish_time_fairness, makespan
 from schedulers.ml_gpu.policies.named import POLICIES
 from schedulers.ml_gpu.policies.totals import total, total_per_cost
@@ -40,6 +40,24 @@ def test_max_min_is_as_fair_as_can_be(problem: Problem) -> None:
     assert most == pytest.approx(
         (problem.size * normalised(problem, found.throughput)).sum(), rel=CLOSE
     )
+
+
+@given(EITHER, st.data())
+@examples(80)
+def test_jobs_that_come_and_go_are_served_as_if_it_were_the_first_time(
+    problem: Problem, data: st.DataObject
+) -> None:
+    again = MaxMin()
+    for _ in range(4):
+        some = data.draw(st.lists(st.integers(0, problem.jobs - 1), min_size=1, max_size=8))
+        now = permuted(problem, np.array(some))
+        found = again(now)
+
+        assert_feasible(now, found)
+        for measure in ("level", "mean"):
+            once = measures(now, max_min(now))[measure]
+            if measure == "level" or problem.size.max() == 1:
+                assert once == pytest.approx(measures(now, found)[measure], rel=CLOSE)
 
 
 @given(EITHER)

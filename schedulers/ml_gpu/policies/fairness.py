@@ -26,14 +26,46 @@ PRICED = 1e-7
 
 def max_min(problem: Problem) -> Allocation:
     """Maximise min_i s_i norm_i / w_i, then the sum of all s_i norm_i above that."""
-    groups = Groups.by(problem.kind, problem.weight)
-    sharing = Sharing(problem, groups)
-    one = groups.example
-    slope = problem.proportional[one] * problem.weight[one] / problem.size[one]
-    least = sharing.raise_level(slope, np.zeros(len(slope)))
-    topped = sharing.spend(fair_value(problem), slope * least.level * (1 - SLACK))
-    best = least if topped is None else topped
-    return allocation(problem, groups, sharing.modes, best.time, solves=sharing.solves)
+    return MaxMin()(problem)
+
+
+class MaxMin:
+    """Max-min fairness of jobs that come and go: `max_min`, solved from where it last stood.
+
+    As long as the same groups are there, one job more or less changes a limit and a coefficient
+    for its group, and the optimum is mostly a few pivots away. Pays where many kinds of jobs are.
+    """
+
+    def __init__(self) -> None:
+        self._told: tuple[bytes, ...] = ()
+        self._sharing: Sharing | None = None
+
+    def __call__(self, problem: Problem) -> Allocation:
+        """Return the allocation; which of several optima it is may depend on those before."""
+        groups = Groups.by(problem.kind, problem.weight)
+        sharing, before = self._sharing_of(problem, groups)
+        one = groups.example
+        slope = problem.proportional[one] * problem.weight[one] / problem.size[one]
+        least = sharing.raise_level(slope, np.zeros(len(slope)))
+        floor = slope * least.level * (1 - SLACK)
+        topped = sharing.spend(fair_value(problem)[one], floor)
+        best = least if topped is None else topped
+        solves = sharing.solves - before
+        return allocation(problem, groups, sharing.modes, best.time, solves=solves)
+
+    def _sharing_of(self, problem: Problem, groups: Groups) -> tuple[Sharing, int]:
+        """Return the programme of these groups, and how often it was solved before."""
+        one = groups.example
+        beside = () if problem.pairs is None else (problem.pairs.of.tobytes(),)
+        # A group of one has no pair with itself, so that a second member is another programme.
+        alone = groups.count == 1 if beside else groups.count < 0
+        about = (problem.table, problem.gang, problem.gpus, problem.kind[one], problem.weight[one])
+        told = (*(array.tobytes() for array in about), alone.tobytes(), *beside)
+        if self._sharing is None or told != self._told:
+            self._sharing, self._told = Sharing(problem, groups), told
+            return self._sharing, 0
+        self._sharing.recount(groups.count)
+        return self._sharing, self._sharing.solves
 
 
 def water_filling(problem: Problem) -> Allocation:

@@ -14,7 +14,7 @@ import numpy as np
 
 from omega.errors import BadInput, did_you_mean
 from schedulers.ml_gpu.policies.baselines import allox, gandiva, isolated
-from schedulers.ml_gpu.policies.fairness import hierarchical, max_min, water_filling
+from schedulers.ml_gpu.policies.fairness import MaxMin, hierarchical, max_min, water_filling
 from schedulers.ml_gpu.policies.finish import finish_time_fairness, makespan
 from schedulers.ml_gpu.policies.queues import fifo, fifo_fastest, fifo_sharing, shortest_first
 from schedulers.ml_gpu.policies.totals import total, total_per_cost
@@ -33,6 +33,8 @@ class Policy:
     measure: str
     """Which of the measures of an allocation is its objective."""
     solve: Solve
+    again: Callable[[], Solve] | None = None
+    """Makes a `solve` for many problems that differ little: it starts from the one before."""
     shares_gpus: bool = False
     asks_prices: bool = False
     keeps_deadlines: bool = False
@@ -41,6 +43,11 @@ class Policy:
     takes_no_gangs: bool = False
     is_agnostic: bool = False
     """Whether it neither knows nor uses how fast jobs are on which type."""
+
+
+def solver_of(policy: Policy) -> Solve:
+    """Return what solves the policy's problems one after the other, soonest."""
+    return policy.solve if policy.again is None else policy.again()
 
 
 def find_policy(name: str) -> Policy:
@@ -90,6 +97,8 @@ def _family(
     measure: str,
     solve: Callable[[Problem], Allocation],
     agnostic: Callable[[Callable[[Problem], Allocation]], Solve],
+    *,
+    again: Callable[[], Callable[[Problem], Allocation]] | None = None,
 ) -> list[Policy]:
     """Return the three of one objective: agnostic, aware, and aware with shared GPUs."""
     blind = "level_agnostic" if measure == "level" else measure
@@ -101,12 +110,19 @@ def _family(
             solve=agnostic(solve),
             is_agnostic=True,
         ),
-        Policy(name=f"{stem}_perf", about=about, measure=measure, solve=_aware(solve)),
+        Policy(
+            name=f"{stem}_perf",
+            about=about,
+            measure=measure,
+            solve=_aware(solve),
+            again=None if again is None else lambda: _aware(again()),
+        ),
         Policy(
             name=f"{stem}_packed",
             about=f"{about}, two on a GPU where that pays",
             measure=measure,
             solve=_sharing(solve),
+            again=None if again is None else lambda: _sharing(again()),
             shares_gpus=True,
         ),
     ]
@@ -202,7 +218,14 @@ def _queues() -> list[Policy]:
 POLICIES: Final[Mapping[str, Policy]] = {
     policy.name: policy
     for policy in (
-        *_family("max_min_fairness", "greatest least share (LAS)", "level", max_min, _counting),
+        *_family(
+            "max_min_fairness",
+            "greatest least share (LAS)",
+            "level",
+            max_min,
+            _counting,
+            again=MaxMin,
+        ),
         *_family(
             "max_min_fairness_water_filling",
             "the same, then the second least, and so on",

@@ -77,7 +77,7 @@ def meet(
         share = divided(problem, groups, needs, value)
         return None if share is None else Allocation.alone(problem, share, solves=solves + 1)
     sharing = Sharing(problem, groups)
-    found = sharing.spend(value, groups.mean(needs))
+    found = sharing.spend(value[groups.example], groups.mean(needs))
     if found is None:
         return None
     return allocation(problem, groups, sharing.modes, found.time, solves=solves + 1)
