@@ -18,8 +18,14 @@ from tests.docs.documents import document, documents, section
 
 RESULTS = ROOT / "benchmarks" / "results"
 _FIGURE = re.compile(r"([\d][\d,]*(?:\.\d+)?)( ?%)?<!-- ([\w-]+): ([^>]+?) -->")
-PAPER = tuple(sorted(path.stem for path in RESULTS.glob("figure*.json")))
-"""Results that hold claims of the paper's, which are quoted whole."""
+PAPER = tuple(
+    sorted(
+        path.stem
+        for path in RESULTS.glob("*.json")
+        if isinstance(json.loads(path.read_text())["summary"].get("claims"), list)
+    )
+)
+"""Results that hold claims of a paper's, which are quoted whole."""
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]+)\]")
 
 
