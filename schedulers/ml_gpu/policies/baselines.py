@@ -9,8 +9,12 @@ Source   AlloX (EuroSys 2020); Gandiva (OSDI 2018); as Gavel (OSDI 2020), sectio
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from omega.errors import BadInput
 from omega.model.arrays import Index
 from schedulers.ml_gpu.problem import Allocation, Problem, Together
+
+ENTRIES_MAX = 50_000_000
+"""Of AlloX' table, 8 bytes each: about four thousand waiting jobs on three types."""
 
 
 def isolated(problem: Problem) -> Allocation:
@@ -24,12 +28,15 @@ def allox(problem: Problem) -> Allocation:
     A job that is k-th from the end of a queue delays k jobs, itself included, by its own time.
     Only the job at the head of each queue starts. Positions are numbered from the end, and one
     is used only where all GPUs of the type have the one before it: so few need to be looked at.
+    Raises BadInput for more jobs than a table of jobs by positions has room for.
     """
     assert (problem.size == 1).all(), "AlloX has no gangs"
     runs_on = np.full(problem.jobs, -1) if problem.runs_on is None else problem.runs_on
     waiting = np.flatnonzero(runs_on < 0)
     free = problem.gpus - np.bincount(runs_on[runs_on >= 0], minlength=len(problem.gpus))
     depth = np.where(free > 0, (len(waiting) - 1) // np.maximum(free, 1) + 1, 0)
+    if len(waiting) * int(free @ depth) > ENTRIES_MAX:
+        raise BadInput(f"allox weighs each job against each place: {len(waiting):,} are too many")
     type_ = np.repeat(np.arange(len(free)), free * depth)
     place = np.concatenate([np.arange(n * k) for n, k in zip(free, depth, strict=True)])
     gpu, position = place % np.maximum(free[type_], 1), place // np.maximum(free[type_], 1) + 1
