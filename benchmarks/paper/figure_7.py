@@ -1,81 +1,93 @@
 """Figure 7 of the Omega paper: two-level scheduling, where offers are held while one thinks."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final
 
 from benchmarks.paper.claims import Claim, Row, has, where
 from benchmarks.paper.figure import Figure, command_of, curves
-from benchmarks.paper.setting import DURATION_S, TASKS_MEAN, Setting
+from benchmarks.paper.setting import DURATION_S, T_JOB_S, T_TASK_S, TASKS_MEAN, Setting
 from omega.cli.pictures import Picture
 
 MESOS: Final = "two-level"
 MULTI: Final = "multi-path"
 FAR_ABOVE: Final = 2.0
-WORK: Final[dict[str, dict[str, Any]]] = {
-    "60 % full": {"fill": None, "tasks_mean": TASKS_MEAN, "duration_s": DURATION_S},
-    "90 % full": {"fill": 0.9, "tasks_mean": TASKS_MEAN, "duration_s": DURATION_S},
-    "90 % full, large jobs": {"fill": 0.9, "tasks_mean": 400, "duration_s": 60},
+Kinds = Mapping[str, Mapping[str, Any]]
+"""Of work, by name: what of a setting differs."""
+PLAIN: Final[Mapping[str, Any]] = {
+    "fill": None,
+    "tasks_mean": TASKS_MEAN,
+    "duration_s": DURATION_S,
+    "large_tasks": 0.0,
+    "factor": 1.0,
+    "t_job_batch": T_JOB_S,
+    "t_task_batch": T_TASK_S,
+    "t_task_service": T_TASK_S,
 }
-"""Cell B: on a full one, and with jobs that ask for much at once, offers leave only crumbs."""
+UNEVEN: Final = "60 % full, tasks of 1 and 3 cores"
+WORK: Final[Kinds] = {
+    "60 % full": PLAIN,
+    "90 % full": {**PLAIN, "fill": 0.9},
+    "90 % full, large jobs": {**PLAIN, "fill": 0.9, "tasks_mean": 400, "duration_s": 60},
+    UNEVEN: {**PLAIN, "large_tasks": 0.1},
+}
+"""Cell B: on a full one, and with jobs that ask for much at once, offers leave only crumbs; tasks
+of three cores seldom fit what is left of machines elsewhere."""
+ALONE: Final[Kinds] = {
+    "jobs of 400 tasks": {**PLAIN, "tasks_mean": 400},
+    "batch t_job 1 s": {**PLAIN, "t_job_batch": 1.0},
+    "batch t_task 50 ms": {**PLAIN, "t_task_batch": 0.05},
+    "service t_task 1 s": {**PLAIN, "t_task_service": 1.0},
+    "4 times the batch jobs": {**PLAIN, "factor": 4.0},
+}
+"""What else may be the reason, each by itself, with the longest service decisions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure7(Figure):
-    """Two-level offers by decision time, beside one scheduler with two paths. Two minutes.
+    """Two-level offers by decision time, beside one scheduler with two paths. Four minutes.
 
-    On cell B as it is, fuller, and fuller with few large batch jobs instead of many small ones.
+    On cell B as it is, fuller, fuller with few large batch jobs, and with some larger tasks.
     """
 
     title: ClassVar[str] = "Two-level offers"
 
     def settings(self) -> list[Setting]:
         """Return what is simulated."""
-        return [
-            replace(Setting(architecture=architecture, t_job_service=t_job), **work)
+        compared = [
+            Setting(architecture=architecture, t_job_service=t_job, **work)
             for work in WORK.values()
             for architecture in (MESOS, MULTI)
             for t_job in self.x
         ]
+        return compared + [
+            Setting(architecture=architecture, t_job_service=t_job, **work)
+            for work in ALONE.values()
+            for architecture, t_job in ((MESOS, max(self.x)), (MULTI, min(self.x)))
+        ]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         """Hold the paper's claims against the rows."""
-        offered = {name: where(rows, architecture=MESOS, **work) for name, work in WORK.items()}
-        alone = {name: where(rows, architecture=MULTI, **work) for name, work in WORK.items()}
         first, last = (
-            [mine[at]["batch"]["wait_mean_s"] or 0.0 for mine in offered.values()] for at in (0, -1)
+            [
+                where(rows, architecture=MESOS, **work)[at]["batch"]["wait_mean_s"] or 0.0
+                for work in WORK.values()
+            ]
+            for at in (0, -1)
         )
-        busier = [
-            max(row["batch"]["think_started"] for row in offered[name])
-            / max(1e-9, alone[name][0]["batch"]["think_started"])
-            for name in WORK
-        ]
-        given_up, left = (
-            [sum(row["batch"][what] for row in mine) for mine in offered.values()]
-            for what in ("jobs_abandoned", "jobs_unfinished")
+        waits = Claim(
+            "batch jobs wait while a service scheduler thinks, which holds what it is offered",
+            "batch waits with the shortest and the longest service decisions: "
+            + _each(WORK, (f"{a:.2g} and {b:.3g} s" for a, b in zip(first, last, strict=True))),
+            last[0] > 10 * first[0],
         )
+        of_one_size = {**WORK, **ALONE}
+        del of_one_size[UNEVEN]
         return [
-            Claim(
-                "batch jobs wait while a service scheduler thinks, which holds what it is offered",
-                "batch waits with the shortest and the longest service decisions: "
-                + _each(f"{a:.2g} and {b:.3g} s" for a, b in zip(first, last, strict=True)),
-                last[0] > 10 * first[0],
-            ),
-            Claim(
-                "batch schedulers are far busier than with multi path and short decisions",
-                "thinking for so many times as long, at most: "
-                + _each(f"{one:.2f}" for one in busier),
-                busier[0] > FAR_ABOVE,
-            ),
-            Claim(
-                "jobs are given up at the limit of attempts",
-                "batch jobs given up: "
-                + _each(f"{one:g}" for one in given_up)
-                + "; left over, in all runs: "
-                + _each(f"{one:g}" for one in left),
-                given_up[0] > 0,
-            ),
+            waits,
+            *_busier_and_given_up("tasks of one size", rows, of_one_size),
+            *_busier_and_given_up("tasks of two sizes", rows, {UNEVEN: WORK[UNEVEN]}),
         ]
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
@@ -90,9 +102,40 @@ class Figure7(Figure):
         )
 
 
-def _each(said: Iterable[str]) -> str:
+def _busier_and_given_up(sizes: str, rows: Sequence[Row], kinds: Kinds) -> list[Claim]:
+    """Judge two claims by the first kind of work, and tell of all."""
+    offered = {name: where(rows, architecture=MESOS, **work) for name, work in kinds.items()}
+    alone = {name: where(rows, architecture=MULTI, **work)[0] for name, work in kinds.items()}
+    busier = [
+        max(row["batch"]["think_started"] for row in offered[name])
+        / max(1e-9, alone[name]["batch"]["think_started"])
+        for name in kinds
+    ]
+    given_up, left = (
+        [sum(row["batch"][what] for row in mine) for mine in offered.values()]
+        for what in ("jobs_abandoned", "jobs_unfinished")
+    )
+    return [
+        Claim(
+            f"{sizes}: batch schedulers are far busier than with multi path and short decisions",
+            "thinking for so many times as long, at most: "
+            + _each(kinds, (f"{one:.2f}" for one in busier)),
+            busier[0] > FAR_ABOVE,
+        ),
+        Claim(
+            f"{sizes}: jobs are given up at the limit of attempts",
+            "batch jobs given up: "
+            + _each(kinds, (f"{one:g}" for one in given_up))
+            + "; left over, in all runs: "
+            + _each(kinds, (f"{one:g}" for one in left)),
+            given_up[0] > 0,
+        ),
+    ]
+
+
+def _each(names: Iterable[str], said: Iterable[str]) -> str:
     """Name each kind of work with what is said of it."""
-    return ", ".join(f"{name}: {one}" for name, one in zip(WORK, said, strict=True))
+    return ", ".join(f"{name}: {one}" for name, one in zip(names, said, strict=True))
 
 
 command = command_of(Figure7)

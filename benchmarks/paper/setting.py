@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.paper.constraints import anywhere, constrained
 from omega.cli.sim_plan import Given, SimPlan, Unit
 from omega.model.claims import ConflictRule
 from omega.model.resources import Kind
-from omega.sim.experiment import Architecture
+from omega.sim.experiment import Architecture, Experiment
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
-from omega.workload.synthetic import JobClass, TwoClasses, arrivals_of, merged
+from omega.workload.synthetic import JobClass, Shape, TwoClasses, arrivals_of, merged
 
 T_JOB_S: Final = 0.1
 T_TASK_S: Final = 0.005
@@ -27,6 +28,7 @@ TASKS_MEAN: Final = 20
 DURATION_S: Final = 15
 FILL: Final = 0.6
 CPUS: Final = 4
+LARGE_CPUS: Final = 3
 MEASURES: Final = (
     *("busy", "busy_wasted", "think_started", "conflict_fraction", "wait_mean_s", "wait_p90_s"),
     *("jobs", "jobs_attempted", "jobs_unfinished", "jobs_abandoned", "tasks", "tasks_placed"),
@@ -76,6 +78,14 @@ class Setting:
     """Of a batch job; larger ones come less often, so that as many tasks come."""
     duration_s: float = DURATION_S
     """Of a batch task."""
+    large_tasks: float = 0.0
+    """Share of batch jobs whose tasks take `LARGE_CPUS` cores each, and not one."""
+    one_in: int = 1
+    """Every job is constrained to one machine in so many ..."""
+    alike: bool = True
+    """... all to the same, or each to some of its own choice."""
+    obeyed: bool = True
+    """Whether constraints that a trace has count."""
     fill: float | None = None
     """Share of the CPU taken at the start; the cell's own if none."""
     hours: float = 2.0
@@ -115,6 +125,15 @@ class Setting:
         """Draw the jobs, or read the trace."""
         return _recorded(self.trace, self.fill) if self.trace is not None else self.arrivals()
 
+    def experiment(self) -> Experiment:
+        """Return what is simulated."""
+        experiment = self.plan().experiment(self.given())
+        workload = experiment.workload if self.obeyed else anywhere(experiment.workload)
+        if self.one_in > 1:
+            chance = np.random.default_rng([self.seed, 2])
+            workload = constrained(workload, self.one_in, chance, alike=self.alike)
+        return replace(experiment, workload=workload)
+
     def arrivals(self) -> tuple[Arrival, ...]:
         """Draw the jobs; a seed's service jobs are the same whatever the factor."""
         laws, horizon_s = CELLS[self.cell], self.hours * 3_600
@@ -125,6 +144,10 @@ class Setting:
             gap_mean_s=laws.batch.gap_mean_s * larger / self.factor,
             tasks_mean=self.tasks_mean,
             duration_mean_s=self.duration_s,
+            shapes=(
+                Shape(weight=1 - self.large_tasks),
+                Shape(cpu_milli=1_000 * LARGE_CPUS, weight=self.large_tasks),
+            ),
         )
         return merged(
             arrivals_of(batch, horizon_s, for_batch),
@@ -158,7 +181,7 @@ def _thinned(trace: Workload, fill: float) -> Prefill:
 
 def simulate(setting: Setting) -> Mapping[str, Any]:
     """Simulate, and return the figures of each workload."""
-    result = setting.plan().experiment(setting.given()).run()
+    result = setting.experiment().run()
     return {
         **{
             name: {measure: told[measure] for measure in MEASURES}
