@@ -9,7 +9,7 @@ Source   docs/papers/omega.md, two-level; Mesos (NSDI 2011); dominant shares: DR
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from omega.cell.view import View
 from omega.framework.attempt import Replica, attempt
 from omega.framework.effects import Commit, Effect, Refresh, Think, drive
 from omega.model.arrays import Amounts, Ids
-from omega.model.claims import Transaction
+from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
 from omega.sim.cell import CPU, ByKind
@@ -207,7 +207,7 @@ class Framework:
             self.ledger.claims_accepted += sum(len(one.claims) for one in transactions)
         else:
             self.ledger.found_no_room += 1
-        grants += [_Grant(job, job.lease, one) for one in transactions]
+        grants += [_Grant(job, job.lease, _by_fit(one)) for one in transactions]
         self._queue.settle(job, left)
         return thinks_s
 
@@ -224,3 +224,10 @@ class Framework:
 
     def _hear_of_end(self, _machine: Ids, amounts: Amounts) -> None:
         self._runs -= amounts.sum(axis=0)
+
+
+def _by_fit(transaction: Transaction) -> Transaction:
+    """Return it to be judged by room alone: sequences seen in an offer are not the cell's."""
+    if transaction.rule is ConflictRule.FIT:
+        return transaction
+    return replace(transaction, rule=ConflictRule.FIT)

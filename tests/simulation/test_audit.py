@@ -96,6 +96,13 @@ def test_every_way_to_commit_is_clean(
     assert found.workloads[BATCH]["transactions_conflicted"]
 
 
+def test_within_an_offer_no_sequence_is_stale() -> None:
+    found = experiment(Architecture.TWO_LEVEL, scheduler=BySequence).run()
+
+    assert found.tasks_placed
+    assert 0 == found.workloads[BATCH]["transactions_conflicted"]
+
+
 class PlacesTwice(Whole):
     """Believes that all tasks are the first of those that are left."""
 
