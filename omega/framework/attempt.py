@@ -21,7 +21,7 @@ from omega.framework.effects import Steps, committed, refreshed, thought
 from omega.framework.progress import Attempted, Progress
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
-from omega.model.arrays import Index, positions
+from omega.model.arrays import Index, holds, positions
 from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
@@ -74,7 +74,7 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted
         for one, its in zip(together, claims, strict=True):
             mine = slice(first, first := first + len(its))
             one.learn(its, outcome.verdicts[mine], outcome.machine[mine])
-        if not outcome.accepted.all():
+        if outcome.refused:
             # As the paper has it. Whoever got in the way has claimed on other machines, too.
             view = yield from refreshed()
 
@@ -115,7 +115,7 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
 
 
 def _asked_for(asked: Index, task: Index) -> bool:
-    if len(asked) == len(task) and (asked == task).all():
+    if len(asked) == len(task) and holds(asked == task):
         return True
     return not (positions(asked, task) < 0).any()
 

@@ -17,7 +17,7 @@ from omega.cell.view import View
 from omega.events import JobAttempted
 from omega.lifecycle.states import ParkReason
 from omega.limits import Limits
-from omega.model.arrays import Ids, Index, Mask, Verdicts
+from omega.model.arrays import Ids, Index, Mask, Verdicts, holds
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
@@ -114,7 +114,9 @@ class Progress:
         """Take in what a try came to, and where claims landed; find out whether to go on."""
         granted = verdicts == ACCEPTED
         grants = int(np.count_nonzero(granted))
-        refused = claims.task[~granted & (verdicts != ALREADY_PLACED)]
+        refused = claims.task[:0]
+        if grants < len(verdicts):
+            refused = claims.task[~granted & (verdicts != ALREADY_PLACED)]
         self.placed += grants
         self.at_once = grants == self.job.spec.tasks
         self.stuck = 0 if grants else self.stuck + 1
@@ -123,8 +125,10 @@ class Progress:
             self.pending = self.job.unplaced  # a broken gang may choose among all its tasks again
         else:
             asked = self.asked.unplaced
-            again = asked[np.isin(asked, refused)] if len(refused) else refused
-            self.pending = np.concatenate([again, self.pending[len(asked) :]])
+            self.pending = self.pending[len(asked) :]
+            if len(refused):
+                again = asked[np.isin(asked, refused)]
+                self.pending = np.concatenate([again, self.pending])
 
         if grants < len(verdicts) and (verdicts == LEASE_LOST).any():
             self.ending = Ending.LEASE_LOST
@@ -180,13 +184,19 @@ def _with_grants(
     """Return the job with its granted tasks placed; claimed and not refused is placed, too."""
     if not len(claims):
         return job
+    task, unplaced = claims.task, _still_unplaced(job, claims, granted, refused)
+    if not holds(granted):
+        task, machine = task[granted], machine[granted]
+    if len(job.placed_task):
+        task = np.concatenate([job.placed_task, task])
+        machine = np.concatenate([job.placed_machine, machine])
     return LeasedJob(
         id=job.id,
         token=job.token,
         spec=job.spec,
-        unplaced=_still_unplaced(job, claims, granted, refused),
-        placed_task=np.concatenate([job.placed_task, claims.task[granted]]),
-        placed_machine=np.concatenate([job.placed_machine, machine[granted]]),
+        unplaced=unplaced,
+        placed_task=task,
+        placed_machine=machine,
         placed=job.placed + int(np.count_nonzero(granted)),
         fruitless=job.fruitless,
         waited_ms=job.waited_ms,
@@ -194,7 +204,7 @@ def _with_grants(
 
 
 def _still_unplaced(job: LeasedJob, claims: Claims, granted: Mask, refused: Index) -> Index:
-    if len(claims) == len(job.unplaced) and granted.all():
+    if len(claims) == len(job.unplaced) and holds(granted):
         return job.unplaced[:0]  # a task is granted once, so these were all
     unplaced = ~np.isin(job.unplaced, claims.task)
     if len(refused):

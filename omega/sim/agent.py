@@ -99,7 +99,7 @@ class Agent:
         outcome = self._world.cell.commit(transaction, self._job.lease)
         self._claimed = True
         self.ledger.judge(outcome, self._thinks_s)
-        if outcome.accepted.any():
+        if outcome.refused < len(outcome.verdicts):
             self._world.run(self._job, transaction.claims, outcome, lose=self._queue.lose)
             if self._replicas[self._job.workload].limits.tries_max > 1:
                 # Time passes before the attempt is over, and what stands is judged meanwhile.

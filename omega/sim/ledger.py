@@ -101,8 +101,8 @@ class Ledger:
 
     def judge(self, outcome: Outcome, thought_s: float) -> None:
         """Book what a transaction came to, and the decision time that went into it."""
-        accepted = int(np.count_nonzero(outcome.accepted))
-        refused = len(outcome.verdicts) - accepted
+        refused = outcome.refused
+        accepted = len(outcome.verdicts) - refused
         self.claims_accepted += accepted
         self.claims_refused += refused
         if refused:

@@ -12,6 +12,7 @@ from math import inf
 
 import numpy as np
 
+from omega.model.arrays import holds
 from omega.model.claims import Claims
 from omega.model.outcomes import Outcome
 from omega.sim.cell import SimulatedCell
@@ -64,9 +65,11 @@ class World:
                 if len(groups) > 1:
                     mine = mine & (claims.task >= first) & (claims.task < last)
                 if np.count_nonzero(mine):
-                    task, machine = claims.task[mine], claims.machine[mine]
+                    task, machine, amounts = claims.task, claims.machine, claims.demand
+                    if not holds(mine):
+                        task, machine, amounts = task[mine], machine[mine], amounts[mine]
                     job_id = np.full(len(task), job.lease.id)
-                    grant = Grant(job_id, task, machine, claims.demand[mine], job, tell, lose)
+                    grant = Grant(job_id, task, machine, amounts, job, tell, lose)
                     ends_s = inf if duration_s is None else self.engine.now_s + duration_s
                     self._begin(grant, ends_s)
             first = last
