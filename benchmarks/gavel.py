@@ -188,17 +188,6 @@ class Gavel:
         honest = [jct_h(FAST_FIRST, load) / jct_h(AWARE, load) for load in self.loads]
         emptied = [jct_h(AWARE, load) / jct_h(LAST, load) for load in self.loads]
         shared = jct_h(AWARE, most) / jct_h(PACKED, most)
-        restarts = where(rows, restart_s=RESTART_S)
-        kept, naive = (
-            sorted(where(restarts, keeps_gpus=keeps), key=lambda row: row["round_s"])
-            for keeps in (True, False)
-        )
-        best = min(kept, key=lambda row: row["jct_h"])
-        fewer = [
-            one["preemptions"] / max(1, other["preemptions"])
-            for one, other in zip(kept, naive, strict=True)
-        ]
-        usual = next(n for n, row in enumerate(kept) if row["round_s"] == BASELINE_ROUND_S)
         return [
             Claim(
                 "fair shares that know rates finish jobs sooner than fair shares that count GPUs,"
@@ -224,21 +213,7 @@ class Gavel:
                 f"{shared:.2f} times at {most:g} jobs/h",
                 shared > 1,
             ),
-            Claim(
-                "jobs that go on keep their GPUs, and few are preempted",
-                f"in rounds of {BASELINE_ROUND_S:.0f} s {kept[usual]['preemptions']:,} preemptions,"
-                f" {naive[usual]['preemptions']:,} without that; {min(fewer):.2f} to"
-                f" {max(fewer):.2f} times as many over all lengths of rounds",
-                max(fewer) < 1,
-            ),
-            Claim(
-                f"with {RESTART_S:.0f} s lost a restart, rounds should be neither short nor long"
-                " (our own question)",
-                f"best at {best['round_s']:.0f} s: {best['jct_h']:.1f} h;"
-                f" {kept[0]['jct_h']:.1f} h at {kept[0]['round_s']:.0f} s,"
-                f" {kept[-1]['jct_h']:.1f} h at {kept[-1]['round_s']:.0f} s",
-                kept[0]["round_s"] < best["round_s"] < kept[-1]["round_s"],
-            ),
+            *_of_restarts(where(rows, restart_s=RESTART_S)),
         ]
 
     def show(self, findings: Findings) -> RenderableType:
@@ -271,6 +246,37 @@ class Gavel:
         moved.set_ylabel("preemptions")
         magnitudes(moved)
         return picture
+
+
+def _of_restarts(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
+    """Judge what is said of jobs that keep their GPUs, and of the length of rounds."""
+    kept, naive = (
+        sorted(where(rows, keeps_gpus=keeps), key=lambda row: row["round_s"])
+        for keeps in (True, False)
+    )
+    best = min(kept, key=lambda row: row["jct_h"])
+    fewer = [
+        one["preemptions"] / max(1, other["preemptions"])
+        for one, other in zip(kept, naive, strict=True)
+    ]
+    usual = next(n for n, row in enumerate(kept) if row["round_s"] == BASELINE_ROUND_S)
+    return [
+        Claim(
+            "jobs that go on keep their GPUs, and few are preempted",
+            f"in rounds of {BASELINE_ROUND_S:.0f} s {kept[usual]['preemptions']:,} preemptions,"
+            f" {naive[usual]['preemptions']:,} without that; {min(fewer):.2f} to"
+            f" {max(fewer):.2f} times as many over all lengths of rounds",
+            max(fewer) < 1,
+        ),
+        Claim(
+            f"with {RESTART_S:.0f} s lost a restart, rounds should be neither short nor long"
+            " (our own question)",
+            f"best at {best['round_s']:.0f} s: {best['jct_h']:.1f} h;"
+            f" {kept[0]['jct_h']:.1f} h at {kept[0]['round_s']:.0f} s,"
+            f" {kept[-1]['jct_h']:.1f} h at {kept[-1]['round_s']:.0f} s",
+            kept[0]["round_s"] < best["round_s"] < kept[-1]["round_s"],
+        ),
+    ]
 
 
 def command(
