@@ -40,6 +40,8 @@ LINES: Final = (BLIND, FAST_FIRST, "fifo_perf", "gandiva", "allox", AWARE, LAST,
 RESTART_S: Final = 30.0
 ROUNDS_S: Final = (60.0, 120.0, 360.0, 1_440.0, 2_880.0, 5_760.0, 11_520.0, 23_040.0)
 BASELINE_ROUND_S: Final = 360.0
+NEAR: Final = 0.75
+"""Part of a published gain, above 1, that counts as the gain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +195,7 @@ class Gavel:
                 "fair shares that know rates finish jobs sooner than fair shares that count GPUs,"
                 " 3 times near saturation and 1.3 times at low load",
                 f"{gains[0]:.2f} times at {self.loads[0]:g} jobs/h, {gains[-1]:.2f} at {most:g}",
-                gains[0] > 1 and gains[-1] > gains[0],
+                gains[0] > 1 and gains[-1] - 1 >= NEAR * (3 - 1),
             ),
             Claim(
                 "near saturation not only because they serve fast types first (our own question)",
@@ -202,16 +204,16 @@ class Gavel:
                 honest[-1] > 1,
             ),
             Claim(
-                "who has a share of a slower type should not be put into the holes of a faster one"
-                " (our own question)",
+                "at low load who has a share of a slower type should not be put into the holes of a"
+                " faster one (our own question)",
                 f"holes filled last: {emptied[0]:.2f} times sooner at {self.loads[0]:g} jobs/h,"
                 f" {emptied[-1]:.2f} at {most:g}",
-                min(emptied) > 1,
+                emptied[0] > 1,
             ),
             Claim(
                 "with two jobs on a GPU sooner still, near saturation by 1.5 times",
                 f"{shared:.2f} times at {most:g} jobs/h",
-                shared > 1,
+                shared - 1 >= NEAR * (1.5 - 1),
             ),
             *_of_restarts(where(rows, restart_s=RESTART_S)),
         ]
@@ -236,6 +238,8 @@ class Gavel:
         load.set_xlabel("jobs an hour")
         load.set_ylabel("mean completion time, h")
         load.set_yscale("log")
+        load.set_yticks([15, 20, 30, 40], ["15", "20", "30", "40"])
+        load.minorticks_off()
         for number, (keeps, label) in enumerate(((True, "keep their GPUs"), (False, "naive"))):
             rows = where(findings.rows, restart_s=RESTART_S, keeps_gpus=keeps)
             for panel, key in ((length, "jct_h"), (moved, "preemptions")):
