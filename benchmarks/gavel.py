@@ -20,6 +20,7 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
 from benchmarks.paper.claims import Claim, table, where
 from benchmarks.paper.figure import AT_ONCE, Workers, workers_of
+from omega.cli.options import a_number
 from omega.cli.pictures import Picture, magnitudes, series
 from omega.cli.sim_workers import cores
 from omega.errors import InvariantBroken
@@ -108,7 +109,10 @@ class Gavel:
 
     loads: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0, 5.6)
     """Jobs an hour."""
-    jobs: int = 2_400
+    hours: float = 860.0
+    """In which jobs come: near saturation the queues of those that fall behind grow all along."""
+    jobs_by_round: int = 2_400
+    """Jobs of each run that compares lengths of rounds."""
     gpus: int = 36
     """Of each of three types, as in the paper."""
     seed: int = 0
@@ -153,13 +157,15 @@ class Gavel:
         base = Play(
             line=AWARE,
             jobs_per_hour=self.loads[0],
-            jobs=self.jobs,
+            jobs=self.jobs_by_round,
             gpus=self.gpus,
             seed=self.seed,
             table=self.throughputs,
         )
         by_load = [
-            replace(base, line=line, jobs_per_hour=load) for load in self.loads for line in LINES
+            replace(base, line=line, jobs_per_hour=load, jobs=max(4, round(self.hours * load)))
+            for load in self.loads
+            for line in LINES
         ]
         by_round = [
             replace(
@@ -227,8 +233,9 @@ class Gavel:
         picture = Picture(
             findings.finding,
             columns=3,
-            note=f"{self.jobs} jobs on {self.gpus} GPUs of each type; the right two at"
-            f" {self._middling:g} jobs/h, {RESTART_S:.0f} s lost a restart",
+            note=f"{self.hours:,.0f} h of arrivals on {self.gpus} GPUs of each type; the right two:"
+            f" {self.jobs_by_round:,} jobs at {self._middling:g} an hour, {RESTART_S:.0f} s lost a"
+            " restart",
         )
         load, length, moved = picture.panels[0]
         by_load = where(findings.rows, restart_s=0.0)
@@ -283,8 +290,14 @@ def _of_restarts(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
     ]
 
 
-def command(
-    jobs: Annotated[int, typer.Option(min=4, metavar="N", help="Jobs of a run.")] = 2_400,
+def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
+    hours: Annotated[
+        float,
+        typer.Option(min=1, max=1e5, callback=a_number, metavar="H", help="In which jobs come."),
+    ] = 860.0,
+    jobs_by_round: Annotated[
+        int, typer.Option(min=4, metavar="N", help="Jobs, where lengths of rounds are compared.")
+    ] = 2_400,
     throughputs: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Rates as Gavel publishes them; drawn if not given."),
@@ -300,7 +313,15 @@ def command(
 
     Takes some minutes.
     """
-    benchmark = Gavel(jobs=jobs, throughputs=throughputs, seed=seed, workers=workers)
+    benchmark = Gavel(
+        hours=hours,
+        jobs_by_round=jobs_by_round,
+        throughputs=throughputs,
+        seed=seed,
+        workers=workers,
+    )
     if smoke:
-        benchmark = replace(benchmark, loads=(1.0, 4.0), jobs=8, gpus=1, workers=1)
+        benchmark = replace(
+            benchmark, loads=(1.0, 4.0), hours=3, jobs_by_round=8, gpus=1, workers=1
+        )
     conduct(benchmark, json_to=json_to, plot_to=plot_to, data_dir=data_dir)
