@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from omega.errors import BadInput, shortened
 from schedulers.ml_gpu.problem import PairRates, Problem
-from schedulers.ml_gpu.throughputs import Kind
+from schedulers.ml_gpu.throughputs import GPUS_MAX, Kind, a_rate
 
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-GPUS_MAX = 1_000_000
-"""Of one type."""
+# Limits that no cluster meets. Within them a solver's tolerance of 1e-9 still says something.
+Rate = Annotated[float, AfterValidator(a_rate)]
+Weight = Annotated[float, Field(ge=1e-6, le=1e6, allow_inf_nan=False)]
+"""A weight, or dollars per hour."""
+Steps = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
@@ -33,19 +35,20 @@ class JobType(_Part):
 
     model: str
     scale_factor: Annotated[int, Field(ge=1, le=GPUS_MAX)]
-    throughput: list[Amount]
+    throughput: list[Rate]
+    """Steps/s of the whole gang, on each of the worker types."""
 
 
 class Jobs(_Part):
     """The jobs, column by column."""
 
     type: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-    weight: list[Positive]
-    total_steps: list[Amount]
-    steps_remaining: list[Amount]
-    seconds_since_arrival: list[Amount]
+    weight: list[Weight]
+    total_steps: list[Annotated[Steps, Field(gt=0)]]
+    steps_remaining: list[Steps]
+    seconds_since_arrival: list[Seconds]
     entity: list[Annotated[int, Field(ge=0)]] | None = None
-    seconds_left: list[Amount | None] | None = None
+    seconds_left: list[Seconds | None] | None = None
     """Until each job's deadline; null without one."""
 
 
@@ -55,10 +58,10 @@ class Instance(_Part):
     name: str = ""
     worker_types: Annotated[list[str], Field(min_length=1)]
     num_workers: dict[str, Annotated[int, Field(ge=0, le=GPUS_MAX)]]
-    instance_costs_per_hour: dict[str, Positive] | None = None
+    instance_costs_per_hour: dict[str, Weight] | None = None
     job_types: Annotated[list[JobType], Field(min_length=1)]
     jobs: Jobs
-    entity_weights: Annotated[list[Positive], Field(min_length=1)] = [1.0]
+    entity_weights: Annotated[list[Weight], Field(min_length=1)] = [1.0]
     entity_policies: list[Literal["fairness", "fifo"]] | None = None
     """How each entity serves its own; all fairly if not given."""
 

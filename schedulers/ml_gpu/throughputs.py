@@ -27,6 +27,11 @@ SPREAD: Final = "_unconsolidated"
 
 Kind = tuple[str, int]
 """Model, with its batch size, and GPUs."""
+GPUS_MAX: Final = 1_000_000
+"""Of one type, or of a gang."""
+RATE_MIN: Final = 1e-9
+"""Least rate that is not 0, in steps/s: a step in thirty years."""
+RATE_MAX: Final = 1e9
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +87,9 @@ def read_throughputs(path: Path) -> Throughputs:
     types = tuple(sorted(name for name in document if not name.endswith(SPREAD)))
     names = list(dict.fromkeys(name for type_ in types for name in document[type_]))
     kinds = tuple(_kind(name, path) for name in names)
+    if len(set(kinds)) < len(kinds):
+        twice = next(name for row, name in enumerate(names) if kinds[row] in kinds[:row])
+        raise BadInput("this kind of job is there twice", file=str(path), field=shortened(twice))
     rates, spread = np.zeros((2, len(kinds), len(types)))
     pairs = np.zeros((len(kinds), len(kinds), len(types)))
     at = {name: row for row, name in enumerate(names)}
@@ -121,16 +129,26 @@ def _document(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
 def _kind(name: str, path: Path) -> Kind:
     try:
         model, gang = ast.literal_eval(name)
-        if isinstance(model, str) and isinstance(gang, int) and gang >= 1:
+        if isinstance(model, str) and type(gang) is int and 1 <= gang <= GPUS_MAX:
             return model, gang
-    except (ValueError, SyntaxError, TypeError):
-        pass
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        pass  # the last two: nested deeper than the parser goes
     raise BadInput(
         "a kind of job is written as ('model', GPUs)", file=str(path), field=shortened(name)
     )
 
 
 def _rate(value: Any, path: Path, field: str) -> float:  # noqa: ANN401 - as the file has it
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < np.inf:
-        raise BadInput(f"{value!r} is not a rate in steps/s", file=str(path), field=field)
-    return float(value)
+    try:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return a_rate(value if is_number else np.nan)
+    except ValueError as error:
+        said = shortened(repr(value))
+        raise BadInput(f"{said} is {error}", file=str(path), field=field) from None
+
+
+def a_rate(value: float) -> float:
+    """Return the value if it can be a rate in steps/s; raise ValueError if not."""
+    if value == 0 or RATE_MIN <= value <= RATE_MAX:
+        return float(value)
+    raise ValueError(f"not a rate in steps/s: 0, or {RATE_MIN:g} to {RATE_MAX:g}")

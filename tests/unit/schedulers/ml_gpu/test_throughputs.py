@@ -59,6 +59,16 @@ def test_a_kind_that_is_not_there_is_named(samples: Path) -> None:
         ('{"k80": {"(\'A\', 1)": {"null": -1}}}', "-1 is not a rate"),
         ('{"k80": {"(\'A\', 1)": {"null": "fast"}}}', "'fast' is not a rate"),
         ('{"k80": {"(\'A\', 1)": {"(\'A\', 1)": 3}}}', "None is not a rate"),
+        (f'{{"k80": {{"(\'A\', 1)": {{"null": {10**400}}}}}}}', "... is not a rate"),
+        ('{"k80": {"(\'A\', 1)": {"null": 5e-324}}}', "5e-324 is not a rate"),
+        (f'{{"k80": {{"(\'A\', {10**30})": {{"null": 1}}}}}}', "a kind of job is written"),
+        ('{"k80": {"(\'A\', True)": {"null": 1}}}', "a kind of job is written"),
+        (f'{{"k80": {{"{"-" * 20_000}1": {{"null": 1}}}}}}', "a kind of job is written"),
+        (f'{{"k80": {{"{"1+" * 30_000}1": {{"null": 1}}}}}}', "a kind of job is written"),
+        (
+            '{"k80": {"(\'A\', 1)": {}, "(\'A\',1)": {}}}',
+            "('A',1): this kind of job is there twice",
+        ),
         ('{"k80": {"(\'A\', 1)": 3}}', "k80.('A', 1): it is not a mapping"),
     ],
 )
