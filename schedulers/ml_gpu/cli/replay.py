@@ -8,7 +8,7 @@ Source   Gavel (OSDI 2020), sections 5 and 7.
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import numpy as np
 import typer
@@ -18,7 +18,7 @@ from omega.cli.consoles import Output
 from omega.cli.options import JsonTo, Seed, a_number
 from omega.cli.plans import takes
 from omega.clock import RealClock
-from omega.errors import BadInput
+from omega.errors import BadInput, did_you_mean, shortened
 from omega.model.arrays import Counts
 from schedulers.ml_gpu.policies.named import find_policy
 from schedulers.ml_gpu.replay import Replay, Replayed, Rules, Trace
@@ -26,9 +26,14 @@ from schedulers.ml_gpu.rounds import Holes
 from schedulers.ml_gpu.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.traces import read_trace
 
+SECONDS_MAX: Final = 1e9
+"""Of an option: thirty years."""
+ROUNDS_MAX: Final = 10_000_000
+"""That one job alone may take."""
+
 
 def _seconds(about: str, *, least: float = 0) -> Any:  # noqa: ANN401 - typer's own type has no name
-    return typer.Option(min=least, callback=a_number, metavar="S", help=about)
+    return typer.Option(min=least, max=SECONDS_MAX, callback=a_number, metavar="S", help=about)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,10 +72,16 @@ class ReplayPlan:
             raise BadInput(f"{self.policy} asks for what traces do not say", field="--policy")
         counts = _counts(self.gpus)
         table = read_throughputs(self.throughputs)
+        for name in sorted(counts.keys() - set(table.types)):
+            raise BadInput(
+                f"no rates are known on {shortened(repr(name))}{did_you_mean(name, table.types)}",
+                field="--gpus",
+            )
         table = table.of(sorted(counts), table.kinds)
         trace = read_trace(self.file, table)
         gpus = np.array([counts[name] for name in table.types], np.int64)
         _refuse_what_cannot_run(trace, table, gpus)
+        _refuse_what_takes_forever(trace, table, self.round_s)
         if policy.takes_no_gangs and (table.gangs[trace.row] > 1).any():
             raise BadInput(f"{self.policy} has no gangs: jobs of one GPU only", field="--policy")
         rules = Rules(
@@ -166,3 +177,16 @@ def _refuse_what_cannot_run(trace: Trace, table: Throughputs, gpus: Counts) -> N
     if len(lost):
         model, gang = table.kinds[lost[0]]
         raise BadInput(f"no type has room for a gang of {gang} of {model}", field="--gpus")
+
+
+def _refuse_what_takes_forever(trace: Trace, table: Throughputs, round_s: float) -> None:
+    """Raise BadInput for a job that would take more rounds than anybody would wait for."""
+    rounds = trace.steps / (table.rates[trace.row].max(axis=1) * round_s)
+    job = int(np.argmax(rounds))
+    if rounds[job] > ROUNDS_MAX:
+        model, _ = table.kinds[trace.row[job]]
+        raise BadInput(
+            f"{trace.steps[job]:,} steps of {shortened(model)} take {rounds[job]:,.0f} rounds;"
+            f" {ROUNDS_MAX:,} are the most",
+            field="--round-s",
+        )

@@ -136,7 +136,8 @@ def test_a_trace_is_replayed(samples: Path) -> None:
     [
         (["--policy", "fifo_perf", "--gpus", "k80"], "'k80' is not TYPE=N"),
         (["--policy", "fifo_perf", "--gpus", "k80=0"], "no GPU at all"),
-        (["--policy", "fifo_perf", "--gpus", "a100=4"], "no type has room for a gang of 1 of A"),
+        (["--policy", "fifo_perf", "--gpus", "v10=4"], "on 'v10'; did you mean 'v100'"),
+        (["--policy", "fifo_perf", *REPLAY, "--round-s", "inf"], "--round-s"),
         (["--policy", "max_sum_throughput_perf_SLOs", *REPLAY], "asks for what traces do not say"),
         (["--policy", "fifo_perf", *REPLAY, "--restart-s", "100"], "takes as long as a round"),
     ],
@@ -149,3 +150,20 @@ def test_a_replay_that_cannot_be_is_refused(
 
     assert 2 == ended.value.code
     assert words in capsys.readouterr().err
+
+
+def test_a_replay_that_nobody_would_wait_for_is_refused(
+    samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = tmp_path / "rates.json"
+    rates.write_text('{"k80": {"(\'A\', 1)": {"null": 1e-3}}}')
+    trace = tmp_path / "jobs.csv"
+    trace.write_text(
+        "job_type,scale_factor,total_steps,priority_weight,arrival_s\nA,1,1000000000000,1,0\n"
+    )
+    said = ["replay", str(trace), "--throughputs", str(rates), "--gpus", "k80=1"]
+    with pytest.raises(SystemExit) as ended:
+        main([*said, "--policy", "fifo_perf"])
+
+    assert 2 == ended.value.code
+    assert "1,000,000,000,000 steps of A take 2,777,777,777,778 rounds" in capsys.readouterr().err
