@@ -46,7 +46,7 @@ class Problem:
     gpus: Counts
     """GPUs of each type."""
     table: Rates
-    """Rates of each kind of job: (kinds, types); 0 where it cannot run."""
+    """Rates of each kind of job: (kinds, types); 0 where it cannot run, as on no GPUs at all."""
     gang: Counts
     """GPUs that each kind of job uses at once."""
     kind: Index
@@ -80,6 +80,13 @@ class Problem:
         assert all(len(column) == jobs for column in per_job)
         assert len(self.entity) in {0, jobs}
         assert len(self.entity_weight) == len(self.entity_is_fifo)
+        # A rate on a type without GPUs is one that nobody can have: no bound may count on it.
+        nowhere = self.gpus == 0
+        if nowhere.any():
+            object.__setattr__(self, "table", np.where(nowhere, 0.0, self.table))
+            if self.pairs is not None:
+                there = PairRates(np.where(nowhere, 0.0, self.pairs.of))
+                object.__setattr__(self, "pairs", there)
         freeze(self.gpus, self.table, self.gang, self.kind, *per_job)
 
     @property

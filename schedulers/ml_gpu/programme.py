@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from omega.errors import InvariantBroken
 from omega.model.arrays import Index, Score
 
+DECIDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 TOLERANCE = 1e-9
 """How far HiGHS may be off in a row or a reduced cost."""
 PRESOLVED_FROM = 20_000
@@ -88,14 +89,22 @@ class Programme:
 
     def maximise(self, worth: Score) -> Optimum | None:
         """Return the best that the rows permit; None if they permit nothing."""
-        self._highs.changeColsCost(len(worth), self._columns, worth)
-        self._highs.run()
-        self.solves += 1
-        status = self._highs.getModelStatus()
+        unit = float(np.abs(worth).max(initial=0.0)) or 1.0  # the tolerance is on costs near one
+        self._highs.changeColsCost(len(worth), self._columns, worth / unit)
+        status = self._solved()
+        if status not in DECIDED:  # the basis that it stood on may be what it cannot get away from
+            self._highs.clearSolver()
+            self._highs.setOptionValue("presolve", "on")
+            status = self._solved()
         if status == highspy.HighsModelStatus.kInfeasible:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
             said = self._highs.modelStatusToString(status)
             raise InvariantBroken(f"HiGHS ended a policy's programme with {said!r}")
         found = self._highs.getSolution()
-        return Optimum(np.asarray(found.col_value), np.asarray(found.row_dual))
+        return Optimum(np.asarray(found.col_value), np.asarray(found.row_dual) * unit)
+
+    def _solved(self) -> Any:  # noqa: ANN401 - of a library without types
+        self._highs.run()
+        self.solves += 1
+        return self._highs.getModelStatus()

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omega.errors import InvariantBroken
 from omega.model.arrays import Counts, Score
 from schedulers.ml_gpu.groups import NOBODY, Groups, modes
 from schedulers.ml_gpu.problem import Problem, Rates
@@ -77,25 +76,32 @@ class Sharing:
         """Linear programmes solved so far."""
         return self._programme.solves
 
-    def raise_level(self, slope: Score, floor: Score) -> Solution:
-        """Maximise the level; slope and floor are steps/s of one job of each group."""
-        self._programme.set_entries(self._rate_rows, self._level, -slope / self._unit)
+    def raise_level(self, slope: Score, floor: Score, most: float = np.inf) -> Solution | None:
+        """Maximise the level, up to `most`; slope and floor are steps/s of one job of each group.
+
+        None if there is none, which can only be where a floor comes with a slope of 0.
+        """
+        # The solver sees a level whose steepest row has slope one: whatever the level's own unit
+        # is, rows mean as much to its tolerance as they do without it.
+        unit = float((slope / self._unit).max()) or 1.0
+        self._programme.set_entries(self._rate_rows, self._level, -slope / self._unit / unit)
         self._programme.set_lower(self._rate_rows, floor / self._unit)
-        self._programme.set_range(self._level, -np.inf, np.inf)
+        self._programme.set_range(self._level, -np.inf, most * unit)
         worth = np.zeros(len(self.modes) + 1)
         worth[self._level] = 1.0
         solution = self._solve(worth)
         if solution is None:
-            raise InvariantBroken("a level that may sink without end was said to have none")
-        return solution
+            return None
+        return replace(solution, level=solution.level / unit, price=solution.price / unit)
 
-    def spend(self, value: Rates, floor: Score) -> Solution | None:
+    def spend(self, value: Rates, floor: Score, *, beyond: float = 0.0) -> Solution | None:
         """Maximise the value of all steps done while every job has its floor, in steps/s.
 
-        `value` is that of a step/s of a job of each group on each type. None if the floors cannot
-        all be met.
+        `value` is that of a step/s of a job of each group on each type. Every floor above 0 is
+        raised by `beyond`, in rows' units. None if the floors cannot all be met.
         """
-        self._programme.set_lower(self._rate_rows, floor / self._unit)
+        lower = floor / self._unit
+        self._programme.set_lower(self._rate_rows, lower + beyond * (lower > 0))
         self._programme.set_range(self._level, 0.0, 0.0)
         return self._solve(np.append(self._worth(value), 0.0))
 

@@ -40,10 +40,15 @@ def allox(problem: Problem) -> Allocation:
     type_ = np.repeat(np.arange(len(free)), free * depth)
     place = np.concatenate([np.arange(n * k) for n, k in zip(free, depth, strict=True)])
     gpu, position = place % np.maximum(free[type_], 1), place // np.maximum(free[type_], 1) + 1
-    with np.errstate(divide="ignore"):
-        time_s = problem.remaining_steps[waiting, np.newaxis] / problem.rate[waiting]
-    cost = np.minimum(time_s[:, type_] * position, 1e18)
+    rate = problem.rate[waiting]
+    steps = np.repeat(problem.remaining_steps[waiting, np.newaxis], rate.shape[1], axis=1)
+    cost = np.divide(steps, rate, out=np.zeros_like(rate), where=rate > 0)[:, type_] * position
+    can_run = rate[:, type_] > 0
+    # Dearer than any way of serving everybody, so that as many as can are served.
+    cost[~can_run] = len(waiting) * cost.max(initial=0.0) + 1.0
     job, column = linear_sum_assignment(cost)
+    served = can_run[job, column]
+    job, column = job[served], column[served]
     share = np.zeros(problem.rate.shape)
     started = runs_on >= 0
     share[started, runs_on[started]] = 1.0

@@ -16,10 +16,11 @@ from omega.errors import InvariantBroken
 from omega.model.arrays import Index, Score
 from schedulers.ml_gpu.groups import Groups, allocation
 from schedulers.ml_gpu.problem import Allocation, Problem, fair_value
-from schedulers.ml_gpu.sharing import Sharing
+from schedulers.ml_gpu.sharing import Sharing, Solution
 
-SLACK = 1e-9
-"""Part of a floor that is given up when it is built upon, for it is only found as exactly."""
+SLACKS = (1e-9, 1e-8, 1e-7)
+"""Parts of floors given up, one after the other, until they can be built upon: levels are only
+found as exactly, and of low ones the solver's tolerance is a greater part."""
 PRICED = 1e-7
 """Dual from which a group counts as what holds the level down; all of them sum to one."""
 
@@ -46,10 +47,10 @@ class MaxMin:
         sharing, before = self._sharing_of(problem, groups)
         one = groups.example
         slope = problem.proportional[one] * problem.weight[one] / problem.size[one]
-        least = sharing.raise_level(slope, np.zeros(len(slope)))
-        floor = slope * least.level * (1 - SLACK)
-        topped = sharing.spend(fair_value(problem)[one], floor)
-        best = least if topped is None else topped
+        least = _raised(sharing, slope, np.zeros(len(slope)))
+        value, floor = fair_value(problem)[one], slope * least.level
+        tops = (sharing.spend(value, floor * (1 - slack)) for slack in SLACKS)
+        best = next((top for top in tops if top is not None), least)
         solves = sharing.solves - before
         return allocation(problem, groups, sharing.modes, best.time, solves=solves)
 
@@ -90,8 +91,8 @@ def _fill(
     rising = np.ones(len(one), np.bool_)
     while rising.any():
         speed = parts.of(rising) / problem.size[one]
-        floor = level * problem.proportional[one] * (1 - SLACK)
-        found = sharing.raise_level(speed * problem.proportional[one], floor)
+        unit = problem.proportional[one]
+        found = _raised(sharing, speed * unit, level * unit)
         level += max(found.level, 0.0) * speed
         price = found.price * groups.count * speed
         held = rising & (price > PRICED * price.sum())
@@ -99,6 +100,15 @@ def _fill(
             raise InvariantBroken("water filling found nobody who holds the level down")
         rising &= ~held
     return allocation(problem, groups, sharing.modes, found.time, solves=sharing.solves)
+
+
+def _raised(sharing: Sharing, slope: Score, floor: Score) -> Solution:
+    """Raise the level over floors that were found to be possible."""
+    for slack in SLACKS:
+        found = sharing.raise_level(slope, floor * (1 - slack))
+        if found is not None:
+            return found
+    raise InvariantBroken("rates that jobs were found to have cannot be met")
 
 
 @dataclass(frozen=True, eq=False)

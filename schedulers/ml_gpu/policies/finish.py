@@ -20,13 +20,15 @@ def finish_time_fairness(problem: Problem) -> Allocation:
 
     Weights do not enter: a job's fair share is an equal part.
     """
-    fastest = _fastest(problem)
-    bound = -((problem.age_s + problem.remaining_steps / fastest) / problem.fair_s).max()
+    alone_s = problem.remaining_steps / _fastest(problem)
+    bound = -((problem.age_s + alone_s) / problem.fair_s).max()
 
     def need(level: float) -> tuple[Score, Score]:
-        left_s = -level * problem.fair_s - problem.age_s
+        # No less than alone at any level up to the bound; old jobs' ages may round it away.
+        left_s = np.maximum(-level * problem.fair_s - problem.age_s, alone_s)
+        left_s[alone_s == 0] = np.inf  # nothing left to do, whenever it is to be done
         needs = problem.remaining_steps / left_s
-        return needs, needs * problem.fair_s / left_s
+        return needs, needs * (problem.fair_s / left_s)
 
     return _best(problem, need, float(bound))
 

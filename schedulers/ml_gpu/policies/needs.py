@@ -16,11 +16,12 @@ from omega.model.arrays import Score
 from schedulers.ml_gpu.groups import Groups, allocation
 from schedulers.ml_gpu.policies.corners import divided, intervals
 from schedulers.ml_gpu.problem import Allocation, Problem, Rates, fair_value
+from schedulers.ml_gpu.programme import TOLERANCE
 from schedulers.ml_gpu.sharing import Sharing
 
 CLOSE = 1e-11
 """Relative step of Newton's method at which the level has been found."""
-SLACKS = (1e-10, 1e-9, 1e-8, 1e-7)
+SLACKS = (1e-10, 1e-9, 1e-8, 1e-7, 5e-7)
 """Parts of the level given up, one after the other, until its needs can be met to rounding."""
 STEPS_MAX = 100
 
@@ -49,8 +50,10 @@ def highest(problem: Problem, need: Need, bound: float) -> Highest:
         groups = _alike(problem, needs)
         sharing = Sharing(problem, groups)
         slope = groups.mean(slopes)
-        found = sharing.raise_level(slope, groups.mean(needs) - slope * level)
+        found = sharing.raise_level(slope, groups.mean(needs) - slope * level, bound)
         solves += sharing.solves
+        if found is None:
+            raise InvariantBroken("needs that sink with the level cannot be met at any")
         if found.level >= level - CLOSE * abs(level):
             break
         level = found.level
@@ -77,7 +80,8 @@ def meet(
         share = divided(problem, groups, needs, value)
         return None if share is None else Allocation.alone(problem, share, solves=solves + 1)
     sharing = Sharing(problem, groups)
-    found = sharing.spend(value[groups.example], groups.mean(needs))
+    # A need smaller than what the solver overlooks must not be met by nothing.
+    found = sharing.spend(value[groups.example], groups.mean(needs), beyond=2 * TOLERANCE)
     if found is None:
         return None
     return allocation(problem, groups, sharing.modes, found.time, solves=solves + 1)

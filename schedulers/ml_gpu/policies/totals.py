@@ -54,6 +54,6 @@ def _held(problem: Problem) -> Score:
     """Return the rate that each job's deadline asks for, 0 where nothing could meet it."""
     if problem.due_s is None:
         return np.zeros(problem.jobs)
-    with np.errstate(divide="ignore"):
-        needs = np.where(problem.due_s > 0, problem.remaining_steps / problem.due_s, np.inf)
+    never = np.where(problem.remaining_steps > 0, np.inf, 0.0)
+    needs = np.divide(problem.remaining_steps, problem.due_s, out=never, where=problem.due_s > 0)
     return np.where(needs <= problem.rate.max(axis=1), needs, 0.0)
