@@ -101,7 +101,7 @@ def _pairs(instance: Instance, given: Path | None, file: Path) -> PairRates:
 
 
 def _with_deadlines(problem: Problem, factor: float, every: int) -> Problem:
-    """Give every so manieth job a multiple of the time that it needs on its fastest type."""
+    """Give the first of every so many jobs a multiple of its time left on its fastest type."""
     due_s = np.full(problem.jobs, np.inf)
     some = slice(None, None, every)
     due_s[some] = factor * problem.remaining_steps[some] / problem.rate[some].max(axis=1)

@@ -2,7 +2,8 @@
 
 Goal     Get the most out of a cluster, or out of a budget, while deadlines hold.
 Promise  The sum is the greatest possible. Deadlines that cannot all be met are held earliest first,
-         as far as they can be held together; a deadline that no type is fast enough for is not.
+         as far as they can be held together; one that the job would miss with all GPUs to itself
+         is not.
 Source   Gavel (OSDI 2020), section 4.2; the original drops all deadlines when one cannot be met.
 """
 
@@ -56,4 +57,15 @@ def _held(problem: Problem) -> Score:
         return np.zeros(problem.jobs)
     never = np.where(problem.remaining_steps > 0, np.inf, 0.0)
     needs = np.divide(problem.remaining_steps, problem.due_s, out=never, where=problem.due_s > 0)
-    return np.where(needs <= problem.rate.max(axis=1), needs, 0.0)
+    return np.where(needs <= _by_itself(problem), needs, 0.0)
+
+
+def _by_itself(problem: Problem) -> Score:
+    """Return the steps/s of each job if nobody else were there: its fastest types by turns.
+
+    On a type with fewer GPUs than its gang a job can only have part of its time.
+    """
+    fastest = np.argsort(-problem.rate, axis=1, kind="stable")
+    part = problem.gpus[fastest] / problem.size[:, np.newaxis]
+    time = np.diff(np.minimum(part.cumsum(axis=1), 1.0), axis=1, prepend=0.0)
+    return np.asarray((time * np.take_along_axis(problem.rate, fastest, axis=1)).sum(axis=1))

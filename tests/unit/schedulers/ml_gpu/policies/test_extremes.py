@@ -56,6 +56,14 @@ def test_a_type_without_gpus_is_no_reason_to_hope() -> None:
     assert not total(problem).share[:, 1].any()
 
 
+def test_a_gang_larger_than_its_fastest_type_has_no_deadline_that_asks_for_all_of_it() -> None:
+    """The gang can have half of its time there, 51.5 steps/s over all; it would take 60."""
+    gang, due_s = np.array([4, 1]), np.array([1.0, 2.0])
+    problem = of([[3.0, 100.0], [0.5, 1.0]], [4, 2], [60.0, 2.0], gang=gang, due_s=due_s)
+
+    assert 1 == pytest.approx(total(problem).throughput[1])
+
+
 def test_the_least_need_is_met_beside_the_greatest() -> None:
     """A need below what the solver overlooks is not met by no time at all."""
     table = [[0.015630650478807476, 0.004111029350868866], [1.0, 1.0]]
