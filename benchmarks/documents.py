@@ -9,6 +9,7 @@ from typing import Any, Final
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
 from benchmarks.end_to_end import EndToEnd
+from benchmarks.fragmentation import Fragmentation
 from benchmarks.gavel import Gavel
 from benchmarks.gavel_policies import GavelPolicies
 from benchmarks.growth import Growth
@@ -26,6 +27,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Rules,
     Sync,
     Placement,
+    Fragmentation,
     Conflicts,
     EndToEnd,
     Growth,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from omega.cell.view import View
-from omega.model.arrays import Counts
+from omega.model.arrays import Counts, Mask
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.placement.best_fit import best_fit
@@ -99,10 +99,17 @@ def pack(view: View, job: LeasedJob, chance: np.random.Generator | None = None) 
     return max(packed, _in_turn(view, job, hardest_first[::-1], place), key=len)
 
 
-def claims_for(room: Room, given: Counts, chance: np.random.Generator | None) -> Claims:
+def claims_for(
+    room: Room,
+    given: Counts,
+    chance: np.random.Generator | None,
+    *,
+    slots: Mask | None = None,
+) -> Claims:
     """Return the claims that give each machine of the room so many of the group's tasks.
 
-    Unplaced tasks are taken in order, machines too. Chance decides between equal device slots.
+    Unplaced tasks are taken in order, machines too. Chance decides between equal device slots, of
+    all or of those that are named.
     """
     used = given.nonzero()[0]
     at, tasks = room.at[used], given[used]
@@ -110,6 +117,8 @@ def claims_for(room: Room, given: Counts, chance: np.random.Generator | None) ->
     shape, shapes = np.zeros(len(rows), dtype=np.intp), room.asked.demand[np.newaxis]
     if room.asked.gpus and len(rows):
         devices = free_devices(room.view.free, at)
+        if slots is not None:
+            devices = np.where(slots, devices, 0)
         shape, shapes = choose_slots(devices, tasks, room.asked, chance)
     return Claims(
         task=room.job.unplaced_in(room.group)[: len(rows)],

@@ -1,10 +1,14 @@
 """The ML-GPU scheduler: gangs, whole GPUs and fractions of them.
 
-Goal     Keep gangs together and whole GPUs whole.
-Promise  Tasks with whole GPUs, and gangs, come on the fewest machines; a fraction goes to the
-         fullest slot that takes it; tasks without GPUs stay off machines whose GPUs are free.
-Source   Gandiva's packing of shared GPUs; Omega (EuroSys 2013), section 5, specialised schedulers.
+Goal     Keep gangs together, whole GPUs whole, and free GPUs of use to those who come later.
+Promise  A lone task with GPUs goes where it costs least future room; other tasks with whole GPUs,
+         and gangs, come on the fewest machines, fractions to the fullest slots that take them;
+         tasks without GPUs stay off machines whose GPUs are free.
+Source   Gandiva's packing of shared GPUs; fragmentation gradient descent (docs/papers/fgd.md);
+         Omega (EuroSys 2013), section 5, specialised schedulers.
 """
+
+from typing import Final
 
 import numpy as np
 
@@ -12,22 +16,45 @@ from omega.cell.view import View
 from omega.framework.scheduler import Scheduler
 from omega.model.arrays import Counts
 from omega.model.claims import Claims
-from omega.model.jobs import LeasedJob
+from omega.model.jobs import LeasedJob, TaskGroup
 from omega.model.resources import GPU_SLICES
 from omega.placement.best_fit import best_fit, best_fit_slots
 from omega.placement.feasibility import Room
+from omega.placement.fragmentation import Typical, place_alone
 from omega.placement.gangs import on_fewest_machines
-from omega.placement.groups import place_groups
+from omega.placement.groups import place_groups, waiting_groups
+
+PLAIN: Final = Typical.of(
+    (
+        TaskGroup(tasks=1, gpus=1, gpu_slices=GPU_SLICES // 4),
+        TaskGroup(tasks=2, gpus=1, gpu_slices=GPU_SLICES // 2),
+        TaskGroup(tasks=4, gpus=1),
+        TaskGroup(tasks=1, gpus=2),
+        TaskGroup(tasks=1, gpus=4),
+        TaskGroup(tasks=1, gpus=8),
+    ),
+    popular=1.0,
+)
+"""What may be asked for where nobody has counted: a guess, of GPUs alone. A count of a cell's own
+jobs is worth several times as much (benchmarks/FINDINGS.md)."""
 
 
 class MlGpuScheduler(Scheduler):
-    """Fewest machines for gangs, fullest slots for fractions."""
+    """Least fragmentation for lone tasks, fewest machines for gangs, fullest slots for the rest."""
 
     kind = "ml-gpu"
     jobs_per_transaction = 8
 
+    def __init__(self, typical: Typical | None = PLAIN) -> None:
+        """Keep room for tasks that are typical; for None, lone tasks go where the others go."""
+        self._typical = typical
+
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
         """Claim machines and device slots."""
+        if self._typical is not None and len(job.unplaced) == 1 and job.lacking <= 1:
+            (group,) = waiting_groups(job)
+            if job.spec.groups[group].gpus:
+                return place_alone(view, job, self._typical, chance)
         return place_groups(view, job, _choose, chance)
 
 

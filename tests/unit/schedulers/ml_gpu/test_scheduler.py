@@ -7,7 +7,8 @@ import numpy as np
 from omega.cell.view import View
 from omega.model.claims import Claims
 from omega.model.jobs import Constraint, LeasedJob, Operator
-from omega.testing.builders import a_cell, a_job, a_view, join_cells
+from omega.placement.fragmentation import Typical
+from omega.testing.builders import a_cell, a_group, a_job, a_view, join_cells
 from schedulers.ml_gpu import MlGpuScheduler
 
 
@@ -57,3 +58,24 @@ def test_tasks_without_gpus_stay_off_free_gpus() -> None:
     view = a_view(join_cells(a_cell(2, gpus=4), a_cell(1, first=3)))
 
     assert [3, 3] == placed(view, a_job(2)).machine.tolist()
+
+
+def test_a_lone_task_leaves_pairs_to_those_who_ask_for_pairs() -> None:
+    """Best fit would break the pair of the second machine, whose processors are busier."""
+    view = a_view(
+        a_cell(2, gpus=3, cpu_milli=64_000),
+        used={1: {"gpu_0": 500}, 2: {"gpu_0": 1_000, "cpu_milli": 60_000}},
+    )
+    pairs = MlGpuScheduler(Typical.of([a_group(1, gpus=2), a_group(1, gpus=1, gpu_slices=500)]))
+    job = a_job(1, gpus=1, gpu_slices=500)
+
+    assert [1] == pairs.place(view, job, np.random.default_rng(1)).machine.tolist()
+
+
+def test_without_typical_tasks_lone_ones_go_where_the_others_go() -> None:
+    view = a_view(a_cell(3, gpus=4), used={2: {"gpu_0": 1_000, "gpu_3": 1_000}})
+    scheduler = MlGpuScheduler(None)
+
+    claims = scheduler.place(view, a_job(1, gpus=2), np.random.default_rng(1))
+
+    assert [2] == claims.machine.tolist()

@@ -1,0 +1,298 @@
+"""How much of a cell's GPUs can be given away before jobs find no room, by who places them.
+
+Pods of the trace openb, drawn with replacement, come one after the other and stay, until so many of
+them have failed. Those with GPUs are placed by the policy that is compared; those without by best
+fit, whatever the policy. No database takes part.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, Final
+from zlib import crc32
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from benchmarks.harness import Findings, Stage, conduct
+from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke, numbers
+from omega.cell.view import View
+from omega.cli.pictures import Picture, bars, series, steps
+from omega.clock import Clock
+from omega.errors import BadInput, InvariantBroken
+from omega.model.arrays import every_kind
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob
+from omega.model.machines import Catalogue, MachineRows, Snapshot
+from omega.model.resources import DEVICES
+from omega.placement.fragmentation import Typical, place_alone
+from omega.testing.builders import a_job
+from omega.workload.arrivals import Workload
+from omega.workload.traces.openb import OPENB
+from schedulers.batch import BatchScheduler
+from schedulers.ml_gpu import MlGpuScheduler
+from schedulers.service import ServiceScheduler
+
+Place = Callable[[View, LeasedJob, np.random.Generator], Claims]
+FAILED_MAX: Final = 5_000
+ORDERS_MAX: Final = 100
+POLICIES: Final = (
+    "least fragmentation, shapes known",
+    "least fragmentation, shapes guessed",
+    "the paper's, by loss alone",
+    "best fit",
+    "packing",
+    "random",
+)
+OURS, GUESSED, PAPER, BEST_FIT, PACKING, RANDOM = POLICIES
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What came of one order of jobs under one policy."""
+
+    placed: int
+    slices: Mapping[int, int]
+    """Allocated when so many had failed."""
+    took_us: float
+    """For a decision on a job with GPUs, the median."""
+    checksum: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fragmentation:
+    """The parameters."""
+
+    failed: tuple[int, ...] = (1, 10, 100, 500)
+    orders: int = 10
+    seed: int = 0
+    trace: Path | None = field(default=None, repr=False)
+    """The folder of the trace openb."""
+
+    def measure(self, stage: Stage) -> Findings:
+        """Fill the cell by each policy, with the same jobs in the same order; then in another."""
+        if self.trace is None:
+            raise BadInput(f"name the folder of the trace {OPENB.name}", field="--trace")
+        cell = OPENB.load(self.trace, chance=np.random.default_rng(self.seed))
+        jobs = [a_job(spec=arrival.spec, job=n + 1) for n, arrival in enumerate(cell.arrivals)]
+        places = policies(jobs)
+        total = int(cell.machines.capacity[:, DEVICES].sum())
+        rows: list[dict[str, Any]] = []
+        checksum = 0
+        with stage.output.progress() as progress:
+            bar = progress.add_task("", total=self.orders * len(POLICIES))
+            for order in range(self.orders):
+                for policy in POLICIES:
+                    progress.update(bar, description=f"{policy}, order {order + 1}")
+                    chance = np.random.default_rng([self.seed, order])
+                    filled = fill(
+                        _empty(cell),
+                        _drawn(jobs, chance, stage),
+                        places[policy],
+                        self.failed,
+                        stage.clock,
+                        np.random.default_rng([self.seed, order, 1]),
+                    )
+                    rows.append(_row(policy, order, filled, total))
+                    checksum = crc32(filled.checksum.to_bytes(4), checksum)
+                    progress.advance(bar)
+        digest = {"jobs placed": sum(row["placed"] for row in rows), "machines, crc32": checksum}
+        summary = _summary(rows, self.failed)
+        return Findings(_finding(summary, self.failed), rows, summary, digest)
+
+    def show(self, findings: Findings) -> Table:
+        """Return the share of GPU slices allocated, and the time of a decision."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("GPU slices allocated when so many have failed", no_wrap=True)
+        for failed in self.failed:
+            table.add_column(f"{failed:,}", justify="right")
+        table.add_column("us", justify="right")
+        for policy, told in findings.summary["allocated"].items():
+            took_us = findings.summary["decision_us"][policy]
+            shares = (f"{told[str(failed)]['median']:.1%}" for failed in self.failed)
+            table.add_row(policy, *shares, f"{took_us:,.0f}")
+        return table
+
+    def draw(self, findings: Findings) -> Picture:
+        """Return what is allocated by the jobs that have failed, and what a decision takes."""
+        picture = Picture(
+            findings.finding,
+            columns=2,
+            note=f"pods of openb drawn with replacement, {self.orders} orders: medians;"
+            " what is far below the others is left out",
+        )
+        left, right = picture.panels[0]
+        for number, (policy, told) in enumerate(findings.summary["allocated"].items()):
+            points = [(failed, told[str(failed)]["median"] * 100) for failed in self.failed]
+            series(left, number, points, policy)
+        steps(left, self.failed)
+        left.set_xlabel("jobs that found no room")
+        left.set_ylabel("GPU slices allocated, %")
+        left.set_ylim(bottom=min(low for policy, low in _lowest(findings) if policy != RANDOM) - 1)
+        bars(right, list(POLICIES), {"": list(findings.summary["decision_us"].values())})
+        right.set_xlabel("microseconds a decision")
+        return picture
+
+
+def _lowest(findings: Findings) -> Iterator[tuple[str, float]]:
+    """Name the least share of each policy, in per cent, of the medians."""
+    for policy, told in findings.summary["allocated"].items():
+        yield policy, min(shares["median"] for shares in told.values()) * 100
+
+
+def policies(jobs: Sequence[LeasedJob]) -> Mapping[str, Place]:
+    """Return who places jobs with GPUs; those that know shapes have counted all of these."""
+    known = Typical.of(group for job in jobs for group in job.spec.groups)
+    return {
+        OURS: MlGpuScheduler(known).place,
+        GUESSED: MlGpuScheduler().place,
+        PAPER: partial(_place_alone, typical=known, nearly=0.0),
+        BEST_FIT: ServiceScheduler().place,
+        PACKING: MlGpuScheduler(None).place,
+        RANDOM: BatchScheduler().place,
+    }
+
+
+def fill(
+    view: View,
+    jobs: Iterator[LeasedJob],
+    place: Place,
+    failures: Sequence[int],
+    clock: Clock,
+    chance: np.random.Generator,
+) -> Filled:
+    """Place jobs until the last of these failures; raise InvariantBroken if a machine is oversold.
+
+    A job fails if it finds no room, with GPUs or without.
+    """
+    others = ServiceScheduler().place
+    allocated, took_us, checksum = {}, [], 0
+    failed = placed = slices = 0
+    with view.trying():
+        for job in jobs:
+            has_gpus = job.spec.groups[0].gpus > 0
+            began = clock.now()
+            claims = (place if has_gpus else others)(view, job, chance)
+            if has_gpus:
+                took_us.append((clock.now() - began) * 1e6)
+            if len(claims):
+                placed += 1
+                slices += int(claims.demand[:, DEVICES].sum())
+                view.try_on(claims)
+                checksum = crc32(claims.machine.tobytes(), checksum)
+                continue
+            failed += 1
+            if failed in failures:
+                allocated[failed] = slices
+            if failed >= max(failures):
+                break
+        if not every_kind(view.free >= 0).all():
+            raise InvariantBroken("a policy gave away more than there is")
+    return Filled(placed, allocated, median(took_us), checksum)
+
+
+def _place_alone(
+    view: View, job: LeasedJob, chance: np.random.Generator, *, typical: Typical, nearly: float
+) -> Claims:
+    return place_alone(view, job, typical, chance, nearly=nearly)
+
+
+def _drawn(
+    jobs: Sequence[LeasedJob], chance: np.random.Generator, stage: Stage
+) -> Iterator[LeasedJob]:
+    while True:
+        stage.go_on()
+        for at in chance.integers(len(jobs), size=1_000).tolist():
+            yield jobs[at]
+
+
+def _empty(cell: Workload) -> View:
+    catalogue, codes = Catalogue().encode(cell.machines)
+    rows = MachineRows.empty(cell.machines.capacity)
+    return View(Snapshot(rows, cell.machines.names, catalogue, codes, mark=0, generation=1))
+
+
+def _row(policy: str, order: int, filled: Filled, total: int) -> dict[str, Any]:
+    shares = {str(failed): round(n / total, 5) for failed, n in filled.slices.items()}
+    return {
+        "policy": policy,
+        "order": order,
+        "placed": filled.placed,
+        "allocated": shares,
+        "decision_us": round(filled.took_us, 1),
+    }
+
+
+def _summary(rows: Sequence[Mapping[str, Any]], failures: Sequence[int]) -> dict[str, Any]:
+    """Sum up over the orders; and in how many the first policy allocates more than the others."""
+    of = {policy: [row for row in rows if row["policy"] == policy] for policy in POLICIES}
+    shares = {
+        policy: {str(n): [row["allocated"][str(n)] for row in mine] for n in failures}
+        for policy, mine in of.items()
+    }
+    return {
+        "allocated": {
+            policy: {
+                n: {"median": round(median(s), 5), "least": min(s), "greatest": max(s)}
+                for n, s in told.items()
+            }
+            for policy, told in shares.items()
+        },
+        "more_than_best_fit": {
+            policy: {
+                n: sum(a > b for a, b in zip(s, shares[BEST_FIT][n], strict=True))
+                for n, s in told.items()
+            }
+            for policy, told in shares.items()
+        },
+        "decision_us": {
+            policy: round(median(row["decision_us"] for row in mine), 1)
+            for policy, mine in of.items()
+        },
+    }
+
+
+def _finding(summary: Mapping[str, Any], failures: Sequence[int]) -> str:
+    def told(policy: str) -> str:
+        shares = summary["allocated"][policy]
+        return ", ".join(f"{shares[str(n)]['median']:.1%}" for n in failures)
+
+    counted = ", ".join(f"{n:,}" for n in failures)
+    return (
+        f"When {counted} jobs have found no room, least fragmentation has allocated {told(OURS)} of"
+        f" the GPU slices, best fit {told(BEST_FIT)}"
+    )
+
+
+def command(
+    trace: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder of the trace openb.")
+    ] = None,
+    failed: Annotated[
+        str, typer.Option(metavar="N,...", help="Jobs without room after which to look.")
+    ] = "1,10,100,500",
+    orders: Annotated[
+        int, typer.Option(min=1, max=ORDERS_MAX, metavar="N", help="Of the jobs, drawn.")
+    ] = 10,
+    seed: Seed = 0,
+    smoke: Smoke = False,
+    json_to: JsonTo = None,
+    plot_to: PlotTo = None,
+    data_dir: DataDir = None,
+) -> None:
+    """GPU slices allocated when jobs begin to find no room, by policy: the fragments left over.
+
+    Needs the folder of the trace openb (--trace). Takes six minutes.
+    """
+    benchmark = Fragmentation(
+        failed=numbers(failed, option="--failed", most=FAILED_MAX),
+        orders=orders,
+        seed=seed,
+        trace=trace,
+    )
+    if smoke:
+        benchmark = replace(benchmark, failed=(1, 5), orders=2)
+    conduct(benchmark, json_to=json_to, plot_to=plot_to, data_dir=data_dir)
