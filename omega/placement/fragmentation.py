@@ -136,7 +136,7 @@ def lost(room: Room, typical: Typical) -> Score:
     """
     asked, free = room.asked, room.view.free.take(room.at, axis=0)
     assert asked.gpus, "a task without GPUs has no slot to go to"
-    devices = free_devices(room.view.free, room.at)
+    devices = np.maximum(free_devices(room.view.free, room.at), 0)
     one, several = typical.popularity(free - asked.demand)
     wanted = typical.alone(devices, one)
     is_whole = devices == GPU_SLICES
