@@ -13,10 +13,8 @@ READY := $(VENV)/.ready
 BIN := $(VENV)/bin
 CODE := $(wildcard omega schedulers migrations benchmarks tests)
 PYTEST := $(BIN)/python -m pytest
-# Processes share one private server, each with its own database. Many tests wait for disks or for processes of
-# their own, so there is one more of them than processors; more than four only wait.
-PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-PARALLEL := -n $(shell echo $$(( $(PROCESSORS) < 3 ? $(PROCESSORS) + 1 : 4 )))
+# Processes share one private server, each with its own database; more than four only wait for disks.
+PARALLEL := -n auto --maxprocesses 4
 
 .PHONY: help
 help: ## List the verbs
