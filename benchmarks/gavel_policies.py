@@ -73,7 +73,7 @@ class GavelPolicies:
         """Return milliseconds, and how many times as fast, a line a policy."""
         title = "milliseconds to solve (times as fast as the modelling layer), by jobs"
         table = Table(box=None, pad_edge=False, header_style="bold", title=title)
-        table.add_column("policy")
+        table.add_column("policy", no_wrap=True)
         for jobs in self.jobs:
             table.add_column(f"{jobs:,}", justify="right")
         for name in NAMES:
