@@ -20,13 +20,17 @@ pytest_plugins = [
 # No deadlines: a test that needs a time limit to pass is wrong. Database fixtures are made once a
 # test, not once an example, and the tests that use them know it.
 settings.register_profile(
-    "house", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "house",
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("prove", settings.get_profile("house"), max_examples=1_000)
 # For `make mutants`: whoever looks for a failure does not ask for a small one, and finds it again.
 settings.register_profile(
     "mutants",
     settings.get_profile("house"),
+    max_examples=100,
     derandomize=True,
     database=None,
     phases=[Phase.explicit, Phase.generate],
