@@ -19,12 +19,10 @@ from benchmarks.gpu_jobs import drawn_table, drawn_trace
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
 from benchmarks.paper.claims import Claim, table, where
-from benchmarks.paper.figure import AT_ONCE, Workers, workers_of
+from benchmarks.paper.figure import Workers, run_all
 from omega.cli.options import a_number
 from omega.cli.pictures import Picture, magnitudes, series
-from omega.cli.sim_workers import cores
-from omega.errors import InvariantBroken
-from omega.sim.sweep import Figures, Trial, run_trials
+from omega.sim.sweep import Figures, Trial
 from schedulers.ml_gpu.policies.named import POLICIES
 from schedulers.ml_gpu.replay import Replay, Rules
 from schedulers.ml_gpu.rounds import Holes
@@ -122,27 +120,9 @@ class Gavel:
     def measure(self, stage: Stage) -> Findings:
         """Play all policies at all loads, then one of them with rounds of several lengths."""
         plays = self._plays()
-        runs: dict[int, Figures] = {}
         trials = [Trial(number, self.seed, one) for number, one in enumerate(plays)]
-        with stage.output.progress() as progress:
-            bar = progress.add_task("playing", total=len(trials))
-
-            def settle(trial: Trial[Play], found: Figures | Exception) -> None:
-                if isinstance(found, Exception):
-                    raise InvariantBroken(f"{trial.work}: {found}") from found
-                runs[trial.point] = found
-                progress.advance(bar)
-
-            with workers_of(self.workers or cores()) as executor:
-                run_trials(
-                    executor,
-                    play,
-                    trials,
-                    at_once=AT_ONCE,
-                    settle=settle,
-                    stopped=stage.stop.is_set,
-                )
-                stage.go_on()
+        played = run_all(stage, play, trials, workers=self.workers)
+        runs = {trial.point: found for trial, found in played}
         rows = []
         for number, one in enumerate(plays):
             values = {n: value for n, value in asdict(one).items() if n not in {"seed", "table"}}

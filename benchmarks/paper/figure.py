@@ -6,7 +6,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import typer
 from rich.console import Group, RenderableType
@@ -21,6 +21,7 @@ from omega.cli.sim_workers import cores, processes
 from omega.errors import BadInput, InvariantBroken
 from omega.sim.sweep import Figures, Trial, folded, run_trials
 
+_Work = TypeVar("_Work")
 SMOKE_HOURS: Final = 0.02
 BESIDE: Final = ("seed", "trace")
 """What is no part of a row."""
@@ -79,25 +80,8 @@ class Figure:
             for number, setting in enumerate(settings)
             for seed in range(self.seeds)
         ]
-        with stage.output.progress() as progress:
-            bar = progress.add_task("simulating", total=len(trials))
-
-            def settle(trial: Trial[Setting], found: Figures | Exception) -> None:
-                if isinstance(found, Exception):
-                    raise InvariantBroken(f"{trial.work}: {found}") from found
-                runs[trial.point][trial.seed] = found
-                progress.advance(bar)
-
-            with workers_of(self.workers or cores()) as executor:
-                run_trials(
-                    executor,
-                    simulate,
-                    trials,
-                    at_once=AT_ONCE,
-                    settle=settle,
-                    stopped=stage.stop.is_set,
-                )
-                stage.go_on()
+        for trial, figures in run_all(stage, simulate, trials, workers=self.workers):
+            runs[trial.point][trial.seed] = figures
         rows = []
         for setting, found in zip(settings, runs.values(), strict=True):
             means, deviations = folded([found[seed] for seed in sorted(found)])
@@ -130,8 +114,36 @@ class Figure:
         return f"{self.title}: {held} of {len(claims)} claims hold"
 
 
+def run_all(
+    stage: Stage,
+    simulate: Callable[[_Work], Figures],
+    trials: Sequence[Trial[_Work]],
+    *,
+    workers: int,
+) -> list[tuple[Trial[_Work], Figures]]:
+    """Simulate on all cores, or so many workers; return what came of each, in order of completion.
+
+    Raises InvariantBroken for a run that failed, and KeyboardInterrupt if somebody wants us to end.
+    """
+    done: list[tuple[Trial[_Work], Figures]] = []
+    with stage.output.progress() as progress, _workers(workers or cores()) as executor:
+        bar = progress.add_task("simulating", total=len(trials))
+
+        def settle(trial: Trial[_Work], found: Figures | Exception) -> None:
+            if isinstance(found, Exception):
+                raise InvariantBroken(f"{trial.work}: {found}") from found
+            done.append((trial, found))
+            progress.advance(bar)
+
+        run_trials(
+            executor, simulate, trials, at_once=AT_ONCE, settle=settle, stopped=stage.stop.is_set
+        )
+        stage.go_on()
+    return done
+
+
 @contextmanager
-def workers_of(number: int) -> Iterator[Executor]:
+def _workers(number: int) -> Iterator[Executor]:
     """Have so many processes simulate; one alone is this one."""
     if number == 1:
         with ThreadPoolExecutor(1) as executor:

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.model.arrays import Counts, Index, Score
-from schedulers.ml_gpu.problem import Allocation, Problem, Shares, Together
-
-NOBODY = -1
+from schedulers.ml_gpu.problem import NOBODY, Allocation, Problem, Shares, Together
 
 
 @dataclass(frozen=True, eq=False)

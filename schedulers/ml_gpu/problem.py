@@ -21,6 +21,11 @@ Rates = NDArray[np.float64]
 Shares = NDArray[np.float64]
 """Fractions of time: (jobs, types)."""
 
+NOBODY = -1
+"""In place of a job or group: there is no other."""
+NOWHERE = -1
+"""In place of a type: on none."""
+
 
 @dataclass(frozen=True, eq=False)
 class PairRates:
@@ -71,7 +76,7 @@ class Problem:
     pairs: PairRates | None = None
     """Rates when two jobs share GPUs; None: they don't."""
     runs_on: Index | None = None
-    """Type on which each job runs now, -1 for none; what policies that never move jobs keep."""
+    """Type on which each job runs now, or NOWHERE; what policies that never move jobs keep."""
 
     def __post_init__(self) -> None:
         assert self.table.shape == (len(self.gang), len(self.types))

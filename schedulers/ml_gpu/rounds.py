@@ -6,16 +6,13 @@ Promise  Arrays in, arrays out; no clock. Whoever has had least of its share goe
 Source   Gavel (OSDI 2020), section 5; the rules that its release follows, in docs/papers/gavel.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import numpy as np
 
 from omega.model.arrays import Counts, Ids, Index, Mask, Score, integers
-from schedulers.ml_gpu.problem import Rates, Shares
-
-NOBODY = -1
-NOWHERE = -1
+from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Rates, Shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,15 +87,7 @@ class Ledger:
         """Return the ledger after these units have had so many seconds on these types."""
         received = self.received_s.copy()
         np.add.at(received, (unit, type_), seconds)
-        return Ledger(
-            self.first,
-            self.second,
-            self.share,
-            received,
-            self.deficit_s,
-            self.is_promised,
-            self.credit_s,
-        )
+        return replace(self, received_s=received)
 
     def priority(self, rate: Rates) -> Score:
         """Return share promised over share received, 0 where nothing is promised or runs."""

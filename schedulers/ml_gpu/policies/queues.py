@@ -9,9 +9,8 @@ Source   Gavel (OSDI 2020), section 4.2 and its release; shortest job first afte
 import numpy as np
 
 from omega.model.arrays import Index, Score
-from schedulers.ml_gpu.problem import Allocation, Problem, Shares, Together
+from schedulers.ml_gpu.problem import NOWHERE, Allocation, Problem, Shares, Together
 
-NOWHERE = -1
 WORTH_SHARING = 1.5
 """Summed normalised rates above which a waiting job joins a running one (the original's)."""
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from omega.model.arrays import integers
-from schedulers.ml_gpu.rounds import NOBODY, NOWHERE, Holes, Ledger, fastest_first, select
+from schedulers.ml_gpu.problem import NOBODY, NOWHERE
+from schedulers.ml_gpu.rounds import Holes, Ledger, fastest_first, select
 
 
 def a_ledger(share: list[list[float]], *, second: list[int] | None = None) -> Ledger:
