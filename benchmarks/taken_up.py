@@ -16,9 +16,9 @@ from omega.config import Settings
 from omega.events import ignore
 from omega.framework.registry import find_scheduler
 from omega.framework.runner import SchedulerProcess
+from omega.model.allocations import Allocations
 from omega.model.arrays import Ids
 from omega.model.jobs import JobSpec
-from omega.store.base import Allocations
 from omega.store.memory import MemoryStore
 from omega.workload.arrivals import Arrival, Prefill, Workload
 from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of

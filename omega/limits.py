@@ -24,6 +24,8 @@ class Limits:
     """How long a commit queues for a row lock."""
     commit_ms_max: int = 5_000
     """How long a commit takes in all: waiting, judging and writing."""
+    memo_bytes_max: int = 16 * 2**20
+    """What a round leaves for the next one, as JSON."""
     tasks_per_release_max: int = 1_000
     """Task ends reported in one call."""
 

@@ -19,10 +19,11 @@ from omega.cli.job_screens import cut, moment, ranges
 from omega.cli.machine_lines import STATE_COLOURS, notice_line, state_name
 from omega.cli.machine_names import choose
 from omega.cli.wording import amounts, share, things
+from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, integers
 from omega.model.machines import MachineRows, MachineState
 from omega.model.resources import GPU_SLICES, Kind, named
-from omega.store.base import Allocations, JobStatus, Notice, Store
+from omega.store.base import JobStatus, Notice, Store
 
 JOBS_SHOWN: Final = 30
 UNITS: Final = {

@@ -12,7 +12,7 @@ class State(Enum):
     """Where a job stands."""
 
     PENDING = "pending"  # waits for a scheduler, for the first time or for what is left of it
-    PLANNING = "planning"  # one scheduler replica holds its lease
+    PLANNING = "planning"  # one scheduler replica holds its lease; what has a place runs on
     PARKED = "parked"  # waits for a change that could help; says why
     RUNNING = "running"  # every task has a place or is over
     SUCCEEDED = "succeeded"  # every task is over
@@ -23,9 +23,11 @@ class Trigger(Enum):
     """What moves a job."""
 
     TAKE = "take"  # a scheduler leases it
+    RECALL = "recall"  # its scheduler leases it while it runs, to move or preempt it
     PLACE_ALL = "place_all"  # a commit grants the last task
     HAND_BACK = "hand_back"  # the attempt ends with tasks left, or the scheduler shuts down
     LEASE_EXPIRED = "lease_expired"
+    GO_ON = "go_on"  # the lease ends, in whatever way, with every task in its place
     PARK = "park"
     WAKE = "wake"
     END_ALL = "end_all"  # the last task is over
@@ -43,6 +45,9 @@ MOVES: dict[tuple[State, Trigger], State] = {
     (State.PLANNING, Trigger.CANCEL): State.CANCELLED,
     (State.PARKED, Trigger.WAKE): State.PENDING,
     (State.PARKED, Trigger.CANCEL): State.CANCELLED,
+    (State.PLANNING, Trigger.GO_ON): State.RUNNING,
+    (State.PLANNING, Trigger.END_ALL): State.SUCCEEDED,
+    (State.RUNNING, Trigger.RECALL): State.PLANNING,
     (State.RUNNING, Trigger.END_ALL): State.SUCCEEDED,
     (State.RUNNING, Trigger.CANCEL): State.CANCELLED,
     (State.RUNNING, Trigger.EVICT): State.PENDING,

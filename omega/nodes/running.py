@@ -10,8 +10,8 @@ Source   docs/decisions/0001-arrays-and-integers.md.
 import numpy as np
 
 from omega.limits import LIMITS
+from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, Mask, integers
-from omega.store.base import Allocations
 
 _TASKS = 1 << (LIMITS.tasks_per_job_max - 1).bit_length()
 """Keys of one job; a key is job x this + task, so that keys ascend with job and task."""

@@ -10,36 +10,16 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-import numpy as np
-
 from omega.cell.partition import WHOLE, Parts
 from omega.lifecycle.states import ParkReason, State
-from omega.model.arrays import Amounts, Ids, Index, freeze, integers
+from omega.model.allocations import Allocations
+from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
+from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
-
-
-@dataclass(frozen=True, eq=False)
-class Allocations:
-    """Live allocations: which task runs where, and for how long it will."""
-
-    job: Ids
-    task: Index
-    machine: Ids
-    amounts: Amounts
-    started_ms: Ids
-    """When each was granted, in milliseconds since the epoch by the store's clock."""
-    duration_ms: Ids
-    """How long each is to run; -1 for until cancelled."""
-
-    def __post_init__(self) -> None:
-        freeze(self.job, self.task, self.machine, self.amounts, self.started_ms, self.duration_ms)
-
-    def __len__(self) -> int:
-        return len(self.job)
+from omega.store.rounds import RoundBook
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,19 +334,9 @@ class Registry(Protocol):
         ...
 
 
-class Store(CellStore, JobQueue, Registry, Protocol):
+class Store(CellStore, JobQueue, RoundBook, Registry, Protocol):
     """All of a store; one object, one connection at a time."""
 
     def close(self) -> None:
         """Let go of connections; harmless when repeated."""
         ...
-
-
-NO_ALLOCATIONS = Allocations(
-    integers(),
-    np.zeros(0, np.intp),
-    integers(),
-    MachineRows.none().capacity,
-    integers(),
-    integers(),
-)

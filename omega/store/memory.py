@@ -17,6 +17,7 @@ from omega.cell.partition import WHOLE, Parts
 from omega.cell.standing import NO_VICTIMS, Standing, Victims
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
+from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, integers, some_kind
 from omega.model.claims import JobPart, Transaction
 from omega.model.machines import (
@@ -30,7 +31,7 @@ from omega.model.machines import (
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
-from omega.store.base import Allocations, CellUse, Violation
+from omega.store.base import CellUse, Violation
 from omega.store.memory_allocations import ROW, AllocationTable
 from omega.store.memory_books import broken_invariants
 from omega.store.memory_force import MemoryForce, tasks_by_job
@@ -38,6 +39,7 @@ from omega.store.memory_machines import MachineTable
 from omega.store.memory_queue import milliseconds
 from omega.store.memory_quotas import QuotaTable
 from omega.store.memory_registry import MemoryRegistry
+from omega.store.memory_rounds import MemoryRounds
 
 OUTCOMES_KEPT_MAX = 100_000
 """Transactions whose outcomes are remembered; a reply that was lost is asked for long before."""
@@ -45,7 +47,7 @@ OUTCOMES_KEPT_MAX = 100_000
 NO_ROWS = MachineRows.none()
 
 
-class MemoryStore(MemoryForce, MemoryRegistry):
+class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
     """A cell, its queue and its registry. Marks are counts of the transactions so far."""
 
     def __init__(
@@ -56,6 +58,7 @@ class MemoryStore(MemoryForce, MemoryRegistry):
         outcomes_kept_max: int = OUTCOMES_KEPT_MAX,
     ) -> None:
         MemoryRegistry.__init__(self, clock)
+        MemoryRounds.__init__(self, clock)
         MemoryForce.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
         self._quotas = QuotaTable(self._jobs)
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
@@ -98,6 +101,8 @@ class MemoryStore(MemoryForce, MemoryRegistry):
             if slot is None or began not in (None, self._allocations.rows["started_ms"][slot]):
                 continue
             self._jobs[number].end(index, now_s)
+            if self._jobs[number].state in FINAL:
+                self._leased.pop(number, None)
             slots.append(slot)
         self._free(np.array(slots, dtype=np.intp))
         return len(slots)
@@ -134,6 +139,12 @@ class MemoryStore(MemoryForce, MemoryRegistry):
     def allocations_on(self, machine: Ids) -> Allocations:
         """Read the live allocations on these machines."""
         return self._allocations.read(self._allocations.on(machine))
+
+    def allocations_of(self, jobs: Sequence[int]) -> Allocations:
+        """Read the live allocations of these jobs."""
+        named = [self._jobs[job] for job in sorted(set(jobs)) if job in self._jobs]
+        slots = [job.slot[job.running] for job in named]
+        return self._allocations.read(np.concatenate([np.zeros(0, np.intp), *slots]))
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Read live allocations granted by transactions after `mark`, and the next mark."""

@@ -7,9 +7,9 @@ Source   ARCHITECTURE.md, state and its versions.
 
 import numpy as np
 
+from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, freeze
 from omega.model.resources import KINDS
-from omega.store.base import Allocations
 
 ROW = np.dtype(
     [

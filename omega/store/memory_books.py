@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from omega.lifecycle.states import FINAL, State
+from omega.model.allocations import Allocations
 from omega.model.resources import COLUMNS
-from omega.store.base import Allocations, Violation
+from omega.store.base import Violation
 from omega.store.memory_allocations import AllocationTable
 from omega.store.memory_jobs import OVER, UNPLACED, JobRecord
 from omega.store.memory_machines import MachineTable
@@ -83,8 +84,10 @@ def _state_fits(job: JobRecord) -> bool:
     leased = job.token is not None
     is_parked = job.park_reason is not None
     match job.state:
-        case State.PENDING | State.PLANNING | State.PARKED:
+        case State.PENDING | State.PARKED:
             counts = job.placed < job.spec.tasks
+        case State.PLANNING:
+            counts = job.ended < job.spec.tasks
         case State.RUNNING:
             counts = job.ended < job.placed == job.spec.tasks
         case State.SUCCEEDED:

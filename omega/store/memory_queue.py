@@ -77,7 +77,8 @@ class MemoryQueue:
         for back in held:
             job = self._end_lease(back.job, Trigger.HAND_BACK)
             job.fruitless = 0 if back.progressed else job.fruitless + 1
-            self._queue(job, delay_ms=back.delay_ms)
+            if job.state is State.PENDING:
+                self._queue(job, delay_ms=back.delay_ms)
         return len(held)
 
     def park(self, jobs: Sequence[Parking]) -> int:
@@ -85,6 +86,8 @@ class MemoryQueue:
         held = [parking for parking in jobs if self._holds(parking.job, parking.token)]
         for parking in held:
             job = self._end_lease(parking.job, Trigger.PARK)
+            if job.state is not State.PARKED:
+                continue
             job.park_reason, job.park_detail = parking.reason, parking.detail
             job.parked_at = self._machines.generation
             self._parked[job.id] = job
@@ -109,8 +112,22 @@ class MemoryQueue:
         now_s = self._clock.now()
         lost = sorted(job.id for job in self._leased.values() if job.lease_ends_s <= now_s)
         for number in lost:
-            self._queue(self._end_lease(number, Trigger.LEASE_EXPIRED))
+            job = self._end_lease(number, Trigger.LEASE_EXPIRED)
+            if job.state is State.PENDING:
+                self._queue(job)
         return lost
+
+    def recall(
+        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Lease those of the jobs that run and are of that kind, ascending by id; they run on."""
+        until_s = self._clock.now() + lease_ms / 1_000
+        known = [self._jobs[number] for number in sorted(set(jobs)) if number in self._jobs]
+        return [
+            self._leased_to(holder, job, until_s, Trigger.RECALL)
+            for job in known
+            if job.state is State.RUNNING and job.spec.scheduler == scheduler
+        ]
 
     def job(self, job: int) -> JobStatus | None:
         """Return one job's status."""
@@ -147,19 +164,21 @@ class MemoryQueue:
 
     def _end_lease(self, number: int, trigger: Trigger) -> JobRecord:
         job = self._leased.pop(number)
-        job.move(trigger)
+        job.move(Trigger.GO_ON if job.placed == job.spec.tasks else trigger)
         return job
 
-    def _leased_to(self, holder: str, job: JobRecord, until_s: float) -> LeasedJob:
+    def _leased_to(
+        self, holder: str, job: JobRecord, until_s: float, trigger: Trigger = Trigger.TAKE
+    ) -> LeasedJob:
         now_s = self._clock.now()
         first = job.first_leased_s is None
-        job.move(Trigger.TAKE)
+        job.move(trigger)
         job.token, job.holder, job.lease_ends_s = self._new_token(), holder, until_s
-        job.attempts += 1
+        job.attempts += trigger is Trigger.TAKE
         if first:
             job.first_leased_s = now_s
         self._leased[job.id] = job
-        placed_task, placed_machine = self._places(job)
+        placed_task, placed_machine = self._places(job, everywhere=trigger is Trigger.RECALL)
         return LeasedJob(
             id=job.id,
             token=job.token,
@@ -187,10 +206,10 @@ class MemoryQueue:
             generation=job.parked_at,
         )
 
-    def _places(self, job: JobRecord) -> tuple[Index, Ids]:
+    def _places(self, job: JobRecord, *, everywhere: bool = False) -> tuple[Index, Ids]:
         """Return which tasks run on which machines, where placing the rest depends on it."""
         sited = any(group.spread_over or group.different_machines for group in job.spec.groups)
-        tasks = job.running if sited else job.running[:0]
+        tasks = job.running if sited or everywhere else job.running[:0]
         return tasks, self._allocations.machines(job.slot[tasks])
 
 

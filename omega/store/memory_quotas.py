@@ -11,9 +11,10 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from omega.cell.accounts import NO_ACCOUNTS, Accounts
+from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids
 from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, QuotaUse, cost
-from omega.store.base import Allocations, Violation
+from omega.store.base import Violation
 from omega.store.memory_jobs import JobRecord
 
 _Key = tuple[QuotaScope, str]

@@ -16,13 +16,14 @@ from uuid import UUID
 import numpy as np
 
 from omega.errors import InvariantBroken
+from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineRows, Machines, MachineState
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import KINDS, named
-from omega.store.base import Allocations, Store
+from omega.store.base import Store
 from omega.testing.pass_through import PassThrough
 from omega.testing.twin import TaskName, evicted_by
 

@@ -28,6 +28,7 @@ from omega.testing.queue_contract import QueueContract
 from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
 from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
+from omega.testing.round_contract import RecallContract, RoundContract
 
 
 class StoreContract(
@@ -49,6 +50,8 @@ class StoreContract(
     QuotaReturnContract,
     QueueContract,
     LeaseContract,
+    RoundContract,
+    RecallContract,
     RegistryContract,
 ):
     """Everything that a store must do."""

@@ -108,6 +108,23 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
             about.token, about.lease_is_over = job.token, lease_ms == OVER_AT_ONCE_MS
         self.leases += leased
 
+    @rule(data=st.data(), lease_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]))
+    @precondition(lambda self: self.model.in_state(State.RUNNING))
+    def a_scheduler_recalls(self, data: st.DataObject, lease_ms: int) -> None:
+        """Running jobs are leased, with all their places; of others nothing is told."""
+        named = data.draw(st.lists(st.sampled_from(sorted(self.model.jobs)), max_size=3))
+        running = sorted({*named, *self.model.in_state(State.RUNNING)[:1]})
+        recalled = self.store.recall("batch", running, holder="0", lease_ms=lease_ms)
+        expected = [job for job in running if self.model.jobs[job].state is State.RUNNING]
+        assert expected == [job.id for job in recalled]
+        for job in recalled:
+            about = self.model.jobs[job.id]
+            told = zip(job.placed_task.tolist(), job.placed_machine.tolist(), strict=True)
+            assert {task: machine for task, (machine, _) in about.runs.items()} == dict(told)
+            about.move(Trigger.RECALL)
+            about.token, about.lease_is_over = job.token, lease_ms == OVER_AT_ONCE_MS
+        self.leases += recalled
+
     @rule(scheduler=st.integers(0, SCHEDULERS - 1))
     def a_scheduler_refreshes(self, scheduler: int) -> None:
         """A view catches up by a delta, or is read anew when machines have joined."""
@@ -299,7 +316,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         held = self._holds(job)
         assert held == self.store.hand_back([HandBack(job.id, job.token, 0, progressed)])
         if held:
-            self.model.jobs[job.id].move(Trigger.HAND_BACK)
+            self.model.jobs[job.id].end_lease(Trigger.HAND_BACK)
 
     @rule(data=st.data())
     @precondition(lambda self: self.leases)
@@ -309,7 +326,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         held = self._holds(job)
         assert held == self.store.park([Parking(job.id, job.token, ParkReason.NO_ROOM, "full")])
         if held:
-            self.model.jobs[job.id].move(Trigger.PARK)
+            self.model.jobs[job.id].end_lease(Trigger.PARK)
 
     @rule()
     def the_parked_are_woken(self) -> None:
@@ -327,7 +344,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         lost = [job for job in planning if self.model.jobs[job].lease_is_over]
         assert lost == sorted(self.store.rescue())
         for job in lost:
-            self.model.jobs[job].move(Trigger.LEASE_EXPIRED)
+            self.model.jobs[job].end_lease(Trigger.LEASE_EXPIRED)
 
     @invariant()
     def rows_are_the_models(self) -> None:

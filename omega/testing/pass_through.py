@@ -10,6 +10,7 @@ from uuid import UUID
 
 from omega.cell.partition import WHOLE, Parts
 from omega.lifecycle.states import State
+from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
@@ -17,7 +18,6 @@ from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.base import (
-    Allocations,
     CellUse,
     HandBack,
     JobStatus,
@@ -28,6 +28,7 @@ from omega.store.base import (
     Store,
     Violation,
 )
+from omega.store.rounds import NotYet, Round
 
 
 class PassThrough:
@@ -107,6 +108,24 @@ class PassThrough:
     def verify(self) -> Sequence[Violation]:
         """Pass on."""
         return self._store.verify()
+
+    def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
+        """Pass on."""
+        return self._store.begin_round(scheduler, holder=holder, length_ms=length_ms)
+
+    def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
+        """Pass on."""
+        return self._store.note_round(scheduler, number, memo)
+
+    def recall(
+        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Pass on."""
+        return self._store.recall(scheduler, jobs, holder=holder, lease_ms=lease_ms)
+
+    def allocations_of(self, jobs: Sequence[int]) -> Allocations:
+        """Pass on."""
+        return self._store.allocations_of(jobs)
 
     def submit(self, specs: Sequence[JobSpec]) -> list[int]:
         """Pass on."""

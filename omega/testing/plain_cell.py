@@ -13,12 +13,12 @@ import numpy as np
 
 from omega.cell.standing import Standing
 from omega.lifecycle.states import FINAL, MOVES, State, Trigger
+from omega.model.allocations import Allocations
 from omega.model.claims import JobPart, Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Budget, Quota, QuotaScope
-from omega.store.base import Allocations
 from omega.testing.builders import KnownJob, a_standing, some_accounts
 from omega.testing.twin import (
     PlainMachine,
@@ -60,6 +60,10 @@ class PlainJob:
         before, self.state = self.state, MOVES[self.state, trigger]
         if self.state is not before:
             self.token = None
+
+    def end_lease(self, trigger: Trigger) -> None:
+        """Give up the lease; a recalled job that has lost nothing goes on."""
+        self.move(trigger if self.unplaced else Trigger.GO_ON)
 
     def is_held_by(self, token: UUID) -> bool:
         """Say whether this is the token of the current lease."""

@@ -19,12 +19,13 @@ from typing import TypeVar
 from uuid import UUID
 
 from omega.clock import Clock
+from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome
-from omega.store.base import Allocations, Store
+from omega.store.base import Store
 from omega.testing.pass_through import PassThrough
 
 _T = TypeVar("_T")

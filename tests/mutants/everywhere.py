@@ -1,6 +1,14 @@
 """All mutants, in the order of the page."""
 
-from tests.mutants import in_functions, in_memory, in_numpy, in_quotas, in_the_commit, in_the_walk
+from tests.mutants import (
+    in_functions,
+    in_memory,
+    in_numpy,
+    in_quotas,
+    in_rounds,
+    in_the_commit,
+    in_the_walk,
+)
 from tests.mutants.mutant import Mutant
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -10,4 +18,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *in_the_walk.MUTANTS,
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
+    *in_rounds.MUTANTS,
 )

@@ -114,6 +114,13 @@ REFUSED = [
     (f"renew_leases({LEASE[:5]}, '{{}}', 1)", "differ in length"),
     (f"hand_back_jobs({LEASE}, '{{}}', '{{true}}')", "differ in length"),
     (f"hand_back_jobs({LEASE}, '{{1}}', '{{NULL}}')", "holds a null"),
+    ("begin_round(NULL, 'me', 1)", "bad round"),
+    ("begin_round('batch', '', 1)", "bad round"),
+    ("begin_round('batch', 'me', NULL)", "bad length of time: null ms"),
+    ("begin_round('batch', 'me', -1)", "bad length of time: -1 ms"),
+    ("note_round('batch', 1, NULL)", "bad memo"),
+    ("note_round('batch', 1, '[]')", "bad memo"),
+    ("note_round('batch', 1, jsonb_build_object('x', repeat('x', 16777216)))", "bad memo"),
     (f"park_jobs({LEASE}, '{{bored}}', '{{why}}')", "bad reason: it is none of never_fits"),
     (f"park_jobs({LEASE}, '{{NULL}}', '{{why}}')", "holds a null"),
     ("submit_jobs('7')", "they are no list"),
@@ -186,6 +193,9 @@ def test_what_is_in_form_is_taken(cell: BesiegedStore) -> None:
         f"resize_machine(1, '{{1, {ZEROS}}}', 0)",
         f"park_jobs({LEASE}, '{{no_room}}', '{{why}}')",
         f"hand_back_jobs({LEASE}, '{{1}}', '{{true}}')",
+        "begin_round('batch', 'me', 1)",
+        "note_round('batch', 1, '{}')",
+        "recall_jobs('batch', '{1}', 'me', 1)",
     ):
         with cell.rolled_back():
             assert cell.attempt(f"SELECT omega.{call}", ()) is None, call

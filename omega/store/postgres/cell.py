@@ -13,13 +13,14 @@ import numpy as np
 from psycopg.types.json import Jsonb
 
 from omega.cell.partition import WHOLE, Parts
+from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
-from omega.model.resources import KINDS
-from omega.store.base import Allocations, Notice, Violation
+from omega.store.base import Notice, Violation
+from omega.store.postgres.allocations import read_allocations
 from omega.store.postgres.connection import Link
 from omega.store.postgres.packing import Big, Int, unpack_machines
 
@@ -199,18 +200,18 @@ class PostgresCell:
 
     def allocations(self) -> Allocations:
         """Read all live allocations."""
-        return self._allocations("read_allocations(NULL, NULL)")[0]
+        return read_allocations(self._link, "read_allocations(NULL, NULL)")[0]
 
     def allocations_on(self, machine: Ids) -> Allocations:
         """Read the live allocations on these machines."""
-        return self._allocations("read_allocations(NULL, %s)", Int(machine))[0]
+        return read_allocations(self._link, "read_allocations(NULL, %s)", Int(machine))[0]
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
         """Read live allocations granted by transactions not over at `mark`, and the next mark.
 
         For a login that stands for some machines only, those on these.
         """
-        return self._allocations("own_allocations(%s)", mark)
+        return read_allocations(self._link, "own_allocations(%s)", mark)
 
     def now_ms(self) -> int:
         """Return the store's clock, in milliseconds since the epoch."""
@@ -221,17 +222,6 @@ class PostgresCell:
         """Check every invariant; return those that are broken."""
         rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify()")
         return [Violation(*row) for row in rows]
-
-    def _allocations(self, call: str, *parameters: object) -> tuple[Allocations, int]:
-        ((next_mark, job, task, machine, started, duration, amounts),) = self._link.call(
-            "SELECT mark, jobs, tasks, machines, started_ms, durations_ms, amounts"
-            f" FROM omega.{call}",
-            parameters,
-        )
-        allocations = Allocations(
-            job, task, machine, amounts.reshape(len(job), KINDS), started, duration
-        )
-        return allocations, int(next_mark)
 
 
 def _catalogue(stored: dict[str, list[Any]]) -> Catalogue:

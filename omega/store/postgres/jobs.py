@@ -5,7 +5,7 @@ Promise  Every time that is compared comes from the server's clock; a lost lease
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 from uuid import UUID
@@ -69,14 +69,7 @@ class PostgresJobs:
             " sibling_tasks, sibling_machines FROM omega.lease_jobs(%s, %s, %s, %s)",
             (scheduler, holder, jobs_max, lease_ms),
         )
-        jobs: list[LeasedJob] = []
-        unreadable: list[Parking] = []
-        for row in rows:
-            try:
-                jobs.append(_leased(row))
-            except BadInput as error:
-                job, token = row[:2]
-                unreadable.append(Parking(job, token, ParkReason.UNREADABLE, str(error)))
+        jobs, unreadable = leased_jobs(rows)
         if unreadable:  # or they would stop every scheduler of their kind, one after the other
             self.park(unreadable)
         return jobs
@@ -169,6 +162,19 @@ class PostgresJobs:
     def _count(self, query: str, *parameters: object) -> int:
         ((count,),) = self._link.call(query, parameters)
         return int(count)
+
+
+def leased_jobs(rows: Iterable[tuple[Any, ...]]) -> tuple[list[LeasedJob], list[Parking]]:
+    """Read rows of leased jobs; say of those that cannot be read how they would be parked."""
+    jobs: list[LeasedJob] = []
+    unreadable: list[Parking] = []
+    for row in rows:
+        try:
+            jobs.append(_leased(row))
+        except BadInput as error:
+            job, token = row[:2]
+            unreadable.append(Parking(job, token, ParkReason.UNREADABLE, str(error)))
+    return jobs, unreadable
 
 
 def _leased(row: tuple[Any, ...]) -> LeasedJob:

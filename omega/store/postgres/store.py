@@ -1,4 +1,4 @@
-"""The store on Postgres: the three parts on one connection.
+"""The store on Postgres: its parts on one connection.
 
 Goal     One object that is all of a store.
 Promise  One connection, opened at the first call; not to be shared between threads.
@@ -11,9 +11,10 @@ from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
+from omega.store.postgres.rounds import PostgresRounds
 
 
-class PostgresStore(PostgresCell, PostgresJobs, PostgresRegistry):
+class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistry):
     """A cell, its queue and its registry in one Postgres database."""
 
     def __init__(
@@ -24,6 +25,7 @@ class PostgresStore(PostgresCell, PostgresJobs, PostgresRegistry):
         )
         PostgresCell.__init__(self, link)
         PostgresJobs.__init__(self, link)
+        PostgresRounds.__init__(self, link)
         PostgresRegistry.__init__(self, link)
 
     def __repr__(self) -> str:

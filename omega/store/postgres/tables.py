@@ -314,6 +314,19 @@ quota_shard = Table(
 While any budget is overdrawn all pieces are closed: nobody draws on one alone.
 """
 
+round_table = Table(
+    "round",
+    metadata,
+    Column("scheduler", Text, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("holder", Text, nullable=False),
+    _moment("began_at"),
+    _moment("ends_at"),
+    Column("memo", JSONB, nullable=False, server_default=text("'{}'")),
+    postgresql_with={"fillfactor": 50},
+)
+"""The last round of each kind of scheduler that plans by rounds, and what it left for the next."""
+
 process = Table(
     "process",
     metadata,

@@ -38,7 +38,13 @@ def test_every_trigger_moves_something() -> None:
 
 
 def test_only_planning_is_left_by_what_a_lease_allows() -> None:
-    allowed = {Trigger.PLACE_ALL, Trigger.HAND_BACK, Trigger.PARK, Trigger.LEASE_EXPIRED}
+    allowed = {
+        Trigger.PLACE_ALL,
+        Trigger.HAND_BACK,
+        Trigger.PARK,
+        Trigger.LEASE_EXPIRED,
+        Trigger.GO_ON,
+    }
 
     held = {state for state, trigger in product(State, allowed) if (state, trigger) in MOVES}
 

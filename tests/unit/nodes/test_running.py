@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from omega.model.allocations import NO_ALLOCATIONS, Allocations
 from omega.model.arrays import integers
 from omega.model.resources import KINDS
 from omega.nodes.running import RunningTasks
-from omega.store.base import NO_ALLOCATIONS, Allocations
 
 
 def some(*rows: tuple[int, int, int, int]) -> Allocations:

@@ -9,13 +9,14 @@ import pytest
 from omega.cell.partition import WHOLE, Parts
 from omega.clock import ManualClock
 from omega.errors import InvariantBroken
+from omega.model.allocations import NO_ALLOCATIONS, Allocations
 from omega.model.arrays import Ids, Index, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import machine_capacity
-from omega.store.base import NO_ALLOCATIONS, Allocations, Store, Violation
+from omega.store.base import Store, Violation
 from omega.store.memory import MemoryStore
 from omega.testing.auditor import Auditor
 from omega.testing.builders import (

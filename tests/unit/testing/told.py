@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from omega.errors import InvariantBroken
+from omega.model.allocations import Allocations
 from omega.model.arrays import integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import KINDS, Kind
-from omega.store.base import Allocations
 from omega.testing.builders import (
     Stretch,
     a_cell,

@@ -37,6 +37,7 @@ FILES = (
     "tasks.sql",
     "specs.sql",
     "queue.sql",
+    "rounds.sql",
     "force.sql",
     "catalogues.sql",
     "machines.sql",

@@ -97,7 +97,8 @@ BEGIN
     RETURN kept;
 END $$;
 
--- Give jobs back with tasks left; how many were still held.
+-- Give jobs back; how many were still held. Those with tasks left wait in line, a recalled one that has lost
+-- nothing goes on.
 CREATE FUNCTION omega.hand_back_jobs(_jobs bigint[], _tokens uuid[], _delays_ms bigint[], _progressed boolean[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -108,7 +109,7 @@ BEGIN
     END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     UPDATE job j
-       SET state = 'pending', lease_token = NULL,
+       SET state = CASE WHEN isempty(j.unplaced) THEN 'running' ELSE 'pending' END, lease_token = NULL,
            not_before = clock_timestamp() + milliseconds(w.delay_ms),
            fruitless = CASE WHEN w.progressed THEN 0 ELSE j.fruitless + 1 END
       FROM unnest(_jobs, _tokens, _delays_ms, _progressed) AS w (id, token, delay_ms, progressed)
@@ -117,7 +118,7 @@ BEGIN
     RETURN returned;
 END $$;
 
--- Set jobs aside with a reason; how many were still held.
+-- Set jobs aside with a reason, but for those that have lost nothing; how many were still held.
 CREATE FUNCTION omega.park_jobs(_jobs bigint[], _tokens uuid[], _reasons text[], _details text[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -130,7 +131,9 @@ BEGIN
     END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
     UPDATE job j
-       SET state = 'parked', lease_token = NULL, park_reason = w.reason, park_detail = w.detail,
+       SET state = CASE WHEN isempty(j.unplaced) THEN 'running' ELSE 'parked' END, lease_token = NULL,
+           park_reason = CASE WHEN NOT isempty(j.unplaced) THEN w.reason END,
+           park_detail = CASE WHEN NOT isempty(j.unplaced) THEN w.detail END,
            park_generation = (SELECT generation FROM cell)
       FROM unnest(_jobs, _tokens, _reasons, _details) AS w (id, token, reason, detail)
      WHERE j.id = w.id AND j.lease_token = w.token;
@@ -169,14 +172,15 @@ BEGIN
     RETURN woken;
 END $$;
 
--- Put jobs whose lease has run out back into the queue; which they were.
+-- End the leases that have run out; of which jobs. With tasks left, they are in line again.
 CREATE FUNCTION omega.rescue_jobs()
 RETURNS bigint[] LANGUAGE sql SET search_path = omega, pg_temp AS $$
     WITH expired AS MATERIALIZED (
         SELECT id FROM job WHERE state = 'planning' AND lease_expires_at <= clock_timestamp()
          ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
     ), rescued AS (
-        UPDATE job j SET state = 'pending', lease_token = NULL, not_before = clock_timestamp()
+        UPDATE job j SET state = CASE WHEN isempty(j.unplaced) THEN 'running' ELSE 'pending' END,
+                         lease_token = NULL, not_before = clock_timestamp()
           FROM expired WHERE j.id = expired.id RETURNING j.id
     )
     SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM rescued

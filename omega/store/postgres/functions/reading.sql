@@ -76,14 +76,16 @@ BEGIN
 END $$;
 
 -- Live allocations; all of them without a mark, else those granted by transactions not over at it.
--- With machines and no mark, those on them; with machines of one's own, none elsewhere.
+-- With machines and no mark, those on them; with jobs, theirs; with machines of one's own, none elsewhere.
 CREATE FUNCTION omega.live_allocations(
-    _mark bigint, _on integer[], _own int4multirange,
+    _mark bigint, _on integer[], _own int4multirange, _of bigint[],
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
     OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
 ) LANGUAGE sql STABLE AS $$
     WITH live AS (
-        SELECT a.* FROM omega.allocation a WHERE _mark IS NULL AND (_on IS NULL OR a.machine_id = ANY (_on))
+        SELECT a.* FROM omega.allocation a WHERE _mark IS NULL AND _of IS NULL AND (_on IS NULL OR a.machine_id = ANY (_on))
+        UNION ALL
+        SELECT a.* FROM (SELECT DISTINCT o.job_id FROM unnest(_of) AS o (job_id)) AS o JOIN omega.allocation a USING (job_id)
         UNION ALL
         SELECT a.* FROM (
             SELECT DISTINCT j.id AS job_id, g.task
@@ -108,7 +110,16 @@ CREATE FUNCTION omega.read_allocations(
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
     OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
 ) LANGUAGE sql STABLE AS $$
-    SELECT * FROM omega.live_allocations(_mark, _on, NULL)
+    SELECT * FROM omega.live_allocations(_mark, _on, NULL, NULL)
+$$;
+
+-- ... for a scheduler, of its jobs ...
+CREATE FUNCTION omega.read_allocations_of(
+    _jobs bigint[],
+    OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
+    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
+) LANGUAGE sql STABLE AS $$
+    SELECT * FROM omega.live_allocations(NULL, NULL, NULL, coalesce(_jobs, '{}'))
 $$;
 
 -- ... and for a node, of its own machines: anew, too, when some have become its own since the mark.
@@ -119,7 +130,7 @@ CREATE FUNCTION omega.own_allocations(
 ) LANGUAGE sql STABLE AS $$
     SELECT l.*
       FROM omega.own_machines(_mark) AS o,
-           LATERAL omega.live_allocations(CASE WHEN NOT o.are_new THEN _mark END, NULL, nullif(o.machines, '{(,)}')) AS l
+           LATERAL omega.live_allocations(CASE WHEN NOT o.are_new THEN _mark END, NULL, nullif(o.machines, '{(,)}'), NULL) AS l
 $$;
 
 -- Machines on which more is used than counts: how much, and how much longer that is tolerated.

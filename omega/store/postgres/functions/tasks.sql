@@ -44,8 +44,9 @@ BEGIN
     ), progress AS (
         UPDATE job j
            SET ended = j.ended + e.tasks,
-               state = CASE WHEN j.state = 'running' AND j.ended + e.tasks = j.tasks THEN 'succeeded' ELSE j.state END,
-               finished_at = CASE WHEN j.state = 'running' AND j.ended + e.tasks = j.tasks THEN clock_timestamp() END
+               state = CASE WHEN j.ended + e.tasks = j.tasks THEN 'succeeded' ELSE j.state END,
+               lease_token = CASE WHEN j.ended + e.tasks < j.tasks THEN j.lease_token END,  -- of a recalled job
+               finished_at = CASE WHEN j.ended + e.tasks = j.tasks THEN clock_timestamp() END
           FROM (SELECT job_id, count(*)::integer AS tasks FROM ended GROUP BY job_id) AS e
          WHERE j.id = e.job_id
     )

@@ -1,0 +1,43 @@
+"""Allocations: which task runs where.
+
+Goal     The one form in which a store tells of what runs.
+Promise  Frozen arrays, one entry an allocation.
+Source   Omega (EuroSys 2013), section 3.4: the shared cell state.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omega.model.arrays import Amounts, Ids, Index, freeze, integers
+from omega.model.resources import KINDS
+
+
+@dataclass(frozen=True, eq=False)
+class Allocations:
+    """Live allocations: which task runs where, and for how long it will."""
+
+    job: Ids
+    task: Index
+    machine: Ids
+    amounts: Amounts
+    started_ms: Ids
+    """When each was granted, in milliseconds since the epoch by the store's clock."""
+    duration_ms: Ids
+    """How long each is to run; -1 for until cancelled."""
+
+    def __post_init__(self) -> None:
+        freeze(self.job, self.task, self.machine, self.amounts, self.started_ms, self.duration_ms)
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+NO_ALLOCATIONS = Allocations(
+    integers(),
+    np.zeros(0, np.intp),
+    integers(),
+    np.zeros((0, KINDS), np.int64),
+    integers(),
+    integers(),
+)

@@ -1,0 +1,52 @@
+"""Rounds, kept in memory.
+
+Goal     The part of a memory store that remembers who plans a round, and what the last one noted.
+Promise  A memo is what JSON makes of it, as in Postgres.
+Source   docs/decisions/0028-rounds-on-the-shared-cell.md.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omega.clock import Clock
+from omega.errors import BadInput
+from omega.limits import LIMITS
+from omega.store.memory_queue import milliseconds
+from omega.store.rounds import NotYet, Round
+
+
+@dataclass
+class _Kept:
+    number: int
+    ends_s: float
+    memo: str
+
+
+class MemoryRounds:
+    """The last round of each kind of scheduler."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rounds: dict[str, _Kept] = {}
+
+    def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
+        """Begin the next round of a kind of scheduler, if the last one is over."""
+        now_s = self._clock.now()
+        kept = self._rounds.setdefault(scheduler, _Kept(0, now_s, "{}"))
+        if kept.ends_s > now_s:
+            return NotYet(milliseconds(kept.ends_s - now_s))
+        kept.number += 1
+        kept.ends_s = now_s + length_ms / 1_000
+        return Round(kept.number, milliseconds(now_s), json.loads(kept.memo))
+
+    def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
+        """Keep what the next round is to know; False if it has begun already."""
+        text = json.dumps(memo)
+        if len(text) > LIMITS.memo_bytes_max:
+            raise BadInput(f"a memo of {len(text)} bytes is too long")
+        kept = self._rounds.get(scheduler)
+        if kept is None or kept.number != number:
+            return False
+        kept.memo = text
+        return True

@@ -1,0 +1,20 @@
+"""Live allocations as Postgres tells them: arrays, and the mark of the statement that read them.
+
+Goal     Unpack what every function that reads allocations returns.
+Promise  Decides nothing; one statement, one snapshot.
+Source   docs/decisions/0008-packed-rows.md.
+"""
+
+from omega.model.allocations import Allocations
+from omega.model.resources import KINDS
+from omega.store.postgres.connection import Link
+
+
+def read_allocations(link: Link, call: str, *parameters: object) -> tuple[Allocations, int]:
+    """Call a function that reads allocations, written as in SQL; return them and the next mark."""
+    ((next_mark, job, task, machine, started, duration, amounts),) = link.call(
+        f"SELECT mark, jobs, tasks, machines, started_ms, durations_ms, amounts FROM omega.{call}",
+        parameters,
+    )
+    shaped = amounts.reshape(len(job), KINDS)
+    return Allocations(job, task, machine, shaped, started, duration), int(next_mark)

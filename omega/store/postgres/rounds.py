@@ -1,0 +1,59 @@
+"""Rounds in Postgres, and the running jobs that they are about.
+
+Goal     Carry rounds to their functions and back; decide nothing here.
+Promise  Every time that is compared comes from the server's clock.
+Source   docs/decisions/0028-rounds-on-the-shared-cell.md.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from psycopg.types.json import Jsonb
+
+from omega.model.allocations import Allocations
+from omega.model.jobs import LeasedJob
+from omega.store.postgres.allocations import read_allocations
+from omega.store.postgres.connection import Link
+from omega.store.postgres.jobs import leased_jobs
+from omega.store.postgres.packing import Big
+from omega.store.rounds import NotYet, Round
+
+
+class PostgresRounds:
+    """The RoundBook part of the store on Postgres."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
+        """Begin the next round of a kind of scheduler, if the last one is over."""
+        ((number, began_ms, memo, due_in_ms),) = self._link.call(
+            "SELECT number, began_ms, memo, due_in_ms FROM omega.begin_round(%s, %s, %s)",
+            (scheduler, holder, length_ms),
+        )
+        return NotYet(due_in_ms) if number is None else Round(number, began_ms, memo)
+
+    def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
+        """Keep what the next round is to know; False, and nothing kept, if it has begun already."""
+        ((kept,),) = self._link.call(
+            "SELECT omega.note_round(%s, %s, %s)", (scheduler, number, Jsonb(memo))
+        )
+        return bool(kept)
+
+    def recall(
+        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Lease those of the jobs that run and are of that kind, ascending by id; they run on.
+
+        One whose row this program cannot read is not among them, and runs on.
+        """
+        rows = self._link.call(
+            "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, sibling_tasks,"
+            " sibling_machines FROM omega.recall_jobs(%s, %s, %s, %s)",
+            (scheduler, Big(jobs), holder, lease_ms),
+        )
+        jobs_read, _ = leased_jobs(rows)
+        return jobs_read
+
+    def allocations_of(self, jobs: Sequence[int]) -> Allocations:
+        """Read the live allocations of these jobs."""
+        return read_allocations(self._link, "read_allocations_of(%s)", Big(jobs))[0]

@@ -1,0 +1,66 @@
+"""What a store does for schedulers that plan all their jobs at once, round by round.
+
+Goal     Let rounds survive their scheduler: whoever comes next goes on from what is kept here.
+Promise  A round has one holder, on the store's clock; what it notes is kept only while it is the
+         last one begun. A recalled job runs on while it is planned, and is never without its place
+         unless a commit takes it.
+Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from omega.model.allocations import Allocations
+from omega.model.jobs import LeasedJob
+
+
+@dataclass(frozen=True)
+class Round:
+    """A round that has just begun, for whoever began it."""
+
+    number: int
+    """From 1, one more with every round of the kind."""
+    began_ms: int
+    """By the store's clock, in milliseconds since the epoch."""
+    memo: Mapping[str, object]
+    """What the last round noted; empty before the first note."""
+
+
+@dataclass(frozen=True)
+class NotYet:
+    """The last round is not over."""
+
+    due_in_ms: int
+
+
+class RoundBook(Protocol):
+    """Rounds, and the running jobs that they are about."""
+
+    def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
+        """Begin the next round of a kind of scheduler, if the last one is over.
+
+        Of several that ask at once one begins it.
+        """
+        ...
+
+    def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
+        """Keep what the next round is to know; False, and nothing kept, if it has begun already.
+
+        Raises BadInput for a memo of more than `LIMITS.memo_bytes_max`.
+        """
+        ...
+
+    def recall(
+        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Lease those of the jobs that run and are of that kind, ascending by id; they run on.
+
+        Each tells of all its running tasks where they are. Given back, or its lease run out, a job
+        runs as before, unless a commit has evicted some of it meanwhile.
+        """
+        ...
+
+    def allocations_of(self, jobs: Sequence[int]) -> Allocations:
+        """Read the live allocations of these jobs."""
+        ...

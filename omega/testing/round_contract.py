@@ -1,0 +1,223 @@
+"""What every store must do for schedulers that plan all their jobs at once, round by round.
+
+Goal     Rounds and recalled jobs as stories.
+Promise  One holder a round; a recalled job is never without its places unless a commit takes them.
+Source   docs/decisions/0028-rounds-on-the-shared-cell.md.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from omega.errors import BadInput
+from omega.lifecycle.states import ParkReason, State
+from omega.limits import LIMITS
+from omega.model.jobs import LeasedJob
+from omega.model.outcomes import Verdict
+from omega.store.base import HandBack, Parking, Store
+from omega.store.rounds import NotYet, Round
+from omega.testing.builders import a_spec, a_stretch, a_transaction, evicting, some_claims
+from omega.testing.contract import Contract
+from omega.testing.steps import (
+    LONG_MS,
+    OVER_AT_ONCE_MS,
+    a_running_job,
+    add_a_cell,
+    claim,
+    end,
+    lease_all,
+    places,
+    status_of,
+    verdicts_of,
+)
+
+
+def begun(store: Store, *, length_ms: int = OVER_AT_ONCE_MS, kind: str = "batch") -> Round:
+    """Begin a round, which must be due."""
+    begins = store.begin_round(kind, holder=f"{kind}/0", length_ms=length_ms)
+
+    assert isinstance(begins, Round)
+    return begins
+
+
+def recalled(store: Store, *jobs: LeasedJob, lease_ms: int = LONG_MS) -> list[LeasedJob]:
+    """Recall batch jobs, which must all run."""
+    again = store.recall("batch", [j.id for j in jobs], holder="batch/0", lease_ms=lease_ms)
+
+    assert sorted(job.id for job in jobs) == [job.id for job in again]
+    return again
+
+
+def a_gang_at_work(store: Store) -> tuple[LeasedJob, list[int]]:
+    """Place a gang of two on two machines of three."""
+    machines = add_a_cell(store, 3)
+    return a_running_job(store, a_spec(2, minimum=2), machines[:2]), machines
+
+
+GIVING_BACK: list[Callable[[Store, LeasedJob], object]] = [
+    lambda store, job: store.hand_back([HandBack(job.id, job.token, 0, progressed=True)]),
+    lambda store, job: store.park([Parking(job.id, job.token, ParkReason.NO_ROOM, "full")]),
+]
+
+
+class RoundContract(Contract):
+    """Who plans the next round, and what it knows."""
+
+    def test_rounds_are_counted_a_kind(self, store: Store) -> None:
+        numbers = [begun(store, kind=kind).number for kind in ("a", "a", "b", "a")]
+
+        assert [1, 2, 1, 3] == numbers
+
+    def test_a_round_that_is_not_over_is_nobody_elses(self, store: Store) -> None:
+        begun(store, length_ms=LONG_MS)
+
+        refused = store.begin_round("batch", holder="batch/1", length_ms=LONG_MS)
+
+        assert isinstance(refused, NotYet)
+        assert 0 < refused.due_in_ms <= LONG_MS
+
+    def test_a_round_begins_by_the_stores_clock(self, store: Store) -> None:
+        before, began, after = store.now_ms(), begun(store).began_ms, store.now_ms()
+
+        assert before <= began <= after
+
+    def test_what_a_round_notes_the_next_one_knows(self, store: Store) -> None:
+        first = begun(store)
+        memo = {"jobs": [3, 1], "share": [[0.25, 1e-9]], "types": ["k80", "a\u00b2"]}
+
+        assert store.note_round("batch", first.number, memo)
+        assert {} == first.memo
+        assert memo == begun(store).memo == begun(store).memo
+        assert {} == begun(store, kind="service").memo
+
+    def test_a_round_that_is_past_notes_nothing(self, store: Store) -> None:
+        first, second = begun(store), begun(store)
+        store.note_round("batch", second.number, {"by": "second"})
+
+        assert not store.note_round("batch", first.number, {"by": "first"})
+        assert not store.note_round("nobody", 1, {})
+        assert {"by": "second"} == begun(store).memo
+
+    def test_a_memo_that_is_too_long_is_refused(self, store: Store) -> None:
+        number = begun(store).number
+
+        with pytest.raises(BadInput):
+            store.note_round("batch", number, {"x": "x" * LIMITS.memo_bytes_max})
+
+        assert {} == begun(store).memo
+
+
+class RecallContract(Contract):
+    """Running jobs under a lease."""
+
+    def test_a_recalled_job_tells_where_it_runs_and_runs_on(self, store: Store) -> None:
+        job, machines = a_gang_at_work(store)
+        (again,) = recalled(store, job)
+
+        assert ([], [0, 1]) == (again.unplaced.tolist(), again.placed_task.tolist())
+        assert machines[:2] == again.placed_machine.tolist()
+        assert (2, job.spec) == (again.placed, again.spec)
+        assert again.token != job.token
+        status = status_of(store, job)
+        assert (State.PLANNING, "batch/0", 1) == (
+            status.state,
+            status.lease_holder,
+            status.attempts,
+        )
+        assert 2 == len(store.allocations())
+
+    def test_only_running_jobs_of_the_kind_are_recalled(self, store: Store) -> None:
+        job, _ = a_gang_at_work(store)
+        (pending,) = store.submit([a_spec()])
+        everything = [job.id, job.id, pending, 1_000_000]
+
+        assert [] == store.recall("service", everything, holder="s", lease_ms=LONG_MS)
+        (again,) = store.recall("batch", everything, holder="b", lease_ms=LONG_MS)
+        assert job.id == again.id
+        assert [] == store.recall("batch", everything, holder="b", lease_ms=LONG_MS)
+        assert State.PENDING is status_of(store, pending).state
+
+    @pytest.mark.parametrize("give_back", GIVING_BACK)
+    def test_a_job_that_lost_nothing_goes_on(
+        self, store: Store, give_back: Callable[[Store, LeasedJob], object]
+    ) -> None:
+        job, machines = a_gang_at_work(store)
+        (again,) = recalled(store, job)
+
+        assert 1 == give_back(store, again)
+        assert State.RUNNING is status_of(store, job).state
+        assert machines[:2] == sorted(places(store).values())
+        assert [] == lease_all(store)
+        late = claim(store, again, [0], [machines[2]])
+        assert [Verdict.LEASE_LOST] == verdicts_of(late)
+
+    def test_a_job_whose_recall_ran_out_goes_on(self, store: Store) -> None:
+        job, _ = a_gang_at_work(store)
+        recalled(store, job, lease_ms=OVER_AT_ONCE_MS)
+
+        assert [job.id] == store.rescue()
+        assert State.RUNNING is status_of(store, job).state
+        assert [] == lease_all(store)
+
+    def test_a_recalled_job_can_end(self, store: Store) -> None:
+        job, _ = a_gang_at_work(store)
+        (again,) = recalled(store, job)
+
+        assert 1 == end(store, job, 0)
+        assert State.PLANNING is status_of(store, job).state
+        assert 1 == end(store, job, 1)
+        status = status_of(store, job)
+        assert (State.SUCCEEDED, None) == (status.state, status.lease_holder)
+        assert status.finished_ms is not None
+        assert set() == store.renew({again.id: again.token}, lease_ms=LONG_MS)
+        assert 0 == store.hand_back([HandBack(again.id, again.token, 0, progressed=True)])
+
+    def test_a_recalled_job_can_be_cancelled(self, store: Store) -> None:
+        job, _ = a_gang_at_work(store)
+        recalled(store, job)
+
+        assert store.cancel(job.id)
+        assert State.CANCELLED is status_of(store, job).state
+        assert [] == store.rescue()
+
+    def test_a_commit_moves_a_recalled_job_and_ends_its_lease(self, store: Store) -> None:
+        job, machines = a_gang_at_work(store)
+        (again,) = recalled(store, job)
+        where = [machines[2], machines[2]]
+        claims = evicting(some_claims([0, 1], where), (0, job.id, 0))
+
+        outcome = store.commit(a_transaction(a_stretch(again, claims, minimum=2)))
+
+        assert outcome.accepted.all()
+        assert where == list(places(store).values())
+        assert State.RUNNING is status_of(store, job).state
+
+    def test_a_commit_preempts_a_recalled_job_for_another(self, store: Store) -> None:
+        job, machines = a_gang_at_work(store)
+        (new,) = store.submit([a_spec(4)])
+        (waiting,) = lease_all(store)
+        (again,) = recalled(store, job)
+        full = [machines[0]] * 4
+        claims = evicting(some_claims(range(4), full), (0, job.id, 0))
+        nothing = some_claims([], [])
+
+        outcome = store.commit(a_transaction(a_stretch(waiting, claims), a_stretch(again, nothing)))
+
+        assert outcome.accepted.all()
+        assert {(new, task): machines[0] for task in range(4)} == places(store)
+        assert State.PLANNING is status_of(store, job).state
+        store.hand_back([HandBack(again.id, again.token, 0, progressed=True)])
+        assert State.PENDING is status_of(store, job).state
+        (third,) = lease_all(store)
+        assert ([0, 1], 0) == (third.unplaced.tolist(), third.placed)
+
+    def test_allocations_are_told_by_job(self, store: Store) -> None:
+        job, machines = a_gang_at_work(store)
+        other = a_running_job(store, a_spec(), [machines[2]])
+        both = store.allocations_of([other.id, job.id, job.id, 1_000_000])
+
+        assert [] == store.allocations_of([]).job.tolist()
+        assert [job.id] * 2 == store.allocations_of([job.id]).job.tolist()
+        assert sorted([job.id, job.id, other.id]) == sorted(both.job.tolist())
+        assert machines == sorted(both.machine.tolist())
+        assert store.allocations().amounts.sum() == both.amounts.sum()
