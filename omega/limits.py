@@ -40,6 +40,8 @@ class Limits:
     """One task's demand, or one machine's capacity, of one kind."""
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
     """A century: who wants a task to run longer says nothing, and it does until it is cancelled."""
+    steps_max: int = 10**15
+    """Steps of one training job: a million each second for thirty years."""
 
     def __post_init__(self) -> None:
         for name, limit in vars(self).items():
@@ -56,6 +58,8 @@ class Limits:
         # ...and sums of them over a transaction, or over one job, stay within 64 bits.
         assert self.amount_max * self.claims_per_transaction_max < 2**63
         assert self.amount_max * self.tasks_per_job_max < 2**63
+        # Rates are floating-point numbers, which hold whole steps exactly below this.
+        assert self.steps_max < 2**53
 
 
 LIMITS = Limits()

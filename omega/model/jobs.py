@@ -12,6 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
+from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, freeze, integers
 from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 
@@ -78,6 +79,19 @@ class TaskGroup:
         return row
 
 
+@dataclass(frozen=True)
+class Training:
+    """Work of a job that goes on, after each interruption, from the last step it made."""
+
+    model: str
+    """Name with batch size, as in tables of rates: ResNet-18 (batch size 64)."""
+    steps: int
+    """After how many the job is over."""
+
+    def __post_init__(self) -> None:
+        assert 1 <= self.steps <= LIMITS.steps_max
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """A job as submitted."""
@@ -91,10 +105,14 @@ class JobSpec:
     """On one scale common to all schedulers; higher is served first and may evict lower."""
     minimum: int = 0
     """0: tasks are placed as room is found. Above: a gang, placed when at least so many fit."""
+    training: Training | None = None
+    """Tasks run together until so many steps are made; None: each for its own duration."""
 
     def __post_init__(self) -> None:
         assert self.groups
         assert 0 <= self.minimum <= self.tasks
+        lasts = [group for group in self.groups if group.duration_ms is not None]
+        assert self.training is None or not lasts, "steps end a training job, not durations"
 
     @property
     def tasks(self) -> int:

@@ -2,15 +2,17 @@
 
 Goal     One way to write a job down, so that every store and every process reads the same job.
 Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always there, so that
-         SQL may read one without asking whether it exists.
+         SQL may read one without asking whether it exists; but for `training`, which what was
+         written by earlier versions has not.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from omega.errors import BadInput
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
 
 
 def spec_to_wire(spec: JobSpec) -> dict[str, object]:
@@ -22,6 +24,7 @@ def spec_to_wire(spec: JobSpec) -> dict[str, object]:
         "precedence": spec.precedence,
         "minimum": spec.minimum,
         "groups": [_group_to_wire(group) for group in spec.groups],
+        "training": None if spec.training is None else asdict(spec.training),
     }
 
 
@@ -38,6 +41,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
             precedence=_whole(wire["precedence"]),
             minimum=_whole(wire["minimum"]),
             groups=tuple(map(_group_from_wire, _many(wire["groups"]))),
+            training=_training_from_wire(wire.get("training")),
         )
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -79,6 +83,12 @@ def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
         spread_over=None if wire["spread_over"] is None else _text(wire["spread_over"]),
         different_machines=_truth(wire["different_machines"]),
     )
+
+
+def _training_from_wire(wire: Mapping[str, Any] | None) -> Training | None:
+    if wire is None:
+        return None
+    return Training(model=_text(wire["model"]), steps=_whole(wire["steps"]))
 
 
 def _constraint_from_wire(wire: Mapping[str, Any]) -> Constraint:

@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails
 
 from omega.errors import BadInput, did_you_mean
 from omega.limits import INT4_MAX, LIMITS
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
 from omega.model.resources import GPU_SLICES
 from omega.workload.quantities import (
     cpu_milli,
@@ -113,6 +113,13 @@ class GroupSpec(_Part):
     different_machines: bool = False
 
 
+class TrainingSpec(_Part):
+    """Work that is counted in steps."""
+
+    model: Name
+    steps: Annotated[int, Field(ge=1, le=LIMITS.steps_max)]
+
+
 class JobFields(_Part):
     """A job."""
 
@@ -125,14 +132,16 @@ class JobFields(_Part):
     groups: Annotated[
         list[GroupSpec], Field(min_length=1, max_length=LIMITS.task_groups_per_job_max)
     ]
+    training: TrainingSpec | None = None
 
 
 PARTS: Mapping[str, type[_Part]] = {
     "": JobFields,
     "groups": GroupSpec,
     "constraints": ConstraintSpec,
+    "training": TrainingSpec,
 }
-"""The model of what stands in a list of this name."""
+"""The model of what stands in a list, or as a mapping, of this name."""
 
 
 def read_specs(path: Path) -> list[JobSpec]:
@@ -211,6 +220,10 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
     for at, group in enumerate(job.groups):
         if not (group.cpu or group.memory or group.disk or group.gpus[0]):
             raise reject(("groups", at), "its tasks ask for nothing; say how much cpu or memory")
+        if job.training is not None and group.duration is not None:
+            raise reject(
+                ("groups", at, "duration"), "a training job ends after its steps; leave this out"
+            )
     return JobSpec(
         name=job.name,
         scheduler=job.scheduler,
@@ -218,6 +231,7 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
         precedence=job.precedence,
         minimum=tasks if job.minimum is None else job.minimum,
         groups=tuple(_group(group) for group in job.groups),
+        training=None if job.training is None else Training(**job.training.model_dump()),
     )
 
 

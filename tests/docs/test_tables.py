@@ -55,7 +55,7 @@ def test_every_job_that_is_shown_can_be_submitted() -> None:
     ]
     specs = [spec for block in shown for spec in parse_specs(block.text, "README.md")]
 
-    assert ["hello", "train", "web"] == [spec.name for spec in specs]
+    assert ["hello", "train", "web", "resnet"] == [spec.name for spec in specs]
     assert {"batch", "ml-gpu", "service"} == {spec.scheduler for spec in specs}
 
 

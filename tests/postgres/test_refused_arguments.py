@@ -77,6 +77,7 @@ def _object(fields: dict[str, str]) -> str:
     return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
 
 
+TRAINING = '{"model": "ResNet-18 (batch size 64)", "steps": 120000}'
 LEASE = "'{2}', '{00000000-0000-0000-0000-000000000002}'"
 
 REFUSED = [
@@ -163,6 +164,22 @@ REFUSED = [
         ]
     ),
     (job(groups="[" + group(gpus="2", gpu_slices="500") + "]"), "not in the wire form"),
+    *(
+        (job(training=training), "its training is no model and number of steps from 1 to")
+        for training in [
+            "7",
+            "[]",
+            "{}",
+            '{"model": "a"}',
+            '{"steps": 1}',
+            '{"model": 7, "steps": 1}',
+            '{"model": "", "steps": 1}',
+            '{"model": "a", "steps": 0}',
+            '{"model": "a", "steps": 1.5}',
+            '{"model": "a", "steps": 1000000000000001}',
+        ]
+    ),
+    (job(training=TRAINING, groups="[" + group(duration_ms="5") + "]"), "have durations"),
     (constraint(attribute="7"), "not in the wire form"),
     (constraint(operator='"near"'), "not in the wire form"),
     (constraint(values="[]"), "not in the wire form"),
@@ -188,6 +205,8 @@ def test_what_is_in_form_is_taken(cell: BesiegedStore) -> None:
     for call in (
         machines(),
         job(),
+        job(training="null"),
+        job(training=TRAINING),
         constraint(),
         constraint(operator='"missing"', values="[]"),
         f"resize_machine(1, '{{1, {ZEROS}}}', 0)",

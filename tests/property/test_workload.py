@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omega.errors import BadInput
 from omega.limits import LIMITS
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, memory_mib
@@ -33,8 +33,11 @@ CONSTRAINTS = st.one_of(
 )
 
 
+TRAININGS = st.builds(Training, NAMES, st.integers(1, LIMITS.steps_max))
+
+
 @st.composite
-def groups(draw: st.DrawFn) -> TaskGroup:
+def groups(draw: st.DrawFn, *, end: bool) -> TaskGroup:
     gpus = draw(st.integers(0, DEVICES_MAX))
     return TaskGroup(
         tasks=draw(st.integers(1, 1_000)),
@@ -43,7 +46,7 @@ def groups(draw: st.DrawFn) -> TaskGroup:
         disk_mib=draw(AMOUNT),
         gpus=gpus,
         gpu_slices=draw(st.integers(1, GPU_SLICES)) if gpus <= 1 else GPU_SLICES,
-        duration_ms=draw(st.none() | st.integers(0, 2**50)),
+        duration_ms=draw(st.none() | st.integers(0, 2**50)) if end else None,
         constraints=tuple(draw(st.lists(CONSTRAINTS, max_size=3))),
         spread_over=draw(st.none() | NAMES),
         different_machines=draw(st.booleans()),
@@ -52,7 +55,8 @@ def groups(draw: st.DrawFn) -> TaskGroup:
 
 @st.composite
 def specs(draw: st.DrawFn) -> JobSpec:
-    parts = tuple(draw(st.lists(groups(), min_size=1, max_size=3)))
+    training = draw(st.none() | TRAININGS)
+    parts = tuple(draw(st.lists(groups(end=training is None), min_size=1, max_size=3)))
     return JobSpec(
         name=draw(NAMES),
         scheduler=draw(NAMES),
@@ -60,6 +64,7 @@ def specs(draw: st.DrawFn) -> JobSpec:
         tenant=draw(NAMES),
         precedence=draw(st.integers(-(2**31), 2**31)),
         minimum=draw(st.integers(0, sum(part.tasks for part in parts))),
+        training=training,
     )
 
 
@@ -79,7 +84,10 @@ PLAIN = st.recursive(
 
 @given(
     st.dictionaries(
-        st.sampled_from(["name", "scheduler", "tenant", "precedence", "minimum", "groups"]), PLAIN
+        st.sampled_from(
+            ["name", "scheduler", "tenant", "precedence", "minimum", "groups", "training"]
+        ),
+        PLAIN,
     )
 )
 def test_any_json_from_the_wire_is_a_job_or_bad_input(wire: dict[str, object]) -> None:
@@ -167,8 +175,8 @@ GROUP_LIKE = part(
     SCALARS | st.lists(CONSTRAINT_LIKE, max_size=3),
 )
 JOB_LIKE = part(
-    ("name", "scheduler", "tenant", "precedence", "minimum", "groups"),
-    SCALARS | st.lists(GROUP_LIKE | SCALARS, max_size=3),
+    ("name", "scheduler", "tenant", "precedence", "minimum", "groups", "training"),
+    SCALARS | st.lists(GROUP_LIKE | SCALARS, max_size=3) | part(("model", "steps"), SCALARS),
 )
 
 

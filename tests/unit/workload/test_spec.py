@@ -7,7 +7,7 @@ import pytest
 import omega.workload.spec as module
 from omega.errors import BadInput
 from omega.limits import Limits
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
+from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
 from omega.workload.spec import parse_specs, read_specs
 
 FULL = """\
@@ -63,6 +63,39 @@ def test_a_full_spec_says_all_there_is_to_a_job() -> None:
             ),
         )
     ] == parse_specs(FULL, "jobs.yaml")
+
+
+def test_a_training_is_a_model_and_its_steps() -> None:
+    said = "training: {model: ResNet-18 (batch size 64), steps: 120000}\n"
+
+    (spec,) = parse_specs(SMALL + said, "jobs.yaml")
+
+    assert Training("ResNet-18 (batch size 64)", 120_000) == spec.training
+
+
+@pytest.mark.parametrize(
+    ("training", "line", "field", "said"),
+    [
+        ("{model: a}", 4, "training.steps", "this field must be given"),
+        ("{modl: a, steps: 1}", 4, "training.modl", "did you mean 'model'? (known: model, steps)"),
+        ("{model: a, steps: 0}", 4, "training.steps", "0 is less than 1"),
+        ("{model: a, steps: 1000000000000001}", 4, "training.steps", "more than 1000000000000000"),
+        ("{model: a, steps: few}", 4, "training.steps", "'few' is not a whole number"),
+        ("{model: 7, steps: 1}", 4, "training.model", "7 is not text"),
+        ("7", 4, "training", "7 is not a mapping of fields"),
+        ("{model: a, steps: 1}", 3, "groups[0].duration", "ends after its steps; leave this out"),
+    ],
+)
+def test_what_is_wrong_with_a_training_is_told(
+    training: str, line: int, field: str, said: str
+) -> None:
+    text = SMALL.replace("cpu: 1", "cpu: 1, duration: 5m") + f"training: {training}\n"
+
+    with pytest.raises(BadInput) as caught:
+        parse_specs(text, "jobs.yaml")
+
+    assert (line, field) == (caught.value.line, caught.value.field)
+    assert said in caught.value.sentence
 
 
 def test_what_is_not_said_has_a_default() -> None:

@@ -28,6 +28,12 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
                                   WHERE NOT coalesce(omega.is_constraint(c.it), false)) END
 $$;
 
+-- Whether what a job says of its training is in the wire form.
+CREATE FUNCTION omega.is_training(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT omega.is_name(_it -> 'model') AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
+$$;
+
 -- What keeps a job from being in the wire form; null if it is.
 CREATE FUNCTION omega.problem_with_job(_spec jsonb)
 RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
@@ -50,6 +56,12 @@ BEGIN
         RETURN format('it has %s tasks, more than ${tasks_per_job_max}', tasks);
     ELSIF NOT is_whole(_spec -> 'minimum', 0, tasks) THEN
         RETURN 'its minimum is no number from 0 to that of its tasks';
+    ELSIF coalesce(_spec -> 'training', 'null') = 'null' THEN
+        RETURN NULL;
+    ELSIF NOT coalesce(is_training(_spec -> 'training'), false) THEN
+        RETURN 'its training is no model and number of steps from 1 to ${steps_max}';
+    ELSIF EXISTS (SELECT FROM jsonb_array_elements(_spec -> 'groups') AS g (it) WHERE g.it -> 'duration_ms' <> 'null') THEN
+        RETURN 'its tasks have durations, but a training job ends after its steps';
     END IF;
     RETURN NULL;
 END $$;
