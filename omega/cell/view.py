@@ -189,6 +189,15 @@ class View:
         self._undo.append((at, self._free[at]))  # a row may come twice: what it was is the same
         np.subtract.at(self._free, at, demand)
 
+    def take_off(self, machine: Ids, amounts: Amounts) -> None:
+        """Count what runs there as gone, inside a `trying` block: what if it were elsewhere?"""
+        assert self._undo is not None, "what runs is taken off inside a `trying` block"
+        at = self.where(machine)
+        known = at >= 0
+        at, amounts = at[known], amounts[known]
+        self._undo.append((at, self._free[at]))
+        np.add.at(self._free, at, amounts)
+
 
 def _takes_claims(rows: MachineRows, free: Amounts) -> Mask:
     is_open = rows.state == OPEN

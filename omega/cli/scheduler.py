@@ -5,6 +5,7 @@ Promise  Ctrl-C and SIGTERM end it cleanly: its leases are given back, nothing i
 Source   omega.framework.runner; omega.framework.registry.
 """
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Annotated
@@ -32,7 +33,9 @@ from omega.cli.options import (
 )
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.clock import RealClock
+from omega.errors import BadInput, shortened
 from omega.framework.registry import find_scheduler, registered
+from omega.framework.round_process import RoundProcess
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
@@ -61,6 +64,14 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     t_job: TJob = 0.0,
     t_task: TTask = 0.0,
     seed: Seed = 0,
+    settings_of_its_own: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting of the scheduler's own, for example round=360 for ml-gpu.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
     end_with_parent: EndWithParent = False,
 ) -> None:
@@ -70,13 +81,14 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     [bold]omega scheduler run batch --replica b &[/]
     """
     whose = read_turn(turn, gap, sync)
-    scheduler = _chosen(kind, rule, granularity)
+    scheduler = _chosen(kind, rule, granularity, read_pairs(settings_of_its_own or []))
     name = f"omega {kind}/{replica}"
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
         if end_with_parent:
             stop_with_parent(stop)
         with closing(store_at(url, settings, name)) as store:
-            SchedulerProcess(
+            runs = SchedulerProcess if scheduler.rounds is None else RoundProcess
+            runs(
                 scheduler=scheduler,
                 store=store,
                 open_store=lambda: store_at(url, settings, f"{name} heartbeat"),
@@ -105,8 +117,25 @@ def list_them(json_to: JsonTo = None) -> None:
     output.console.print(table)
 
 
-def _chosen(kind: str, rule: ConflictRule | None, granularity: Granularity | None) -> Scheduler:
-    scheduler = find_scheduler(kind)()
+def read_pairs(said: Sequence[str]) -> dict[str, str]:
+    """Read NAME=VALUE, each name once; raise BadInput for anything else."""
+    pairs: dict[str, str] = {}
+    for one in said:
+        name, is_there, value = one.partition("=")
+        if not is_there or not name or name in pairs:
+            wants = "is told twice" if name in pairs else "is not NAME=VALUE"
+            raise BadInput(f"{shortened(one)} {wants}", field="--set")
+        pairs[name] = value
+    return pairs
+
+
+def _chosen(
+    kind: str,
+    rule: ConflictRule | None,
+    granularity: Granularity | None,
+    settings: Mapping[str, str],
+) -> Scheduler:
+    scheduler = find_scheduler(kind).configured(settings)
     if rule is not None:
         scheduler.rule = rule
     if granularity is not None:

@@ -7,17 +7,20 @@ Source   Omega (EuroSys 2013), section 3.4; omega.framework.effects.
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
 from omega.framework.attempt import Replica, attempt
-from omega.framework.effects import Answer, Commit, Effect, Refresh, Think, drive
+from omega.framework.effects import Answer, Commit, Effect, Refresh, Steps, Think, drive
 from omega.framework.patience import Patience
 from omega.framework.progress import Attempted, events_of
 from omega.model.jobs import LeasedJob
 from omega.store.base import CellStore
 from omega.sync.refresher import Refresher
+
+_T = TypeVar("_T")
 
 
 class Driver:
@@ -48,9 +51,15 @@ class Driver:
     def attempt(self, replica: Replica, jobs: Sequence[LeasedJob]) -> list[Attempted]:
         """Make one attempt at these jobs together, and report it."""
         self._thought_s = 0.0
+        return self._reported(self._driven(attempt(replica, jobs)))
+
+    def _driven(self, steps: Steps[_T]) -> _T:
         self._thinks_since = self._clock.now()
-        attempted = drive(attempt(replica, jobs), self._answer)
+        result = drive(steps, self._answer)
         self._stop_thinking()
+        return result
+
+    def _reported(self, attempted: list[Attempted]) -> list[Attempted]:
         for event in events_of(attempted, self._thought_s):
             self._sink(event)
         return attempted

@@ -43,7 +43,7 @@ class Commit:
         """Say what came of it, given the decision time that went in and how long it took."""
         verdicts = outcome.by_verdict()
         accepted = verdicts.pop(Verdict.ACCEPTED, 0)
-        jobs = self.transaction.jobs
+        jobs = [job for job in self.transaction.jobs if job.claims.start < job.claims.stop]
         return TransactionJudged(
             scheduler=self.transaction.scheduler,
             jobs=len(jobs),

@@ -120,7 +120,7 @@ class Progress:
         self.placed += grants
         self.at_once = grants == self.job.spec.tasks
         self.stuck = 0 if grants else self.stuck + 1
-        self.job = _with_grants(self.job, claims, machine, granted, refused)
+        self.job = with_grants(self.job, claims, machine, granted, refused)
         if self.job.lacking and len(refused):
             self.pending = self.job.unplaced  # a broken gang may choose among all its tasks again
         else:
@@ -178,7 +178,7 @@ def without(job: LeasedJob, evicted: Index) -> LeasedJob:
     )
 
 
-def _with_grants(
+def with_grants(
     job: LeasedJob, claims: Claims, machine: Ids, granted: Mask, refused: Index
 ) -> LeasedJob:
     """Return the job with its granted tasks placed; claimed and not refused is placed, too."""

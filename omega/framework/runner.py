@@ -65,6 +65,7 @@ class SchedulerProcess:
     def __post_init__(self) -> None:
         kind = self.scheduler.kind
         self.leases = Leases()
+        self._holder = f"{kind}/{self.replica}"
         self.fold = SchedulerFold(self.clock)
         """What this process did, as it reports it to the store."""
         self._sink = fan_out(self.fold, self.sink)
@@ -147,7 +148,7 @@ class SchedulerProcess:
             "lease",
             lambda: self.store.lease(
                 self.scheduler.kind,
-                holder=f"{self.scheduler.kind}/{self.replica}",
+                holder=self._holder,
                 jobs_max=self._jobs_max,
                 lease_ms=self.settings.lease_ms,
             ),
@@ -181,12 +182,17 @@ class SchedulerProcess:
         parkings = [fate for fate in fates if isinstance(fate, Parking)]
         if backs:
             self._patiently("hand_back", lambda: self.store.hand_back(backs))
+        self._park(parkings)
+        self.leases.drop(one.job.id for one in attempted)
+
+    def _park(self, parkings: Sequence[Parking]) -> None:
+        """Set jobs aside, and listen for what could help them."""
         if parkings:
             self._patiently("park", lambda: self.store.park(parkings))
             self._waker.note([parking.reason for parking in parkings])
         for parking in parkings:
             self._sink(JobParked(parking.job, parking.reason.value))
-        self.leases.drop(one.job.id for one in attempted)
+        self.leases.drop(parking.job for parking in parkings)
 
     def _housekeep(self) -> None:
         """Do what is due: rescue, clear machines, wake, report."""

@@ -6,12 +6,15 @@ Source   the four seams: ordering x placement x synchronisation x commit (ARCHIT
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from omega.cell.view import View
+from omega.errors import BadInput
+from omega.framework.rounds import Rounds
 from omega.model.claims import Claims, ConflictRule, Granularity
 from omega.model.jobs import LeasedJob
 from omega.ordering.precedence import precedence
@@ -55,6 +58,19 @@ class Scheduler(ABC):
     Large commits are cheaper a task, and make others wait and conflict:
     docs/decisions/0014-the-size-of-a-transaction.md.
     """
+
+    rounds: Rounds | None = None
+    """How it plans all its jobs at once, if it does so; None: job by job, by `place`."""
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, str]) -> Self:
+        """Return the scheduler as an operator wants it, by settings of its own.
+
+        Raises BadInput for a setting that it does not have, or cannot use.
+        """
+        for name in settings:
+            raise BadInput(f"there is no setting {name!r}: {cls.kind} has none", field="--set")
+        return cls()
 
     def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
         """Return the jobs in the order in which they are to be placed.

@@ -8,7 +8,8 @@ Source   Gandiva's packing of shared GPUs; fragmentation gradient descent (docs/
          Omega (EuroSys 2013), section 5, specialised schedulers.
 """
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, Self
 
 import numpy as np
 
@@ -48,6 +49,17 @@ class MlGpuScheduler(Scheduler):
     def __init__(self, typical: Typical | None = PLAIN) -> None:
         """Keep room for tasks that are typical; for None, lone tasks go where the others go."""
         self._typical = typical
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, str]) -> Self:
+        """Return the scheduler with rounds as an operator wants them: see `settings.py`."""
+        scheduler = super().configured({})
+        if settings:
+            # Rounds ask a solver, which is an optional extra.
+            from schedulers.ml_gpu.settings import rounds_of  # noqa: PLC0415
+
+            scheduler.rounds = rounds_of(settings, scheduler.place)
+        return scheduler
 
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
         """Claim machines and device slots."""

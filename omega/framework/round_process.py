@@ -1,0 +1,160 @@
+"""A scheduler process that plans by rounds.
+
+Goal     Run a scheduler's rounds against a store for as long as it is wanted.
+Promise  Of several replicas one plays each round; whichever comes next goes on from what the last
+         one noted. Stops after the commit under way; jobs that are being planned run on.
+Source   docs/decisions/0028-rounds-on-the-shared-cell.md; omega.framework.runner.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from omega.errors import InvariantBroken
+from omega.framework.attempt import Replica
+from omega.framework.driver import Driver
+from omega.framework.progress import Attempted, Ending
+from omega.framework.round_play import commit_round, plan_round
+from omega.framework.rounds import RoundPlan, Rounds, RoundState
+from omega.framework.runner import SchedulerProcess
+from omega.lifecycle.states import ParkReason
+from omega.model.allocations import Allocations
+from omega.model.jobs import LeasedJob
+from omega.store.base import HandBack, Parking
+from omega.store.rounds import NotYet, Round
+
+JOBS_MAX = 10_000
+"""Waiting jobs that a round looks at, those of highest precedence first."""
+
+
+class RoundDriver(Driver):
+    """Plays rounds on a store."""
+
+    def play(
+        self,
+        replica: Replica,
+        rounds: Rounds,
+        state: RoundState,
+        note: Callable[[RoundPlan], bool],
+    ) -> list[Attempted]:
+        """Plan a round, note it, commit it, report it; nothing if another has begun by then."""
+        self._thought_s = 0.0
+        view, plan = self._driven(plan_round(replica, rounds, state))
+        if not note(plan):
+            return []
+        return self._reported(self._driven(commit_round(replica, rounds, state, view, plan)))
+
+
+@dataclass(kw_only=True, eq=False)
+class RoundProcess(SchedulerProcess):
+    """One replica of a scheduler that has `rounds`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scheduler.rounds is None:
+            raise InvariantBroken(f"{self.scheduler.kind} does not plan by rounds")
+        self._rounds = self.scheduler.rounds
+        refresher = self.refresher(self.store, self.clock, self._sink)
+        self._driver = self._player = RoundDriver(
+            self.store, refresher, self.clock, self._sink, self._patiently
+        )
+        self._jobs_max = JOBS_MAX
+        self._due_in_ms = 0
+
+    def step(self) -> int:
+        """Play the next round if it is due; return how many jobs it was about."""
+        self._housekeep()
+        begun = self._patiently(
+            "begin_round",
+            lambda: self.store.begin_round(
+                self.scheduler.kind, holder=self._holder, length_ms=self._rounds.length_ms
+            ),
+        )
+        if isinstance(begun, NotYet):
+            self._due_in_ms = begun.due_in_ms
+            return 0
+        waiting = self._lease()
+        state, others = self._state(begun, waiting)
+        note = partial(self._note, state, others)
+        self._settle(self._player.play(self._replica, self._rounds, state, note))
+        self._give_back([*waiting, *state.running])
+        self._due_in_ms = self._rounds.length_ms
+        return len(waiting) + len(state.running)
+
+    def _note(self, state: RoundState, others: Sequence[int], plan: RoundPlan) -> bool:
+        """Keep what the next round is to know, before anything of this one is applied."""
+        memo = {"jobs": sorted({*plan.recall, *others}), "plan": plan.memo}
+        kind, number = self.scheduler.kind, state.number
+        return self._patiently("note", lambda: self.store.note_round(kind, number, memo))
+
+    def _state(self, begun: Round, waiting: Sequence[LeasedJob]) -> tuple[RoundState, list[int]]:
+        """Recall what the last round knew of; say also who runs and could not be recalled."""
+        known, memo = _told(begun.memo)
+        running = self._patiently(
+            "recall",
+            lambda: self.store.recall(
+                self.scheduler.kind, known, holder=self._holder, lease_ms=self.settings.lease_ms
+            ),
+        )
+        self.leases.take(running)
+        live = self._patiently("allocations_of", partial(self.store.allocations_of, known))
+        ours = np.isin(live.job, [job.id for job in running])
+        others = np.setdiff1d(live.job, [job.id for job in (*running, *waiting)])
+        state = RoundState(
+            number=begun.number,
+            began_ms=begun.began_ms,
+            memo=memo,
+            waiting=waiting,
+            running=running,
+            allocations=_those(live, ours),
+        )
+        return state, others.tolist()
+
+    def _settle(self, attempted: Sequence[Attempted]) -> None:
+        """Park whom waiting cannot help; all others stay with us, in line or where they run."""
+        parkings = [parking for one in attempted if (parking := _parking(one)) is not None]
+        self._park(parkings)
+
+    def _give_back(self, jobs: Sequence[LeasedJob]) -> None:
+        """End the leases that the round has left: with its places a job runs on."""
+        held = self.leases.held()
+        # The next round looks at all of them again, so nothing is held against anybody.
+        backs = [HandBack(j.id, j.token, 0, progressed=True) for j in jobs if j.id in held]
+        if backs:
+            self._patiently("hand_back", lambda: self.store.hand_back(backs))
+        self.leases.drop(job.id for job in jobs)
+
+    def _idle(self) -> None:
+        """Wait for the next round, or for as long as the queue is left alone at most."""
+        self.clock.sleep(min(self.settings.poll_interval_ms, self._due_in_ms) / 1_000)
+
+
+def _parking(attempted: Attempted) -> Parking | None:
+    job, diagnosis = attempted.job, attempted.diagnosis
+    if attempted.ending is Ending.OVER_QUOTA:
+        whose = f"tenant {job.spec.tenant} or of scheduler {job.spec.scheduler}"
+        detail = f"not enough is left of the quota of {whose}"
+        return Parking(job.id, job.token, ParkReason.OVER_QUOTA, detail)
+    if diagnosis is not None and diagnosis.reason.is_permanent:
+        return Parking(job.id, job.token, diagnosis.reason, diagnosis.detail)
+    return None
+
+
+def _told(memo: Mapping[str, object]) -> tuple[list[int], Mapping[str, object]]:
+    """Read what `_note` kept; what somebody else wrote tells nothing."""
+    jobs, plan = memo.get("jobs"), memo.get("plan")
+    ids = [job for job in jobs if isinstance(job, int)] if isinstance(jobs, list) else []
+    return ids, plan if isinstance(plan, dict) else {}
+
+
+def _those(live: Allocations, which: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Allocations:
+    return Allocations(
+        live.job[which],
+        live.task[which],
+        live.machine[which],
+        live.amounts[which],
+        live.started_ms[which],
+        live.duration_ms[which],
+    )

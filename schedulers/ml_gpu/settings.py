@@ -1,0 +1,85 @@
+"""What an operator says of the ML-GPU scheduler: by rounds or not, and how.
+
+Goal     Turn `--set NAME=VALUE` into a scheduler.
+Promise  What cannot be used is BadInput, naming the setting.
+Source   Gavel (OSDI 2020), section 5; docs/papers/gavel.md, live.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from omega.errors import BadInput, did_you_mean
+from omega.limits import LIMITS
+from schedulers.ml_gpu.live import GpuRounds, Place, Playing
+from schedulers.ml_gpu.policies.named import find_policy
+from schedulers.ml_gpu.throughputs import read_throughputs
+
+ROUND_S_MIN = 0.01
+
+
+class Settings(BaseModel):
+    """The settings, as text has them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    round: Annotated[float, Field(gt=0)]
+    """Seconds of a round."""
+    policy: str = "max_min_fairness_perf"
+    resets_after: Annotated[int, Field(ge=1, le=1_000_000)] = 5
+    throughputs: Path | None = None
+    gpu_attribute: Annotated[
+        str, Field(min_length=1, max_length=LIMITS.name_length_max), BeforeValidator(str.strip)
+    ] = "gpu_model"
+
+
+def read_settings(said: Mapping[str, str]) -> Settings:
+    """Read settings; raise BadInput for one that is not there or cannot be used."""
+    for name in said:
+        if name not in Settings.model_fields:
+            known = tuple(Settings.model_fields)
+            hint = did_you_mean(name, known)
+            listed = ", ".join(known)
+            raise BadInput(f"there is no setting {name!r}{hint} (known: {listed})", field="--set")
+    try:
+        settings = Settings.model_validate(dict(said))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        name = str(problem["loc"][0])
+        if name not in said:
+            raise BadInput(
+                "only rounds have settings, and their length is missing; say for example"
+                " round=360, in seconds",
+                field="--set",
+            ) from None
+        raise BadInput(f"{said[name]!r} will not do: {problem['msg']}", field=name) from None
+    return settings
+
+
+def rounds_of(said: Mapping[str, str], place: Place) -> GpuRounds:
+    """Return rounds as an operator wants them; jobs that do not train are placed by `place`."""
+    return GpuRounds(playing(read_settings(said)), place)
+
+
+def playing(settings: Settings) -> Playing:
+    """Return how rounds are to be played.
+
+    Raises BadInput for a policy that is not there or shares GPUs, for a round that is too short
+    or too long, and for a table of rates that cannot be read.
+    """
+    policy = find_policy(settings.policy)
+    if policy.shares_gpus or policy.asks_prices or policy.keeps_deadlines or policy.takes_no_gangs:
+        wants = "shares GPUs, asks for prices or deadlines, or takes no gangs"
+        raise BadInput(f"{policy.name} {wants}: live rounds do not have it", field="policy")
+    if not ROUND_S_MIN <= settings.round <= LIMITS.duration_ms_max / 1_000:
+        raise BadInput(f"a round of {settings.round:g} s will not do", field="round")
+    table = None if settings.throughputs is None else read_throughputs(settings.throughputs)
+    return Playing(
+        policy=policy,
+        length_ms=round(settings.round * 1_000),
+        resets_after=settings.resets_after,
+        table=table,
+        attribute=settings.gpu_attribute,
+    )
