@@ -16,6 +16,7 @@ from benchmarks import (
     fragmentation,
     gavel,
     gavel_policies,
+    gpu_rounds,
     growth,
     paper,
     placement,
@@ -41,6 +42,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "sim_speed": sim_speed.command,
     "gavel": gavel.command,
     "gavel_policies": gavel_policies.command,
+    "gpu_rounds": gpu_rounds.command,
     "side_by_side": side_by_side.command,
     **paper.COMMANDS,
 }

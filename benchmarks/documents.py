@@ -12,6 +12,7 @@ from benchmarks.end_to_end import EndToEnd
 from benchmarks.fragmentation import Fragmentation
 from benchmarks.gavel import Gavel
 from benchmarks.gavel_policies import GavelPolicies
+from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.growth import Growth
 from benchmarks.harness import Benchmark, Findings
 from benchmarks.paper import FIGURES
@@ -34,6 +35,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     SimSpeed,
     SideBySide,
     GavelPolicies,
+    GpuRounds,
     Gavel,
     *FIGURES,
 )

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from omega.errors import InvariantBroken
 from omega.framework.attempt import Replica
 from omega.framework.driver import Driver
@@ -20,7 +18,6 @@ from omega.framework.round_play import commit_round, plan_round
 from omega.framework.rounds import RoundPlan, Rounds, RoundState
 from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import ParkReason
-from omega.model.allocations import Allocations
 from omega.model.jobs import LeasedJob
 from omega.store.base import HandBack, Parking
 from omega.store.rounds import NotYet, Round
@@ -76,21 +73,21 @@ class RoundProcess(SchedulerProcess):
             self._due_in_ms = begun.due_in_ms
             return 0
         waiting = self._lease()
-        state, others = self._state(begun, waiting)
-        note = partial(self._note, state, others)
+        state = self._state(begun, waiting)
+        note = partial(self._note, state)
         self._settle(self._player.play(self._replica, self._rounds, state, note))
         self._give_back([*waiting, *state.running])
         self._due_in_ms = self._rounds.length_ms
         return len(waiting) + len(state.running)
 
-    def _note(self, state: RoundState, others: Sequence[int], plan: RoundPlan) -> bool:
+    def _note(self, state: RoundState, plan: RoundPlan) -> bool:
         """Keep what the next round is to know, before anything of this one is applied."""
-        memo = {"jobs": sorted({*plan.recall, *others}), "plan": plan.memo}
+        memo = {"jobs": sorted({*plan.recall, *state.away}), "plan": plan.memo}
         kind, number = self.scheduler.kind, state.number
         return self._patiently("note", lambda: self.store.note_round(kind, number, memo))
 
-    def _state(self, begun: Round, waiting: Sequence[LeasedJob]) -> tuple[RoundState, list[int]]:
-        """Recall what the last round knew of; say also who runs and could not be recalled."""
+    def _state(self, begun: Round, waiting: Sequence[LeasedJob]) -> RoundState:
+        """Recall what the last round knew of."""
         known, memo = _told(begun.memo)
         running = self._patiently(
             "recall",
@@ -99,18 +96,18 @@ class RoundProcess(SchedulerProcess):
             ),
         )
         self.leases.take(running)
-        live = self._patiently("allocations_of", partial(self.store.allocations_of, known))
-        ours = np.isin(live.job, [job.id for job in running])
-        others = np.setdiff1d(live.job, [job.id for job in (*running, *waiting)])
-        state = RoundState(
+        ours = [job.id for job in running]
+        live = self._patiently("allocations_of", partial(self.store.allocations_of, ours))
+        unfinished = self._patiently("unfinished", partial(self.store.unfinished, known))
+        return RoundState(
             number=begun.number,
             began_ms=begun.began_ms,
             memo=memo,
             waiting=waiting,
             running=running,
-            allocations=_those(live, ours),
+            allocations=live,
+            away=sorted(unfinished - {job.id for job in (*running, *waiting)}),
         )
-        return state, others.tolist()
 
     def _settle(self, attempted: Sequence[Attempted]) -> None:
         """Park whom waiting cannot help; all others stay with us, in line or where they run."""
@@ -147,14 +144,3 @@ def _told(memo: Mapping[str, object]) -> tuple[list[int], Mapping[str, object]]:
     jobs, plan = memo.get("jobs"), memo.get("plan")
     ids = [job for job in jobs if isinstance(job, int)] if isinstance(jobs, list) else []
     return ids, plan if isinstance(plan, dict) else {}
-
-
-def _those(live: Allocations, which: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Allocations:
-    return Allocations(
-        live.job[which],
-        live.task[which],
-        live.machine[which],
-        live.amounts[which],
-        live.started_ms[which],
-        live.duration_ms[which],
-    )

@@ -32,6 +32,9 @@ class RoundState:
     """Each with all its running tasks."""
     allocations: Allocations
     """Of those that run."""
+    away: Sequence[int] = ()
+    """Jobs that the last plan named and that can be planned by nobody now: parked, or leased by a
+    replica that died. They may come back."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -140,6 +140,10 @@ class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
         """Read the live allocations on these machines."""
         return self._allocations.read(self._allocations.on(machine))
 
+    def unfinished(self, jobs: Sequence[int]) -> set[int]:
+        """Return those of the jobs that are there and not over, wherever they stand."""
+        return {job for job in jobs if job in self._jobs and self._jobs[job].state not in FINAL}
+
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
         """Read the live allocations of these jobs."""
         named = [self._jobs[job] for job in sorted(set(jobs)) if job in self._jobs]

@@ -61,6 +61,10 @@ class RoundBook(Protocol):
         """
         ...
 
+    def unfinished(self, jobs: Sequence[int]) -> set[int]:
+        """Return those of the jobs that are there and not over, wherever they stand."""
+        ...
+
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
         """Read the live allocations of these jobs."""
         ...

@@ -123,6 +123,10 @@ class PassThrough:
         """Pass on."""
         return self._store.recall(scheduler, jobs, holder=holder, lease_ms=lease_ms)
 
+    def unfinished(self, jobs: Sequence[int]) -> set[int]:
+        """Pass on."""
+        return self._store.unfinished(jobs)
+
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
         """Pass on."""
         return self._store.allocations_of(jobs)

@@ -211,6 +211,19 @@ class RecallContract(Contract):
         (third,) = lease_all(store)
         assert ([0, 1], 0) == (third.unplaced.tolist(), third.placed)
 
+    def test_what_is_over_is_told(self, store: Store) -> None:
+        job, _ = a_gang_at_work(store)
+        (pending, cancelled) = store.submit([a_spec(), a_spec()])
+        store.cancel(cancelled)
+        asked = [job.id, pending, cancelled, 1_000_000]
+
+        assert {job.id, pending} == store.unfinished(asked)
+        recalled(store, job)
+        assert {job.id, pending} == store.unfinished(asked)
+        end(store, job, 0, 1)
+        assert {pending} == store.unfinished(asked)
+        assert set() == store.unfinished([])
+
     def test_allocations_are_told_by_job(self, store: Store) -> None:
         job, machines = a_gang_at_work(store)
         other = a_running_job(store, a_spec(), [machines[2]])

@@ -16,7 +16,7 @@ from omega.cell.view import View
 from omega.framework.rounds import RoundPlan, Rounds, RoundState, Stretch
 from omega.limits import LIMITS
 from omega.model.allocations import Allocations
-from omega.model.arrays import Ids, Index, Mask, positions
+from omega.model.arrays import Ids, Index, Mask, integers, positions
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.placement.gangs import on_fewest_machines
@@ -158,7 +158,7 @@ class _Table:
 def _charged(table: _Table, state: RoundState, playing: Playing) -> Record:
     """Return what was had up to now: by those that run, since the last round or their start."""
     record = Record.of(state.memo, table.cluster.types, playing.length_ms / 2_000)
-    record = record.among(table.ids, state.began_ms)
+    record = record.among(table.ids, integers(state.away), state.began_ms)
     runs = np.flatnonzero(table.on != NOWHERE)
     since_ms = np.maximum(table.started_ms[runs], record.began_ms)
     seconds = np.maximum(state.began_ms - since_ms, 0) / 1_000

@@ -51,6 +51,8 @@ class Record:
     """When shares were last promised; None: never."""
     is_due: bool = True
     """Whether something has changed since."""
+    away: "Record | None" = None
+    """Of jobs that nobody can plan now, and that may come back."""
 
     @classmethod
     def empty(cls, types: Sequence[str], credit_s: float) -> "Record":
@@ -81,33 +83,42 @@ class Record:
     def memo(self) -> dict[str, object]:
         """Return the record as JSON has it."""
         ledger = self.ledger
+        parts = [self] if self.away is None else [self, self.away]
+        ledgers = [part.ledger for part in parts]
         return _Memo(
             types=list(self.types),
             gpus=list(self.gpus),
-            jobs=ledger.first.tolist(),
-            share=ledger.share.tolist(),
-            received_s=ledger.received_s.tolist(),
-            deficit_s=ledger.deficit_s.tolist(),
-            is_promised=ledger.is_promised.tolist(),
-            since_ms=self.since_ms.tolist(),
+            jobs=np.concatenate([part.first for part in ledgers]).tolist(),
+            share=np.vstack([part.share for part in ledgers]).tolist(),
+            received_s=np.vstack([part.received_s for part in ledgers]).tolist(),
+            deficit_s=np.vstack([part.deficit_s for part in ledgers]).tolist(),
+            is_promised=np.concatenate([part.is_promised for part in ledgers]).tolist(),
+            since_ms=np.concatenate([part.since_ms for part in parts]).tolist(),
             began_ms=self.began_ms,
             reset_ms=self.reset_ms,
             is_due=self.is_due,
             credit_s=ledger.credit_s,
         ).model_dump()
 
-    def among(self, jobs: Ids, now_ms: int) -> "Record":
-        """Return the record of these jobs, ascending: others are forgotten, new ones join."""
-        gone = np.setdiff1d(self.ledger.first, jobs)
+    def among(self, jobs: Ids, away: Ids, now_ms: int) -> "Record":
+        """Return the record of these jobs, ascending: others are forgotten, new ones join.
+
+        Those that are away are kept apart.
+        """
+        absent = np.setdiff1d(self.ledger.first, jobs)
+        gone = np.setdiff1d(absent, away)
         new = np.setdiff1d(jobs, self.ledger.first)
         stays = np.isin(self.ledger.first, jobs)
-        ledger = self.ledger.without(gone).joined_by(new)
+        ledger = self.ledger.without(absent).joined_by(new)
+        aside = np.isin(self.ledger.first, away) & ~stays
+        apart = self.ledger.without(self.ledger.first[~aside])
         since_ms = np.append(self.since_ms[stays], np.full(len(new), now_ms))
         order = np.argsort(ledger.first, kind="stable")
         return replace(
             self,
             ledger=_in_order(ledger, order),
             since_ms=since_ms[order],
+            away=replace(self, ledger=apart, since_ms=self.since_ms[aside], away=None),
             is_due=self.is_due or bool(len(gone) or len(new)),
         )
 

@@ -17,7 +17,8 @@ from tests.fixtures.logins import Login, user_of
 
 VERBS = {
     "omega_scheduler": "snapshot changes_since commit lease renew hand_back park parked wake rescue"
-    " begin_round note_round recall allocations_of report forget quotas lose_tasks enforce_notices",
+    " begin_round note_round recall unfinished allocations_of report forget quotas lose_tasks"
+    " enforce_notices",
     "omega_node": "allocations_since end_tasks now_ms",
     "omega_submitter": "submit cancel job jobs placements",
     "omega_reader": "use reports verify allocations allocations_on notices",

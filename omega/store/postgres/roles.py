@@ -52,6 +52,7 @@ ROLES: Final = (
             "begin_round",
             "note_round",
             "recall_jobs",
+            "unfinished_jobs",
             "read_allocations_of",
             "commit_claims",
             "lose_tasks",

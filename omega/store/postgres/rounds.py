@@ -54,6 +54,11 @@ class PostgresRounds:
         jobs_read, _ = leased_jobs(rows)
         return jobs_read
 
+    def unfinished(self, jobs: Sequence[int]) -> set[int]:
+        """Return those of the jobs that are there and not over, wherever they stand."""
+        ((found,),) = self._link.call("SELECT omega.unfinished_jobs(%s)", (Big(jobs),))
+        return {int(job) for job in found}
+
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
         """Read the live allocations of these jobs."""
         return read_allocations(self._link, "read_allocations_of(%s)", Big(jobs))[0]

@@ -60,3 +60,9 @@ RETURNS TABLE (
                       FROM allocation a WHERE a.job_id = l.id) AS siblings
      ORDER BY l.id
 $$;
+
+-- Those of the jobs that are not over.
+CREATE FUNCTION omega.unfinished_jobs(_jobs bigint[])
+RETURNS bigint[] LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+    SELECT coalesce(array_agg(id), '{}') FROM job WHERE id = ANY (_jobs) AND state NOT IN ('succeeded', 'cancelled')
+$$;

@@ -1,0 +1,337 @@
+"""Rounds on a live cell: do training jobs get their shares, beside others and through a crash?
+
+Two replicas of the ML-GPU scheduler play rounds on machines of two GPU types, while batch and
+service schedulers take CPU on the same machines and virtual nodes end their tasks. In the middle
+the replica that played the last round is killed.
+"""
+
+import json
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Final
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from benchmarks.harness import Findings, Stage, conduct
+from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
+from benchmarks.postgres import rounds as statements
+from benchmarks.postgres.statements import connect
+from benchmarks.postgres.statements import store as store_of
+from benchmarks.shares import WITHIN, compared
+from omega.cli.pictures import Picture, series
+from omega.cli.supervisor import ChildSpec, ChildState, RestartPolicy, Supervisor, omega_command
+from omega.errors import InvariantBroken, OmegaError
+from omega.model.jobs import JobSpec, TaskGroup, Training
+from omega.model.machines import Machines
+from omega.model.resources import machine_capacity
+from omega.store.postgres.connection import Link
+from omega.store.postgres.schema import migrate
+from omega.store.postgres.store import PostgresStore
+
+KIND: Final = "ml-gpu"
+TYPES: Final = ("k80", "v100")
+RATES: Final[Mapping[str, tuple[float, float]]] = {
+    "slow to gain": (1.0, 1.4),
+    "gains somewhat": (1.0, 2.5),
+    "gains much": (1.0, 5.0),
+    "gains most": (1.0, 10.0),
+}
+"""Models, and their steps/s on a GPU of each type: the spread that Gavel's figure 1 shows."""
+GANGS: Final = (1, 1, 1, 1, 1, 1, 2, 4)
+"""GPUs of a job, drawn evenly: mostly one."""
+GPUS: Final = 4
+"""Of a machine."""
+CPU_A_GPU: Final = 1_000
+CPU: Final = 16_000
+OTHERS: Final = ("batch", "service")
+STEPS: Final = 10**12
+"""Of each training job: none ends."""
+TICK_S: Final = 0.05
+START_S_MAX: Final = 60.0
+SILENT_S_MAX: Final = 60.0
+LEASE_MS: Final = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuRounds:
+    """The parameters."""
+
+    machines: tuple[int, int] = (8, 4)
+    """Of each type."""
+    jobs: int = 64
+    round_ms: int = 1_000
+    rounds: int = 60
+    kill_after: int = 25
+    """Rounds after which a replica is killed; 0: never."""
+    others_per_s: float = 16.0
+    """Jobs of batch and service schedulers, both together."""
+    policy: str = "max_min_fairness_perf"
+    rule: str = "fit"
+    seed: int = 0
+    tasks_of_others: int = field(default=4)
+
+    def measure(self, stage: Stage) -> Findings:
+        """Let all of them run, then read who had what from the history of the cell."""
+        with (
+            stage.database() as url,
+            TemporaryDirectory(prefix="omega-") as folder,
+            closing(connect(url)) as link,
+            closing(store_of(url)) as store,
+        ):
+            migrate(url)
+            store.add_machines(self._cell())
+            ids = store.submit(self._training())
+            table = Path(folder) / "rates.json"
+            table.write_text(json.dumps(_rates()), encoding="utf-8")
+            with self._at_work(stage, url, table) as supervisor:
+                killed = self._watch(stage, supervisor, link, store)
+                read = self._read(link, ids)
+            violations = store.verify()
+        if violations:
+            raise InvariantBroken("the cell is broken", story=[str(v) for v in violations[:20]])
+        rows, summary = compared(*read, machines=self.machines)
+        summary |= {"killed": killed}
+        digest = {"rounds": len(rows), "tasks granted": summary["granted"], "violations": 0}
+        return Findings(self._finding(summary), rows, summary, digest)
+
+    def show(self, findings: Findings) -> Table:
+        """Return how far shares were from their targets, every ten rounds."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for header in ("rounds", "furthest", "mean", "evicted", "refused", "by"):
+            table.add_column(header, justify="right")
+        last = len(findings.rows)
+        for number, row in enumerate(findings.rows, start=1):
+            if number in (1, last) or number % max(1, last // 10) == 0:
+                told = (f"{row[name]:.3f}" for name in ("furthest", "mean"))
+                counts = (f"{row[name]:,}" for name in ("evicted", "refused"))
+                table.add_row(str(number), *told, *counts, row["replica"])
+        return table
+
+    def draw(self, findings: Findings) -> Picture:
+        """Return the distance from the targets by rounds, and what a round moves."""
+        note = (
+            f"{self.jobs} jobs on {' and '.join(self._counted())}, rounds of"
+            f" {self.round_ms / 1_000:g} s; the replica that played round {self.kill_after} was"
+            " then killed"
+        )
+        picture = Picture(findings.finding, columns=2, note=note)
+        left, right = picture.panels[0]
+        for number, (name, label) in enumerate(
+            (("furthest", "furthest of all jobs"), ("mean", "mean of all jobs"))
+        ):
+            points = [(at, row[name]) for at, row in enumerate(findings.rows, start=1)]
+            series(left, number, points, label)
+        series(left, 2, [(1, WITHIN), (len(findings.rows), WITHIN)], "wanted", stroke="--")
+        left.set_xlabel("rounds")
+        left.set_ylabel("fraction of time had, off the target")
+        left.set_ylim(0, 0.5)
+        for number, name in enumerate(("granted", "evicted", "refused"), start=3):
+            points = [(at, row[name]) for at, row in enumerate(findings.rows, start=1)]
+            series(right, number, points, f"tasks {name}")
+        right.set_xlabel("rounds")
+        right.set_ylabel("tasks in a round's commit")
+        return picture
+
+    def _counted(self) -> Iterator[str]:
+        for name, count in zip(TYPES, self.machines, strict=True):
+            yield f"{count * GPUS} GPUs {name}"
+
+    def _cell(self) -> Machines:
+        count = sum(self.machines)
+        return Machines(
+            names=tuple(f"m{number:03}" for number in range(count)),
+            capacity=np.tile(machine_capacity(CPU, 65_536, 1_000_000, GPUS), (count, 1)),
+            attributes={"gpu_model": tuple(np.repeat(TYPES, self.machines).tolist())},
+        )
+
+    def _training(self) -> list[JobSpec]:
+        chance = np.random.default_rng(self.seed)
+        models = list(RATES)
+        gangs = chance.choice(GANGS, self.jobs).tolist()
+        return [
+            JobSpec(
+                name=f"train-{number}",
+                scheduler=KIND,
+                minimum=gang,
+                training=Training(model=models[number % len(models)], steps=STEPS),
+                groups=(TaskGroup(tasks=gang, gpus=1, cpu_milli=CPU_A_GPU),),
+            )
+            for number, gang in enumerate(gangs)
+        ]
+
+    def _other(self, number: int) -> JobSpec:
+        kind = OTHERS[number % len(OTHERS)]
+        return JobSpec(
+            name=f"{kind}-{number}",
+            scheduler=kind,
+            groups=(
+                TaskGroup(
+                    tasks=self.tasks_of_others,
+                    cpu_milli=1_000,
+                    duration_ms=1_000 + 500 * (number % 5),
+                ),
+            ),
+        )
+
+    @contextmanager
+    def _at_work(self, stage: Stage, url: str, table: Path) -> Iterator[Supervisor]:
+        """Start all processes as `omega demo` does, and end them afterwards."""
+        settings = [
+            f"round={self.round_ms / 1_000:g}",
+            f"policy={self.policy}",
+            f"throughputs={table}",
+        ]
+        ml_gpu = ["scheduler", "run", KIND, f"--rule={self.rule}"]
+        ml_gpu += [f"--set={one}" for one in settings]
+        specs = [
+            *(
+                ChildSpec(f"{KIND}-{name}", omega_command(*ml_gpu, f"--replica={name}"))
+                for name in "ab"
+            ),
+            *(ChildSpec(kind, omega_command("scheduler", "run", kind)) for kind in OTHERS),
+            ChildSpec("nodes", omega_command("nodes", "simulate")),
+        ]
+        environment = {
+            "OMEGA_DATABASE_URL": url,
+            "OMEGA_DATA_DIR": str(stage.settings.data_dir),
+            "OMEGA_LEASE_MS": str(LEASE_MS),
+            "OMEGA_HEARTBEAT_INTERVAL_MS": str(LEASE_MS // 4),
+        }
+        with Supervisor(
+            specs,
+            log_dir=stage.settings.data_dir / "logs" / "benchmark",
+            environment=environment,
+            clock=stage.clock,
+            policy=RestartPolicy(delay_first_s=1e6, delay_max_s=1e6),  # who is killed stays dead
+        ) as supervisor:
+            yield supervisor
+
+    def _watch(
+        self, stage: Stage, supervisor: Supervisor, link: Link, store: PostgresStore
+    ) -> dict[str, Any]:
+        """Feed the others until all rounds are played; kill a replica on the way, and say which."""
+        clock = stage.clock
+        killed: dict[str, Any] = {"replica": None, "after": None}
+        fed, began, moved = 0, clock.now(), (0, clock.now())
+        with stage.output.progress() as progress:
+            bar = progress.add_task("Starting", total=self.rounds)
+            while True:
+                stage.go_on()
+                number, holder, _ = statements.last_round(link, KIND)
+                progress.update(bar, completed=number, description=f"Round {number} by {holder}")
+                if number > self.rounds:
+                    return killed
+                _look(supervisor, spared=killed["replica"])
+                if number <= 1:
+                    began = clock.now()  # the others come when GPUs have been given out
+                due = int((clock.now() - began) * self.others_per_s) - fed
+                if due > 0:
+                    store.submit([self._other(fed + n) for n in range(due)])
+                    fed += due
+                if self.kill_after and number == self.kill_after and killed["replica"] is None:
+                    killed = {"replica": holder.replace("/", "-"), "after": number}
+                    _kill(supervisor, killed["replica"])
+                if number != moved[0]:
+                    moved = number, clock.now()
+                elif clock.now() - moved[1] > max(START_S_MAX, SILENT_S_MAX):
+                    raise OmegaError(f"no round has begun for {SILENT_S_MAX:g} s")
+                clock.sleep(TICK_S)
+
+    def _read(self, link: Link, ids: Sequence[int]) -> tuple[Any, Any, Any, Sequence[int]]:
+        _, _, memo = statements.last_round(link, KIND)
+        commits = {kind: statements.commits(link, kind) for kind in (KIND, *OTHERS)}
+        return statements.intervals(link, KIND), commits, memo["plan"], list(ids)
+
+    def _finding(self, summary: Mapping[str, Any]) -> str:
+        others = sum(summary["commits"][kind]["granted"] for kind in OTHERS)
+        refused = sum(its["refused"] for its in summary["commits"].values())
+        crash = (
+            f", through the death of the replica that played round {self.kill_after}"
+            if summary["killed"]["replica"]
+            else ""
+        )
+        return (
+            f"After {summary['rounds']} rounds each of {self.jobs} training jobs has had its share"
+            f" of each GPU type to within {summary['furthest']:.1%} of the time{crash}, beside"
+            f" {others:,} tasks of batch and service; {refused:,} claims were refused"
+        )
+
+
+def _rates() -> dict[str, dict[str, dict[str, float]]]:
+    """Return a table in the layout of Gavel's; a gang is as fast as its GPUs together."""
+    return {
+        type_: {
+            repr((model, gang)): {"null": rates[column] * gang}
+            for model, rates in RATES.items()
+            for gang in sorted(set(GANGS))
+        }
+        for column, type_ in enumerate(TYPES)
+    }
+
+
+def _look(supervisor: Supervisor, spared: str | None) -> None:
+    """See that everybody is at work but the one that we killed."""
+    supervisor.look()
+    for child in supervisor.children:
+        if child.state is not ChildState.RUNNING and child.spec.name != spared:
+            raise OmegaError(
+                f"{child.spec.name} {child.last_end}: {child.log_tail()} (see {child.log})"
+            )
+
+
+def _kill(supervisor: Supervisor, name: str) -> None:
+    (child,) = [one for one in supervisor.children if one.spec.name == name]
+    assert child.process is not None
+    child.process.send_signal(signal.SIGKILL)
+
+
+def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
+    rounds: Annotated[int, typer.Option(min=2, max=100_000, metavar="N")] = 60,
+    round_ms: Annotated[
+        int, typer.Option("--round-ms", min=10, max=3_600_000, metavar="MS", help="Of one round.")
+    ] = 1_000,
+    kill_after: Annotated[
+        int,
+        typer.Option(
+            "--kill-after", min=0, metavar="N", help="Kill who played this round; 0: nobody."
+        ),
+    ] = 25,
+    policy: Annotated[str, typer.Option(metavar="NAME")] = "max_min_fairness_perf",
+    rule: Annotated[
+        str, typer.Option(metavar="fit|sequence", help="Conflict rule of the rounds.")
+    ] = "fit",
+    seed: Seed = 0,
+    smoke: Smoke = False,
+    json_to: JsonTo = None,
+    plot_to: PlotTo = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Training jobs in rounds on a live cell, beside batch and service: who had what.
+
+    Takes as long as the rounds.
+    """
+    benchmark = GpuRounds(
+        rounds=rounds,
+        round_ms=round_ms,
+        kill_after=kill_after,
+        policy=policy,
+        rule=rule,
+        seed=seed,
+    )
+    if smoke:
+        benchmark = replace(
+            benchmark,
+            machines=(2, 1),
+            jobs=12,
+            rounds=8,
+            round_ms=150,
+            kill_after=3,
+            others_per_s=3.0,
+        )
+    conduct(benchmark, json_to=json_to, plot_to=plot_to, data_dir=data_dir)

@@ -1,0 +1,64 @@
+"""Statements of the live rounds: who ran where and when, and what each commit came to."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omega.store.postgres.connection import Link
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Where tasks ran, from when to when; those that run still, until now. In the server's s."""
+
+    job: NDArray[np.int64]
+    task: NDArray[np.int64]
+    machine: NDArray[np.int64]
+    began_s: NDArray[np.float64]
+    ended_s: NDArray[np.float64]
+
+
+def intervals(link: Link, scheduler: str) -> Intervals:
+    """Return all that tasks of a kind of scheduler's jobs have run."""
+    rows = link.call(
+        "SELECT r.job_id, r.task, r.machine_id, extract(epoch FROM r.started_at)::float8,"
+        " extract(epoch FROM r.ended_at)::float8"
+        " FROM (SELECT job_id, task, machine_id, started_at, ended_at FROM omega.ended_task"
+        "       UNION ALL"
+        "       SELECT job_id, task, machine_id, started_at, clock_timestamp()"
+        "         FROM omega.allocation) AS r"
+        " JOIN omega.job j ON j.id = r.job_id WHERE j.scheduler = %s",
+        (scheduler,),
+    )
+    job, task, machine, began, ended = zip(*rows, strict=True) if rows else [()] * 5
+    return Intervals(
+        np.array(job, np.int64),
+        np.array(task, np.int64),
+        np.array(machine, np.int64),
+        np.array(began, np.float64),
+        np.array(ended, np.float64),
+    )
+
+
+def last_round(link: Link, scheduler: str) -> tuple[int, str, dict[str, Any]]:
+    """Return number, holder and memo of the last round; 0 if there was none."""
+    rows = link.call(
+        "SELECT number, holder, memo FROM omega.round WHERE scheduler = %s", (scheduler,)
+    )
+    return rows[0] if rows else (0, "", {})
+
+
+def commits(link: Link, scheduler: str) -> list[dict[str, Any]]:
+    """Return what each transaction of a kind of scheduler came to, oldest first."""
+    rows = link.call(
+        "SELECT extract(epoch FROM t.committed_at)::float8, t.replica,"
+        " (SELECT count(*) FILTER (WHERE v = 0) FROM unnest(t.verdicts) AS v),"
+        " (SELECT count(*) FILTER (WHERE v <> 0) FROM unnest(t.verdicts) AS v),"
+        " cardinality(t.evicted_jobs)"
+        " FROM omega.transaction t WHERE t.scheduler = %s ORDER BY t.committed_at",
+        (scheduler,),
+    )
+    names = ("at_s", "replica", "granted", "refused", "evicted")
+    return [dict(zip(names, row, strict=True)) for row in rows]
