@@ -2,7 +2,7 @@
 
 Goal     Answer "where does it run?" and "why does it not?" in one look.
 Promise  One dominant reason, its evidence, and the next step to take.
-Source   JobQueue.job and placements.
+Source   JobQueue.job and placements, CellStore.training.
 """
 
 from dataclasses import asdict
@@ -12,10 +12,11 @@ import typer
 
 from omega.cli.cells import OfDemo, cell_store
 from omega.cli.consoles import Output
-from omega.cli.job_screens import job_screen, row_of, why_waiting
+from omega.cli.job_screens import job_screen, row_of, training_row, why_waiting
 from omega.cli.options import DataDir, JsonTo
 from omega.cli.processes import kinds_heard_of
 from omega.errors import OmegaError
+from omega.model.arrays import integers
 
 JobId = Annotated[
     int,
@@ -38,10 +39,15 @@ def command(
         if job is None:
             raise OmegaError(f"there is no job {job_id}")
         placements = store.placements(job_id)
+        training = store.training(integers([job_id]))
         why = why_waiting(job, kinds_heard_of(store.reports()), store.quotas())
     output.document(
         parameters={"job": job_id, "demo": demo},
         rows=[{"task": task, "machine": name} for task, name in sorted(placements.items())],
-        summary={**row_of(job), "why": asdict(why) if why else None},
+        summary={
+            **row_of(job),
+            "training": training_row(training),
+            "why": asdict(why) if why else None,
+        },
     )
-    output.console.print(job_screen(job, placements, why))
+    output.console.print(job_screen(job, placements, training, why))

@@ -19,6 +19,7 @@ from omega.cli.quota_screens import left_for
 from omega.cli.wording import UNKNOWN, duration, things
 from omega.lifecycle.states import ParkReason, State
 from omega.model.quotas import QuotaUse
+from omega.model.training import TrainingProgress
 from omega.store.base import JobStatus
 
 COLOURS: Final = {
@@ -111,8 +112,10 @@ def cut(text: str) -> Text:
     return Text(text, no_wrap=True, overflow="ellipsis")
 
 
-def job_screen(job: JobStatus, placements: Mapping[int, str], why: Why | None) -> RenderableType:
-    """Return everything about one job."""
+def job_screen(
+    job: JobStatus, placements: Mapping[int, str], training: TrainingProgress, why: Why | None
+) -> RenderableType:
+    """Return everything about one job; `training` holds it, or nothing if it trains nothing."""
     facts = Table(box=None, pad_edge=False, show_header=False)
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
@@ -124,6 +127,10 @@ def job_screen(job: JobStatus, placements: Mapping[int, str], why: Why | None) -
     facts.add_row(
         "tasks", f"{job.tasks:,}: {job.placed:,} placed, {job.ended:,} of them over{gang}"
     )
+    if len(training):
+        facts.add_row("training", Text(training.model[0]))
+        made = f"{training.done[0]:,} of {training.wanted[0]:,}"
+        facts.add_row("steps", f"{made} in {duration(training.run_ms[0] / 1_000)}")
     facts.add_row("attempts", f"{job.attempts:,}, the last {job.fruitless:,} fruitless")
     facts.add_row("submitted", moment(job.submitted_ms))
     facts.add_row("first tried", f"{moment(job.first_leased_ms)} ({duration(_wait_s(job))} later)")
@@ -141,6 +148,18 @@ def row_of(job: JobStatus) -> dict[str, object]:
     return {
         name: value.value if isinstance(value, Enum) else value
         for name, value in asdict(job).items()
+    }
+
+
+def training_row(training: TrainingProgress) -> dict[str, object] | None:
+    """Return how far one job's training has come as JSON types; None if it trains nothing."""
+    if not len(training):
+        return None
+    return {
+        "model": training.model[0],
+        "steps": int(training.wanted[0]),
+        "done": int(training.done[0]),
+        "run_ms": int(training.run_ms[0]),
     }
 
 

@@ -19,6 +19,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.model.training import TrainingProgress
 from omega.store.rounds import RoundBook
 
 
@@ -183,6 +184,18 @@ class CellStore(Protocol):
         `started_ms` tells which allocation of the task is meant, as it was read: one that has
         been evicted and placed anew since is left alone.
         """
+        ...
+
+    def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
+        """Note how far training jobs have come since they were submitted.
+
+        Less than is on record changes nothing. Jobs that are over, or train nothing, are passed
+        over.
+        """
+        ...
+
+    def training(self, job: Ids) -> TrainingProgress:
+        """Read of those of these jobs that train how far they have come."""
         ...
 
     def set_state(self, machine: Ids, state: MachineState) -> int:

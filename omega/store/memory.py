@@ -31,10 +31,12 @@ from omega.model.machines import (
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
+from omega.model.training import TrainingProgress
 from omega.store.base import CellUse, Violation
 from omega.store.memory_allocations import ROW, AllocationTable
 from omega.store.memory_books import broken_invariants
 from omega.store.memory_force import MemoryForce, tasks_by_job
+from omega.store.memory_jobs import JobRecord
 from omega.store.memory_machines import MachineTable
 from omega.store.memory_queue import milliseconds
 from omega.store.memory_quotas import QuotaTable
@@ -106,6 +108,30 @@ class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
             slots.append(slot)
         self._free(np.array(slots, dtype=np.intp))
         return len(slots)
+
+    def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
+        """Note how far training jobs have come since they were submitted."""
+        for number, made, ran in zip(job.tolist(), steps.tolist(), run_ms.tolist(), strict=True):
+            assert min(made, ran) >= 0
+            record = self._jobs.get(number)
+            if record is None or record.spec.training is None or record.state in FINAL:
+                continue
+            record.steps = max(record.steps, made)
+            record.run_ms = max(record.run_ms, ran)
+
+    def training(self, job: Ids) -> TrainingProgress:
+        """Read of those of these jobs that train how far they have come."""
+        known = [self._jobs[number] for number in sorted(self._jobs.keys() & set(job.tolist()))]
+        jobs = [(it, it.spec.training) for it in known if it.spec.training is not None]
+        return TrainingProgress(
+            job=integers(it.id for it, _ in jobs),
+            model=tuple(training.model for _, training in jobs),
+            wanted=integers(training.steps for _, training in jobs),
+            done=integers(it.steps for it, _ in jobs),
+            run_ms=integers(it.run_ms for it, _ in jobs),
+            tasks=integers(it.spec.tasks for it, _ in jobs),
+            since_ms=integers(self._whole_since_ms(it) for it, _ in jobs),
+        )
 
     def cancel(self, job: int) -> bool:
         """End a job and free its room; False if it was over already or never was."""
@@ -184,6 +210,13 @@ class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
 
     def close(self) -> None:
         """Do nothing: there is nothing to let go of."""
+
+    def _whole_since_ms(self, job: JobRecord) -> int:
+        """Return when the last task of a job was granted; -1 while not all run."""
+        slots = job.slot[job.running]
+        if len(slots) < job.spec.tasks:
+            return -1
+        return int(self._allocations.rows["started_ms"][slots].max())
 
     def _slot(self, number: int, task: int) -> int | None:
         """Return the slot of a task's live allocation, if it has one."""

@@ -43,6 +43,10 @@ class JobRecord:
     park_detail: str | None = None
     parked_at: int = 0
     """The cell's generation when the job was parked."""
+    steps: int = 0
+    """Made by a training job, as far as was reported ..."""
+    run_ms: int = 0
+    """... and the time for which it has run."""
 
     @classmethod
     def submitted(cls, number: int, spec: JobSpec, now_s: float) -> "JobRecord":

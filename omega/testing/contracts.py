@@ -29,6 +29,7 @@ from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
 from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
 from omega.testing.round_contract import RecallContract, RoundContract
+from omega.testing.training_contract import TrainingContract
 
 
 class StoreContract(
@@ -53,5 +54,6 @@ class StoreContract(
     RoundContract,
     RecallContract,
     RegistryContract,
+    TrainingContract,
 ):
     """Everything that a store must do."""

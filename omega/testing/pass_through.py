@@ -17,6 +17,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.model.training import TrainingProgress
 from omega.store.base import (
     CellUse,
     HandBack,
@@ -56,6 +57,14 @@ class PassThrough:
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
         """Pass on."""
         return self._store.end_tasks(job, task, started_ms)
+
+    def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
+        """Pass on."""
+        self._store.report_progress(job, steps, run_ms)
+
+    def training(self, job: Ids) -> TrainingProgress:
+        """Pass on."""
+        return self._store.training(job)
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Pass on."""

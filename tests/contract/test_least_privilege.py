@@ -19,8 +19,8 @@ VERBS = {
     "omega_scheduler": "snapshot changes_since commit lease renew hand_back park parked wake rescue"
     " begin_round note_round recall unfinished allocations_of report forget quotas lose_tasks"
     " enforce_notices",
-    "omega_node": "allocations_since end_tasks now_ms",
-    "omega_submitter": "submit cancel job jobs placements",
+    "omega_node": "allocations_since end_tasks report_progress now_ms",
+    "omega_submitter": "submit cancel job jobs placements training",
     "omega_reader": "use reports verify allocations allocations_on notices",
 }
 OWNERS = "add_machines set_state resize set_quota remove_quota close"

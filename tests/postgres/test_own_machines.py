@@ -22,6 +22,7 @@ from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end, grant, places, row_of
+from omega.testing.training_contract import a_training_job, report, told
 from tests.fixtures.at_work import settings
 from tests.fixtures.logins import Login, user_of
 
@@ -155,6 +156,25 @@ def test_where_a_task_runs_is_judged_once_nobody_can_move_it_any_more(
             ended.result()
     assert {(job.id, 0): 2} == places(store)
     assert [] == list(store.verify())
+
+
+def test_a_node_reports_on_what_runs_on_its_machines_and_on_nothing_else(
+    store: PostgresStore, node: Store, machines: list[int], alice: str, assign: Assign
+) -> None:
+    here, there, _ = machines
+    assign(alice, "machine-1")
+    mine = a_running_job(store, a_training_job(2), [here, there])
+    others = a_running_job(store, a_training_job(1), [there])
+    (waits,) = store.submit([a_training_job(1)])
+    jobs = [mine.id, others.id, waits]
+
+    node.report_progress(integers(jobs), integers([1, 2, 3]), integers([10, 20, 30]))
+
+    assert [(mine.id, 1, 10), (others.id, 0, 0), (waits, 0, 0)] == told(node, *jobs)
+    assign(alice)
+    with pytest.raises(NotAllowed, match="stands for no machine"):
+        report(node, mine.id, 2, 20)
+    assert (mine.id, 1, 10) in told(store, *jobs)
 
 
 def test_a_node_hears_of_its_own_machines_alone(

@@ -17,6 +17,7 @@ from omega.testing.steps import (
     grant,
     submit_and_lease,
 )
+from omega.testing.training_contract import a_training_job, report, told
 
 MANY = 3_000
 TOGETHER = 250
@@ -57,7 +58,12 @@ def end_one_and_look(store: PostgresStore, job: LeasedJob, running: LeasedJob) -
     assert [1] == store.changes_since(mark).rows.id.tolist()
 
 
-@pytest.mark.parametrize("call", [commit_some, evict_one, end_one, end_one_and_look])
+def report_on_one(store: PostgresStore, _job: LeasedJob, running: LeasedJob) -> None:
+    report(store, running.id, 1, 1)
+    told(store, running.id)
+
+
+@pytest.mark.parametrize("call", [commit_some, evict_one, end_one, end_one_and_look, report_on_one])
 def test_a_call_reads_what_it_names_alone(
     store: PostgresStore,
     database_url: str,
@@ -65,7 +71,7 @@ def test_a_call_reads_what_it_names_alone(
 ) -> None:
     add_a_cell(store, MANY)
     run_many(store)
-    running = a_running_job(store, a_spec(1), [1])
+    running = a_running_job(store, a_training_job(1), [1])
     job = a_leased_job(store, a_spec(3, precedence=5))
     store.submit([a_spec(1)] * MANY)
     with psycopg.connect(database_url, autocommit=True) as owner:

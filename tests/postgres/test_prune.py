@@ -18,6 +18,7 @@ from omega.store.postgres.history import TABLES, prune
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end
+from omega.testing.training_contract import a_training_job, report, told
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.command_line import Omega, document
 from tests.fixtures.logins import Login
@@ -116,6 +117,19 @@ def test_what_is_over_for_long_goes_and_the_rest_stays(
     assert {State.SUCCEEDED: 2} == store.use().jobs_by_state
     assert [] == list(store.verify())
     assert {"transaction": 0, "ended_task": 0, "job": 0} == pruned(database_url)
+
+
+def test_the_progress_of_a_job_goes_with_it(store: PostgresStore, database_url: str) -> None:
+    gone, stays = store.submit([a_training_job(), a_training_job()])
+    for job in (gone, stays):
+        report(store, job, 5, 50)
+    store.cancel(gone)
+    grow_old(database_url)
+
+    assert 1 == pruned(database_url)["job"]
+    assert [(stays, 5, 50)] == told(store, gone, stays)
+    with psycopg.connect(database_url) as connection:
+        assert [(stays,)] == connection.execute("SELECT job_id FROM omega.progress").fetchall()
 
 
 def test_a_cancelled_job_goes_too(store: PostgresStore, database_url: str) -> None:

@@ -19,6 +19,7 @@ from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.model.training import TrainingProgress
 from omega.store.base import Notice, Violation
 from omega.store.postgres.allocations import read_allocations
 from omega.store.postgres.connection import Link
@@ -145,6 +146,29 @@ class PostgresCell:
             "SELECT omega.end_tasks(%s, %s, %s)", (Big(job), Int(task), started)
         )
         return int(ended)
+
+    def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
+        """Note how far training jobs have come since they were submitted."""
+        self._link.call(
+            "SELECT omega.report_progress(%s, %s, %s)", (Big(job), Big(steps), Big(run_ms))
+        )
+
+    def training(self, job: Ids) -> TrainingProgress:
+        """Read of those of these jobs that train how far they have come."""
+        ((jobs, models, wanted, done, run_ms, tasks, since_ms),) = self._link.call(
+            "SELECT jobs, models, wanted, done, run_ms, tasks, since_ms"
+            " FROM omega.read_training(%s)",
+            (Big(job),),
+        )
+        return TrainingProgress(
+            job=jobs,
+            model=tuple(models),
+            wanted=wanted,
+            done=done,
+            run_ms=run_ms,
+            tasks=tasks,
+            since_ms=since_ms,
+        )
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Open, drain, take down or remove machines; return how many changed."""

@@ -241,6 +241,18 @@ job_spec = Table(
 )
 """What was submitted. `sited`: placing the rest needs to know where its siblings are."""
 
+progress = Table(
+    "progress",
+    metadata,
+    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("steps", BigInteger, nullable=False),
+    Column("run_ms", BigInteger, nullable=False),
+    CheckConstraint("steps >= 0", name="steps_is_positive"),
+    CheckConstraint("run_ms >= 0", name="run_is_positive"),
+    postgresql_with={"fillfactor": 50},
+)
+"""How far training jobs have come; no row: not yet reported. Apart from the rows of the queue."""
+
 allocation = Table(
     "allocation",
     metadata,

@@ -12,11 +12,29 @@ from omega.cli.job_screens import (
     job_screen,
     jobs_table,
     row_of,
+    training_row,
     why_waiting,
 )
 from omega.lifecycle.states import ParkReason, State
+from omega.model.arrays import integers
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
+from omega.model.training import TrainingProgress
 from omega.store.base import JobStatus
+
+
+def a_training(*jobs: int) -> TrainingProgress:
+    return TrainingProgress(
+        job=integers(jobs),
+        model=("ResNet-18 (batch size 64)",) * len(jobs),
+        wanted=integers([120_000] * len(jobs)),
+        done=integers([40_000] * len(jobs)),
+        run_ms=integers([1_800_000] * len(jobs)),
+        tasks=integers([40] * len(jobs)),
+        since_ms=integers([-1] * len(jobs)),
+    )
+
+
+NO_TRAINING = a_training()
 
 
 def a_status(
@@ -110,7 +128,7 @@ def test_a_waiting_job_has_one_dominant_reason(
 
 def test_a_jobs_screen_says_where_its_tasks_run() -> None:
     placements = {0: "m-1", 1: "m-1", 2: "m-1", 5: "m-1", 3: "m-2"}
-    text = drawn(job_screen(a_status(State.RUNNING), placements, None))
+    text = drawn(job_screen(a_status(State.RUNNING), placements, NO_TRAINING, None))
 
     assert "0-2, 5" in text
     assert "40: 12 placed, 2 of them over" in text
@@ -119,15 +137,33 @@ def test_a_jobs_screen_says_where_its_tasks_run() -> None:
     assert "waits for" not in text
 
 
+def test_a_jobs_screen_says_how_far_its_training_has_come() -> None:
+    text = drawn(job_screen(a_status(), {}, a_training(7), None))
+
+    assert "training     ResNet-18 (batch size 64)" in text
+    assert "steps        40,000 of 120,000 in 30 min" in text
+    assert "training" not in drawn(job_screen(a_status(name="x"), {}, NO_TRAINING, None))
+
+
+def test_a_training_as_json() -> None:
+    assert training_row(NO_TRAINING) is None
+    assert {
+        "model": "ResNet-18 (batch size 64)",
+        "steps": 120_000,
+        "done": 40_000,
+        "run_ms": 1_800_000,
+    } == training_row(a_training(7))
+
+
 def test_a_jobs_screen_is_not_flooded_by_machines() -> None:
     placements = {task: f"m-{task}" for task in range(MACHINES_SHOWN + 5)}
 
-    assert "... and 5 machines more" in drawn(job_screen(a_status(), placements, None))
+    assert "... and 5 machines more" in drawn(job_screen(a_status(), placements, NO_TRAINING, None))
 
 
 def test_a_jobs_screen_says_why_it_waits() -> None:
     status = a_status(State.PARKED, park_reason=ParkReason.NEVER_FITS)
-    text = drawn(job_screen(status, {}, why_waiting(status, [])))
+    text = drawn(job_screen(status, {}, NO_TRAINING, why_waiting(status, [])))
 
     assert "waits for    never_fits" in text
     assert "next step    Ask for less" in text
@@ -135,7 +171,7 @@ def test_a_jobs_screen_says_why_it_waits() -> None:
 
 def test_a_name_is_shown_as_it_is_written() -> None:
     assert "[bold]x[/]" in drawn(jobs_table([a_status(name="[bold]x[/]")]))
-    assert "[red]" in drawn(job_screen(a_status(name="[red]"), {}, None))
+    assert "[red]" in drawn(job_screen(a_status(name="[red]"), {}, NO_TRAINING, None))
 
 
 def test_a_row_has_every_field_as_json() -> None:

@@ -36,6 +36,7 @@ FILES = (
     "commit_claims.sql",
     "tasks.sql",
     "specs.sql",
+    "training.sql",
     "queue.sql",
     "rounds.sql",
     "force.sql",

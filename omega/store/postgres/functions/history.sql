@@ -41,6 +41,8 @@ BEGIN
              ORDER BY id FOR UPDATE SKIP LOCKED
         ), undescribed AS (
             DELETE FROM job_spec s USING over WHERE s.job_id = over.id
+        ), unreckoned AS (
+            DELETE FROM progress p USING over WHERE p.job_id = over.id
         )
         DELETE FROM job j USING over WHERE j.id = over.id;
     ELSE
