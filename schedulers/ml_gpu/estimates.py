@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from omega.model.arrays import Index, Mask, Score
-from schedulers.ml_gpu.problem import PairRates, Rates
+from omega.workload.throughputs import PairRates, Rates
 
 ALPHA: Final = 0.5
 """Weight of the newest rate among all that were seen."""

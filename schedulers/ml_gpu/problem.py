@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.model.arrays import Counts, Index, Score, freeze
+from omega.workload.throughputs import PairRates, Rates
 
-Rates = NDArray[np.float64]
-"""Steps/s: (rows, types)."""
 Shares = NDArray[np.float64]
 """Fractions of time: (jobs, types)."""
 
@@ -25,22 +24,6 @@ NOBODY = -1
 """In place of a job or group: there is no other."""
 NOWHERE = -1
 """In place of a type: on none."""
-
-
-@dataclass(frozen=True, eq=False)
-class PairRates:
-    """How fast two gangs of equal size run when they share the same GPUs.
-
-    Entry `[a, b, type]` is the rate of row `a` beside row `b`; zero in both directions where the
-    two do not fit together.
-    """
-
-    of: NDArray[np.float64]
-    """(rows, rows, types) steps/s."""
-
-    def __post_init__(self) -> None:
-        assert self.of.ndim == 3 and self.of.shape[0] == self.of.shape[1]  # noqa: PT018, PLR2004
-        freeze(self.of)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

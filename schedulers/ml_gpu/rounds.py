@@ -12,7 +12,8 @@ from enum import Enum
 import numpy as np
 
 from omega.model.arrays import Counts, Ids, Index, Mask, Score, integers
-from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Rates, Shares
+from omega.workload.throughputs import Rates
+from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Shares
 
 
 @dataclass(frozen=True, eq=False)

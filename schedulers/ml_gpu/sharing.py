@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omega.model.arrays import Counts, Score
+from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.groups import Groups, modes
-from schedulers.ml_gpu.problem import NOBODY, Problem, Rates
+from schedulers.ml_gpu.problem import NOBODY, Problem
 from schedulers.ml_gpu.programme import Programme
 
 

@@ -25,7 +25,7 @@ HEIGHT = {package: height for height, row in enumerate(ROWS) for package in row}
 GROUND = frozenset({"errors", "clock", "events", "limits", "config"})
 """Modules directly in omega/, one package as far as imports go."""
 
-FOR_SCHEDULERS = frozenset({"model", "cell", "placement", "ordering", "framework"})
+FOR_SCHEDULERS = frozenset({"model", "cell", "workload", "placement", "ordering", "framework"})
 """What a scheduler may import of omega, besides its errors: a view comes in, claims go out."""
 NOT_FOR_SCHEDULERS = frozenset({"sqlalchemy", "psycopg", "psycopg_pool", "alembic", "socket"})
 """Ways around the view."""

@@ -24,6 +24,7 @@ from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
+from omega.store.postgres.rounds import PostgresRounds
 from omega.testing.builders import a_cell, a_group, a_spec
 from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS, claim, grant
 from schedulers.batch import BatchScheduler
@@ -39,12 +40,13 @@ SCHEDULERS: dict[str, Scheduler] = {
 }
 
 
-class BesiegedStore(PostgresCell, PostgresJobs, PostgresRegistry):
+class BesiegedStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistry):
     """The store, on a connection that its owner may use too."""
 
     def __init__(self, link: Link) -> None:
         PostgresCell.__init__(self, link)
         PostgresJobs.__init__(self, link)
+        PostgresRounds.__init__(self, link)
         PostgresRegistry.__init__(self, link)
         self.link = link
 

@@ -20,10 +20,10 @@ from omega.cli.plans import takes
 from omega.clock import RealClock
 from omega.errors import BadInput, did_you_mean, shortened
 from omega.model.arrays import Counts
+from omega.workload.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.policies.named import find_policy
 from schedulers.ml_gpu.replay import Replay, Replayed, Rules, Trace
 from schedulers.ml_gpu.rounds import Holes
-from schedulers.ml_gpu.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.traces import read_trace
 
 SECONDS_MAX: Final = 1e9

@@ -19,10 +19,10 @@ from omega.cli.consoles import Output
 from omega.cli.options import JsonTo, Seed
 from omega.clock import RealClock
 from omega.errors import BadInput
+from omega.workload.throughputs import PairRates, read_throughputs
 from schedulers.ml_gpu.instances import Instance, read_instance
 from schedulers.ml_gpu.policies.named import Policy, find_policy
-from schedulers.ml_gpu.problem import Allocation, PairRates, Problem, measures, normalised
-from schedulers.ml_gpu.throughputs import read_throughputs
+from schedulers.ml_gpu.problem import Allocation, Problem, measures, normalised
 
 TABLE: Final = "simulation_throughputs.json"
 """What is looked for beside an instance, and one folder up, by policies that share GPUs."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from omega.model.arrays import Index, Score
+from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.groups import Groups
-from schedulers.ml_gpu.problem import Problem, Rates, Shares
+from schedulers.ml_gpu.problem import Problem, Shares
 from schedulers.ml_gpu.programme import Programme
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from omega.errors import InvariantBroken
 from omega.model.arrays import Score
+from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.groups import Groups, allocation
 from schedulers.ml_gpu.policies.corners import divided, intervals
-from schedulers.ml_gpu.problem import Allocation, Problem, Rates, fair_value
+from schedulers.ml_gpu.problem import Allocation, Problem, fair_value
 from schedulers.ml_gpu.programme import TOLERANCE
 from schedulers.ml_gpu.sharing import Sharing
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from omega.model.arrays import Score
+from omega.workload.throughputs import PairRates, Rates, Throughputs, read_throughputs
 from schedulers.ml_gpu.estimates import (
     drawn,
     filled,
@@ -19,8 +20,6 @@ from schedulers.ml_gpu.estimates import (
     observe,
     observe_pairs,
 )
-from schedulers.ml_gpu.problem import PairRates, Rates
-from schedulers.ml_gpu.throughputs import Throughputs, read_throughputs
 from tests.fixtures.doses import examples
 
 NONE = np.nan

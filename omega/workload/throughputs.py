@@ -1,6 +1,7 @@
 """How fast each kind of training job runs on each GPU type, alone and beside another.
 
-Goal     One table that policies, rounds and estimates read: rows are (model, gang size).
+Goal     One table for nodes that make steps and for policies that plan them: rows are (model, gang
+         size).
 Promise  What the file does not have is a rate of 0: cannot run there, does not fit beside. A file
          that is malformed is BadInput with the place in it.
 Source   Gavel (OSDI 2020), section 6; the layout is that of its published tables.
@@ -15,16 +16,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omega.errors import BadInput, shortened
-from omega.model.arrays import Counts, Index
-from schedulers.ml_gpu.problem import PairRates, Rates
+from omega.model.arrays import Counts, Index, freeze
 
 ALONE: Final = "null"
 """Key of a row's rate without anybody beside it."""
 SPREAD: Final = "_unconsolidated"
 """Ending of a type's name for gangs that are spread over machines."""
 
+Rates = NDArray[np.float64]
+"""Steps/s: (rows, types)."""
 Kind = tuple[str, int]
 """Model, with its batch size, and GPUs."""
 GPUS_MAX: Final = 1_000_000
@@ -32,6 +35,22 @@ GPUS_MAX: Final = 1_000_000
 RATE_MIN: Final = 1e-9
 """Least rate that is not 0, in steps/s: a step in thirty years."""
 RATE_MAX: Final = 1e9
+
+
+@dataclass(frozen=True, eq=False)
+class PairRates:
+    """How fast two gangs of equal size run when they share the same GPUs.
+
+    Entry `[a, b, type]` is the rate of row `a` beside row `b`; zero in both directions where the
+    two do not fit together.
+    """
+
+    of: NDArray[np.float64]
+    """(rows, rows, types) steps/s."""
+
+    def __post_init__(self) -> None:
+        assert self.of.ndim == 3 and self.of.shape[0] == self.of.shape[1]  # noqa: PT018, PLR2004
+        freeze(self.of)
 
 
 @dataclass(frozen=True, eq=False)
