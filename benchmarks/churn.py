@@ -9,7 +9,7 @@ from omega.events import Event, TasksEnded
 from omega.framework.patience import Patience
 from omega.limits import LIMITS
 from omega.nodes.virtual import VirtualNodes
-from omega.store.base import CellStore
+from omega.store.base import CellStore, Store
 
 
 class Churn(Protocol):
@@ -61,9 +61,7 @@ class Tide:
 class Nodes:
     """The product's virtual nodes: tasks run for as long as they said."""
 
-    def __init__(
-        self, store: CellStore, clock: Clock, patience: Patience, *, speedup: float
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, patience: Patience, *, speedup: float) -> None:
         self._store = store
         self._nodes = VirtualNodes(store, clock, self._hear, patience, speedup=speedup)
         self.ended = 0

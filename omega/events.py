@@ -109,6 +109,13 @@ class TasksEnded:
     tasks: int
 
 
+@dataclass(frozen=True)
+class RateUnknown:
+    """Training jobs of some kind make no steps, for nobody has said how fast they are."""
+
+    why: str
+
+
 Event = (
     JobsLeased
     | ViewRefreshed
@@ -120,6 +127,7 @@ Event = (
     | TasksLost
     | StoreFaltered
     | TasksEnded
+    | RateUnknown
 )
 
 

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from omega import __version__
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.events import Event, StoreFaltered
+from omega.events import Event, RateUnknown, StoreFaltered
 
 STANDARD_OUTPUT: Final = "-"
 
@@ -38,14 +38,15 @@ def escaped(text: str) -> str:
 
 
 def warn(event: Event) -> None:
-    """Say on standard error, which a supervisor keeps as a log, when the store is away.
+    """Say on standard error, which a supervisor keeps as a log, what stands in the way of work.
 
     The sink of processes that run on their own: quiet while all is well.
     """
-    if isinstance(event, StoreFaltered):
+    if isinstance(event, StoreFaltered | RateUnknown):
         at = RealClock().wall().isoformat(timespec="seconds")
+        what = event.what if isinstance(event, StoreFaltered) else "rates"
         warnings().print(
-            f"{at} {event.what}: {escaped(event.why)}",
+            f"{at} {what}: {escaped(event.why)}",
             markup=False,
             highlight=False,
             soft_wrap=True,

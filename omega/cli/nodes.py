@@ -1,4 +1,4 @@
-"""`omega nodes`: virtual nodes, which end tasks when their time is up, and whose machines they are.
+"""`omega nodes`: virtual nodes, which end tasks and make steps, and whose machines they are.
 
 Goal     Give a cell without machines the life that schedulers need.
 Promise  Ctrl-C and SIGTERM end it cleanly; tasks that are over meanwhile end when it runs again.
@@ -8,6 +8,7 @@ Source   omega.nodes.virtual; docs/decisions/0017-roles.md.
 import os
 import threading
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -15,7 +16,7 @@ import typer
 from omega.cli.cells import cell_settings
 from omega.cli.chance import chance_of
 from omega.cli.consoles import Output, warn
-from omega.cli.options import DataDir, EndWithParent, Speedup, a_name
+from omega.cli.options import DataDir, EndWithParent, Speedup, a_name, a_number
 from omega.cli.processes import NODES
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.cli.wording import things
@@ -26,12 +27,15 @@ from omega.events import fan_out
 from omega.framework.patience import Patience
 from omega.framework.timer import Timer
 from omega.metrics.fold import SchedulerFold
+from omega.nodes.trainer import NO_RATES, TrainingRates
 from omega.nodes.virtual import VirtualNodes
 from omega.store.base import Store
 from omega.store.opening import store_at
 from omega.store.postgres.assignment import assign_machines
+from omega.workload.throughputs import read_throughputs
 
 REPORT_INTERVAL_MS: Final = 1_000
+RESTART_S_MAX: Final = 86_400.0
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -44,6 +48,24 @@ def _nodes() -> None:
 @app.command()
 def simulate(
     speedup: Speedup = None,
+    rates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Table of rates by which training jobs make steps."),
+    ] = None,
+    restart: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=RESTART_S_MAX,
+            callback=a_number,
+            metavar="SECONDS",
+            help="What training loses to an interruption, in its own time.",
+        ),
+    ] = 0.0,
+    gpu_attribute: Annotated[
+        str,
+        typer.Option(callback=a_name, metavar="NAME", help="What names a machine's type of GPU."),
+    ] = NO_RATES.gpu_attribute,
     replica: Annotated[str, typer.Option(callback=a_name, metavar="NAME", hidden=True)] = "0",
     data_dir: DataDir = None,
     end_with_parent: EndWithParent = False,
@@ -51,7 +73,12 @@ def simulate(
     """End tasks when their time is up, until Ctrl-C or SIGTERM.
 
     Sixty times as fast as they say: [bold]omega nodes simulate --speedup 60[/]
+
+    Training jobs make steps at the rates of a table, in the layout of Gavel's, and end with the
+    last one.
     """
+    table = None if rates is None else read_throughputs(rates)
+    its = TrainingRates(table=table, gpu_attribute=gpu_attribute, restart_s=restart)
     with (
         stop_on_signals() as stop,
         cell_settings(data_dir, nodes_speedup=speedup) as (settings, url),
@@ -59,7 +86,7 @@ def simulate(
         if end_with_parent:
             stop_with_parent(stop)
         with closing(store_at(url, settings, "omega nodes")) as store:
-            _run(store, settings, RealClock(stop), stop, replica)
+            _run(store, settings, RealClock(stop), stop, replica, its)
 
 
 @app.command()
@@ -94,12 +121,17 @@ def assign(
 
 
 def _run(
-    store: Store, settings: Settings, clock: Clock, stop: threading.Event, replica: str
+    store: Store,
+    settings: Settings,
+    clock: Clock,
+    stop: threading.Event,
+    replica: str,
+    rates: TrainingRates,
 ) -> None:
     fold = SchedulerFold(clock)
     sink = fan_out(fold, warn)
     patiently = Patience(clock, sink, settings, chance_of(os.getpid()), stop)
-    nodes = VirtualNodes(store, clock, sink, patiently, speedup=settings.nodes_speedup)
+    nodes = VirtualNodes(store, clock, sink, patiently, speedup=settings.nodes_speedup, rates=rates)
     reports = Timer(clock, REPORT_INTERVAL_MS)
 
     def report() -> None:

@@ -18,6 +18,7 @@ from omega.events import (
     JobsLeased,
     JobsRescued,
     JobsWoken,
+    RateUnknown,
     StoreFaltered,
     TasksEnded,
     TasksLost,
@@ -114,6 +115,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911 - a l
             return {"store_faults": 1, f"faltered/{what}": 1}
         case TasksEnded(tasks):
             return {"tasks_ended": tasks}
+        case RateUnknown():
+            return {"rates_unknown": 1}
 
 
 def _counts_of_transaction(event: TransactionJudged) -> Mapping[str, float]:

@@ -1,4 +1,4 @@
-"""Virtual nodes: stand for all machines of the cell and end tasks when their time is up.
+"""Virtual nodes: stand for all machines of the cell, end tasks when their time is up, and train.
 
 Goal     Give a cell without machines the life that schedulers need: room that becomes free again.
 Promise  A task ends no earlier than its duration after its grant, by the store's clock and divided
@@ -17,7 +17,8 @@ from omega.framework.patience import Patience
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
 from omega.nodes.running import RunningTasks
-from omega.store.base import CellStore
+from omega.nodes.trainer import NO_RATES, Trainer, TrainingRates
+from omega.store.base import Store
 
 STEP_S = 0.1
 RELEASES_PER_STEP = 20
@@ -28,13 +29,21 @@ class VirtualNodes:
     """Ends tasks that are over. Call `run`, or `step` for one round at a time."""
 
     def __init__(
-        self, store: CellStore, clock: Clock, sink: Sink, patience: Patience, *, speedup: float
+        self,
+        store: Store,
+        clock: Clock,
+        sink: Sink,
+        patience: Patience,
+        *,
+        speedup: float,
+        rates: TrainingRates = NO_RATES,
     ) -> None:
         self._store = store
         self._clock = clock
         self._sink = sink
         self._patiently = patience
         self._running = RunningTasks(speedup)
+        self._trainer = Trainer(store, sink, patience, self._release, rates=rates, speedup=speedup)
         self._mark = 0  # everything that is live, the first time
 
     def run(self, stop: threading.Event, after_each: Callable[[], None] = lambda: None) -> None:
@@ -59,7 +68,8 @@ class VirtualNodes:
             "allocations", lambda: self._store.allocations_since(self._mark)
         )
         self._running.hear(heard)
-        released = 0
+        self._trainer.hear(heard)
+        released = self._trainer.step(now_ms)
         for _ in range(RELEASES_PER_STEP):
             due = self._running.due(now_ms, LIMITS.tasks_per_release_max)
             if not due.any():

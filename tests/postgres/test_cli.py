@@ -11,6 +11,7 @@ import pytest
 
 from omega.lifecycle.states import State
 from omega.limits import Limits
+from omega.model.jobs import Training
 from omega.store.postgres.schema import head
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
@@ -287,6 +288,31 @@ def test_virtual_nodes_end_tasks_and_end_cleanly(
     assert "virtual, at 1000× speed" in told  # noqa: RUF001 - the sign for times
     assert 0 == nodes.wait()
     assert ["batch"] == [report.kind for report in store.reports()]
+
+
+def test_virtual_nodes_train_at_the_rates_of_a_table(
+    omega: Omega, store: PostgresStore, started: Started, samples: Path
+) -> None:
+    store.add_machines(a_cell(1, gpus=1, attributes={"gpu_model": ["v100"]}))
+    (job,) = store.submit([a_spec(gpus=1, training=Training("A", 4_000))])
+    rates = samples / "gavel" / "simulation_throughputs.json"
+    started("scheduler", "run", "batch")
+    started("nodes", "simulate", "--speedup", "1000", "--rates", str(rates), "--restart", "30")
+
+    started.wait_for(lambda: State.SUCCEEDED in store.use().jobs_by_state)
+    training = summary(omega("job", job, "--json", "-"))["training"]
+
+    assert training.pop("run_ms") >= 100_000
+    assert {"model": "A", "steps": 4_000, "done": 4_000} == training
+
+
+def test_a_table_of_rates_that_is_none_is_refused(omega: Omega, tmp_path: Path) -> None:
+    (tmp_path / "rates.json").write_text("[]")
+
+    ran = omega("nodes", "simulate", "--rates", tmp_path / "rates.json")
+
+    assert 2 == ran.code
+    assert "it is no table of rates" in ran.err
 
 
 def test_waiting_ends_when_a_scheduler_has_placed_all(

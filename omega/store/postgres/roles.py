@@ -73,6 +73,7 @@ ROLES: Final = (
             "read_mark",
             "read_machines",
             "read_profiles",
+            "read_allocations_of",
             "read_training",
             "report_progress",
         ),

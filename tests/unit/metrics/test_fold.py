@@ -14,6 +14,7 @@ from omega.events import (
     JobsLeased,
     JobsRescued,
     JobsWoken,
+    RateUnknown,
     StoreFaltered,
     TasksEnded,
     TasksLost,
@@ -167,6 +168,7 @@ def test_what_befalls_jobs_and_the_store_is_counted() -> None:
         JobsRescued(4),
         StoreFaltered("commit", "away"),
         TasksEnded(7),
+        RateUnknown("no table"),
         TasksLost(3, "failed"),
         TasksLost(2, "shrank"),
     )["totals"]
@@ -176,6 +178,7 @@ def test_what_befalls_jobs_and_the_store_is_counted() -> None:
         totals[name] for name in ("jobs_parked", "jobs_woken", "jobs_rescued", "tasks_ended")
     )
     assert {"commit": 1} == totals["faltered"]
+    assert 1 == totals["rates_unknown"]
     assert (5, {"failed": 3, "shrank": 2}) == (totals["tasks_lost"], totals["lost"])
 
 

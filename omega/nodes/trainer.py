@@ -1,0 +1,216 @@
+"""Training jobs on virtual machines: gangs that make steps while they run whole.
+
+Goal     Let training end when its steps are made, whatever interrupts it on the way.
+Promise  What is reported is absolute and only grows: lost replies, restarts and a second set of
+         nodes do no harm. What has no rate makes no steps, and is told once.
+Source   docs/decisions/0027-training-in-steps.md.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from omega.events import RateUnknown, Sink
+from omega.framework.patience import Patience
+from omega.limits import LIMITS
+from omega.model.allocations import Allocations
+from omega.model.arrays import Counts, Ids, Index, Mask, integers
+from omega.model.resources import DEVICES
+from omega.model.training import TrainingProgress
+from omega.nodes.training import NO_RUNS, begun, gang_rate
+from omega.store.base import Store
+from omega.workload.throughputs import Throughputs
+
+LOOK_MS: Final = 6_000
+"""Of the jobs' time, between two looks: as much work as an interruption costs at most."""
+
+End = Callable[[Ids, Index, Ids], int]
+"""Ends tasks, given job, task and start of each; returns how many were asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRates:
+    """How fast jobs train."""
+
+    table: Throughputs | None = None
+    """None: nobody knows, and none makes a step."""
+    gpu_attribute: str = "gpu_model"
+    """What names the type of a machine's GPUs."""
+    restart_s: float = 0.0
+    """What it costs to begin again after an interruption, in the jobs' time."""
+
+
+NO_RATES: Final = TrainingRates()
+
+
+@dataclass(frozen=True, eq=False)
+class _Machines:
+    """GPUs by machine id."""
+
+    type: tuple[str, ...]
+    gpus: Counts
+
+
+class Trainer:
+    """Follows gangs that train."""
+
+    def __init__(
+        self,
+        store: Store,
+        sink: Sink,
+        patience: Patience,
+        end: End,
+        *,
+        rates: TrainingRates,
+        speedup: float,
+    ) -> None:
+        self._store = store
+        self._sink = sink
+        self._patiently = patience
+        self._end = end
+        self._rates = rates
+        self._speedup = speedup
+        self._runs = NO_RUNS
+        self._heard = integers()
+        """Jobs that train and of which something was placed, not yet looked at."""
+        self._ours: set[int] = set()
+        """Machines that we have heard of: we speak for no others."""
+        self._told: set[str] = set()
+        self._seen_from_ms: int | None = None
+        self._look_at_ms = 0
+
+    def hear(self, allocations: Allocations) -> None:
+        """Take in allocations; those that have no end by time may be of jobs that train."""
+        endless = allocations.duration_ms < 0
+        if not endless.any():
+            return
+        self._ours.update(allocations.machine[endless].tolist())
+        self._heard = np.union1d(self._heard, allocations.job[endless])
+
+    def step(self, now_ms: int) -> int:
+        """Count and report steps where it is time to; return how many tasks ended."""
+        if self._seen_from_ms is None:
+            self._seen_from_ms = now_ms
+        over = self._runs.steps_at(now_ms, self._speedup) >= self._runs.wanted
+        if not len(self._heard) and now_ms < self._look_at_ms and not over.any():
+            return 0
+        self._look_at_ms = now_ms + int(LOOK_MS / self._speedup)
+        return self._look(now_ms, self._seen_from_ms)
+
+    def _look(self, now_ms: int, seen_from_ms: int) -> int:
+        """See which gangs run, how far they have come, and which are done."""
+        followed = np.union1d(self._runs.job, self._heard)
+        if not len(followed):
+            return 0
+        told = self._patiently("training", lambda: self._store.training(followed))
+        self._heard = integers()
+        if self._rates.table is None:
+            if len(told):
+                self._warn("training jobs make no steps without a table of rates: see --rates")
+            return 0
+
+        goes_on = self._since(told, self._runs.job) == self._runs.since_ms
+        self._runs = self._runs.only(goes_on)
+        begins = (told.since_ms >= 0) & ~np.isin(told.job, self._runs.job)
+        begins &= told.done < told.wanted
+        if begins.any():
+            self._begin(told, begins, seen_from_ms)
+        done = self._report(now_ms)
+        over = np.union1d(told.job[told.done >= told.wanted], done)
+        self._runs = self._runs.only(~np.isin(self._runs.job, over))
+        return self._end_all(over) if len(over) else 0
+
+    @staticmethod
+    def _since(told: TrainingProgress, job: Ids) -> Ids:
+        """Return since when these jobs run whole; -1 for those that do not, or were not told of."""
+        since_ms = np.full(len(job), -1)
+        known = np.isin(job, told.job)
+        since_ms[known] = told.since_ms[np.searchsorted(told.job, job[known])]
+        return since_ms
+
+    def _begin(self, told: TrainingProgress, begins: Mask, seen_from_ms: int) -> None:
+        """Follow gangs that have begun to run, each at the rate of its machines."""
+        assert self._rates.table is not None
+        live = self._patiently(
+            "allocations_of", lambda: self._store.allocations_of(told.job[begins].tolist())
+        )
+        machines = self._machines()
+        rate = np.zeros(len(told))
+        for at in np.flatnonzero(begins).tolist():
+            mine = live.job == told.job[at]
+            # Between the two reads it may have moved: then the next look finds out.
+            is_same = np.count_nonzero(mine) == told.tasks[at]
+            if not is_same or live.started_ms[mine].max() != told.since_ms[at]:
+                begins[at] = False
+                self._heard = np.union1d(self._heard, told.job[[at]])
+            elif not self._ours.issuperset(live.machine[mine].tolist()):
+                begins[at] = False
+            else:
+                rate[at] = self._rate(told.model[at], live, mine, machines)
+        self._runs = self._runs.and_(
+            begun(
+                told.job[begins],
+                told.since_ms[begins],
+                rate[begins],
+                (told.done[begins], told.run_ms[begins], told.wanted[begins]),
+                seen_from_ms=seen_from_ms,
+                restart_ms=self._rates.restart_s * 1_000 / self._speedup,
+            )
+        )
+
+    def _rate(self, model: str, live: Allocations, mine: Mask, machines: _Machines) -> float:
+        """Return the rate of one gang, and complain once of a kind that has none."""
+        assert self._rates.table is not None
+        gpus = int(np.count_nonzero(live.amounts[mine][:, DEVICES]))
+        on = np.unique(live.machine[mine])
+        types = [machines.type[machine] for machine in on.tolist()]
+        rate = gang_rate(self._rates.table, model, gpus, types, machines.gpus[on])
+        if not rate:
+            where = ", ".join(sorted(set(types)))
+            self._warn(f"no rate is known of {model} on {gpus} GPUs of {where}: it makes no steps")
+        return rate
+
+    def _machines(self) -> _Machines:
+        """Read what GPUs there are now; machines are numbered from 1."""
+        snapshot = self._patiently("snapshot", self._store.snapshot)
+        attribute = self._rates.gpu_attribute
+        column = snapshot.catalogue.column(attribute)
+        names = [f"machines without {attribute}"] * (int(snapshot.rows.id.max(initial=0)) + 1)
+        gpus = np.zeros(len(names), np.int64)
+        gpus[snapshot.rows.id] = np.count_nonzero(snapshot.rows.capacity[:, DEVICES], axis=1)
+        if column is not None:
+            codes = snapshot.codes[:, column].tolist()
+            for machine, code in zip(snapshot.rows.id.tolist(), codes, strict=True):
+                names[machine] = snapshot.catalogue.value(column, code) or names[machine]
+        return _Machines(tuple(names), gpus)
+
+    def _report(self, now_ms: int) -> Ids:
+        """Say how far all gangs have come that run; return the jobs that are done."""
+        job, runs = self._runs.job, self._runs
+        steps = runs.steps_at(now_ms, self._speedup)
+        run_ms = runs.run_ms_at(now_ms, self._speedup)
+        for part in _parts(len(job)):
+            figures = job[part], steps[part], run_ms[part]
+            self._patiently("report_progress", partial(self._store.report_progress, *figures))
+        return job[steps >= runs.wanted]
+
+    def _end_all(self, over: Ids) -> int:
+        """End what runs of these jobs on our machines."""
+        live = self._patiently("allocations_of", lambda: self._store.allocations_of(over.tolist()))
+        ours = np.isin(live.machine, list(self._ours))
+        job, task, started_ms = live.job[ours], live.task[ours], live.started_ms[ours]
+        return sum(self._end(job[part], task[part], started_ms[part]) for part in _parts(len(job)))
+
+    def _warn(self, why: str) -> None:
+        if why not in self._told:
+            self._told.add(why)
+            self._sink(RateUnknown(why))
+
+
+def _parts(number: int) -> Iterator[slice]:
+    """Divide so many into calls."""
+    for first in range(0, number, LIMITS.tasks_per_release_max):
+        yield slice(first, first + LIMITS.tasks_per_release_max)

@@ -1,0 +1,116 @@
+"""The arithmetic of training: rates of gangs, and the steps and time of those that run.
+
+Goal     Say of any moment how far a gang has come, whoever looked when.
+Promise  Arrays in, arrays out. Never more steps than rate x time, and none twice: what is made is
+         reckoned from the start of the run, so that it does not depend on how often anybody looks.
+Source   docs/decisions/0027-training-in-steps.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+
+from omega.model.arrays import Counts, Ids, Mask, Score, freeze, integers
+from omega.workload.throughputs import Throughputs
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Gangs that have run whole since some moment. Times are of the store's clock."""
+
+    job: Ids
+    since_ms: Ids
+    """When the last of its tasks was granted: what tells two runs of a job apart."""
+    counts_from_ms: Ids
+    """From when on its time counts ..."""
+    steps_from_ms: Ids
+    """... and from when on it makes steps."""
+    rate: Score
+    """Steps/s."""
+    steps: Ids
+    """On record when the run was first seen ..."""
+    run_ms: Ids
+    """... and the time."""
+    wanted: Ids
+
+    def __post_init__(self) -> None:
+        freeze(*(getattr(self, field.name) for field in fields(self)))
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    @cached_property
+    def _left(self) -> Ids:
+        return np.asarray(np.maximum(self.wanted - self.steps, 0))
+
+    def steps_at(self, now_ms: int, speedup: float) -> Ids:
+        """Return the steps that each has made in all by then: whole ones, and as many as wanted."""
+        passed_s = np.maximum(now_ms - self.steps_from_ms, 0) * (speedup / 1_000)
+        made = np.minimum(np.floor(self.rate * passed_s), self._left)
+        return np.asarray(self.steps + made.astype(np.int64))
+
+    def run_ms_at(self, now_ms: int, speedup: float) -> Ids:
+        """Return the time for which each has run in all by then, in the jobs' own time."""
+        passed_ms = np.maximum(now_ms - self.counts_from_ms, 0) * speedup
+        return np.asarray(self.run_ms + np.floor(passed_ms).astype(np.int64))
+
+    def only(self, which: Mask) -> "Runs":
+        """Return these of the runs."""
+        return Runs(*(getattr(self, field.name)[which] for field in fields(self)))
+
+    def and_(self, others: "Runs") -> "Runs":
+        """Return these and others."""
+        pairs = ((getattr(self, f.name), getattr(others, f.name)) for f in fields(self))
+        return Runs(*(np.concatenate(pair) for pair in pairs))
+
+
+def begun(
+    job: Ids,
+    since_ms: Ids,
+    rate: Score,
+    record: tuple[Ids, Ids, Ids],
+    *,
+    seen_from_ms: int,
+    restart_ms: float,
+) -> Runs:
+    """Return runs as they begin, given the steps, the time and the steps wanted of each on record.
+
+    Whoever has run before makes no steps for a while. Nothing counts before `seen_from_ms`.
+    """
+    steps, run_ms, wanted = record
+    waits_ms = np.where(run_ms > 0, np.ceil(restart_ms), 0).astype(np.int64)
+    return Runs(
+        job=job,
+        since_ms=since_ms,
+        counts_from_ms=np.maximum(since_ms, seen_from_ms),
+        steps_from_ms=np.maximum(since_ms + waits_ms, seen_from_ms),
+        rate=rate,
+        steps=steps,
+        run_ms=run_ms,
+        wanted=wanted,
+    )
+
+
+NO_RUNS = begun(
+    integers(),
+    integers(),
+    np.zeros(0),
+    (integers(), integers(), integers()),
+    seen_from_ms=0,
+    restart_ms=0.0,
+)
+
+
+def gang_rate(
+    table: Throughputs, model: str, gpus: int, types: Sequence[str], machine_gpus: Counts
+) -> float:
+    """Return the steps/s of a gang on machines of these types, with so many GPUs each; 0: unknown.
+
+    A gang steps together, so the slowest type counts; on more machines than it takes it is spread.
+    """
+    known = table.of(list(dict.fromkeys(types)), [(model, gpus)])
+    takes = -(-gpus // max(1, int(machine_gpus.max())))
+    rates = known.spread if len(types) > takes else known.rates
+    return float(rates.min())
