@@ -22,12 +22,12 @@ from omega.model.jobs import LeasedJob
 from omega.placement.gangs import on_fewest_machines
 from omega.placement.groups import place_groups
 from omega.placement.making_room import make_room
+from omega.workload.throughputs import Rates, Throughputs
 from schedulers.ml_gpu.cluster import Cluster, goes_by_rounds, kinds_of, size_of
 from schedulers.ml_gpu.policies.named import Policy
-from schedulers.ml_gpu.problem import NOWHERE, Problem, Rates
+from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import Record
 from schedulers.ml_gpu.rounds import Holes, Ledger, fastest_first, select
-from schedulers.ml_gpu.throughputs import Throughputs
 
 Place = Callable[[View, LeasedJob, np.random.Generator], Claims]
 PASSES = 4

@@ -13,7 +13,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from omega.model.arrays import Ids, Score, integers
-from schedulers.ml_gpu.problem import NOBODY, Rates, Shares
+from omega.workload.throughputs import Rates
+from schedulers.ml_gpu.problem import NOBODY, Shares
 from schedulers.ml_gpu.rounds import Ledger
 
 

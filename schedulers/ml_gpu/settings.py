@@ -13,9 +13,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from omega.errors import BadInput, did_you_mean
 from omega.limits import LIMITS
+from omega.workload.throughputs import read_throughputs
 from schedulers.ml_gpu.live import GpuRounds, Place, Playing
 from schedulers.ml_gpu.policies.named import find_policy
-from schedulers.ml_gpu.throughputs import read_throughputs
 
 ROUND_S_MIN = 0.01
 
