@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
@@ -27,6 +28,7 @@ from benchmarks.shares import WITHIN, compared
 from omega.cli.pictures import Picture, series
 from omega.cli.supervisor import ChildSpec, ChildState, RestartPolicy, Supervisor, omega_command
 from omega.errors import InvariantBroken, OmegaError
+from omega.model.arrays import integers
 from omega.model.jobs import JobSpec, TaskGroup, Training
 from omega.model.machines import Machines
 from omega.model.resources import machine_capacity
@@ -37,12 +39,13 @@ from omega.store.postgres.store import PostgresStore
 KIND: Final = "ml-gpu"
 TYPES: Final = ("k80", "v100")
 RATES: Final[Mapping[str, tuple[float, float]]] = {
-    "slow to gain": (1.0, 1.4),
-    "gains somewhat": (1.0, 2.5),
-    "gains much": (1.0, 5.0),
-    "gains most": (1.0, 10.0),
+    "slow to gain": (1_000.0, 1_400.0),
+    "gains somewhat": (1_000.0, 2_500.0),
+    "gains much": (1_000.0, 5_000.0),
+    "gains most": (1_000.0, 10_000.0),
 }
-"""Models, and their steps/s on a GPU of each type: the spread that Gavel's figure 1 shows."""
+"""Models, and their steps/s on a GPU of each type: the spread that Gavel's figure 1 shows, and
+steps so short that rounds of a second hold many."""
 GANGS: Final = (1, 1, 1, 1, 1, 1, 2, 4)
 """GPUs of a job, drawn evenly: mostly one."""
 GPUS: Final = 4
@@ -92,11 +95,12 @@ class GpuRounds:
             with self._at_work(stage, url, table) as supervisor:
                 killed = self._watch(stage, supervisor, link, store)
                 read = self._read(link, ids)
+                steps = int(store.training(integers(ids)).done.sum())
             violations = store.verify()
         if violations:
             raise InvariantBroken("the cell is broken", story=[str(v) for v in violations[:20]])
         rows, summary = compared(*read, machines=self.machines)
-        summary |= {"killed": killed}
+        summary |= {"killed": killed, "learnt": _learnt(read[2]), "steps": steps}
         digest = {"rounds": len(rows), "tasks granted": summary["granted"], "violations": 0}
         return Findings(self._finding(summary), rows, summary, digest)
 
@@ -195,7 +199,7 @@ class GpuRounds:
                 for name in "ab"
             ),
             *(ChildSpec(kind, omega_command("scheduler", "run", kind)) for kind in OTHERS),
-            ChildSpec("nodes", omega_command("nodes", "simulate")),
+            ChildSpec("nodes", omega_command("nodes", "simulate", f"--rates={table}")),
         ]
         environment = {
             "OMEGA_DATABASE_URL": url,
@@ -272,6 +276,21 @@ def _rates() -> dict[str, dict[str, dict[str, float]]]:
             for gang in sorted(set(GANGS))
         }
         for column, type_ in enumerate(TYPES)
+    }
+
+
+def _learnt(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how far rates that were learnt from progress are from those that jobs had."""
+    off = [
+        abs(rate / (true * gpus) - 1)
+        for model, gpus, rates in plan["seen"]
+        for rate, true in zip(rates, RATES[model], strict=True)
+        if rate is not None
+    ]
+    return {
+        "rates": len(off),
+        "median_off": round(median(off), 4) if off else None,
+        "furthest_off": round(max(off), 4) if off else None,
     }
 
 

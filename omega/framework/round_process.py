@@ -18,6 +18,7 @@ from omega.framework.round_play import commit_round, plan_round
 from omega.framework.rounds import RoundPlan, Rounds, RoundState
 from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import ParkReason
+from omega.model.arrays import integers
 from omega.model.jobs import LeasedJob
 from omega.store.base import HandBack, Parking
 from omega.store.rounds import NotYet, Round
@@ -98,6 +99,7 @@ class RoundProcess(SchedulerProcess):
         self.leases.take(running)
         ours = [job.id for job in running]
         live = self._patiently("allocations_of", partial(self.store.allocations_of, ours))
+        trains = [job.id for job in (*running, *waiting) if job.spec.training is not None]
         unfinished = self._patiently("unfinished", partial(self.store.unfinished, known))
         return RoundState(
             number=begun.number,
@@ -106,6 +108,7 @@ class RoundProcess(SchedulerProcess):
             waiting=waiting,
             running=running,
             allocations=live,
+            training=self._patiently("training", partial(self.store.training, integers(trains))),
             away=sorted(unfinished - {job.id for job in (*running, *waiting)}),
         )
 

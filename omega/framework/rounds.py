@@ -15,6 +15,7 @@ from omega.cell.view import View
 from omega.model.allocations import Allocations
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
+from omega.model.training import TrainingProgress
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,6 +33,8 @@ class RoundState:
     """Each with all its running tasks."""
     allocations: Allocations
     """Of those that run."""
+    training: TrainingProgress
+    """How far those of them have come that train."""
     away: Sequence[int] = ()
     """Jobs that the last plan named and that can be planned by nobody now: parked, or leased by a
     replica that died. They may come back."""

@@ -16,14 +16,16 @@ from omega.cell.view import View
 from omega.framework.rounds import RoundPlan, Rounds, RoundState, Stretch
 from omega.limits import LIMITS
 from omega.model.allocations import Allocations
-from omega.model.arrays import Ids, Index, Mask, integers, positions
+from omega.model.arrays import Counts, Ids, Index, Mask, integers, positions
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
+from omega.model.training import TrainingProgress
 from omega.placement.gangs import on_fewest_machines
 from omega.placement.groups import place_groups
 from omega.placement.making_room import make_room
-from omega.workload.throughputs import Rates, Throughputs
+from omega.workload.throughputs import Kind, Rates, Throughputs
 from schedulers.ml_gpu.cluster import Cluster, goes_by_rounds, kinds_of, size_of
+from schedulers.ml_gpu.learning import Learnt, is_news
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import Record
@@ -63,12 +65,12 @@ class GpuRounds(Rounds):
         """Say which gangs train where next, and place the other jobs on what is free."""
         table = _Table.of(view, state, self._playing)
         record = _charged(table, state, self._playing)
-        if _is_due(record, table, self._playing, state.began_ms):
-            record = _promised(record, table, self._playing, state.began_ms, chance)
-        record = replace(record, began_ms=state.began_ms)
+        rate = table.rates(record.learnt, self._playing)
+        if _is_due(record, rate, table.cluster.gpus, self._playing, state.began_ms):
+            record = _promised(record, table, rate, self._playing, state.began_ms, chance)
 
         beside = [job for job in state.waiting if not goes_by_rounds(job)]
-        kept, gangs = _given_out(view, table, record.ledger, self._playing, chance)
+        kept, gangs = _given_out(view, table, rate, record.ledger, self._playing, chance)
         self._chosen = {job.id: (table.cluster, type_) for job, type_, _ in gangs}
         parts = [(job, claims) for job, _, claims in gangs]
         may_go = set(table.ids.tolist()) - kept
@@ -112,33 +114,31 @@ class GpuRounds(Rounds):
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """The training jobs of a round, ascending by id, and how fast each is on which type."""
+    """The training jobs of a round, ascending by id."""
 
     cluster: Cluster
     jobs: Sequence[LeasedJob]
     ids: Ids
-    rate: Rates
-    """Steps/s of each job on each type; 0 where it cannot run."""
+    kinds: Sequence[Kind]
+    kind: Index
+    """Of each job, the place of its kind."""
+    fits: Mask
+    """Whether each job can run on each type: (jobs, types)."""
     on: Index
     """Type on which each job runs now, or NOWHERE."""
     started_ms: Ids
+    training: TrainingProgress
+    """Of these jobs."""
     running: Allocations
 
     @classmethod
     def of(cls, view: View, state: RoundState, playing: Playing) -> "_Table":
         live = state.allocations
-        gangs = sorted((*state.running, *filter(goes_by_rounds, state.waiting)), key=_id)
-        jobs = [job for job in gangs if goes_by_rounds(job)]
-        ids = np.array([job.id for job in jobs], np.int64)
+        jobs = sorted(filter(goes_by_rounds, (*state.running, *state.waiting)), key=_id)
+        ids = integers(job.id for job in jobs)
         cluster = Cluster.of(view, playing.attribute, _of(live, np.isin(live.job, ids)))
         kinds, kind = kinds_of(jobs)
-        rates: Rates = np.ones((len(kinds), len(cluster.types)))
-        if playing.table is not None:
-            known = playing.table.of(cluster.types, kinds).rates
-            rates = np.asarray(np.where(known.any(axis=1, keepdims=True), known, rates))
-        rate = rates[kind].reshape(len(jobs), len(cluster.types))
-        for at, job in enumerate(jobs):
-            rate[at] *= cluster.fits(view, job.spec)
+        fits = np.array([cluster.fits(view, job.spec) for job in jobs], np.bool_)
         on, started_ms = np.full(len(jobs), NOWHERE, np.intp), np.zeros(len(jobs), np.int64)
         row = positions(ids, live.job)
         there = row >= 0
@@ -147,54 +147,100 @@ class _Table:
         on[row[there]] = type_[there]
         on[row[np.logical_and(there, ~is_open)]] = NOWHERE
         np.maximum.at(started_ms, row[there], live.started_ms[there])
-        return cls(cluster, jobs, ids, rate, on, started_ms, live)
+        return cls(
+            cluster=cluster,
+            jobs=jobs,
+            ids=ids,
+            kinds=kinds,
+            kind=kind,
+            fits=fits.reshape(len(jobs), len(cluster.types)),
+            on=on,
+            started_ms=started_ms,
+            training=_progress_of(state.training, ids),
+            running=live,
+        )
 
     @property
-    def gangs(self) -> Ids:
+    def gangs(self) -> Counts:
         """How many GPUs each job uses at once."""
-        return np.array([size_of(job.spec) for job in self.jobs], np.int64)
+        return integers(size_of(job.spec) for job in self.jobs)
+
+    def rates(self, learnt: Learnt, playing: Playing) -> Rates:
+        """Return the steps/s that are believed of each job on each type; 0 where it cannot run."""
+        believed = learnt.rates(self.kinds, playing.table)
+        return np.asarray(believed[self.kind].reshape(self.fits.shape) * self.fits)
 
 
 def _charged(table: _Table, state: RoundState, playing: Playing) -> Record:
-    """Return what was had up to now: by those that run, since the last round or their start."""
+    """Return what was had up to now, by those that run, and learn from what they have done.
+
+    Nothing is learnt of a job that has just changed its type: what it did on the old one is
+    reported a little later, too.
+    """
     record = Record.of(state.memo, table.cluster.types, playing.length_ms / 2_000)
     record = record.among(table.ids, integers(state.away), state.began_ms)
     runs = np.flatnonzero(table.on != NOWHERE)
-    since_ms = np.maximum(table.started_ms[runs], record.began_ms)
+    since_ms = np.maximum(table.started_ms[runs], record.charged_ms[runs])
     seconds = np.maximum(state.began_ms - since_ms, 0) / 1_000
-    return replace(record, ledger=record.ledger.charged(runs, table.on[runs], seconds))
+    done, run_ms = table.training.done, table.training.run_ms
+    steps = (done - record.done).astype(np.float64)
+    ran_s = (run_ms - record.run_ms) / 1_000
+    is_clear = (record.on == NOWHERE) | (record.on == table.on)
+    return replace(
+        record,
+        ledger=record.ledger.charged(runs, table.on[runs], seconds),
+        learnt=record.learnt.observed(
+            table.kinds, table.kind, np.where(is_clear, table.on, NOWHERE), steps, ran_s
+        ),
+        on=table.on.astype(np.int64),
+        charged_ms=np.full(len(table.ids), state.began_ms),
+        done=done,
+        run_ms=run_ms,
+    )
 
 
-def _is_due(record: Record, table: _Table, playing: Playing, now_ms: int) -> bool:
+def _is_due(record: Record, rate: Rates, gpus: Counts, playing: Playing, now_ms: int) -> bool:
     """Say whether shares are to be promised anew: hysteresis, or every arrival would be a reset."""
     if record.reset_ms is None:
         return True
-    changed = record.is_due or record.gpus != tuple(table.cluster.gpus.tolist())
-    return changed and now_ms - record.reset_ms >= playing.resets_after * playing.length_ms
+    changed = record.is_due or record.gpus != tuple(gpus.tolist())
+    is_time = now_ms - record.reset_ms >= playing.resets_after * playing.length_ms
+    return is_time and (changed or is_news(rate, record.promised_by))
 
 
 def _promised(
-    record: Record, table: _Table, playing: Playing, now_ms: int, chance: np.random.Generator
+    record: Record,
+    table: _Table,
+    rate: Rates,
+    playing: Playing,
+    now_ms: int,
+    chance: np.random.Generator,
 ) -> Record:
     """Ask the policy for shares, and settle what the last ones have come to."""
-    share = np.zeros_like(table.rate)
-    runs = np.flatnonzero(table.rate.any(axis=1))
+    share = np.zeros_like(rate)
+    runs = np.flatnonzero(rate.any(axis=1))
     if len(runs):
-        share[runs] = playing.policy.solve(_problem(record, table, runs, now_ms), chance).share
+        problem = _problem(record, table, rate, runs, now_ms)
+        share[runs] = playing.policy.solve(problem, chance).share
     elapsed_s = 0.0 if record.reset_ms is None else (now_ms - record.reset_ms) / 1_000
-    ledger = record.ledger.reset(table.ids, record.ledger.second, share, elapsed_s)
-    gpus = tuple(table.cluster.gpus.tolist())
-    return replace(record, ledger=ledger, gpus=gpus, reset_ms=now_ms, is_due=False)
+    return replace(
+        record,
+        ledger=record.ledger.reset(table.ids, record.ledger.second, share, elapsed_s),
+        gpus=tuple(table.cluster.gpus.tolist()),
+        reset_ms=now_ms,
+        promised_by=rate,
+        is_due=False,
+    )
 
 
-def _problem(record: Record, table: _Table, runs: Index, now_ms: int) -> Problem:
+def _problem(record: Record, table: _Table, rate: Rates, runs: Index, now_ms: int) -> Problem:
     """State the problem of those jobs that can run somewhere."""
     jobs = [table.jobs[at] for at in runs.tolist()]
     rows, kind = np.unique(
-        np.column_stack([table.rate[runs], table.gangs[runs]]), axis=0, return_inverse=True
+        np.column_stack([rate[runs], table.gangs[runs]]), axis=0, return_inverse=True
     )
     tenants, entity = np.unique([job.spec.tenant for job in jobs], return_inverse=True)
-    steps = np.array([_steps(job) for job in jobs], np.float64)
+    wanted = table.training.wanted[runs].astype(np.float64)
     return Problem(
         types=table.cluster.types,
         gpus=table.cluster.gpus,
@@ -202,8 +248,8 @@ def _problem(record: Record, table: _Table, runs: Index, now_ms: int) -> Problem
         gang=rows[:, -1].astype(np.int64),
         kind=kind.ravel(),
         weight=np.ones(len(jobs)),
-        total_steps=steps,
-        remaining_steps=steps,
+        total_steps=wanted,
+        remaining_steps=np.maximum(wanted - table.training.done[runs], 1.0),
         age_s=record.age_s(now_ms)[runs],
         entity=entity,
         entity_weight=np.ones(len(tenants)),
@@ -213,11 +259,16 @@ def _problem(record: Record, table: _Table, runs: Index, now_ms: int) -> Problem
 
 
 def _given_out(
-    view: View, table: _Table, ledger: Ledger, playing: Playing, chance: np.random.Generator
+    view: View,
+    table: _Table,
+    rate: Rates,
+    ledger: Ledger,
+    playing: Playing,
+    chance: np.random.Generator,
 ) -> tuple[set[int], list[tuple[LeasedJob, int, Claims]]]:
     """Say who keeps its GPUs, and who is to be placed where; larger gangs are placed first."""
-    rate, gangs, left = table.rate.copy(), table.gangs, table.cluster.gpus.copy()
-    order = fastest_first(table.rate) if len(table.jobs) else np.arange(len(left))
+    order = fastest_first(rate) if len(table.jobs) else np.arange(len(table.cluster.gpus))
+    rate, gangs, left = rate.copy(), table.gangs, table.cluster.gpus.copy()
     holes = Holes.LAST if playing.policy.fills_holes else Holes.NEVER
     kept: set[int] = set()
     placed: list[tuple[LeasedJob, int, Claims]] = []
@@ -265,9 +316,19 @@ def _id(job: LeasedJob) -> int:
     return job.id
 
 
-def _steps(job: LeasedJob) -> int:
-    assert job.spec.training is not None
-    return job.spec.training.steps
+def _progress_of(told: TrainingProgress, ids: Ids) -> TrainingProgress:
+    """Return the progress of these jobs, all of which train."""
+    row = positions(told.job, ids)
+    assert (row >= 0).all(), "each job that trains tells how far it is"
+    return TrainingProgress(
+        told.job[row],
+        tuple(told.model[at] for at in row.tolist()),
+        told.wanted[row],
+        told.done[row],
+        told.run_ms[row],
+        told.tasks[row],
+        told.since_ms[row],
+    )
 
 
 def _of(live: Allocations, which: Mask) -> Allocations:

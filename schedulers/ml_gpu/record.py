@@ -8,14 +8,18 @@ Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from omega.model.arrays import Ids, Score, integers
+from omega.model.arrays import Ids, Mask, Score, integers
 from omega.workload.throughputs import Rates
-from schedulers.ml_gpu.problem import NOBODY, Shares
+from schedulers.ml_gpu.learning import Learnt
+from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Shares
 from schedulers.ml_gpu.rounds import Ledger
+
+UNKNOWN: Final = NOWHERE - 1
 
 
 class _Memo(BaseModel):
@@ -29,7 +33,12 @@ class _Memo(BaseModel):
     deficit_s: list[list[float]]
     is_promised: list[bool]
     since_ms: list[int]
-    began_ms: int
+    done: list[int]
+    run_ms: list[int]
+    on: list[int]
+    seen: list[tuple[str, int, list[float | None]]]
+    promised_by: list[list[float]]
+    charged_ms: list[int]
     reset_ms: int | None
     is_due: bool
     credit_s: float
@@ -46,8 +55,18 @@ class Record:
     """Units are jobs, by id."""
     since_ms: Ids = field(default_factory=integers)
     """When each job was first seen, by the store's clock."""
-    began_ms: int = 0
-    """The last round."""
+    done: Ids = field(default_factory=integers)
+    """Steps that each had made by the last round ..."""
+    run_ms: Ids = field(default_factory=integers)
+    """... and the time in which ..."""
+    on: Ids = field(default_factory=integers)
+    """... and the type on which each ran then: NOWHERE, or another negative number if nobody
+    knows."""
+    promised_by: Rates
+    """The rates that each was last promised its share by: (jobs, types)."""
+    learnt: Learnt
+    charged_ms: Ids = field(default_factory=integers)
+    """Up to when what each has had is in the books, by the store's clock."""
     reset_ms: int | None = None
     """When shares were last promised; None: never."""
     is_due: bool = True
@@ -59,7 +78,13 @@ class Record:
     def empty(cls, types: Sequence[str], credit_s: float) -> "Record":
         """Return the record of nobody."""
         ledger = Ledger.empty(len(types), credit_s)
-        return cls(types=tuple(types), gpus=(), ledger=ledger)
+        return cls(
+            types=tuple(types),
+            gpus=(),
+            ledger=ledger,
+            promised_by=np.zeros((0, len(types))),
+            learnt=Learnt(tuple(types), {}),
+        )
 
     @classmethod
     def of(cls, memo: Mapping[str, object], types: Sequence[str], credit_s: float) -> "Record":
@@ -76,7 +101,12 @@ class Record:
             gpus=tuple(told.gpus) if told.types == list(types) else (),
             ledger=ledger,
             since_ms=integers(told.since_ms),
-            began_ms=told.began_ms,
+            done=integers(told.done),
+            run_ms=integers(told.run_ms),
+            on=integers(told.on if told.types == list(types) else [UNKNOWN] * len(told.on)),
+            promised_by=_widened(told, told.promised_by, types, 0.0),
+            learnt=_learnt(told, types),
+            charged_ms=integers(told.charged_ms),
             reset_ms=told.reset_ms,
             is_due=told.is_due,
         )
@@ -95,7 +125,15 @@ class Record:
             deficit_s=np.vstack([part.deficit_s for part in ledgers]).tolist(),
             is_promised=np.concatenate([part.is_promised for part in ledgers]).tolist(),
             since_ms=np.concatenate([part.since_ms for part in parts]).tolist(),
-            began_ms=self.began_ms,
+            done=np.concatenate([part.done for part in parts]).tolist(),
+            run_ms=np.concatenate([part.run_ms for part in parts]).tolist(),
+            on=np.concatenate([part.on for part in parts]).tolist(),
+            promised_by=np.vstack([part.promised_by for part in parts]).tolist(),
+            seen=[
+                (model, gpus, [None if np.isnan(rate) else rate for rate in rates.tolist()])
+                for (model, gpus), rates in sorted(self.learnt.seen.items())
+            ],
+            charged_ms=np.concatenate([part.charged_ms for part in parts]).tolist(),
             reset_ms=self.reset_ms,
             is_due=self.is_due,
             credit_s=ledger.credit_s,
@@ -110,17 +148,35 @@ class Record:
         gone = np.setdiff1d(absent, away)
         new = np.setdiff1d(jobs, self.ledger.first)
         stays = np.isin(self.ledger.first, jobs)
-        ledger = self.ledger.without(absent).joined_by(new)
         aside = np.isin(self.ledger.first, away) & ~stays
-        apart = self.ledger.without(self.ledger.first[~aside])
-        since_ms = np.append(self.since_ms[stays], np.full(len(new), now_ms))
-        order = np.argsort(ledger.first, kind="stable")
+        order = np.argsort(np.append(self.ledger.first[stays], new), kind="stable")
+        none = np.zeros(len(new), np.int64)
         return replace(
             self,
-            ledger=_in_order(ledger, order),
-            since_ms=since_ms[order],
-            away=replace(self, ledger=apart, since_ms=self.since_ms[aside], away=None),
+            ledger=_in_order(self.ledger.without(absent).joined_by(new), order),
+            since_ms=np.append(self.since_ms[stays], np.full(len(new), now_ms))[order],
+            charged_ms=np.append(self.charged_ms[stays], np.full(len(new), now_ms))[order],
+            done=np.append(self.done[stays], none)[order],
+            run_ms=np.append(self.run_ms[stays], none)[order],
+            on=np.append(self.on[stays], np.full(len(new), NOWHERE))[order],
+            promised_by=np.vstack([self.promised_by[stays], np.zeros((len(new), len(self.types)))])[
+                order
+            ],
+            away=self._only(aside),
             is_due=self.is_due or bool(len(gone) or len(new)),
+        )
+
+    def _only(self, which: Mask) -> "Record":
+        return replace(
+            self,
+            ledger=self.ledger.without(self.ledger.first[~which]),
+            since_ms=self.since_ms[which],
+            charged_ms=self.charged_ms[which],
+            done=self.done[which],
+            run_ms=self.run_ms[which],
+            on=self.on[which],
+            promised_by=self.promised_by[which],
+            away=None,
         )
 
     def age_s(self, now_ms: int) -> Score:
@@ -131,24 +187,43 @@ class Record:
 def _ledger(told: _Memo, types: Sequence[str]) -> Ledger:
     """Return the ledger with a column for each of these types; raise ValueError if it has holes."""
     jobs = integers(told.jobs)
-    if not (len(jobs) == len(told.is_promised) == len(told.since_ms)):
+    per_job = (
+        *(told.is_promised, told.since_ms, told.charged_ms, told.done, told.run_ms, told.on),
+        told.promised_by,
+    )
+    if any(len(column) != len(jobs) for column in per_job):
         raise ValueError("columns differ in length")
-    columns = [told.types.index(type_) if type_ in told.types else -1 for type_ in types]
-
-    def widened(rows: list[list[float]], otherwise: float) -> Shares:
-        table = np.array(rows, np.float64).reshape(len(jobs), len(told.types))
-        padded = np.append(table, np.full((len(jobs), 1), otherwise), axis=1)
-        return np.asarray(padded[:, columns])
-
     return Ledger(
         first=jobs,
         second=np.full(len(jobs), NOBODY),
-        share=widened(told.share, 0.0),
-        received_s=widened(told.received_s, told.credit_s),
-        deficit_s=widened(told.deficit_s, 0.0),
+        share=_widened(told, told.share, types, 0.0),
+        received_s=_widened(told, told.received_s, types, told.credit_s),
+        deficit_s=_widened(told, told.deficit_s, types, 0.0),
         is_promised=np.array(told.is_promised, np.bool_),
         credit_s=told.credit_s,
     )
+
+
+def _widened(
+    told: _Memo, rows: Sequence[Sequence[float]], types: Sequence[str], otherwise: float
+) -> Shares:
+    """Return a table with a column for each of these types."""
+    table = np.array(rows, np.float64).reshape(len(told.jobs), len(told.types))
+    return _columns(table, told.types, types, otherwise)
+
+
+def _columns(table: Rates, before: Sequence[str], types: Sequence[str], otherwise: float) -> Rates:
+    places = [before.index(type_) if type_ in before else -1 for type_ in types]
+    padded = np.append(table, np.full((len(table), 1), otherwise), axis=1)
+    return np.asarray(padded[:, places])
+
+
+def _learnt(told: _Memo, types: Sequence[str]) -> Learnt:
+    seen = {}
+    for model, gpus, rates in told.seen:
+        row = np.array([[np.nan if rate is None else rate for rate in rates]], np.float64)
+        seen[model, gpus] = _columns(row.reshape(1, len(told.types)), told.types, types, np.nan)[0]
+    return Learnt(tuple(types), seen)
 
 
 def _in_order(ledger: Ledger, order: Ids) -> Ledger:
