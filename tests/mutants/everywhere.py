@@ -8,6 +8,7 @@ from tests.mutants import (
     in_rounds,
     in_the_commit,
     in_the_walk,
+    in_training,
 )
 from tests.mutants.mutant import Mutant
 
@@ -19,4 +20,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
     *in_rounds.MUTANTS,
+    *in_training.MUTANTS,
 )

@@ -1,0 +1,90 @@
+"""Faults in what is kept of training, and in the nodes that make its steps."""
+
+from tests.mutants.in_functions import mutant
+from tests.mutants.in_memory import STORE
+from tests.mutants.in_memory import mutant as memory_mutant
+from tests.mutants.mutant import Mutant
+
+TRAINING = "omega/store/postgres/functions/training.sql"
+ARITHMETIC = "omega/nodes/training.py"
+TRAINER = "omega/nodes/trainer.py"
+
+
+def of_nodes(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+    """Return a mutant of virtual nodes."""
+    return Mutant(
+        name=f"nodes.{name}",
+        file=file,
+        before=before,
+        after=after,
+        why=why,
+        tests=("tests/unit/nodes",),
+    )
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    memory_mutant(
+        "progress-taken-back",
+        STORE,
+        "record.steps = max(record.steps, made)",
+        "record.steps = made",
+        "A report that comes late has a job make the same steps again.",
+    ),
+    mutant(
+        "progress-taken-back",
+        TRAINING,
+        "SET steps = greatest(p.steps, excluded.steps)",
+        "SET steps = excluded.steps",
+        "A report that comes late has a job make the same steps again.",
+    ),
+    mutant(
+        "progress-after-the-end",
+        TRAINING,
+        "WHERE j.state NOT IN ('succeeded', 'cancelled') AND s.wire",
+        "WHERE s.wire",
+        "What is told of a job that is over changes.",
+    ),
+    mutant(
+        "progress-of-a-gang-elsewhere",
+        TRAINING,
+        "WHERE a.job_id = w.job_id AND own @> a.machine_id",
+        "WHERE a.job_id = w.job_id",
+        "A node reports on what runs on the machines of others.",
+        tests=("tests/postgres/test_own_machines.py",),
+    ),
+    mutant(
+        "half-a-gang-runs-whole",
+        TRAINING,
+        "CASE WHEN live.tasks = j.tasks",
+        "CASE WHEN live.tasks > 0",
+        "A gang makes steps while some of its tasks wait.",
+    ),
+    of_nodes(
+        "restart-for-nothing",
+        ARITHMETIC,
+        "np.where(run_ms > 0, np.ceil(restart_ms), 0)",
+        "np.where(run_ms < 0, np.ceil(restart_ms), 0)",
+        "To be interrupted costs nothing, so schedulers that move work look good.",
+    ),
+    of_nodes(
+        "fastest-type-counts",
+        ARITHMETIC,
+        "return float(rates.min())",
+        "return float(rates.max())",
+        "A gang on GPUs of two types steps faster than its slowest member.",
+    ),
+    of_nodes(
+        "counted-while-no-nodes-ran",
+        ARITHMETIC,
+        "steps_from_ms=np.maximum(since_ms + waits_ms, seen_from_ms)",
+        "steps_from_ms=since_ms + waits_ms",
+        "Nodes that are started again make steps that are on record once more.",
+    ),
+    of_nodes(
+        "interruption-between-looks-missed",
+        TRAINER,
+        "goes_on = self._since(told, self._runs.job) == self._runs.since_ms",
+        "goes_on = self._since(told, self._runs.job) >= 0",
+        "A gang that was moved goes on at the rate of the GPUs that it has lost.",
+    ),
+)
