@@ -13,7 +13,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.model.allocations import Allocations
-from omega.model.arrays import Amounts, Index, Mask, integers
+from omega.model.arrays import Amounts, Index, integers
 from omega.model.claims import Claims, Evictions
 from omega.model.jobs import LeasedJob
 
@@ -56,14 +56,13 @@ class _Room:
         at, demand = self._view.where(claims.machine), claims.demand
         for claim, row in enumerate(at.tolist()):
             if job in self._rows:
-                named.append((claim, job, self._fall(job, None)))
+                self._fall(job)
+                named.append((claim, job, int(claims.task[claim])))
             if row < 0:
                 continue  # it will be refused
-            while (short := demand[claim] > self._free[row]).any():
-                victim = self._victim(row, short)
-                if victim is None:
-                    break
-                named.append((claim, victim, self._fall(victim, row)))
+            for victim in self._victims(row, demand[claim] - self._free[row]):
+                named.append((claim, victim, self._task(victim, row)))
+                self._fall(victim)
             self._free[row] -= demand[claim]
         if not named:
             return claims
@@ -71,21 +70,38 @@ class _Room:
         evictions = Evictions(np.array(claim_of, np.intp), integers(jobs), np.array(tasks, np.intp))
         return replace(claims, evictions=evictions)
 
-    def _victim(self, row: int, short: Mask) -> int | None:
-        """Return a gang on this machine that holds some of what is short; None without any."""
+    def _victims(self, row: int, short: Amounts) -> list[int]:
+        """Return gangs on this machine whose fall makes up for what is short, and none too many.
+
+        Nobody falls where all of them would not do: the claim will be refused anyhow.
+        """
+        chosen: list[tuple[int, Amounts]] = []
         for job in self._here.get(row, ()):
-            if job in self._rows and self._held(job, row)[short].any():
-                return job
-        return None
+            if not (short > 0).any():
+                break
+            if job in self._rows and (held := self._held(job, row))[short > 0].any():
+                chosen.append((job, held))
+                short = short - held
+        if (short > 0).any():
+            return []
+        needed = []
+        for job, held in chosen:  # one that fell for CPU may be spared by one that fell for a GPU
+            if (short + held > 0).any():
+                needed.append(job)
+            else:
+                short = short + held
+        return needed
 
     def _held(self, job: int, row: int) -> Amounts:
         its = self._rows[job]
         return np.asarray(self._running.amounts[its[self._at[its] == row]].sum(axis=0))
 
-    def _fall(self, job: int, row: int | None) -> int:
-        """Free what a gang holds; return the task to be named, one on this machine if told."""
+    def _task(self, job: int, row: int) -> int:
+        """Return a task of a gang on this machine: the claim that names it ends all of them."""
+        its = self._rows[job]
+        return int(self._running.task[its[self._at[its] == row][0]])
+
+    def _fall(self, job: int) -> None:
         its = self._rows.pop(job)
         known = its[self._at[its] >= 0]
         np.add.at(self._free, self._at[known], self._running.amounts[known])
-        here = its if row is None else its[self._at[its] == row]
-        return int(self._running.task[here[0]])
