@@ -44,13 +44,13 @@ def commit_round(
     books = _Books([*state.waiting, *state.running])
     chance = chance_of(replica.run_seed, state.number, replica.name, 1)
     stretches = plan.stretches
-    for _ in range(TRIES_MAX):
+    for tries in range(1, TRIES_MAX + 1):
         for transaction in books.transactions(replica, stretches):
             outcome = yield from committed(transaction)
             view.patch(outcome.fresh)
             books.learn(transaction, outcome)
         refused = [books.jobs[s.job.id] for s in stretches if books.may_try_again(s.job.id)]
-        if not refused:
+        if not refused or tries == TRIES_MAX:
             break
         view = yield from refreshed()
         stretches = rounds.again(view, refused, chance)
@@ -136,11 +136,17 @@ def _first_diagnosis(view: View, job: LeasedJob) -> Diagnosis | None:
 
 
 def _divided(stretches: Sequence[Stretch], limits: Limits) -> Iterator[list[Stretch]]:
+    """Divide stretches, in order; one that no transaction holds is left out, and its job waits."""
     together: list[Stretch] = []
     jobs: set[int] = set()
     claims = 0
     for stretch in stretches:
         named = {stretch.job.id} | _victims(stretch)
+        if (
+            len(named) > limits.jobs_per_transaction_max
+            or len(stretch.claims) > limits.claims_per_transaction_max
+        ):
+            continue
         claims += len(stretch.claims)
         is_full = len(jobs | named) > limits.jobs_per_transaction_max
         if together and (is_full or claims > limits.claims_per_transaction_max):
