@@ -25,6 +25,8 @@ from omega.store.rounds import NotYet, Round
 
 JOBS_MAX = 10_000
 """Waiting jobs that a round looks at, those of highest precedence first."""
+ID_MAX = 2**63 - 1
+"""What a store can ask for; a memo may hold any number."""
 
 
 class RoundDriver(Driver):
@@ -42,7 +44,10 @@ class RoundDriver(Driver):
         view, plan = self._driven(plan_round(replica, rounds, state))
         if not note(plan):
             return []
-        return self._reported(self._driven(commit_round(replica, rounds, state, view, plan)))
+        attempted = self._driven(commit_round(replica, rounds, state, view, plan))
+        # A job that goes on where it is was not attempted, though the round was about it, too.
+        self._reported([one for one in attempted if one.tries or one.left])
+        return attempted
 
 
 @dataclass(kw_only=True, eq=False)
@@ -145,5 +150,6 @@ def _parking(attempted: Attempted) -> Parking | None:
 def _told(memo: Mapping[str, object]) -> tuple[list[int], Mapping[str, object]]:
     """Read what `_note` kept; what somebody else wrote tells nothing."""
     jobs, plan = memo.get("jobs"), memo.get("plan")
-    ids = [job for job in jobs if isinstance(job, int)] if isinstance(jobs, list) else []
+    listed = jobs if isinstance(jobs, list) else []
+    ids = [job for job in listed if type(job) is int and 0 < job <= ID_MAX]
     return ids, plan if isinstance(plan, dict) else {}
