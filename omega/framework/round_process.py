@@ -102,8 +102,7 @@ class RoundProcess(SchedulerProcess):
             ),
         )
         self.leases.take(running)
-        ours = [job.id for job in running]
-        live = self._patiently("allocations_of", partial(self.store.allocations_of, ours))
+        live = self._patiently("allocations_of", partial(self.store.allocations_of, known))
         trains = [job.id for job in (*running, *waiting) if job.spec.training is not None]
         unfinished = self._patiently("unfinished", partial(self.store.unfinished, known))
         return RoundState(

@@ -32,7 +32,7 @@ class RoundState:
     running: Sequence[LeasedJob]
     """Each with all its running tasks."""
     allocations: Allocations
-    """Of those that run."""
+    """Of those that run, and of those that are away."""
     training: TrainingProgress
     """How far those of them have come that train."""
     away: Sequence[int] = ()

@@ -14,7 +14,6 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.framework.rounds import RoundPlan, Rounds, RoundState, Stretch
-from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Counts, Ids, Index, Mask, integers, positions
 from omega.model.claims import Claims
@@ -66,7 +65,7 @@ class GpuRounds(Rounds):
         table = _Table.of(view, state, self._playing)
         record = _charged(table, state, self._playing)
         rate = table.rates(record.learnt, self._playing)
-        if _is_due(record, rate, table.cluster.gpus, self._playing, state.began_ms):
+        if _is_due(record, rate, table.gpus, self._playing, state.began_ms):
             record = _promised(record, table, rate, self._playing, state.began_ms, chance)
 
         beside = [job for job in state.waiting if not goes_by_rounds(job)]
@@ -117,6 +116,8 @@ class _Table:
     """The training jobs of a round, ascending by id."""
 
     cluster: Cluster
+    gpus: Counts
+    """Of each type, with those that jobs hold which are away: what shares are promised of."""
     jobs: Sequence[LeasedJob]
     ids: Ids
     kinds: Sequence[Kind]
@@ -149,6 +150,7 @@ class _Table:
         np.maximum.at(started_ms, row[there], live.started_ms[there])
         return cls(
             cluster=cluster,
+            gpus=Cluster.of(view, playing.attribute, live).gpus,
             jobs=jobs,
             ids=ids,
             kinds=kinds,
@@ -226,7 +228,7 @@ def _promised(
     return replace(
         record,
         ledger=record.ledger.reset(table.ids, record.ledger.second, share, elapsed_s),
-        gpus=tuple(table.cluster.gpus.tolist()),
+        gpus=tuple(table.gpus.tolist()),
         reset_ms=now_ms,
         promised_by=rate,
         is_due=False,
@@ -243,7 +245,7 @@ def _problem(record: Record, table: _Table, rate: Rates, runs: Index, now_ms: in
     wanted = table.training.wanted[runs].astype(np.float64)
     return Problem(
         types=table.cluster.types,
-        gpus=table.cluster.gpus,
+        gpus=table.gpus,
         table=rows[:, :-1],
         gang=rows[:, -1].astype(np.int64),
         kind=kind.ravel(),
@@ -307,8 +309,6 @@ def _placed(
     view: View, cluster: Cluster, type_: int, job: LeasedJob, chance: np.random.Generator
 ) -> Claims:
     """Return claims for a whole gang on machines of one type; none if it does not fit."""
-    if job.spec.tasks > LIMITS.claims_per_transaction_max:
-        return Claims.none()
     return place_groups(view, cluster.only_on(type_, job), on_fewest_machines, chance)
 
 

@@ -7,17 +7,18 @@ Source   Gavel (OSDI 2020), section 5; docs/papers/gavel.md, live.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from omega.errors import BadInput, did_you_mean
-from omega.limits import LIMITS
 from omega.workload.throughputs import read_throughputs
 from schedulers.ml_gpu.live import GpuRounds, Place, Playing
 from schedulers.ml_gpu.policies.named import find_policy
 
-ROUND_S_MIN = 0.01
+ROUND_S_MIN: Final = 0.01
+ROUND_S_MAX: Final = 366 * 86_400.0
+NAME_LENGTH_MAX: Final = 200
 
 
 class Settings(BaseModel):
@@ -31,7 +32,7 @@ class Settings(BaseModel):
     resets_after: Annotated[int, Field(ge=1, le=1_000_000)] = 5
     throughputs: Path | None = None
     gpu_attribute: Annotated[
-        str, Field(min_length=1, max_length=LIMITS.name_length_max), BeforeValidator(str.strip)
+        str, Field(min_length=1, max_length=NAME_LENGTH_MAX), BeforeValidator(str.strip)
     ] = "gpu_model"
 
 
@@ -73,7 +74,7 @@ def playing(settings: Settings) -> Playing:
     if policy.shares_gpus or policy.asks_prices or policy.keeps_deadlines or policy.takes_no_gangs:
         wants = "shares GPUs, asks for prices or deadlines, or takes no gangs"
         raise BadInput(f"{policy.name} {wants}: live rounds do not have it", field="policy")
-    if not ROUND_S_MIN <= settings.round <= LIMITS.duration_ms_max / 1_000:
+    if not ROUND_S_MIN <= settings.round <= ROUND_S_MAX:
         raise BadInput(f"a round of {settings.round:g} s will not do", field="round")
     table = None if settings.throughputs is None else read_throughputs(settings.throughputs)
     return Playing(

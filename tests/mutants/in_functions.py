@@ -247,8 +247,10 @@ LEASES = (
     mutant(
         "park-locks-downwards",
         QUEUE,
-        "ORDER BY id FOR NO KEY UPDATE;\n    UPDATE job j\n       SET state = 'parked'",
-        "ORDER BY id DESC FOR NO KEY UPDATE;\n    UPDATE job j\n       SET state = 'parked'",
+        "ORDER BY id FOR NO KEY UPDATE;\n    UPDATE job j\n"
+        "       SET state = CASE WHEN isempty(j.unplaced) THEN 'running' ELSE 'parked'",
+        "ORDER BY id DESC FOR NO KEY UPDATE;\n    UPDATE job j\n"
+        "       SET state = CASE WHEN isempty(j.unplaced) THEN 'running' ELSE 'parked'",
         "Schedulers wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_STORES,
     ),

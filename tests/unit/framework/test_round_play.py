@@ -14,6 +14,7 @@ from omega.framework.rounds import RoundPlan, Rounds, RoundState, Stretch
 from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
+from omega.model.arrays import integers
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.quotas import Budget, Quota, QuotaScope
@@ -114,6 +115,7 @@ class TestRound:
             waiting=waiting,
             running=running,
             allocations=self.store.allocations_of([job.id for job in running]),
+            training=self.store.training(integers()),
         )
 
     def test_a_round_is_planned_on_a_fresh_view_and_takes_its_time(self) -> None:
