@@ -25,6 +25,7 @@ from benchmarks.postgres import rounds as statements
 from benchmarks.postgres.statements import connect
 from benchmarks.postgres.statements import store as store_of
 from benchmarks.shares import WITHIN, compared
+from benchmarks.virtual_rounds import Play, in_virtual_time
 from omega.cli.pictures import Picture, series
 from omega.cli.supervisor import ChildSpec, ChildState, RestartPolicy, Supervisor, omega_command
 from omega.errors import InvariantBroken, OmegaError
@@ -35,6 +36,7 @@ from omega.model.resources import machine_capacity
 from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
+from omega.workload.throughputs import read_throughputs
 
 KIND: Final = "ml-gpu"
 TYPES: Final = ("k80", "v100")
@@ -72,7 +74,7 @@ class GpuRounds:
     rounds: int = 60
     kill_after: int = 25
     """Rounds after which a replica is killed; 0: never."""
-    others_per_s: float = 16.0
+    others_per_s: float = 12.0
     """Jobs of batch and service schedulers, both together."""
     policy: str = "max_min_fairness_perf"
     rule: str = "fit"
@@ -81,17 +83,27 @@ class GpuRounds:
 
     def measure(self, stage: Stage) -> Findings:
         """Let all of them run, then read who had what from the history of the cell."""
+        with TemporaryDirectory(prefix="omega-") as folder:
+            table = Path(folder) / "rates.json"
+            table.write_text(json.dumps(_rates()), encoding="utf-8")
+            rows, summary = self._live(stage, table)
+            with stage.output.console.status("The same in virtual time"):
+                virtual, of_virtual = in_virtual_time(self._play(table))
+        for row, its in zip(rows, virtual, strict=False):
+            row["virtual"] = {name: its[name] for name in ("furthest", "mean", "evicted")}
+        summary["virtual"] = of_virtual
+        digest = {"rounds": len(rows), "tasks granted": summary["granted"], "violations": 0}
+        return Findings(self._finding(summary), rows, summary, digest)
+
+    def _live(self, stage: Stage, table: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         with (
             stage.database() as url,
-            TemporaryDirectory(prefix="omega-") as folder,
             closing(connect(url)) as link,
             closing(store_of(url)) as store,
         ):
             migrate(url)
             store.add_machines(self._cell())
             ids = store.submit(self._training())
-            table = Path(folder) / "rates.json"
-            table.write_text(json.dumps(_rates()), encoding="utf-8")
             with self._at_work(stage, url, table) as supervisor:
                 killed = self._watch(stage, supervisor, link, store)
                 read = self._read(link, ids)
@@ -100,9 +112,7 @@ class GpuRounds:
         if violations:
             raise InvariantBroken("the cell is broken", story=[str(v) for v in violations[:20]])
         rows, summary = compared(*read, machines=self.machines)
-        summary |= {"killed": killed, "learnt": _learnt(read[2]), "steps": steps}
-        digest = {"rounds": len(rows), "tasks granted": summary["granted"], "violations": 0}
-        return Findings(self._finding(summary), rows, summary, digest)
+        return rows, {**summary, "killed": killed, "learnt": _learnt(read[2]), "steps": steps}
 
     def show(self, findings: Findings) -> Table:
         """Return how far shares were from their targets, every ten rounds."""
@@ -131,11 +141,17 @@ class GpuRounds:
         ):
             points = [(at, row[name]) for at, row in enumerate(findings.rows, start=1)]
             series(left, number, points, label)
+        virtual = [
+            (at, row["virtual"]["furthest"])
+            for at, row in enumerate(findings.rows, start=1)
+            if "virtual" in row
+        ]
+        series(left, 3, virtual, "furthest, in virtual time", stroke=":")
         series(left, 2, [(1, WITHIN), (len(findings.rows), WITHIN)], "wanted", stroke="--")
         left.set_xlabel("rounds")
         left.set_ylabel("fraction of time had, off the target")
         left.set_ylim(0, 0.5)
-        for number, name in enumerate(("granted", "evicted", "refused"), start=3):
+        for number, name in enumerate(("evicted", "refused"), start=4):
             points = [(at, row[name]) for at, row in enumerate(findings.rows, start=1)]
             series(right, number, points, f"tasks {name}")
         right.set_xlabel("rounds")
@@ -186,11 +202,7 @@ class GpuRounds:
     @contextmanager
     def _at_work(self, stage: Stage, url: str, table: Path) -> Iterator[Supervisor]:
         """Start all processes as `omega demo` does, and end them afterwards."""
-        settings = [
-            f"round={self.round_ms / 1_000:g}",
-            f"policy={self.policy}",
-            f"throughputs={table}",
-        ]
+        settings = [f"{name}={value}" for name, value in self._settings(table).items()]
         ml_gpu = ["scheduler", "run", KIND, f"--rule={self.rule}"]
         ml_gpu += [f"--set={one}" for one in settings]
         specs = [
@@ -215,6 +227,31 @@ class GpuRounds:
             policy=RestartPolicy(delay_first_s=1e6, delay_max_s=1e6),  # who is killed stays dead
         ) as supervisor:
             yield supervisor
+
+    def _settings(self, table: Path) -> dict[str, str]:
+        """Return what the scheduler by rounds is told."""
+        return {
+            "round": f"{self.round_ms / 1_000:g}",
+            "policy": self.policy,
+            "throughputs": str(table),
+        }
+
+    def _play(self, table: Path) -> Play:
+        """Return the same for virtual time."""
+        return Play(
+            cell=self._cell(),
+            machines=self.machines,
+            training=self._training(),
+            kind=KIND,
+            settings=self._settings(table),
+            rates=read_throughputs(table),
+            others=OTHERS,
+            other=self._other,
+            others_per_s=self.others_per_s,
+            rounds=self.rounds,
+            kill_after=self.kill_after,
+            seed=self.seed,
+        )
 
     def _watch(
         self, stage: Stage, supervisor: Supervisor, link: Link, store: PostgresStore
@@ -255,6 +292,7 @@ class GpuRounds:
     def _finding(self, summary: Mapping[str, Any]) -> str:
         others = sum(summary["commits"][kind]["granted"] for kind in OTHERS)
         refused = sum(its["refused"] for its in summary["commits"].values())
+        virtual = summary["virtual"]["furthest"]
         crash = (
             f", through the death of the replica that played round {self.kill_after}"
             if summary["killed"]["replica"]
@@ -263,7 +301,8 @@ class GpuRounds:
         return (
             f"After {summary['rounds']} rounds each of {self.jobs} training jobs has had its share"
             f" of each GPU type to within {summary['furthest']:.1%} of the time{crash}, beside"
-            f" {others:,} tasks of batch and service; {refused:,} claims were refused"
+            f" {others:,} tasks of batch and service; {refused:,} claims were"
+            f" refused; in virtual time, to within {virtual:.1%}"
         )
 
 
@@ -325,6 +364,12 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     rule: Annotated[
         str, typer.Option(metavar="fit|sequence", help="Conflict rule of the rounds.")
     ] = "fit",
+    others_per_s: Annotated[
+        float,
+        typer.Option(
+            "--others-per-s", min=0, max=1e4, metavar="N", help="Jobs of batch and service."
+        ),
+    ] = 12.0,
     seed: Seed = 0,
     smoke: Smoke = False,
     json_to: JsonTo = None,
@@ -341,6 +386,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         kill_after=kill_after,
         policy=policy,
         rule=rule,
+        others_per_s=others_per_s,
         seed=seed,
     )
     if smoke:

@@ -32,7 +32,8 @@ def compared(
     type_of = np.repeat(np.arange(len(machines)), machines)
     mine = next(iter(commits.values()))
     began, over = mine[0]["at_s"], float(ran.ended_s.max())
-    rows = []
+    rows: list[dict[str, Any]] = []
+    off = np.zeros_like(target)
     for at, one in enumerate(mine):
         until = mine[at + 1]["at_s"] if at + 1 < len(mine) else over
         off = np.abs(had(ran, ids, type_of, began, until) - target)
@@ -50,6 +51,7 @@ def compared(
         "rounds": len(rows),
         "furthest": rows[-1]["furthest"],
         "mean": rows[-1]["mean"],
+        "furthest_job": _furthest(off, target),
         "furthest_after_50": rows[min(50, len(rows)) - 1]["furthest"],
         "rounds_until_within": until_within(rows),
         "granted": sum(row["granted"] for row in rows),
@@ -58,6 +60,13 @@ def compared(
         "rounds_by": {name: played_by.count(name) for name in sorted(set(played_by))},
     }
     return rows, summary
+
+
+def _furthest(off: NDArray[np.float64], target: NDArray[np.float64]) -> dict[str, Any]:
+    """Name the job, by its place, and the type whose share it is furthest off."""
+    job, type_ = np.unravel_index(int(off.argmax()), off.shape)
+    share = round(float(target[job, type_]), 4)
+    return {"job": int(job), "type": int(type_), "share": share}
 
 
 def had(
