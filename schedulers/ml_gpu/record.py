@@ -8,10 +8,10 @@ Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from omega.model.arrays import Ids, Mask, Score, integers
 from omega.workload.throughputs import Rates
@@ -20,28 +20,33 @@ from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Shares
 from schedulers.ml_gpu.rounds import Ledger
 
 UNKNOWN: Final = NOWHERE - 1
+AMOUNT_MAX: Final = 1e15
+"""More seconds, or steps a second, than there will be."""
+_Whole = Annotated[int, Field(ge=0, lt=2**63)]
+_Type = Annotated[int, Field(ge=UNKNOWN, lt=2**31)]
+_Amount = Annotated[float, Field(ge=0, le=AMOUNT_MAX)]
 
 
 class _Memo(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     types: list[str]
-    gpus: list[int]
-    jobs: list[int]
-    share: list[list[float]]
-    received_s: list[list[float]]
-    deficit_s: list[list[float]]
+    gpus: list[_Whole]
+    jobs: list[_Whole]
+    share: list[list[_Amount]]
+    received_s: list[list[_Amount]]
+    deficit_s: list[list[Annotated[float, Field(ge=-AMOUNT_MAX, le=AMOUNT_MAX)]]]
     is_promised: list[bool]
-    since_ms: list[int]
-    done: list[int]
-    run_ms: list[int]
-    on: list[int]
-    seen: list[tuple[str, int, list[float | None]]]
-    promised_by: list[list[float]]
-    charged_ms: list[int]
-    reset_ms: int | None
+    since_ms: list[_Whole]
+    done: list[_Whole]
+    run_ms: list[_Whole]
+    on: list[_Type]
+    seen: list[tuple[str, _Whole, list[_Amount | None]]]
+    promised_by: list[list[_Amount]]
+    charged_ms: list[_Whole]
+    reset_ms: _Whole | None
     is_due: bool
-    credit_s: float
+    credit_s: Annotated[float, Field(gt=0, le=AMOUNT_MAX)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,6 +99,8 @@ class Record:
         try:
             told = _Memo.model_validate(dict(memo))
             ledger = _ledger(told, types)
+            promised_by = _widened(told, told.promised_by, types, 0.0)
+            learnt = _learnt(told, types)
         except (ValidationError, ValueError):
             return cls.empty(types, credit_s)
         return cls(
@@ -104,8 +111,8 @@ class Record:
             done=integers(told.done),
             run_ms=integers(told.run_ms),
             on=integers(told.on if told.types == list(types) else [UNKNOWN] * len(told.on)),
-            promised_by=_widened(told, told.promised_by, types, 0.0),
-            learnt=_learnt(told, types),
+            promised_by=promised_by,
+            learnt=learnt,
             charged_ms=integers(told.charged_ms),
             reset_ms=told.reset_ms,
             is_due=told.is_due,
@@ -193,6 +200,8 @@ def _ledger(told: _Memo, types: Sequence[str]) -> Ledger:
     )
     if any(len(column) != len(jobs) for column in per_job):
         raise ValueError("columns differ in length")
+    if len(set(told.jobs)) < len(jobs) or len(set(told.types)) < len(told.types):
+        raise ValueError("a job or a type is there twice")
     return Ledger(
         first=jobs,
         second=np.full(len(jobs), NOBODY),
