@@ -2,7 +2,8 @@
 
 Goal     Turn machines with attributes and device slots into the few numbers that policies count.
 Promise  Counted is a whole GPU on an open machine that is free or held by a training job; a job
-         can run on a type if the type has as many GPUs as it needs and a machine that it may use.
+         can run on a type if the type has as many GPUs as it needs, on machines that it may use and
+         that are large enough for it.
 Source   Gavel (OSDI 2020), section 3.1; docs/papers/gavel.md, live.
 """
 
@@ -14,7 +15,7 @@ import numpy as np
 from omega.cell.view import View
 from omega.model.allocations import Allocations
 from omega.model.arrays import Counts, Ids, Index, Mask
-from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator
+from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, TaskGroup
 from omega.model.resources import DEVICES, GPU_SLICES
 from omega.placement.feasibility import matching
 
@@ -60,10 +61,11 @@ class Cluster:
     def fits(self, view: View, spec: JobSpec) -> Mask:
         """Say on which types a job can run at all."""
         fits = size_of(spec) <= self.gpus
+        has = self.type_of >= 0
         for group in spec.groups:
-            if group.constraints or group.spread_over:
-                there = self.type_of[matching(view, group)]
-                fits = fits & np.isin(np.arange(len(self.types)), there)
+            tasks = np.zeros(len(self.types), np.int64)
+            np.add.at(tasks, self.type_of[has], _takes_empty(view, group)[has])
+            fits = fits & (tasks >= group.tasks)
         return np.asarray(fits)
 
     def only_on(self, type_: int, job: LeasedJob) -> LeasedJob:
@@ -79,6 +81,18 @@ class Cluster:
         )
         spec = replace(job.spec, groups=groups, minimum=job.spec.tasks)
         return LeasedJob(job.id, job.token, spec, np.arange(spec.tasks))
+
+
+def _takes_empty(view: View, group: TaskGroup) -> Counts:
+    """Return how many tasks of a group each open machine takes if nothing else runs there."""
+    most = 1 if group.different_machines else group.tasks
+    tasks = (matching(view, group) & view.open) * np.int64(most)
+    for kind in group.demand.nonzero()[0].tolist():
+        np.minimum(tasks, view.capacity[:, kind] // int(group.demand[kind]), out=tasks)
+    if group.gpus:
+        devices = (view.capacity[:, DEVICES] >= group.gpu_slices).sum(axis=1)
+        np.minimum(tasks, devices // group.gpus, out=tasks)
+    return tasks
 
 
 def size_of(spec: JobSpec) -> int:

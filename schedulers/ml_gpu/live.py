@@ -62,13 +62,24 @@ class GpuRounds(Rounds):
 
     def plan(self, view: View, state: RoundState, chance: np.random.Generator) -> RoundPlan:
         """Say which gangs train where next, and place the other jobs on what is free."""
+        waiting = [job for job in state.waiting if not goes_by_rounds(job)]
+        beside = self._beside(view, waiting, chance)
+        with view.trying():
+            for stretch in beside:
+                view.try_on(stretch.claims)
+            record, table, gangs = self._by_rounds(view, state, chance)
+        return RoundPlan([*beside, *gangs], record.memo(), table.ids.tolist())
+
+    def _by_rounds(
+        self, view: View, state: RoundState, chance: np.random.Generator
+    ) -> tuple[Record, "_Table", list[Stretch]]:
+        """Give GPUs to the training jobs, on what those beside them leave."""
         table = _Table.of(view, state, self._playing)
         record = _charged(table, state, self._playing)
         rate = table.rates(record.learnt, self._playing)
         if _is_due(record, rate, table.gpus, self._playing, state.began_ms):
             record = _promised(record, table, rate, self._playing, state.began_ms, chance)
 
-        beside = [job for job in state.waiting if not goes_by_rounds(job)]
         kept, gangs = _given_out(view, table, rate, record.ledger, self._playing, chance)
         self._chosen = {job.id: (table.cluster, type_) for job, type_, _ in gangs}
         parts = [(job, claims) for job, _, claims in gangs]
@@ -77,9 +88,7 @@ class GpuRounds(Rounds):
         stretches = [
             Stretch(job, its, job.spec.tasks) for (job, _), its in zip(parts, claims, strict=True)
         ]
-        return RoundPlan(
-            [*self._beside(view, beside, chance), *stretches], record.memo(), table.ids.tolist()
-        )
+        return record, table, stretches
 
     def again(
         self, view: View, refused: Sequence[LeasedJob], chance: np.random.Generator
@@ -125,8 +134,10 @@ class _Table:
     """Of each job, the place of its kind."""
     fits: Mask
     """Whether each job can run on each type: (jobs, types)."""
-    on: Index
+    ran_on: Index
     """Type on which each job runs now, or NOWHERE."""
+    on: Index
+    """The same, but NOWHERE for a job that cannot stay: some of its machines take no claims."""
     started_ms: Ids
     training: TrainingProgress
     """Of these jobs."""
@@ -139,13 +150,16 @@ class _Table:
         ids = integers(job.id for job in jobs)
         cluster = Cluster.of(view, playing.attribute, _of(live, np.isin(live.job, ids)))
         kinds, kind = kinds_of(jobs)
-        fits = np.array([cluster.fits(view, job.spec) for job in jobs], np.bool_)
-        on, started_ms = np.full(len(jobs), NOWHERE, np.intp), np.zeros(len(jobs), np.int64)
+        by_groups = {job.spec.groups: job.spec for job in jobs}
+        fitting = {groups: cluster.fits(view, spec) for groups, spec in by_groups.items()}
+        fits = np.array([fitting[job.spec.groups] for job in jobs], np.bool_)
+        ran_on, started_ms = np.full(len(jobs), NOWHERE, np.intp), np.zeros(len(jobs), np.int64)
         row = positions(ids, live.job)
         there = row >= 0
         type_ = cluster.types_of(view, live.machine)
         is_open: Mask = np.asarray(view.open[np.maximum(view.where(live.machine), 0)])
-        on[row[there]] = type_[there]
+        ran_on[row[there]] = type_[there]
+        on = ran_on.copy()
         on[row[np.logical_and(there, ~is_open)]] = NOWHERE
         np.maximum.at(started_ms, row[there], live.started_ms[there])
         return cls(
@@ -156,6 +170,7 @@ class _Table:
             kinds=kinds,
             kind=kind,
             fits=fits.reshape(len(jobs), len(cluster.types)),
+            ran_on=ran_on,
             on=on,
             started_ms=started_ms,
             training=_progress_of(state.training, ids),
@@ -181,20 +196,20 @@ def _charged(table: _Table, state: RoundState, playing: Playing) -> Record:
     """
     record = Record.of(state.memo, table.cluster.types, playing.length_ms / 2_000)
     record = record.among(table.ids, integers(state.away), state.began_ms)
-    runs = np.flatnonzero(table.on != NOWHERE)
+    runs = np.flatnonzero(table.ran_on != NOWHERE)
     since_ms = np.maximum(table.started_ms[runs], record.charged_ms[runs])
     seconds = np.maximum(state.began_ms - since_ms, 0) / 1_000
     done, run_ms = table.training.done, table.training.run_ms
     steps = (done - record.done).astype(np.float64)
     ran_s = (run_ms - record.run_ms) / 1_000
-    is_clear = (record.on == NOWHERE) | (record.on == table.on)
+    is_clear = (record.on == NOWHERE) | (record.on == table.ran_on)
     return replace(
         record,
-        ledger=record.ledger.charged(runs, table.on[runs], seconds),
+        ledger=record.ledger.charged(runs, table.ran_on[runs], seconds),
         learnt=record.learnt.observed(
-            table.kinds, table.kind, np.where(is_clear, table.on, NOWHERE), steps, ran_s
+            table.kinds, table.kind, np.where(is_clear, table.ran_on, NOWHERE), steps, ran_s
         ),
-        on=table.on.astype(np.int64),
+        on=table.ran_on.astype(np.int64),
         charged_ms=np.full(len(table.ids), state.began_ms),
         done=done,
         run_ms=run_ms,
@@ -202,8 +217,11 @@ def _charged(table: _Table, state: RoundState, playing: Playing) -> Record:
 
 
 def _is_due(record: Record, rate: Rates, gpus: Counts, playing: Playing, now_ms: int) -> bool:
-    """Say whether shares are to be promised anew: hysteresis, or every arrival would be a reset."""
-    if record.reset_ms is None:
+    """Say whether shares are to be promised anew: hysteresis, or every arrival would be a reset.
+
+    Where nothing was promised to anybody, there is nothing to wait for.
+    """
+    if record.reset_ms is None or not record.ledger.is_promised.any():
         return True
     changed = record.is_due or record.gpus != tuple(gpus.tolist())
     is_time = now_ms - record.reset_ms >= playing.resets_after * playing.length_ms
@@ -291,18 +309,30 @@ def _given_out(
             failed = False
             for at in new[np.argsort(-gangs[new], kind="stable")].tolist():
                 job, type_ = table.jobs[at], int(on[at])
-                claims = _placed(view, table.cluster, type_, job, chance)
-                if len(claims):
+                if type_ == table.on[at] and _put_back(view, table.running, job):
+                    kept.add(job.id)
+                elif len(claims := _placed(view, table.cluster, type_, job, chance)):
                     view.try_on(claims)
                     placed.append((job, type_, claims))
-                    left[type_] -= gangs[at]
-                    rate[at] = 0
                 else:
                     rate[at, type_] = 0
                     failed = True
+                    continue
+                left[type_] -= gangs[at]
+                rate[at] = 0
             if not failed:
                 break
     return kept, placed
+
+
+def _put_back(view: View, running: Allocations, job: LeasedJob) -> bool:
+    """Leave a gang that found no room on a better type where it is, if nobody is to come there."""
+    its = _of(running, running.job == job.id)
+    view.take_off(its.machine, -its.amounts)
+    if (view.free[view.where(its.machine)] >= 0).all():
+        return True
+    view.take_off(its.machine, its.amounts)
+    return False
 
 
 def _placed(
