@@ -206,3 +206,33 @@ class TestTrying:
         view = a_view(a_cell(3))
         with view.trying(), pytest.raises(AssertionError, match="tried on"):
             view.patch(news(revision=1, used=1))
+
+    def test_what_runs_is_taken_off_and_leaves_no_trace(self) -> None:
+        used = {1: {"cpu_milli": 3_000}, 2: {"cpu_milli": 1_000}}
+        view = a_view(a_cell(2), used=used)
+        runs = some_claims([0, 1, 2, 3], [1, 1, 9, 2])
+        with view.trying():
+            view.take_off(runs.machine, runs.demand)
+            inside = cpu_free(view)
+
+        assert [3_000, 4_000] == inside
+        assert [1_000, 3_000] == cpu_free(view)
+
+    def test_taking_off_nests_with_trying_on(self) -> None:
+        view = a_view(a_cell(1), used={1: {"cpu_milli": 4_000}})
+        runs = some_claims([0, 1], [1, 1])
+        with view.trying():
+            view.take_off(runs.machine, runs.demand)
+            with view.trying():
+                view.try_on(a_claim())
+                view.take_off(runs.machine, runs.demand)
+                inner = cpu_free(view)
+            view.try_on(a_claim())
+            outer = cpu_free(view)
+
+        assert ([3_000], [1_000], [0]) == (inner, outer, cpu_free(view))
+
+    def test_outside_a_block_nothing_is_taken_off(self) -> None:
+        runs = a_claim()
+        with pytest.raises(AssertionError, match="trying"):
+            a_view().take_off(runs.machine, runs.demand)
