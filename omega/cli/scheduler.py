@@ -29,6 +29,7 @@ from omega.cli.options import (
     TurnOf,
     Unit,
     a_name,
+    read_pairs,
     read_turn,
 )
 from omega.cli.stopping import stop_on_signals, stop_with_parent
@@ -81,7 +82,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     [bold]omega scheduler run batch --replica b &[/]
     """
     whose = read_turn(turn, gap, sync)
-    scheduler = _chosen(kind, rule, granularity, read_pairs(settings_of_its_own or []))
+    scheduler = _chosen(kind, rule, granularity, its_own(settings_of_its_own or []))
     name = f"omega {kind}/{replica}"
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
         if end_with_parent:
@@ -117,16 +118,14 @@ def list_them(json_to: JsonTo = None) -> None:
     output.console.print(table)
 
 
-def read_pairs(said: Sequence[str]) -> dict[str, str]:
+def its_own(said: Sequence[str]) -> dict[str, str]:
     """Read NAME=VALUE, each name once; raise BadInput for anything else."""
-    pairs: dict[str, str] = {}
-    for one in said:
-        name, is_there, value = one.partition("=")
-        if not is_there or not name or name in pairs:
-            wants = "is told twice" if name in pairs else "is not NAME=VALUE"
-            raise BadInput(f"{shortened(one)} {wants}", field="--set")
-        pairs[name] = value
-    return pairs
+    settings: dict[str, str] = {}
+    for name, value in read_pairs(said, option="--set"):
+        if name in settings:
+            raise BadInput(f"{shortened(name)} is told twice", field="--set")
+        settings[name] = value
+    return settings
 
 
 def _chosen(

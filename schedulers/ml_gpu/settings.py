@@ -70,7 +70,10 @@ def playing(settings: Settings) -> Playing:
     Raises BadInput for a policy that is not there or shares GPUs, for a round that is too short
     or too long, and for a table of rates that cannot be read.
     """
-    policy = find_policy(settings.policy)
+    try:
+        policy = find_policy(settings.policy)
+    except BadInput as error:
+        raise BadInput(error.sentence, field="policy") from None
     if policy.shares_gpus or policy.asks_prices or policy.keeps_deadlines or policy.takes_no_gangs:
         wants = "shares GPUs, asks for prices or deadlines, or takes no gangs"
         raise BadInput(f"{policy.name} {wants}: live rounds do not have it", field="policy")
