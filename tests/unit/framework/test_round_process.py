@@ -261,7 +261,9 @@ class TestRoundProcess:
         self.play(second, rounds=3)
         assert set(running) <= set(self.deadly.recalled[-1])
         assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
+        second.step()
         assert set(self.jobs) == {*self.memo_jobs()}
+        self.assert_books_are_right()
 
     def memo_jobs(self) -> list[int]:
         jobs = self.memo()["jobs"]
