@@ -9,9 +9,8 @@ import json
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Final
 
@@ -20,6 +19,7 @@ import typer
 from rich.table import Table
 
 from benchmarks.harness import Findings, Stage, conduct
+from benchmarks.models import GANGS, RATES, TYPES, learnt_of, rates
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
 from benchmarks.postgres import rounds as statements
 from benchmarks.postgres.statements import connect
@@ -39,26 +39,15 @@ from omega.store.postgres.store import PostgresStore
 from omega.workload.throughputs import read_throughputs
 
 KIND: Final = "ml-gpu"
-TYPES: Final = ("k80", "v100")
-RATES: Final[Mapping[str, tuple[float, float]]] = {
-    "slow to gain": (1_000.0, 1_400.0),
-    "gains somewhat": (1_000.0, 2_500.0),
-    "gains much": (1_000.0, 5_000.0),
-    "gains most": (1_000.0, 10_000.0),
-}
-"""Models, and their steps/s on a GPU of each type: the spread that Gavel's figure 1 shows, and
-steps so short that rounds of a second hold many."""
-GANGS: Final = (1, 1, 1, 1, 1, 1, 2, 4)
-"""GPUs of a job, drawn evenly: mostly one."""
 GPUS: Final = 4
 """Of a machine."""
 CPU_A_GPU: Final = 1_000
 CPU: Final = 16_000
 OTHERS: Final = ("batch", "service")
+TASKS_OF_OTHERS: Final = 4
 STEPS: Final = 10**12
 """Of each training job: none ends."""
 TICK_S: Final = 0.05
-START_S_MAX: Final = 60.0
 SILENT_S_MAX: Final = 60.0
 LEASE_MS: Final = 2_000
 
@@ -79,13 +68,12 @@ class GpuRounds:
     policy: str = "max_min_fairness_perf"
     rule: str = "fit"
     seed: int = 0
-    tasks_of_others: int = field(default=4)
 
     def measure(self, stage: Stage) -> Findings:
         """Let all of them run, then read who had what from the history of the cell."""
         with TemporaryDirectory(prefix="omega-") as folder:
             table = Path(folder) / "rates.json"
-            table.write_text(json.dumps(_rates()), encoding="utf-8")
+            table.write_text(json.dumps(rates()), encoding="utf-8")
             rows, summary = self._live(stage, table)
             with stage.output.console.status("The same in virtual time"):
                 virtual, of_virtual = in_virtual_time(self._play(table))
@@ -112,7 +100,7 @@ class GpuRounds:
         if violations:
             raise InvariantBroken("the cell is broken", story=[str(v) for v in violations[:20]])
         rows, summary = compared(*read, machines=self.machines)
-        return rows, {**summary, "killed": killed, "learnt": _learnt(read[2]), "steps": steps}
+        return rows, {**summary, "killed": killed, "learnt": learnt_of(read[2]), "steps": steps}
 
     def show(self, findings: Findings) -> Table:
         """Return how far shares were from their targets, every ten rounds."""
@@ -192,7 +180,7 @@ class GpuRounds:
             scheduler=kind,
             groups=(
                 TaskGroup(
-                    tasks=self.tasks_of_others,
+                    tasks=TASKS_OF_OTHERS,
                     cpu_milli=1_000,
                     duration_ms=1_000 + 500 * (number % 5),
                 ),
@@ -218,6 +206,7 @@ class GpuRounds:
             "OMEGA_DATA_DIR": str(stage.settings.data_dir),
             "OMEGA_LEASE_MS": str(LEASE_MS),
             "OMEGA_HEARTBEAT_INTERVAL_MS": str(LEASE_MS // 4),
+            "OMEGA_RESCUE_INTERVAL_MS": str(LEASE_MS // 4),
         }
         with Supervisor(
             specs,
@@ -266,7 +255,7 @@ class GpuRounds:
                 stage.go_on()
                 number, holder, _ = statements.last_round(link, KIND)
                 progress.update(bar, completed=number, description=f"Round {number} by {holder}")
-                if number > self.rounds:
+                if number > self.rounds and statements.went_on(link, KIND, killed["replica"]):
                     return killed
                 _look(supervisor, spared=killed["replica"])
                 if number <= 1:
@@ -280,7 +269,7 @@ class GpuRounds:
                     _kill(supervisor, killed["replica"])
                 if number != moved[0]:
                     moved = number, clock.now()
-                elif clock.now() - moved[1] > max(START_S_MAX, SILENT_S_MAX):
+                elif clock.now() - moved[1] > SILENT_S_MAX:
                     raise OmegaError(f"no round has begun for {SILENT_S_MAX:g} s")
                 clock.sleep(TICK_S)
 
@@ -304,33 +293,6 @@ class GpuRounds:
             f" {others:,} tasks of batch and service; {refused:,} claims were"
             f" refused; in virtual time, to within {virtual:.1%}"
         )
-
-
-def _rates() -> dict[str, dict[str, dict[str, float]]]:
-    """Return a table in the layout of Gavel's; a gang is as fast as its GPUs together."""
-    return {
-        type_: {
-            repr((model, gang)): {"null": rates[column] * gang}
-            for model, rates in RATES.items()
-            for gang in sorted(set(GANGS))
-        }
-        for column, type_ in enumerate(TYPES)
-    }
-
-
-def _learnt(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how far rates that were learnt from progress are from those that jobs had."""
-    off = [
-        abs(rate / (true * gpus) - 1)
-        for model, gpus, rates in plan["seen"]
-        for rate, true in zip(rates, RATES[model], strict=True)
-        if rate is not None
-    ]
-    return {
-        "rates": len(off),
-        "median_off": round(median(off), 4) if off else None,
-        "furthest_off": round(max(off), 4) if off else None,
-    }
 
 
 def _look(supervisor: Supervisor, spared: str | None) -> None:

@@ -62,3 +62,13 @@ def commits(link: Link, scheduler: str) -> list[dict[str, Any]]:
     )
     names = ("at_s", "replica", "granted", "refused", "evicted")
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def went_on(link: Link, scheduler: str, without: str | None) -> bool:
+    """Say whether the last commit of a kind of scheduler is of another replica than this one."""
+    rows = link.call(
+        "SELECT scheduler || '-' || replica FROM omega.transaction WHERE scheduler = %s"
+        " ORDER BY committed_at DESC LIMIT 1",
+        (scheduler,),
+    )
+    return bool(rows) and rows[0][0] != without

@@ -13,7 +13,7 @@ def test_rounds_are_played_beside_others_and_through_a_death(bench_on_server: Be
     ran = bench_on_server("gpu_rounds")
     summary = ran.document["summary"]
 
-    assert summary["rounds"] == len(ran.rows) > 3
+    assert summary["rounds"] == len(ran.rows) > 1
     assert 3 == summary["killed"]["after"]
     dead = summary["killed"]["replica"][-1]
     assert dead != ran.rows[-1]["replica"], "somebody else goes on"
