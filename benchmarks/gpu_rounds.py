@@ -105,12 +105,12 @@ class GpuRounds:
     def show(self, findings: Findings) -> Table:
         """Return how far shares were from their targets, every ten rounds."""
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for header in ("rounds", "furthest", "mean", "evicted", "refused", "by"):
+        for header in ("rounds", "furthest", "short", "mean", "evicted", "refused", "by"):
             table.add_column(header, justify="right")
         last = len(findings.rows)
         for number, row in enumerate(findings.rows, start=1):
             if number in (1, last) or number % max(1, last // 10) == 0:
-                told = (f"{row[name]:.3f}" for name in ("furthest", "mean"))
+                told = (f"{row[name]:.3f}" for name in ("furthest", "short", "mean"))
                 counts = (f"{row[name]:,}" for name in ("evicted", "refused"))
                 table.add_row(str(number), *told, *counts, row["replica"])
         return table
@@ -289,9 +289,9 @@ class GpuRounds:
         )
         return (
             f"After {summary['rounds']} rounds each of {self.jobs} training jobs has had its share"
-            f" of each GPU type to within {summary['furthest']:.1%} of the time{crash}, beside"
-            f" {others:,} tasks of batch and service; {refused:,} claims were"
-            f" refused; in virtual time, to within {virtual:.1%}"
+            f" of each GPU type to within {summary['furthest']:.1%} of the time, nobody short"
+            f" of more than {summary['short']:.1%}{crash}, beside {others:,} tasks of batch and"
+            f" service; {refused:,} claims were refused; in virtual time, to within {virtual:.1%}"
         )
 
 

@@ -36,13 +36,15 @@ def compared(
     off = np.zeros_like(target)
     for at, one in enumerate(mine):
         until = mine[at + 1]["at_s"] if at + 1 < len(mine) else over
-        off = np.abs(had(ran, ids, type_of, began, until) - target)
+        more = had(ran, ids, type_of, began, until) - target
+        off = np.abs(more)
         rows.append(
             {
                 "at_s": round(one["at_s"] - began, 3),
                 "replica": one["replica"],
                 "furthest": round(float(off.max()), 4),
                 "mean": round(float(off.mean()), 4),
+                "short": round(max(0.0, float(-more.min())), 4),
                 **{name: one[name] for name in ("granted", "evicted", "refused")},
             }
         )
@@ -51,8 +53,11 @@ def compared(
         "rounds": len(rows),
         "furthest": rows[-1]["furthest"],
         "mean": rows[-1]["mean"],
+        "short": rows[-1]["short"],
         "furthest_job": _furthest(off, target),
-        "furthest_after_50": rows[min(50, len(rows)) - 1]["furthest"],
+        "after_50": {
+            name: rows[min(50, len(rows)) - 1][name] for name in ("furthest", "mean", "short")
+        },
         "rounds_until_within": until_within(rows),
         "granted": sum(row["granted"] for row in rows),
         "evicted": sum(row["evicted"] for row in rows),

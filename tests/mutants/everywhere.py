@@ -11,8 +11,9 @@ from tests.mutants import (
     in_training,
 )
 from tests.mutants.mutant import Mutant
+from tests.mutants.page import part_of
 
-MUTANTS: tuple[Mutant, ...] = (
+_ALL: tuple[Mutant, ...] = (
     *in_numpy.MUTANTS,
     *in_memory.MUTANTS,
     *in_the_commit.MUTANTS,
@@ -22,3 +23,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *in_rounds.MUTANTS,
     *in_training.MUTANTS,
 )
+_PARTS = list(dict.fromkeys(part_of(mutant) for mutant in _ALL))
+
+MUTANTS = tuple(sorted(_ALL, key=lambda mutant: _PARTS.index(part_of(mutant))))
+"""All of them; those of one part of the project together."""
