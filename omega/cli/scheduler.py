@@ -138,5 +138,7 @@ def _chosen(
     if rule is not None:
         scheduler.rule = rule
     if granularity is not None:
+        if scheduler.rounds is not None:
+            raise BadInput("rounds place each gang whole, and say so", field="--granularity")
         scheduler.granularity = granularity
     return scheduler

@@ -94,14 +94,15 @@ class RoundProcess(SchedulerProcess):
 
     def _state(self, begun: Round, waiting: Sequence[LeasedJob]) -> RoundState:
         """Recall what the last round knew of."""
-        known, memo = _told(begun.memo)
+        told, memo = _told(begun.memo)
         running = self._patiently(
             "recall",
             lambda: self.store.recall(
-                self.scheduler.kind, known, holder=self._holder, lease_ms=self.settings.lease_ms
+                self.scheduler.kind, told, holder=self._holder, lease_ms=self.settings.lease_ms
             ),
         )
         self.leases.take(running)
+        known = sorted({*(told or ()), *(job.id for job in running)})
         live = self._patiently("allocations_of", partial(self.store.allocations_of, known))
         trains = [job.id for job in (*running, *waiting) if job.spec.training is not None]
         unfinished = self._patiently("unfinished", partial(self.store.unfinished, known))
@@ -146,9 +147,10 @@ def _parking(attempted: Attempted) -> Parking | None:
     return None
 
 
-def _told(memo: Mapping[str, object]) -> tuple[list[int], Mapping[str, object]]:
-    """Read what `_note` kept; what somebody else wrote tells nothing."""
+def _told(memo: Mapping[str, object]) -> tuple[list[int] | None, Mapping[str, object]]:
+    """Read what `_note` kept; without a list of jobs, as in the first round, it may be any."""
     jobs, plan = memo.get("jobs"), memo.get("plan")
-    listed = jobs if isinstance(jobs, list) else []
-    ids = [job for job in listed if type(job) is int and 0 < job <= ID_MAX]
+    ids = None
+    if isinstance(jobs, list):
+        ids = [job for job in jobs if type(job) is int and 0 < job <= ID_MAX]
     return ids, plan if isinstance(plan, dict) else {}

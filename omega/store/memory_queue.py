@@ -118,11 +118,12 @@ class MemoryQueue:
         return lost
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
     ) -> list[LeasedJob]:
         """Lease those of the jobs that run and are of that kind, ascending by id; they run on."""
         until_s = self._clock.now() + lease_ms / 1_000
-        known = [self._jobs[number] for number in sorted(set(jobs)) if number in self._jobs]
+        named = self._jobs if jobs is None else sorted(set(jobs))
+        known = [self._jobs[number] for number in named if number in self._jobs]
         return [
             self._leased_to(holder, job, until_s, Trigger.RECALL)
             for job in known

@@ -52,12 +52,13 @@ class RoundBook(Protocol):
         ...
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
     ) -> list[LeasedJob]:
         """Lease those of the jobs that run and are of that kind, ascending by id; they run on.
 
         Each tells of all its running tasks where they are. Given back, or its lease run out, a job
-        runs as before, unless a commit has evicted some of it meanwhile.
+        runs as before, unless a commit has evicted some of it meanwhile. None stands for all that
+        run, which takes a look at every job there is.
         """
         ...
 

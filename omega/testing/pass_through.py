@@ -127,7 +127,7 @@ class PassThrough:
         return self._store.note_round(scheduler, number, memo)
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
     ) -> list[LeasedJob]:
         """Pass on."""
         return self._store.recall(scheduler, jobs, holder=holder, lease_ms=lease_ms)

@@ -135,7 +135,17 @@ class RecallContract(Contract):
         (again,) = store.recall("batch", everything, holder="b", lease_ms=LONG_MS)
         assert job.id == again.id
         assert [] == store.recall("batch", everything, holder="b", lease_ms=LONG_MS)
+        assert [] == store.recall("batch", None, holder="b", lease_ms=LONG_MS)
         assert State.PENDING is status_of(store, pending).state
+
+    def test_all_that_run_are_recalled_at_once(self, store: Store) -> None:
+        job, machines = a_gang_at_work(store)
+        other = a_running_job(store, a_spec(), [machines[2]])
+        store.submit([a_spec()])
+
+        assert [] == store.recall("service", None, holder="s", lease_ms=LONG_MS)
+        again = store.recall("batch", None, holder="b", lease_ms=LONG_MS)
+        assert sorted([job.id, other.id]) == [one.id for one in again]
 
     @pytest.mark.parametrize("give_back", GIVING_BACK)
     def test_a_job_that_lost_nothing_goes_on(

@@ -69,7 +69,7 @@ class Cluster:
         return np.asarray(fits)
 
     def only_on(self, type_: int, job: LeasedJob) -> LeasedJob:
-        """Return the job as a gang with all its tasks to be placed, on machines of one type."""
+        """Return the job as a gang whose tasks, but those that are over, go to one type."""
         name = self.types[type_]
         where = (
             Constraint(self.attribute, Operator.IN, (name,))
@@ -80,7 +80,9 @@ class Cluster:
             replace(group, constraints=(*group.constraints, where)) for group in job.spec.groups
         )
         spec = replace(job.spec, groups=groups, minimum=job.spec.tasks)
-        return LeasedJob(job.id, job.token, spec, np.arange(spec.tasks))
+        tasks = np.union1d(job.unplaced, job.placed_task)
+        over = job.spec.tasks - len(tasks)
+        return LeasedJob(job.id, job.token, spec, tasks, placed=over)
 
 
 def _takes_empty(view: View, group: TaskGroup) -> Counts:

@@ -86,7 +86,7 @@ class GpuRounds(Rounds):
         may_go = set(table.ids.tolist()) - kept
         claims = make_room(view, parts, state.allocations, may_go)
         stretches = [
-            Stretch(job, its, job.spec.tasks) for (job, _), its in zip(parts, claims, strict=True)
+            Stretch(job, its, len(its)) for (job, _), its in zip(parts, claims, strict=True)
         ]
         return record, table, stretches
 
@@ -103,7 +103,7 @@ class GpuRounds(Rounds):
                     claims = _placed(view, cluster, type_, job, chance)
                     view.try_on(claims)
                     if len(claims):
-                        stretches.append(Stretch(job, claims, job.spec.tasks))
+                        stretches.append(Stretch(job, claims, len(claims)))
         return [*stretches, *self._beside(view, beside, chance)]
 
     def _beside(
@@ -289,13 +289,14 @@ def _given_out(
     """Say who keeps its GPUs, and who is to be placed where; larger gangs are placed first."""
     order = fastest_first(rate) if len(table.jobs) else np.arange(len(table.cluster.gpus))
     rate, gangs, left = rate.copy(), table.gangs, table.cluster.gpus.copy()
+    had = ledger.received_s.sum(axis=1)
     holes = Holes.LAST if playing.policy.fills_holes else Holes.NEVER
     kept: set[int] = set()
     placed: list[tuple[LeasedJob, int, Claims]] = []
     with view.trying():
         goes = np.ones(len(table.jobs), np.bool_)
         for nth in range(PASSES):
-            on = select(ledger, rate, gangs, left, order, holes)
+            on = select(ledger, rate, gangs, left, order, holes, had=had)
             if nth == 0:
                 goes = (on == NOWHERE) | (on != table.on)
                 gone = _of(table.running, np.isin(table.running.job, table.ids[goes]))

@@ -105,13 +105,22 @@ class Holes(Enum):
 
 
 def select(
-    ledger: Ledger, rate: Rates, size: Counts, free: Counts, order: Index, holes: Holes
+    ledger: Ledger,
+    rate: Rates,
+    size: Counts,
+    free: Counts,
+    order: Index,
+    holes: Holes,
+    *,
+    had: Score | None = None,
 ) -> Index:
     """Return the type that each unit gets in the next round, or NOWHERE.
 
-    Type after type in this order, by priority, then by what is owed, then by share, then in order
-    of arrival. A smaller unit may pass a bigger one that does not fit.
+    Type after type in this order, by priority, then by what is owed, then by share, then by who
+    `had` least, then in order of arrival. A smaller unit may pass a bigger one that does not fit.
+    Without `had` it is as in the release: what is left over goes to the same few again and again.
     """
+    before = (np.arange(len(ledger)),) if had is None else (np.arange(len(ledger)), had)
     priority = ledger.priority(rate)
     on = np.full(len(ledger), NOWHERE, np.intp)
     left = free.copy()
@@ -120,7 +129,7 @@ def select(
     for fills in passes:
         for type_ in order:
             mine = (-ledger.share[:, type_], -ledger.deficit_s[:, type_], -priority[:, type_])
-            for unit in np.lexsort((np.arange(len(ledger)), *mine)):
+            for unit in np.lexsort((*before, *mine)):
                 if left[type_] == 0:
                     break
                 jobs = {int(ledger.first[unit]), int(ledger.second[unit])} - {NOBODY}

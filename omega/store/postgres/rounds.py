@@ -40,7 +40,7 @@ class PostgresRounds:
         return bool(kept)
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
     ) -> list[LeasedJob]:
         """Lease those of the jobs that run and are of that kind, ascending by id; they run on.
 
@@ -49,7 +49,7 @@ class PostgresRounds:
         rows = self._link.call(
             "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, sibling_tasks,"
             " sibling_machines FROM omega.recall_jobs(%s, %s, %s, %s)",
-            (scheduler, Big(jobs), holder, lease_ms),
+            (scheduler, None if jobs is None else Big(jobs), holder, lease_ms),
         )
         jobs_read, _ = leased_jobs(rows)
         return jobs_read

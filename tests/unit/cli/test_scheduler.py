@@ -41,6 +41,10 @@ def test_what_is_no_setting_is_refused(said: list[str], says: str) -> None:
         (["ml-gpu", "--set", "rund=1"], "did you mean 'round'?"),
         (["ml-gpu", "--set", "policy=fifo"], "their length is missing"),
         (["ml-gpu", "--set", "round=0.001"], "a round of 0.001 s will not do"),
+        (
+            ["ml-gpu", "--set", "round=1", "--granularity", "incremental"],
+            "--granularity: rounds place each gang whole",
+        ),
         (["ml-gpu", "--set", "round=1", "--set", "policy=fife"], "did you mean 'fifo'?"),
     ],
 )

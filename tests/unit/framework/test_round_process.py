@@ -65,9 +65,9 @@ class Deadly(PassThrough):
         return outcome
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int], *, holder: str, lease_ms: int
+        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
     ) -> list[LeasedJob]:
-        self.recalled.append(list(jobs))
+        self.recalled.append([] if jobs is None else list(jobs))
         return super().recall(scheduler, jobs, holder=holder, lease_ms=lease_ms)
 
 

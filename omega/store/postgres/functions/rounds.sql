@@ -35,7 +35,7 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Lease those of the jobs that run and are of this kind; they run on, and each tells where. The columns
+-- Lease those of the jobs, or of all if they are null, that run and are of this kind; they run on, and each tells where. The columns
 -- are those of lease_jobs.
 CREATE FUNCTION omega.recall_jobs(_scheduler text, _jobs bigint[], _holder text, _lease_ms bigint)
 RETURNS TABLE (
@@ -44,7 +44,7 @@ RETURNS TABLE (
 ) LANGUAGE sql SET search_path = omega, pg_temp AS $$
     WITH running AS MATERIALIZED (
         SELECT j.id FROM job j
-         WHERE j.id = ANY (_jobs) AND j.scheduler = _scheduler AND j.state = 'running'
+         WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = _scheduler AND j.state = 'running'
          ORDER BY j.id FOR NO KEY UPDATE
     ), leased AS (
         UPDATE job j
