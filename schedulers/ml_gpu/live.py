@@ -3,12 +3,14 @@
 Goal     Play the same rounds as the replay does, with machines, other schedulers and a past that
          another process may have lived.
 Promise  Planned from view, memo and what runs alone: the same of these give the same plan. Who goes
-         on where it is makes no claim; gangs come largest first, on the fewest machines.
+         on where it is makes no claim; gangs come largest first, on the fewest machines, and of
+         as few on those of one rack.
 Source   Gavel (OSDI 2020), section 5; docs/papers/gavel.md, docs/decisions/0028.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from omega.model.arrays import Counts, Ids, Index, Mask, integers, positions
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.training import TrainingProgress
-from omega.placement.gangs import on_fewest_machines
+from omega.placement.gangs import in_one_rack
 from omega.placement.groups import place_groups
 from omega.placement.making_room import make_room
 from omega.workload.throughputs import Kind, Rates, Throughputs
@@ -31,7 +33,8 @@ from schedulers.ml_gpu.record import Record
 from schedulers.ml_gpu.rounds import Holes, Ledger, fastest_first, select
 
 Place = Callable[[View, LeasedJob, np.random.Generator], Claims]
-PASSES = 4
+CONSOLIDATED: Final = in_one_rack("rack")
+PASSES: Final = 4
 """Times that GPUs are given out in a round: again, to others, where a gang found no room."""
 
 
@@ -340,7 +343,7 @@ def _placed(
     view: View, cluster: Cluster, type_: int, job: LeasedJob, chance: np.random.Generator
 ) -> Claims:
     """Return claims for a whole gang on machines of one type; none if it does not fit."""
-    return place_groups(view, cluster.only_on(type_, job), on_fewest_machines, chance)
+    return place_groups(view, cluster.only_on(type_, job), CONSOLIDATED, chance)
 
 
 def _id(job: LeasedJob) -> int:

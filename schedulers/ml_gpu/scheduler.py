@@ -22,9 +22,10 @@ from omega.model.resources import GPU_SLICES
 from omega.placement.best_fit import best_fit, best_fit_slots
 from omega.placement.feasibility import Room
 from omega.placement.fragmentation import Typical, place_alone
-from omega.placement.gangs import on_fewest_machines
+from omega.placement.gangs import in_one_rack, on_fewest_machines
 from omega.placement.groups import place_groups, waiting_groups
 
+CONSOLIDATED: Final = in_one_rack("rack")
 PLAIN: Final = Typical.of(
     (
         TaskGroup(tasks=1, gpus=1, gpu_slices=GPU_SLICES // 4),
@@ -72,7 +73,7 @@ class MlGpuScheduler(Scheduler):
 
 def _choose(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
     if room.job.lacking > 1:
-        return on_fewest_machines(room, wanted, chance)
+        return CONSOLIDATED(room, wanted, chance)
     if not room.asked.gpus:
         return best_fit(room, wanted, chance)
     if room.asked.gpu_slices < GPU_SLICES:

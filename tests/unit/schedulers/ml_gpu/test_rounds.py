@@ -88,6 +88,17 @@ def test_jobs_without_a_share_have_what_is_left_over_if_they_may() -> None:
     assert [0, NOWHERE] == chosen(ledger, [2], holes=Holes.NEVER)
 
 
+def test_leftovers_go_to_who_had_least_if_that_is_told() -> None:
+    ledger = a_ledger([[0.0], [0.0], [1.0]])
+    size, rate = integers([1, 1, 1]), np.ones((3, 1))
+
+    on = select(
+        ledger, rate, size, integers([2]), np.array([0]), Holes.LAST, had=np.array([9.0, 1.0, 0.0])
+    )
+
+    assert [NOWHERE, 0, 0] == on.tolist()
+
+
 def test_who_has_a_share_of_a_later_type_can_be_spared_the_holes_of_an_earlier_one() -> None:
     ledger = a_ledger([[0.0, 1.0], [0.5, 0.0]])
 
