@@ -78,13 +78,12 @@ class RoundProcess(SchedulerProcess):
         if isinstance(begun, NotYet):
             self._due_in_ms = begun.due_in_ms
             return 0
-        waiting = self._lease()
-        state = self._state(begun, waiting)
+        state = self._state(begun)
         note = partial(self._note, state)
         self._settle(self._player.play(self._replica, self._rounds, state, note))
-        self._give_back([*waiting, *state.running])
+        self._give_back([*state.waiting, *state.running])
         self._due_in_ms = self._rounds.length_ms
-        return len(waiting) + len(state.running)
+        return len(state.waiting) + len(state.running)
 
     def _note(self, state: RoundState, plan: RoundPlan) -> bool:
         """Keep what the next round is to know, before anything of this one is applied."""
@@ -92,16 +91,24 @@ class RoundProcess(SchedulerProcess):
         kind, number = self.scheduler.kind, state.number
         return self._patiently("note", lambda: self.store.note_round(kind, number, memo))
 
-    def _state(self, begun: Round, waiting: Sequence[LeasedJob]) -> RoundState:
-        """Recall what the last round knew of."""
+    def _state(self, begun: Round) -> RoundState:
+        """Recall what the last round knew of, and lease what waits."""
         told, memo = _told(begun.memo)
-        running = self._patiently(
+        # First of all, for by its holder's name our own leases of now are those of the last round.
+        recalled = self._patiently(
             "recall",
             lambda: self.store.recall(
-                self.scheduler.kind, told, holder=self._holder, lease_ms=self.settings.lease_ms
+                self.scheduler.kind,
+                told,
+                holder=self._holder,
+                lease_ms=self.settings.lease_ms,
+                before=begun.before,
             ),
         )
-        self.leases.take(running)
+        self.leases.take(recalled)
+        running = [job for job in recalled if len(job.placed_task)]
+        waiting = [job for job in recalled if not len(job.placed_task)]
+        waiting += self._lease()
         known = sorted({*(told or ()), *(job.id for job in running)})
         live = self._patiently("allocations_of", partial(self.store.allocations_of, known))
         trains = [job.id for job in (*running, *waiting) if job.spec.training is not None]

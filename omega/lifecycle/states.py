@@ -23,7 +23,7 @@ class Trigger(Enum):
     """What moves a job."""
 
     TAKE = "take"  # a scheduler leases it
-    RECALL = "recall"  # its scheduler leases it while it runs, to move or preempt it
+    RECALL = "recall"  # a round leases it: while it runs, or from the holder of the round before
     PLACE_ALL = "place_all"  # a commit grants the last task
     HAND_BACK = "hand_back"  # the attempt ends with tasks left, or the scheduler shuts down
     LEASE_EXPIRED = "lease_expired"
@@ -48,6 +48,7 @@ MOVES: dict[tuple[State, Trigger], State] = {
     (State.PLANNING, Trigger.GO_ON): State.RUNNING,
     (State.PLANNING, Trigger.END_ALL): State.SUCCEEDED,
     (State.RUNNING, Trigger.RECALL): State.PLANNING,
+    (State.PLANNING, Trigger.RECALL): State.PLANNING,
     (State.RUNNING, Trigger.END_ALL): State.SUCCEEDED,
     (State.RUNNING, Trigger.CANCEL): State.CANCELLED,
     (State.RUNNING, Trigger.EVICT): State.PENDING,

@@ -118,7 +118,13 @@ class MemoryQueue:
         return lost
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
+        self,
+        scheduler: str,
+        jobs: Sequence[int] | None,
+        *,
+        holder: str,
+        lease_ms: int,
+        before: str = "",
     ) -> list[LeasedJob]:
         """Lease those of the jobs that run and are of that kind, ascending by id; they run on."""
         until_s = self._clock.now() + lease_ms / 1_000
@@ -127,7 +133,8 @@ class MemoryQueue:
         return [
             self._leased_to(holder, job, until_s, Trigger.RECALL)
             for job in known
-            if job.state is State.RUNNING and job.spec.scheduler == scheduler
+            if job.spec.scheduler == scheduler
+            and (job.state is State.RUNNING or (job.token is not None and job.holder == before))
         ]
 
     def job(self, job: int) -> JobStatus | None:

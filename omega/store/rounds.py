@@ -25,6 +25,8 @@ class Round:
     """By the store's clock, in milliseconds since the epoch."""
     memo: Mapping[str, object]
     """What the last round noted; empty before the first note."""
+    before: str
+    """Who held the last round; nobody before the first."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,22 @@ class RoundBook(Protocol):
         ...
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
+        self,
+        scheduler: str,
+        jobs: Sequence[int] | None,
+        *,
+        holder: str,
+        lease_ms: int,
+        before: str = "",
     ) -> list[LeasedJob]:
         """Lease those of the jobs that run and are of that kind, ascending by id; they run on.
 
         Each tells of all its running tasks where they are. Given back, or its lease run out, a job
         runs as before, unless a commit has evicted some of it meanwhile. None stands for all that
         run, which takes a look at every job there is.
+
+        Taken too, whether they run or wait, are jobs that whoever held the round `before` has
+        under a lease still: that round is over, and its holder has died or comes too late.
         """
         ...
 

@@ -127,10 +127,16 @@ class PassThrough:
         return self._store.note_round(scheduler, number, memo)
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
+        self,
+        scheduler: str,
+        jobs: Sequence[int] | None,
+        *,
+        holder: str,
+        lease_ms: int,
+        before: str = "",
     ) -> list[LeasedJob]:
         """Pass on."""
-        return self._store.recall(scheduler, jobs, holder=holder, lease_ms=lease_ms)
+        return self._store.recall(scheduler, jobs, holder=holder, lease_ms=lease_ms, before=before)
 
     def unfinished(self, jobs: Sequence[int]) -> set[int]:
         """Pass on."""

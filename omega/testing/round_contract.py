@@ -28,6 +28,7 @@ from omega.testing.steps import (
     lease_all,
     places,
     status_of,
+    submit_and_lease,
     verdicts_of,
 )
 
@@ -146,6 +147,34 @@ class RecallContract(Contract):
         assert [] == store.recall("service", None, holder="s", lease_ms=LONG_MS)
         again = store.recall("batch", None, holder="b", lease_ms=LONG_MS)
         assert sorted([job.id, other.id]) == [one.id for one in again]
+
+    def test_who_begins_a_round_takes_over_from_the_one_before(self, store: Store) -> None:
+        job, machines = a_gang_at_work(store)
+        (dead,) = recalled(store, job)
+        (late,) = submit_and_lease(store, a_spec(3))
+        (other,) = store.submit([a_spec()])
+        store.lease("batch", holder="another", jobs_max=1, lease_ms=LONG_MS)
+        named = [job.id, late.id, other]
+
+        assert [] == store.recall("batch", named, holder="b", lease_ms=LONG_MS)
+        from_dead = store.recall("batch", named, holder="b", lease_ms=LONG_MS, before="batch/0")
+        from_late = store.recall("batch", named, holder="b", lease_ms=LONG_MS, before="batch-0")
+
+        assert [job.id] == [one.id for one in from_dead]
+        assert [late.id] == [one.id for one in from_late]
+        assert [0, 1, 2] == from_late[0].unplaced.tolist()
+        assert set() == store.renew({job.id: dead.token, late.id: late.token}, lease_ms=LONG_MS)
+        assert [Verdict.LEASE_LOST] == verdicts_of(claim(store, late, [0], [machines[2]]))
+        assert "b" == status_of(store, job).lease_holder
+
+    def test_a_round_knows_who_held_the_one_before(self, store: Store) -> None:
+        befores = []
+        for holder in ("a", "b", "b"):
+            begins = store.begin_round("x", holder=holder, length_ms=OVER_AT_ONCE_MS)
+            assert isinstance(begins, Round)
+            befores.append(begins.before)
+
+        assert ["", "a", "b"] == befores
 
     @pytest.mark.parametrize("give_back", GIVING_BACK)
     def test_a_job_that_lost_nothing_goes_on(

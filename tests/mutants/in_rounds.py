@@ -23,15 +23,15 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "recall-of-other-kinds",
         ROUNDS,
-        "AND j.scheduler = _scheduler AND j.state",
-        "AND j.state",
+        "AND j.scheduler = _scheduler\n           AND (",
+        "AND (",
         "One kind of scheduler moves the jobs of another.",
     ),
     mutant(
         "recall-of-leased-jobs",
         ROUNDS,
-        "AND j.state = 'running'",
-        "AND j.state IN ('running', 'planning')",
+        "j.state = 'planning' AND j.lease_holder = _before",
+        "j.state = 'planning'",
         "A job is taken from whoever plans it now.",
     ),
     mutant(

@@ -221,7 +221,7 @@ def test_what_is_in_form_is_taken(cell: BesiegedStore) -> None:
         f"hand_back_jobs({LEASE}, '{{1}}', '{{true}}')",
         "begin_round('batch', 'me', 1)",
         "note_round('batch', 1, '{}')",
-        "recall_jobs('batch', '{1}', 'me', 1)",
+        "recall_jobs('batch', '{1}', 'me', 1, 'you')",
     ):
         with cell.rolled_back():
             assert cell.attempt(f"SELECT omega.{call}", ()) is None, call

@@ -26,11 +26,11 @@ class PostgresRounds:
 
     def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
         """Begin the next round of a kind of scheduler, if the last one is over."""
-        ((number, began_ms, memo, due_in_ms),) = self._link.call(
-            "SELECT number, began_ms, memo, due_in_ms FROM omega.begin_round(%s, %s, %s)",
+        ((number, began_ms, memo, before, due_in_ms),) = self._link.call(
+            "SELECT number, began_ms, memo, before, due_in_ms FROM omega.begin_round(%s, %s, %s)",
             (scheduler, holder, length_ms),
         )
-        return NotYet(due_in_ms) if number is None else Round(number, began_ms, memo)
+        return NotYet(due_in_ms) if number is None else Round(number, began_ms, memo, before)
 
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
         """Keep what the next round is to know; False, and nothing kept, if it has begun already."""
@@ -40,7 +40,13 @@ class PostgresRounds:
         return bool(kept)
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
+        self,
+        scheduler: str,
+        jobs: Sequence[int] | None,
+        *,
+        holder: str,
+        lease_ms: int,
+        before: str = "",
     ) -> list[LeasedJob]:
         """Lease those of the jobs that run and are of that kind, ascending by id; they run on.
 
@@ -48,8 +54,8 @@ class PostgresRounds:
         """
         rows = self._link.call(
             "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, sibling_tasks,"
-            " sibling_machines FROM omega.recall_jobs(%s, %s, %s, %s)",
-            (scheduler, None if jobs is None else Big(jobs), holder, lease_ms),
+            " sibling_machines FROM omega.recall_jobs(%s, %s, %s, %s, %s)",
+            (scheduler, None if jobs is None else Big(jobs), holder, lease_ms, before),
         )
         jobs_read, _ = leased_jobs(rows)
         return jobs_read

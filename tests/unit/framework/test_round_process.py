@@ -65,10 +65,16 @@ class Deadly(PassThrough):
         return outcome
 
     def recall(
-        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, lease_ms: int
+        self,
+        scheduler: str,
+        jobs: Sequence[int] | None,
+        *,
+        holder: str,
+        lease_ms: int,
+        before: str = "",
     ) -> list[LeasedJob]:
         self.recalled.append([] if jobs is None else list(jobs))
-        return super().recall(scheduler, jobs, holder=holder, lease_ms=lease_ms)
+        return super().recall(scheduler, jobs, holder=holder, lease_ms=lease_ms, before=before)
 
 
 class Away(PassThrough):
@@ -243,15 +249,30 @@ class TestRoundProcess:
         self.assert_books_are_right()
         assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
 
-    def test_jobs_under_a_dead_replicas_lease_are_not_forgotten(self) -> None:
+    def test_whoever_comes_next_takes_over_from_a_replica_that_died(self) -> None:
         first, second = self.a_process("a"), self.a_process("b")
         self.play(first, rounds=2)
         self.deadly.kills_before = True
         with pytest.raises(Killed):
             first.step()
         self.deadly.kills_before = False
-        running = sorted({job for job, _ in places(self.store)})
+        ran = {job for job, _ in places(self.store)}
         self.pass_time()
+
+        second.step()
+
+        assert set(self.jobs) - ran == {job for job, _ in places(self.store)}
+        assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
+        assert [] == self.store.rescue()
+        self.assert_books_are_right()
+
+    def test_jobs_that_somebody_else_has_leased_are_not_forgotten(self) -> None:
+        first, second = self.a_process("a"), self.a_process("b")
+        self.play(first, rounds=2)
+        running = sorted({job for job, _ in places(self.store)})
+        lease_ms = SETTINGS.lease_ms
+        self.store.recall("ml-gpu", running, holder="somebody", lease_ms=lease_ms)
+        self.store.lease("ml-gpu", holder="somebody", jobs_max=99, lease_ms=lease_ms)
 
         second.step()
 

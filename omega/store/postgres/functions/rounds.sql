@@ -1,16 +1,19 @@
 -- Rounds: one kind of scheduler plans all its jobs at once, again and again. Who plans the next one, and
 -- what it is to know, is told here, so that any replica can be the next.
 
--- Begin the next round if the last one is over: its number, its beginning and what the last one noted.
+-- Begin the next round if the last one is over: its number, its beginning, and of the last one what it noted
+-- and who held it.
 -- Otherwise the number is null, and it is told in how many milliseconds it will be.
 CREATE FUNCTION omega.begin_round(
     _scheduler text, _holder text, _length_ms bigint,
-    OUT number bigint, OUT began_ms bigint, OUT memo jsonb, OUT due_in_ms bigint
+    OUT number bigint, OUT began_ms bigint, OUT memo jsonb, OUT before text, OUT due_in_ms bigint
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
     IF NOT is_name(to_jsonb(_scheduler)) OR NOT is_name(to_jsonb(_holder)) THEN
         RAISE EXCEPTION 'bad round: it takes the names of a kind of scheduler and of a holder' USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    SELECT r.holder INTO before FROM round r WHERE r.scheduler = _scheduler FOR UPDATE;
+    before := coalesce(before, '');
     INSERT INTO round AS r (scheduler, number, holder, began_at, ends_at)
     VALUES (_scheduler, 1, _holder, clock_timestamp(), clock_timestamp() + milliseconds(_length_ms))
         ON CONFLICT (scheduler) DO UPDATE
@@ -35,16 +38,17 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Lease those of the jobs, or of all if they are null, that run and are of this kind; they run on, and each tells where. The columns
--- are those of lease_jobs.
-CREATE FUNCTION omega.recall_jobs(_scheduler text, _jobs bigint[], _holder text, _lease_ms bigint)
+-- Lease those of the jobs, or of all if they are null, that are of this kind and run, or are still leased to
+-- who held the round before; what runs runs on, and each tells where. The columns are those of lease_jobs.
+CREATE FUNCTION omega.recall_jobs(_scheduler text, _jobs bigint[], _holder text, _lease_ms bigint, _before text)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
     fruitless integer, waited_ms bigint, sibling_tasks integer[], sibling_machines integer[]
 ) LANGUAGE sql SET search_path = omega, pg_temp AS $$
     WITH running AS MATERIALIZED (
         SELECT j.id FROM job j
-         WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = _scheduler AND j.state = 'running'
+         WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = _scheduler
+           AND (j.state = 'running' OR j.state = 'planning' AND j.lease_holder = _before)
          ORDER BY j.id FOR NO KEY UPDATE
     ), leased AS (
         UPDATE job j
@@ -53,7 +57,9 @@ RETURNS TABLE (
           FROM running WHERE j.id = running.id
         RETURNING j.*
     )
-    SELECT l.id, l.lease_token, s.wire, NULL::integer[], NULL::integer[], l.placed, l.fruitless, NULL::bigint,
+    SELECT l.id, l.lease_token, s.wire,
+           (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(l.unplaced) AS r),
+           (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(l.unplaced) AS r), l.placed, l.fruitless, NULL::bigint,
            siblings.tasks, siblings.machines
       FROM leased l JOIN job_spec s ON s.job_id = l.id,
            LATERAL (SELECT array_agg(a.task ORDER BY a.task) AS tasks, array_agg(a.machine_id ORDER BY a.task) AS machines
