@@ -290,7 +290,7 @@ def _given_out(
     chance: np.random.Generator,
 ) -> tuple[set[int], list[tuple[LeasedJob, int, Claims]]]:
     """Say who keeps its GPUs, and who is to be placed where; larger gangs are placed first."""
-    order = fastest_first(rate) if len(table.jobs) else np.arange(len(table.cluster.gpus))
+    order = fastest_first(rate) if rate.size else np.arange(len(table.cluster.gpus))
     rate, gangs, left = rate.copy(), table.gangs, table.cluster.gpus.copy()
     had = ledger.received_s.sum(axis=1)
     holes = Holes.LAST if playing.policy.fills_holes else Holes.NEVER

@@ -10,6 +10,7 @@ import pytest
 
 from omega.cell.view import View
 from omega.framework.rounds import RoundPlan, RoundState
+from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.claims import Transaction
 from omega.model.jobs import Constraint, Operator
@@ -382,3 +383,16 @@ def test_a_gang_of_which_a_task_is_over_goes_on_with_the_others() -> None:
 
     (again,) = at_work.machines_of(job)
     assert again != where
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_jobs_come_before_there_is_any_gpu_and_are_parked_until_there_is(number: int) -> None:
+    at_work = AtWork(machines("none", number, gpus=0), jobs=[training()])
+    at_work.play(2)
+    assert State.PARKED is status_of(at_work.store, at_work.jobs[0]).state
+
+    at_work.add(machines("k80", 1, first=9))
+    at_work.clock.advance(60)
+    at_work.play(2)
+
+    assert set(at_work.jobs) == set(at_work.running())
