@@ -2,7 +2,8 @@
 
 Goal     Have policies believe what jobs do, where it differs from what a table says of their kind.
 Promise  Arrays in, arrays out. What was never seen is what the table says; of a kind that no table
-         has, types that were not tried count like the mean of those that were.
+         has, types that were not tried count like the mean of those that were. Never more than a
+         table may say.
 Source   Gavel (OSDI 2020), section 6; the averages are those of `estimates.observe`.
 """
 
@@ -13,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from omega.model.arrays import Index, Mask, Score
-from omega.workload.throughputs import Kind, Rates, Throughputs
+from omega.workload.throughputs import RATE_MAX, Kind, Rates, Throughputs
 from schedulers.ml_gpu.estimates import ALPHA
 
 NEWS: Final = 0.1
@@ -39,6 +40,7 @@ class Learnt:
         for row, type_ in np.unique(np.column_stack([kind[ran], on[ran]]), axis=0).tolist():
             which = ran & (kind == row) & (on == type_)
             rate = float(steps[which].sum() / seconds[which].sum())
+            rate = min(max(rate, 0.0), RATE_MAX)  # nodes may report anything
             known = seen.setdefault(kinds[row], np.full(len(self.types), np.nan))
             before = known[type_]
             known[type_] = rate if np.isnan(before) else before + ALPHA * (rate - before)
