@@ -14,6 +14,7 @@ from typing import Final, Self
 import numpy as np
 
 from omega.cell.view import View
+from omega.errors import SettingsError
 from omega.framework.scheduler import Scheduler
 from omega.model.arrays import Counts
 from omega.model.claims import Claims
@@ -26,6 +27,8 @@ from omega.placement.gangs import in_one_rack, on_fewest_machines
 from omega.placement.groups import place_groups, waiting_groups
 
 CONSOLIDATED: Final = in_one_rack("rack")
+SOLVERS: Final = frozenset({"highspy", "scipy"})
+"""What rounds need beyond omega itself."""
 PLAIN: Final = Typical.of(
     (
         TaskGroup(tasks=1, gpus=1, gpu_slices=GPU_SLICES // 4),
@@ -56,9 +59,15 @@ class MlGpuScheduler(Scheduler):
         """Return the scheduler with rounds as an operator wants them: see `settings.py`."""
         scheduler = super().configured({})
         if settings:
-            # Rounds ask a solver, which is an optional extra.
-            from schedulers.ml_gpu.settings import rounds_of  # noqa: PLC0415
-
+            try:
+                # Rounds ask a solver, which is an optional extra.
+                from schedulers.ml_gpu.settings import rounds_of  # noqa: PLC0415
+            except ModuleNotFoundError as error:
+                if (error.name or "").partition(".")[0] not in SOLVERS:
+                    raise
+                raise SettingsError(
+                    ["rounds need omega-scheduler[ml-gpu] to be installed"]
+                ) from error
             scheduler.rounds = rounds_of(settings, scheduler.place)
         return scheduler
 

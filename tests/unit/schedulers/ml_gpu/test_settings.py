@@ -1,11 +1,12 @@
 """What an operator says of the ML-GPU scheduler, and what will not do."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from omega.errors import BadInput
+from omega.errors import BadInput, SettingsError
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
 from schedulers.batch import BatchScheduler
@@ -97,6 +98,23 @@ def test_what_cannot_be_used_is_named(said: dict[str, str], field: str | None, s
 
     assert field == refused.value.field
     assert says in str(refused.value)
+
+
+class _NotInstalled:
+    """Finds that a solver is missing, as the settings are imported."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "schedulers.ml_gpu.settings":
+            raise ModuleNotFoundError(name="highspy")
+
+
+def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "schedulers.ml_gpu.settings")
+    monkeypatch.setattr(sys, "meta_path", [_NotInstalled, *sys.meta_path])
+
+    with pytest.raises(SettingsError, match=r"omega-scheduler\[ml-gpu\]"):
+        MlGpuScheduler.configured({"round": "1"})
 
 
 @pytest.mark.parametrize("kind", [BatchScheduler, ServiceScheduler])
