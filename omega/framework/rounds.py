@@ -36,8 +36,8 @@ class RoundState:
     training: TrainingProgress
     """How far those of them have come that train."""
     away: Sequence[int] = ()
-    """Jobs that the last plan named and that can be planned by nobody now: parked, or leased by a
-    replica that died. They may come back."""
+    """Jobs that the last plan named and that are neither over nor to be planned now: parked, leased
+    by somebody else, or further back in line than a round looks. They may come back."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,8 +68,8 @@ class RoundBook(Protocol):
         runs as before, unless a commit has evicted some of it meanwhile. None stands for all that
         run, which takes a look at every job there is.
 
-        Taken too, whether they run or wait, are jobs that whoever held the round `before` has
-        under a lease still: that round is over, and its holder has died or comes too late.
+        Taken too, whether they run or wait, are those of the jobs that whoever held the round
+        `before` has under a lease still: it is over, and its holder has died or comes too late.
         """
         ...
 
