@@ -157,6 +157,7 @@ class _Table:
         fitting = {groups: cluster.fits(view, spec) for groups, spec in by_groups.items()}
         fits = np.array([fitting[job.spec.groups] for job in jobs], np.bool_)
         ran_on, started_ms = np.full(len(jobs), NOWHERE, np.intp), np.zeros(len(jobs), np.int64)
+        trains = np.isin(live.job, np.append(ids, integers(state.away)))
         row = positions(ids, live.job)
         there = row >= 0
         type_ = cluster.types_of(view, live.machine)
@@ -167,7 +168,7 @@ class _Table:
         np.maximum.at(started_ms, row[there], live.started_ms[there])
         return cls(
             cluster=cluster,
-            gpus=Cluster.of(view, playing.attribute, live).gpus,
+            gpus=Cluster.of(view, playing.attribute, _of(live, trains)).gpus,
             jobs=jobs,
             ids=ids,
             kinds=kinds,

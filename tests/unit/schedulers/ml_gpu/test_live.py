@@ -371,6 +371,17 @@ def test_training_jobs_that_ran_before_there_were_rounds_are_taken_in() -> None:
     assert {*at_work.jobs, *late} == ran, "those who ran first make way"
 
 
+def test_gpus_of_jobs_that_do_not_train_are_not_shared_out() -> None:
+    at_work = AtWork(machines("k80", 1), jobs=[a_spec(1, scheduler="ml-gpu", gpus=1)])
+    (leased,) = lease_all(at_work.store, scheduler="ml-gpu")
+    claims = some_claims([0], [1], cpu_milli=1_000, gpu_0=1_000)
+    at_work.store.commit(a_transaction(a_stretch(leased, claims)))
+    at_work.store.submit([training()])
+    at_work.play()
+
+    assert [3] == at_work.record()["gpus"]
+
+
 def test_a_gang_of_which_a_task_is_over_goes_on_with_the_others() -> None:
     at_work = AtWork(machines("k80", 1), machines("v100", 1, first=2), jobs=[training(2)])
     at_work.play()
