@@ -19,6 +19,7 @@ from omega.store.rounds import NotYet, Round
 @dataclass
 class _Kept:
     number: int
+    began_s: float
     ends_s: float
     memo: str
     holder: str
@@ -34,12 +35,13 @@ class MemoryRounds:
     def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
         """Begin the next round of a kind of scheduler, if the last one is over."""
         now_s = self._clock.now()
-        kept = self._rounds.setdefault(scheduler, _Kept(0, now_s, "{}", ""))
-        if kept.ends_s > now_s:
-            return NotYet(milliseconds(kept.ends_s - now_s))
+        kept = self._rounds.setdefault(scheduler, _Kept(0, now_s, now_s, "{}", ""))
+        ends_s = min(kept.ends_s, kept.began_s + length_ms / 1_000)
+        if ends_s > now_s:
+            return NotYet(milliseconds(ends_s - now_s))
         kept.number += 1
         before, kept.holder = kept.holder, holder
-        kept.ends_s = now_s + length_ms / 1_000
+        kept.began_s, kept.ends_s = now_s, now_s + length_ms / 1_000
         return Round(kept.number, milliseconds(now_s), json.loads(kept.memo), before)
 
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:

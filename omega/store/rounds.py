@@ -42,6 +42,7 @@ class RoundBook(Protocol):
     def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
         """Begin the next round of a kind of scheduler, if the last one is over.
 
+        It is after the length that it was begun with, or after this one if that is shorter.
         Of several that ask at once one begins it.
         """
         ...

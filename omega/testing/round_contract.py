@@ -77,6 +77,11 @@ class RoundContract(Contract):
         assert isinstance(refused, NotYet)
         assert 0 < refused.due_in_ms <= LONG_MS
 
+    def test_whoever_plays_shorter_rounds_need_not_wait_for_a_long_one(self, store: Store) -> None:
+        begun(store, length_ms=LONG_MS)
+
+        assert 2 == begun(store, length_ms=OVER_AT_ONCE_MS).number
+
     def test_a_round_begins_by_the_stores_clock(self, store: Store) -> None:
         before, began, after = store.now_ms(), begun(store).began_ms, store.now_ms()
 

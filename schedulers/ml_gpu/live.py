@@ -223,9 +223,11 @@ def _charged(table: _Table, state: RoundState, playing: Playing) -> Record:
 def _is_due(record: Record, rate: Rates, gpus: Counts, playing: Playing, now_ms: int) -> bool:
     """Say whether shares are to be promised anew: hysteresis, or every arrival would be a reset.
 
-    Where nothing was promised to anybody, there is nothing to wait for.
+    Where nothing was promised to anybody, or by another policy, there is nothing to wait for.
     """
     if record.reset_ms is None or not record.ledger.is_promised.any():
+        return True
+    if record.policy != playing.policy.name:
         return True
     changed = record.is_due or record.gpus != tuple(gpus.tolist())
     is_time = now_ms - record.reset_ms >= playing.resets_after * playing.length_ms
@@ -253,6 +255,7 @@ def _promised(
         gpus=tuple(table.gpus.tolist()),
         reset_ms=now_ms,
         promised_by=rate,
+        policy=playing.policy.name,
         is_due=False,
     )
 

@@ -45,6 +45,7 @@ class _Memo(BaseModel):
     promised_by: list[list[_Amount]]
     charged_ms: list[_Whole]
     reset_ms: _Whole | None
+    policy: str
     is_due: bool
     credit_s: Annotated[float, Field(gt=0, le=AMOUNT_MAX)]
 
@@ -74,6 +75,8 @@ class Record:
     """Up to when what each has had is in the books, by the store's clock."""
     reset_ms: int | None = None
     """When shares were last promised; None: never."""
+    policy: str = ""
+    """The one that promised them."""
     is_due: bool = True
     """Whether something has changed since."""
     away: "Record | None" = None
@@ -115,6 +118,7 @@ class Record:
             learnt=learnt,
             charged_ms=integers(told.charged_ms),
             reset_ms=told.reset_ms,
+            policy=told.policy,
             is_due=told.is_due,
         )
 
@@ -142,6 +146,7 @@ class Record:
             ],
             charged_ms=np.concatenate([part.charged_ms for part in parts]).tolist(),
             reset_ms=self.reset_ms,
+            policy=self.policy,
             is_due=self.is_due,
             credit_s=ledger.credit_s,
         ).model_dump()
@@ -165,7 +170,7 @@ class Record:
             charged_ms=np.append(self.charged_ms[stays], np.full(len(new), now_ms))[order],
             done=np.append(self.done[stays], none)[order],
             run_ms=np.append(self.run_ms[stays], none)[order],
-            on=np.append(self.on[stays], np.full(len(new), NOWHERE))[order],
+            on=np.append(self.on[stays], np.full(len(new), UNKNOWN))[order],
             promised_by=np.vstack([self.promised_by[stays], np.zeros((len(new), len(self.types)))])[
                 order
             ],

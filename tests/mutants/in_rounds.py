@@ -9,8 +9,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "round-begun-early",
         ROUNDS,
-        "WHERE r.ends_at <= clock_timestamp()",
-        "WHERE r.ends_at <= clock_timestamp() + interval '1 day'",
+        "_length_ms)) <= clock_timestamp()",
+        "_length_ms)) <= clock_timestamp() + interval '1 day'",
         "Two replicas plan the same GPUs at once.",
     ),
     mutant(

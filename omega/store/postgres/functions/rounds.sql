@@ -1,7 +1,7 @@
 -- Rounds: one kind of scheduler plans all its jobs at once, again and again. Who plans the next one, and
 -- what it is to know, is told here, so that any replica can be the next.
 
--- Begin the next round if the last one is over: its number, its beginning, and of the last one what it noted
+-- Begin the next round if the last one is over, by its own length or by ours if that is shorter: its number, its beginning, and of the last one what it noted
 -- and who held it.
 -- Otherwise the number is null, and it is told in how many milliseconds it will be.
 CREATE FUNCTION omega.begin_round(
@@ -19,10 +19,11 @@ BEGIN
         ON CONFLICT (scheduler) DO UPDATE
        SET number = r.number + 1, holder = excluded.holder, began_at = clock_timestamp(),
            ends_at = clock_timestamp() + milliseconds(_length_ms)
-     WHERE r.ends_at <= clock_timestamp()
+     WHERE least(r.ends_at, r.began_at + milliseconds(_length_ms)) <= clock_timestamp()
     RETURNING r.number, (extract(epoch FROM r.began_at) * 1000)::bigint, r.memo INTO number, began_ms, memo;
     IF NOT FOUND THEN
-        SELECT greatest(0, extract(epoch FROM r.ends_at - clock_timestamp()) * 1000)::bigint INTO due_in_ms
+        SELECT greatest(0, extract(epoch FROM least(r.ends_at, r.began_at + milliseconds(_length_ms))
+                                      - clock_timestamp()) * 1000)::bigint INTO due_in_ms
           FROM round r WHERE r.scheduler = _scheduler;
     END IF;
 END $$;

@@ -10,14 +10,13 @@ import pytest
 
 from omega.cell.view import View
 from omega.framework.rounds import RoundPlan, RoundState
-from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.claims import Transaction
 from omega.model.jobs import Constraint, Operator
 from omega.model.machines import MachineState
 from omega.model.outcomes import Outcome
 from omega.store.base import Store
-from omega.testing.builders import a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import LONG_MS, claim, lease_all, places, status_of
 from tests.unit.schedulers.ml_gpu.rounds_at_work import (
@@ -354,56 +353,3 @@ def test_a_cell_without_open_machines_gives_nobody_anything(state: MachineState)
     at_work.play(2)
 
     assert {} == places(at_work.store)
-
-
-def test_training_jobs_that_ran_before_there_were_rounds_are_taken_in() -> None:
-    at_work = AtWork(machines("k80", 1), jobs=[training()] * 4)
-    leased = lease_all(at_work.store, scheduler="ml-gpu")
-    for slot, job in enumerate(leased):
-        claims = some_claims([0], [1], **{"cpu_milli": 1_000, f"gpu_{slot}": 1_000})
-        at_work.store.commit(a_transaction(a_stretch(job, claims)))
-    late = at_work.store.submit([training()] * 4)
-    ran: set[int] = set()
-    for _ in range(4):
-        at_work.play()
-        ran |= set(at_work.running())
-
-    assert {*at_work.jobs, *late} == ran, "those who ran first make way"
-
-
-def test_gpus_of_jobs_that_do_not_train_are_not_shared_out() -> None:
-    at_work = AtWork(machines("k80", 1), jobs=[a_spec(1, scheduler="ml-gpu", gpus=1)])
-    (leased,) = lease_all(at_work.store, scheduler="ml-gpu")
-    claims = some_claims([0], [1], cpu_milli=1_000, gpu_0=1_000)
-    at_work.store.commit(a_transaction(a_stretch(leased, claims)))
-    at_work.store.submit([training()])
-    at_work.play()
-
-    assert [3] == at_work.record()["gpus"]
-
-
-def test_a_gang_of_which_a_task_is_over_goes_on_with_the_others() -> None:
-    at_work = AtWork(machines("k80", 1), machines("v100", 1, first=2), jobs=[training(2)])
-    at_work.play()
-    (job,) = at_work.jobs
-    at_work.store.end_tasks(integers([job]), np.array([0]))
-    (where,) = at_work.machines_of(job)
-    at_work.store.set_state(integers([where]), MachineState.DOWN)
-    at_work.store.lose_tasks(integers([where]))
-    at_work.play(2)
-
-    (again,) = at_work.machines_of(job)
-    assert again != where
-
-
-@pytest.mark.parametrize("number", [0, 2])
-def test_jobs_come_before_there_is_any_gpu_and_are_parked_until_there_is(number: int) -> None:
-    at_work = AtWork(machines("none", number, gpus=0), jobs=[training()])
-    at_work.play(2)
-    assert State.PARKED is status_of(at_work.store, at_work.jobs[0]).state
-
-    at_work.add(machines("k80", 1, first=9))
-    at_work.clock.advance(60)
-    at_work.play(2)
-
-    assert set(at_work.jobs) == set(at_work.running())
