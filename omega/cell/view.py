@@ -191,6 +191,13 @@ class View:
 
     def take_off(self, machine: Ids, amounts: Amounts) -> None:
         """Count what runs there as gone, inside a `trying` block: what if it were elsewhere?"""
+        self._free_more(machine, amounts)
+
+    def put_back(self, machine: Ids, amounts: Amounts) -> None:
+        """Count what was taken off as running there again, whether there is room or not."""
+        self._free_more(machine, -amounts)
+
+    def _free_more(self, machine: Ids, amounts: Amounts) -> None:
         assert self._undo is not None, "what runs is taken off inside a `trying` block"
         at = self.where(machine)
         known = at >= 0

@@ -5,11 +5,11 @@ Promise  Frozen arrays, one entry an allocation.
 Source   Omega (EuroSys 2013), section 3.4: the shared cell state.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from omega.model.arrays import Amounts, Ids, Index, freeze, integers
+from omega.model.arrays import Amounts, Ids, Index, Mask, freeze, integers
 from omega.model.resources import KINDS
 
 
@@ -31,6 +31,10 @@ class Allocations:
 
     def __len__(self) -> int:
         return len(self.job)
+
+    def only(self, which: Mask) -> "Allocations":
+        """Return these of the allocations."""
+        return Allocations(*(getattr(self, field.name)[which] for field in fields(self)))
 
 
 NO_ALLOCATIONS = Allocations(

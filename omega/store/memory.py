@@ -116,7 +116,7 @@ class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
             record = self._jobs.get(number)
             if record is None or record.spec.training is None or record.state in FINAL:
                 continue
-            record.steps = max(record.steps, made)
+            record.steps = max(record.steps, min(made, record.spec.training.steps))
             record.run_ms = max(record.run_ms, ran)
 
     def training(self, job: Ids) -> TrainingProgress:

@@ -93,6 +93,15 @@ class TrainingContract(Contract):
 
         assert [(job, 40, 5_000)] == told(store, job)
 
+    def test_nobody_makes_more_steps_than_are_wanted(self, store: Store) -> None:
+        (job,) = store.submit([a_training_job()])
+        wanted = int(store.training(integers([job])).wanted[0])
+
+        report(store, job, wanted - 1, 1_000)
+        report(store, job, 10 * wanted, 2_000)
+
+        assert [(job, wanted, 2_000)] == told(store, job)
+
     def test_of_a_job_named_twice_the_most_counts(self, store: Store) -> None:
         (job,) = store.submit([a_training_job()])
 

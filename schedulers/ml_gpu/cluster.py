@@ -9,6 +9,7 @@ Source   Gavel (OSDI 2020), section 3.1; docs/papers/gavel.md, live.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -18,8 +19,11 @@ from omega.model.arrays import Counts, Ids, Index, Mask
 from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, TaskGroup
 from omega.model.resources import DEVICES, GPU_SLICES
 from omega.placement.feasibility import matching
+from omega.placement.gangs import in_one_rack
 
-NO_TYPE = ""
+CONSOLIDATED: Final = in_one_rack("rack")
+"""Where the tasks of a gang go: they talk to each other."""
+NO_TYPE: Final = ""
 """Of machines that do not say what GPUs they have."""
 
 

@@ -21,11 +21,10 @@ from omega.model.arrays import Counts, Ids, Index, Mask, integers, positions
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.training import TrainingProgress
-from omega.placement.gangs import in_one_rack
 from omega.placement.groups import place_groups
 from omega.placement.making_room import make_room
 from omega.workload.throughputs import Kind, Rates, Throughputs
-from schedulers.ml_gpu.cluster import Cluster, goes_by_rounds, kinds_of, size_of
+from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds, kinds_of, size_of
 from schedulers.ml_gpu.learning import Learnt, is_news
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
@@ -33,7 +32,6 @@ from schedulers.ml_gpu.record import Record
 from schedulers.ml_gpu.rounds import Holes, Ledger, fastest_first, select
 
 Place = Callable[[View, LeasedJob, np.random.Generator], Claims]
-CONSOLIDATED: Final = in_one_rack("rack")
 PASSES: Final = 4
 """Times that GPUs are given out in a round: again, to others, where a gang found no room."""
 
@@ -151,7 +149,7 @@ class _Table:
         live = state.allocations
         jobs = sorted(filter(goes_by_rounds, (*state.running, *state.waiting)), key=_id)
         ids = integers(job.id for job in jobs)
-        cluster = Cluster.of(view, playing.attribute, _of(live, np.isin(live.job, ids)))
+        cluster = Cluster.of(view, playing.attribute, live.only(np.isin(live.job, ids)))
         kinds, kind = kinds_of(jobs)
         by_groups = {job.spec.groups: job.spec for job in jobs}
         fitting = {groups: cluster.fits(view, spec) for groups, spec in by_groups.items()}
@@ -168,7 +166,7 @@ class _Table:
         np.maximum.at(started_ms, row[there], live.started_ms[there])
         return cls(
             cluster=cluster,
-            gpus=Cluster.of(view, playing.attribute, _of(live, trains)).gpus,
+            gpus=Cluster.of(view, playing.attribute, live.only(trains)).gpus,
             jobs=jobs,
             ids=ids,
             kinds=kinds,
@@ -306,7 +304,7 @@ def _given_out(
             on = select(ledger, rate, gangs, left, order, holes, had=had)
             if nth == 0:
                 goes = (on == NOWHERE) | (on != table.on)
-                gone = _of(table.running, np.isin(table.running.job, table.ids[goes]))
+                gone = table.running.only(np.isin(table.running.job, table.ids[goes]))
                 view.take_off(gone.machine, gone.amounts)
                 stay = np.flatnonzero(~goes)
                 kept = set(table.ids[stay].tolist())
@@ -335,8 +333,8 @@ def _given_out(
 
 def _put_back(view: View, running: Allocations, job: LeasedJob) -> bool:
     """Leave a gang that found no room on a better type where it is, if nobody is to come there."""
-    its = _of(running, running.job == job.id)
-    view.take_off(its.machine, -its.amounts)
+    its = running.only(np.asarray(running.job == job.id))
+    view.put_back(its.machine, its.amounts)
     if (view.free[view.where(its.machine)] >= 0).all():
         return True
     view.take_off(its.machine, its.amounts)
@@ -366,15 +364,4 @@ def _progress_of(told: TrainingProgress, ids: Ids) -> TrainingProgress:
         told.run_ms[row],
         told.tasks[row],
         told.since_ms[row],
-    )
-
-
-def _of(live: Allocations, which: Mask) -> Allocations:
-    return Allocations(
-        live.job[which],
-        live.task[which],
-        live.machine[which],
-        live.amounts[which],
-        live.started_ms[which],
-        live.duration_ms[which],
     )

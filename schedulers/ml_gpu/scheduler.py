@@ -23,10 +23,10 @@ from omega.model.resources import GPU_SLICES
 from omega.placement.best_fit import best_fit, best_fit_slots
 from omega.placement.feasibility import Room
 from omega.placement.fragmentation import Typical, place_alone
-from omega.placement.gangs import in_one_rack, on_fewest_machines
+from omega.placement.gangs import on_fewest_machines
 from omega.placement.groups import place_groups, waiting_groups
+from schedulers.ml_gpu.cluster import CONSOLIDATED
 
-CONSOLIDATED: Final = in_one_rack("rack")
 SOLVERS: Final = frozenset({"highspy", "scipy"})
 """What rounds need beyond omega itself."""
 PLAIN: Final = Typical.of(

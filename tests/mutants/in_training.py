@@ -26,8 +26,8 @@ MUTANTS: tuple[Mutant, ...] = (
     memory_mutant(
         "progress-taken-back",
         STORE,
-        "record.steps = max(record.steps, made)",
-        "record.steps = made",
+        "record.steps = max(record.steps, min(made, record.spec.training.steps))",
+        "record.steps = min(made, record.spec.training.steps)",
         "A report that comes late has a job make the same steps again.",
     ),
     mutant(

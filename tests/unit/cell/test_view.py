@@ -218,6 +218,19 @@ class TestTrying:
         assert [3_000, 4_000] == inside
         assert [1_000, 3_000] == cpu_free(view)
 
+    def test_what_is_put_back_is_there_again_room_or_not(self) -> None:
+        view = a_view(a_cell(1, cpu_milli=4_000), used={1: {"cpu_milli": 3_000}})
+        runs = some_claims([0, 1], [1, 1])
+        with view.trying():
+            view.take_off(runs.machine, runs.demand)
+            view.try_on(some_claims([0, 1, 2], [1, 1, 1]))
+            before = cpu_free(view)
+            view.put_back(runs.machine, runs.demand)
+            inside = cpu_free(view)
+
+        assert ([0], [-2_000]) == (before, inside)
+        assert [1_000] == cpu_free(view)
+
     def test_taking_off_nests_with_trying_on(self) -> None:
         view = a_view(a_cell(1), used={1: {"cpu_milli": 4_000}})
         runs = some_claims([0, 1], [1, 1])

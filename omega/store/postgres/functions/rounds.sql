@@ -1,9 +1,8 @@
 -- Rounds: one kind of scheduler plans all its jobs at once, again and again. Who plans the next one, and
 -- what it is to know, is told here, so that any replica can be the next.
 
--- Begin the next round if the last one is over, by its own length or by ours if that is shorter: its number, its beginning, and of the last one what it noted
--- and who held it.
--- Otherwise the number is null, and it is told in how many milliseconds it will be.
+-- Begin the next round if the last one is over, by its own length or by ours if that is shorter: its number,
+-- its beginning, and of the last one what it noted and who held it. Otherwise the number is null, and it is told in how many milliseconds it will be.
 CREATE FUNCTION omega.begin_round(
     _scheduler text, _holder text, _length_ms bigint,
     OUT number bigint, OUT began_ms bigint, OUT memo jsonb, OUT before text, OUT due_in_ms bigint

@@ -1,7 +1,7 @@
 -- How far training jobs have come: reported by nodes, read by whoever decides what runs next.
 
 -- Note steps made and time run by these jobs, both since they were submitted: what is less than is
--- on record changes nothing, so a report may come twice, or late.
+-- on record changes nothing, so a report may come twice, or late. Nobody makes more steps than are wanted.
 --
 -- Jobs that are over or train nothing are passed over; so are, if the caller stands for some
 -- machines only, those of which nothing runs on these: a gang may have moved on since it was seen.
@@ -19,7 +19,7 @@ BEGIN
         SELECT machines INTO own FROM own_machines(NULL);
     END IF;
     INSERT INTO progress AS p (job_id, steps, run_ms)
-    SELECT w.job_id, max(w.steps), max(w.run_ms)
+    SELECT w.job_id, least(max(w.steps), max((s.wire #>> '{training,steps}')::bigint)), max(w.run_ms)
       FROM unnest(_jobs, _steps, _run_ms) AS w (job_id, steps, run_ms)
       JOIN job j ON j.id = w.job_id
       JOIN job_spec s ON s.job_id = w.job_id
