@@ -24,8 +24,20 @@ class Limits:
     """How long a commit queues for a row lock."""
     commit_ms_max: int = 5_000
     """How long a commit takes in all: waiting, judging and writing."""
-    memo_bytes_max: int = 16 * 2**20
+    lease_ms_max: int = 60 * 60 * 1_000
+    """How long one lease lasts before it must be renewed."""
+    lease_bytes_max: int = 8 * 2**20
+    """Wire forms of the jobs that one call leases, or reads of those parked; a first one always."""
+    memo_bytes_max: int = 4 * 2**20
     """What a round leaves for the next one, as JSON."""
+    facts_bytes_max: int = 16 * 2**10
+    """What a process says of itself, as JSON."""
+    json_depth_max: int = 16
+    """Levels of objects and arrays in a memo, or in facts; the whole is the first."""
+    processes_per_login_max: int = 1_000
+    """Processes that report under one login."""
+    rounds_per_login_max: int = 100
+    """Kinds of scheduler whose last round one login has begun."""
     tasks_per_release_max: int = 1_000
     """Task ends reported in one call."""
 
@@ -33,9 +45,20 @@ class Limits:
     tasks_per_job_max: int = 100_000
     task_groups_per_job_max: int = 64
     constraints_per_group_max: int = 32
+    values_per_constraint_max: int = 1_000
+    wire_bytes_max: int = 128 * 2**10
+    """One job in the wire form, as JSON."""
+    submission_bytes_max: int = 64 * 2**20
+    """Jobs submitted in one call, in the wire form."""
     name_length_max: int = 200
+    detail_length_max: int = 1_000
+    """Why a job is parked, in words."""
     file_bytes_max: int = 64 * 2**20
     """A file that a person writes: jobs, or a list of machines."""
+    yaml_values_max: int = 1_000_000
+    """Keys and values in such a file, if it is YAML."""
+    yaml_depth_max: int = 16
+    """Lists and mappings in it, one in another."""
     amount_max: int = INT4_MAX
     """One task's demand, or one machine's capacity, of one kind."""
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
@@ -51,6 +74,9 @@ class Limits:
         assert self.lock_wait_ms_max < self.commit_ms_max
         # A transaction holds at least one claim of each of its jobs.
         assert self.jobs_per_transaction_max <= self.claims_per_transaction_max
+        # A call that leases by bytes can take at least one job of any size.
+        assert self.wire_bytes_max <= self.lease_bytes_max
+        assert self.wire_bytes_max <= self.submission_bytes_max
         # Each group has at least one task.
         assert self.task_groups_per_job_max <= self.tasks_per_job_max
         # Amounts travel as 32-bit numbers when many rows are packed into one value...
@@ -58,6 +84,8 @@ class Limits:
         # ...and sums of them over a transaction, or over one job, stay within 64 bits.
         assert self.amount_max * self.claims_per_transaction_max < 2**63
         assert self.amount_max * self.tasks_per_job_max < 2**63
+        # A file of as many jobs as one submission takes has room for fifty keys and values in each.
+        assert 50 * self.jobs_per_submission_max <= self.yaml_values_max
         # Rates are floating-point numbers, which hold whole steps exactly below this.
         assert self.steps_max < 2**53
 

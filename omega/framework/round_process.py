@@ -98,11 +98,7 @@ class RoundProcess(SchedulerProcess):
         recalled = self._patiently(
             "recall",
             lambda: self.store.recall(
-                self.scheduler.kind,
-                told,
-                holder=self._holder,
-                lease_ms=self.settings.lease_ms,
-                before=begun.before,
+                self.scheduler.kind, begun.number, told, lease_ms=self.settings.lease_ms
             ),
         )
         self.leases.take(recalled)

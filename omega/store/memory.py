@@ -20,6 +20,7 @@ from omega.lifecycle.states import FINAL, State, Trigger
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, integers, some_kind
 from omega.model.claims import JobPart, Transaction
+from omega.model.jobs import LeasedJob
 from omega.model.machines import (
     DEAD,
     Changes,
@@ -108,6 +109,17 @@ class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
             slots.append(slot)
         self._free(np.array(slots, dtype=np.intp))
         return len(slots)
+
+    def recall(
+        self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Lease to a round's holder those of the jobs that run, ascending by id; they run on."""
+        last = self.last_round(scheduler)
+        if last is None or last.number != number:
+            return []
+        return self._recall(
+            scheduler, jobs, holder=last.holder, before=last.before, lease_ms=lease_ms
+        )
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
         """Note how far training jobs have come since they were submitted."""

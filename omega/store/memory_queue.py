@@ -117,14 +117,8 @@ class MemoryQueue:
                 self._queue(job)
         return lost
 
-    def recall(
-        self,
-        scheduler: str,
-        jobs: Sequence[int] | None,
-        *,
-        holder: str,
-        lease_ms: int,
-        before: str = "",
+    def _recall(
+        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, before: str, lease_ms: int
     ) -> list[LeasedJob]:
         """Lease those of the jobs that run and are of that kind, ascending by id; they run on."""
         until_s = self._clock.now() + lease_ms / 1_000

@@ -5,11 +5,14 @@ Promise  One report a process, the last one; a new process id is a new start.
 Source   ARCHITECTURE.md, processes.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omega.clock import Clock
+from omega.limits import LIMITS
 from omega.store.base import ProcessReport
+from omega.store.readable import readable_text
 
 
 @dataclass(frozen=True)
@@ -29,10 +32,11 @@ class MemoryRegistry:
 
     def report(self, kind: str, replica: str, *, pid: int, facts: Mapping[str, object]) -> None:
         """Replace what this process said of itself."""
+        told = json.loads(readable_text(facts, bytes_max=LIMITS.facts_bytes_max))
         now_s = self._clock.now()
         before = self._said.get((kind, replica))
         started_s = before.started_s if before is not None and before.pid == pid else now_s
-        self._said[kind, replica] = _Said(pid, started_s, now_s, dict(facts))
+        self._said[kind, replica] = _Said(pid, started_s, now_s, told)
 
     def reports(self) -> list[ProcessReport]:
         """Return the last report of each process, oldest start first."""

@@ -25,8 +25,6 @@ class Round:
     """By the store's clock, in milliseconds since the epoch."""
     memo: Mapping[str, object]
     """What the last round noted; empty before the first note."""
-    before: str
-    """Who held the last round; nobody before the first."""
 
 
 @dataclass(frozen=True)
@@ -50,27 +48,23 @@ class RoundBook(Protocol):
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
         """Keep what the next round is to know; False, and nothing kept, if it has begun already.
 
-        Raises BadInput for a memo of more than `LIMITS.memo_bytes_max`.
+        Raises BadInput for a memo of more than `LIMITS.memo_bytes_max` bytes, of more than
+        `LIMITS.json_depth_max` levels, or with a number that is more than a double holds.
         """
         ...
 
     def recall(
-        self,
-        scheduler: str,
-        jobs: Sequence[int] | None,
-        *,
-        holder: str,
-        lease_ms: int,
-        before: str = "",
+        self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
     ) -> list[LeasedJob]:
-        """Lease those of the jobs that run and are of that kind, ascending by id; they run on.
+        """Lease to a round's holder those of the jobs that run, ascending by id; they run on.
 
-        Each tells of all its running tasks where they are. Given back, or its lease run out, a job
-        runs as before, unless a commit has evicted some of it meanwhile. None stands for all that
-        run, which takes a look at every job there is.
+        They are jobs of the round's kind. Each tells of all its running tasks where they are. Given
+        back, or its lease run out, a job runs as before, unless a commit has evicted some of it
+        meanwhile. None stands for all that run, which takes a look at every job there is.
 
         Taken too, whether they run or wait, are those of the jobs that whoever held the round
-        `before` has under a lease still: it is over, and its holder has died or comes too late.
+        before has under a lease still: it is over, and its holder has died or comes too late. A
+        round that is not the last one begun, or that another login began, recalls nothing.
         """
         ...
 

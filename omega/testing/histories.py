@@ -28,7 +28,7 @@ from omega.store.base import HandBack, Parking, Store
 from omega.testing.builders import a_cell, a_spec, a_transaction
 from omega.testing.drawn_claims import ANY_TASK, TASKS_MAX, some_stretch
 from omega.testing.plain_cell import PlainCell, PlainJob
-from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS
+from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS, recall
 from omega.testing.strategies import TENANTS
 from omega.testing.twin import TaskName, differences, plain_machines, row_differences
 
@@ -58,6 +58,8 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         self.leases: list[LeasedJob] = []
         """Every lease there ever was, lost ones included."""
         self.judged: list[tuple[Transaction, Outcome]] = []
+        self.round = 0
+        """The number of the last round begun."""
 
     def teardown(self) -> None:
         """Let go of the store."""
@@ -106,16 +108,23 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
             assert (about.spec, about.placed) == (job.spec, job.placed)
             about.move(Trigger.TAKE)
             about.token, about.lease_is_over = job.token, lease_ms == OVER_AT_ONCE_MS
+            about.round = None
         self.leases += leased
 
     @rule(data=st.data(), lease_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]))
     @precondition(lambda self: self.model.in_state(State.RUNNING))
     def a_scheduler_recalls(self, data: st.DataObject, lease_ms: int) -> None:
-        """Running jobs are leased, with all their places; of others nothing is told."""
+        """Running jobs are leased, and those of the round before; of others nothing is told."""
         named = data.draw(st.lists(st.sampled_from(sorted(self.model.jobs)), max_size=3))
         running = sorted({*named, *self.model.in_state(State.RUNNING)[:1]})
-        recalled = self.store.recall("batch", running, holder="0", lease_ms=lease_ms)
-        expected = [job for job in running if self.model.jobs[job].state is State.RUNNING]
+        expected = [
+            job
+            for job in running
+            if self.model.jobs[job].state is State.RUNNING
+            or (self.model.jobs[job].token is not None and self.model.jobs[job].round == self.round)
+        ]
+        self.round += 1
+        recalled = recall(self.store, running, holder=f"round {self.round}", lease_ms=lease_ms)
         assert expected == [job.id for job in recalled]
         for job in recalled:
             about = self.model.jobs[job.id]
@@ -123,6 +132,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
             assert {task: machine for task, (machine, _) in about.runs.items()} == dict(told)
             about.move(Trigger.RECALL)
             about.token, about.lease_is_over = job.token, lease_ms == OVER_AT_ONCE_MS
+            about.round = self.round
         self.leases += recalled
 
     @rule(scheduler=st.integers(0, SCHEDULERS - 1))

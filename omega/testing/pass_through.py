@@ -127,16 +127,10 @@ class PassThrough:
         return self._store.note_round(scheduler, number, memo)
 
     def recall(
-        self,
-        scheduler: str,
-        jobs: Sequence[int] | None,
-        *,
-        holder: str,
-        lease_ms: int,
-        before: str = "",
+        self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
     ) -> list[LeasedJob]:
         """Pass on."""
-        return self._store.recall(scheduler, jobs, holder=holder, lease_ms=lease_ms, before=before)
+        return self._store.recall(scheduler, number, jobs, lease_ms=lease_ms)
 
     def unfinished(self, jobs: Sequence[int]) -> set[int]:
         """Pass on."""

@@ -39,6 +39,8 @@ class PlainJob:
     token: UUID | None = None
     lease_is_over: bool = False
     """Whether the lease has run out, which matters to nobody but a rescuer."""
+    round: int | None = None
+    """The number of the round under which it is leased, if under any."""
     runs: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     """By task, the machine and the amounts."""
     over: set[int] = field(default_factory=set)

@@ -27,8 +27,8 @@ from omega.testing.steps import (
     end,
     lease_all,
     places,
+    recall,
     status_of,
-    submit_and_lease,
     verdicts_of,
 )
 
@@ -43,7 +43,7 @@ def begun(store: Store, *, length_ms: int = OVER_AT_ONCE_MS, kind: str = "batch"
 
 def recalled(store: Store, *jobs: LeasedJob, lease_ms: int = LONG_MS) -> list[LeasedJob]:
     """Recall batch jobs, which must all run."""
-    again = store.recall("batch", [j.id for j in jobs], holder="batch/0", lease_ms=lease_ms)
+    again = recall(store, [j.id for j in jobs], lease_ms=lease_ms)
 
     assert sorted(job.id for job in jobs) == [job.id for job in again]
     return again
@@ -104,13 +104,17 @@ class RoundContract(Contract):
         assert not store.note_round("nobody", 1, {})
         assert {"by": "second"} == begun(store).memo
 
-    def test_a_memo_that_is_too_long_is_refused(self, store: Store) -> None:
+    def test_a_memo_that_not_everybody_could_read_is_refused(self, store: Store) -> None:
         number = begun(store).number
-
-        with pytest.raises(BadInput):
-            store.note_round("batch", number, {"x": "x" * LIMITS.memo_bytes_max})
+        deep: list[object] = []
+        for _ in range(LIMITS.json_depth_max - 2):
+            deep = [deep]
+        for memo in ({"x": "x" * LIMITS.memo_bytes_max}, {"x": [deep]}, {"x": [10**309]}):
+            with pytest.raises(BadInput):
+                store.note_round("batch", number, memo)
 
         assert {} == begun(store).memo
+        assert store.note_round("batch", number + 1, {"x": deep})
 
 
 class RecallContract(Contract):
@@ -137,11 +141,12 @@ class RecallContract(Contract):
         (pending,) = store.submit([a_spec()])
         everything = [job.id, job.id, pending, 1_000_000]
 
-        assert [] == store.recall("service", everything, holder="s", lease_ms=LONG_MS)
-        (again,) = store.recall("batch", everything, holder="b", lease_ms=LONG_MS)
+        assert [] == recall(store, everything, scheduler="service", holder="s")
+        (again,) = recall(store, everything, holder="b")
         assert job.id == again.id
-        assert [] == store.recall("batch", everything, holder="b", lease_ms=LONG_MS)
-        assert [] == store.recall("batch", None, holder="b", lease_ms=LONG_MS)
+        recall(store, [], holder="c")
+        assert [] == recall(store, everything, holder="d")
+        assert [] == recall(store, None, holder="e")
         assert State.PENDING is status_of(store, pending).state
 
     def test_all_that_run_are_recalled_at_once(self, store: Store) -> None:
@@ -149,37 +154,39 @@ class RecallContract(Contract):
         other = a_running_job(store, a_spec(), [machines[2]])
         store.submit([a_spec()])
 
-        assert [] == store.recall("service", None, holder="s", lease_ms=LONG_MS)
-        again = store.recall("batch", None, holder="b", lease_ms=LONG_MS)
+        assert [] == recall(store, None, scheduler="service", holder="s")
+        again = recall(store, None)
         assert sorted([job.id, other.id]) == [one.id for one in again]
 
     def test_who_begins_a_round_takes_over_from_the_one_before(self, store: Store) -> None:
         job, machines = a_gang_at_work(store)
         (dead,) = recalled(store, job)
-        (late,) = submit_and_lease(store, a_spec(3))
+        (waiting,) = store.submit([a_spec(3)])
+        (late,) = store.lease("batch", holder="batch/0", jobs_max=1, lease_ms=LONG_MS)
         (other,) = store.submit([a_spec()])
         store.lease("batch", holder="another", jobs_max=1, lease_ms=LONG_MS)
-        named = [job.id, late.id, other]
+        named = [job.id, waiting, other]
 
-        assert [] == store.recall("batch", named, holder="b", lease_ms=LONG_MS)
-        from_dead = store.recall("batch", named, holder="b", lease_ms=LONG_MS, before="batch/0")
-        from_late = store.recall("batch", named, holder="b", lease_ms=LONG_MS, before="batch-0")
+        taken = recall(store, named, holder="b")
 
-        assert [job.id] == [one.id for one in from_dead]
-        assert [late.id] == [one.id for one in from_late]
-        assert [0, 1, 2] == from_late[0].unplaced.tolist()
+        assert [job.id, late.id] == [one.id for one in taken]
+        assert [0, 1, 2] == taken[1].unplaced.tolist()
         assert set() == store.renew({job.id: dead.token, late.id: late.token}, lease_ms=LONG_MS)
         assert [Verdict.LEASE_LOST] == verdicts_of(claim(store, late, [0], [machines[2]]))
         assert "b" == status_of(store, job).lease_holder
+        assert "another" == status_of(store, other).lease_holder
 
-    def test_a_round_knows_who_held_the_one_before(self, store: Store) -> None:
-        befores = []
-        for holder in ("a", "b", "b"):
-            begins = store.begin_round("x", holder=holder, length_ms=OVER_AT_ONCE_MS)
-            assert isinstance(begins, Round)
-            befores.append(begins.before)
+    def test_a_round_that_is_past_or_never_was_recalls_nothing(self, store: Store) -> None:
+        job, _ = a_gang_at_work(store)
 
-        assert ["", "a", "b"] == befores
+        for _ in range(2):
+            number = begun(store).number
+            assert [] == store.recall("batch", number - 1, [job.id], lease_ms=LONG_MS)
+            assert [] == store.recall("batch", number + 1, [job.id], lease_ms=LONG_MS)
+        assert [] == store.recall("service", number, [job.id], lease_ms=LONG_MS)
+        assert State.RUNNING is status_of(store, job).state
+        (again,) = store.recall("batch", number, [job.id], lease_ms=LONG_MS)
+        assert job.id == again.id
 
     @pytest.mark.parametrize("give_back", GIVING_BACK)
     def test_a_job_that_lost_nothing_goes_on(

@@ -15,6 +15,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.store.base import JobStatus, Store
+from omega.store.rounds import Round
 from omega.testing.builders import a_cell, a_spec, a_stretch, a_transaction, some_claims
 
 LONG_MS = 600_000
@@ -51,6 +52,22 @@ def submit_and_lease(store: Store, *specs: JobSpec, lease_ms: int = LONG_MS) -> 
 
     assert sorted(submitted) == sorted(leased)
     return [leased[job] for job in submitted]
+
+
+def recall(
+    store: Store,
+    jobs: Iterable[int] | None,
+    *,
+    scheduler: str = "batch",
+    holder: str = "batch/0",
+    lease_ms: int = LONG_MS,
+) -> list[LeasedJob]:
+    """Begin a round, which must be due, and recall jobs in it; all that run if they are None."""
+    begun = store.begin_round(scheduler, holder=holder, length_ms=OVER_AT_ONCE_MS)
+
+    assert isinstance(begun, Round)
+    named = None if jobs is None else list(jobs)
+    return store.recall(scheduler, begun.number, named, lease_ms=lease_ms)
 
 
 def a_leased_job(

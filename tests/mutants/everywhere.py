@@ -5,6 +5,7 @@ from tests.mutants import (
     in_memory,
     in_numpy,
     in_quotas,
+    in_refusals,
     in_rounds,
     in_the_commit,
     in_the_walk,
@@ -21,6 +22,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
     *in_rounds.MUTANTS,
+    *in_refusals.MUTANTS,
     *in_training.MUTANTS,
 )
 _PARTS = list(dict.fromkeys(part_of(mutant) for mutant in _ALL))

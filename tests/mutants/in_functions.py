@@ -239,8 +239,8 @@ LEASES = (
     mutant(
         "job-leased-to-two",
         QUEUE,
-        " FOR NO KEY UPDATE SKIP LOCKED\n    ), lease AS",
-        "\n    ), lease AS",
+        " FOR NO KEY UPDATE SKIP LOCKED) AS j\n",
+        ") AS j\n",
         "Two schedulers plan one job, and one of them in vain.",
         tests=OF_LOCKS + OF_STORES,
     ),

@@ -7,6 +7,7 @@ WALK = "omega/cell/exchange.py"
 MEMORY_QUOTAS = "omega/store/memory_quotas.py"
 FUNCTIONS = "omega/store/postgres/functions"
 QUOTAS = f"{FUNCTIONS}/quotas.sql"
+LIMITS = f"{FUNCTIONS}/quota_limits.sql"
 JUDGED = f"{FUNCTIONS}/judge_claims.sql"
 IN_MEMORY = (
     "tests/contract/test_memory_store.py",
@@ -14,6 +15,7 @@ IN_MEMORY = (
     "tests/property/test_memory_store.py",
 )
 IN_POSTGRES = (
+    "tests/attack/test_quotas.py",
     "tests/postgres/test_waiting_calls.py",
     "tests/postgres/test_quota_shards.py",
     "tests/contract/test_postgres_store.py",
@@ -98,17 +100,52 @@ NUMPY = (
 
 SQL = (
     mutant(
-        "set-without-locking-out-commits",
-        QUOTAS,
-        "LOCK TABLE job IN EXCLUSIVE MODE;\n    INSERT",
-        "INSERT",
+        "counted-while-commits-are-under-way",
+        LIMITS,
+        "EXIT WHEN cardinality(past) = 0;",
+        "EXIT;",
         "A commit that is under way is never charged.",
     ),
     mutant(
-        "what-runs-not-counted-in-sql",
+        "counted-without-its-shards",
+        LIMITS,
+        "WHERE quota_id = it.id ORDER BY shard FOR NO KEY UPDATE;\n    SELECT u.used",
+        "WHERE quota_id = it.id ORDER BY shard;\n    SELECT u.used",
+        "What is granted while a quota is counted is never charged.",
+    ),
+    mutant(
+        "open-before-it-is-counted",
+        LIMITS,
+        "array_fill(-${unlimited}, ARRAY[${budgets}]), true",
+        "array_fill(${unlimited}, ARRAY[${budgets}]), false",
+        "A tenant may have anything until its new quota has been counted.",
+    ),
+    mutant(
+        "counted-in-the-transaction-that-set-it",
+        LIMITS,
+        "ELSIF it.set_by = pg_current_xact_id_if_assigned() THEN",
+        "ELSIF false THEN",
+        "Commits that cannot see the quota yet are not counted.",
+    ),
+    mutant(
+        "changed-limit-forgets-what-is-held",
+        LIMITS,
+        "+ _limits[${number}] - it.limits[${number}]",
+        "+ _limits[${number}]",
+        "A limit that is changed lets a tenant hold what it held before once more.",
+    ),
+    mutant(
+        "removed-quota-refuses",
         QUOTAS,
-        "_limits[${number}] - coalesce(held[${number}], 0)",
-        "_limits[${number}]",
+        "IF held[1] IS NULL THEN",
+        "IF false THEN",
+        "Whoever waits for a quota that is removed fails.",
+    ),
+    mutant(
+        "what-runs-not-counted-in-sql",
+        LIMITS,
+        "it.limits[${number}] - coalesce(held[${number}], 0)",
+        "it.limits[${number}]",
         "A quota that is set late lets a tenant hold twice as much.",
     ),
     mutant(

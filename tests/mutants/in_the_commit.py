@@ -39,8 +39,8 @@ LOCKS = (
     mutant(
         "jobs-locked-downwards",
         COMMIT,
-        "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR",
-        "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id DESC FOR",
+        "OR id = ANY (_evict_jobs))\n         ORDER BY id FOR",
+        "OR id = ANY (_evict_jobs))\n         ORDER BY id DESC FOR",
         "Commits and ends wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_COMMITS,
     ),
@@ -64,8 +64,8 @@ LOCKS = (
     mutant(
         "jobs-not-locked",
         COMMIT,
-        "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR NO KEY UPDATE",
-        "WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id",
+        "OR id = ANY (_evict_jobs))\n         ORDER BY id FOR NO KEY UPDATE",
+        "OR id = ANY (_evict_jobs))\n         ORDER BY id",
         "A commit that is sent twice at once is judged twice.",
         tests=OF_LOCKS + OF_COMMITS,
     ),
@@ -98,8 +98,8 @@ DOOR = (
     mutant(
         "id-not-checked",
         COMMIT,
-        "replayed := FOUND;",
-        "replayed := false;",
+        "SELECT q.there, t.id IS NOT NULL,",
+        "SELECT q.there, false,",
         "Who had no answer and asks again is told that its own tasks were another's.",
     ),
     mutant(

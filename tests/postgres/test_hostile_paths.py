@@ -9,6 +9,7 @@ from psycopg import errors, sql
 from omega.model.jobs import LeasedJob
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.connection import Link
+from omega.store.postgres.databases import name_of
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_spec
 from omega.testing.steps import a_running_job, add_a_cell, places
@@ -41,12 +42,17 @@ def job(store: PostgresStore) -> LeasedJob:
 def session(
     job: LeasedJob, login: Login, store: PostgresStore, database_url: str
 ) -> Iterator[Session]:
-    """A node that stands for the first machine, and may make things in the schema public."""
+    """A node that stands for the first machine; it may use the schema public, and temporary tables.
+
+    PUBLIC may do the latter in every database where nobody has run `omega db init --roles`.
+    """
     url = login("alice", "omega_node")
     user = sql.Identifier(user_of(url))
     assign_machines(database_url, user_of(url), ["machine-1"])
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(sql.SQL("GRANT CREATE ON SCHEMA public TO {}").format(user))
+        database = sql.Identifier(name_of(database_url))
+        owner.execute(sql.SQL("GRANT TEMPORARY ON DATABASE {} TO {}").format(database, user))
         with psycopg.connect(url, autocommit=True) as connection:
             yield connection
         owner.execute(sql.SQL("DROP OWNED BY {}").format(user))
@@ -101,7 +107,6 @@ def test_what_a_caller_may_set_changes_nothing(
         "quote_all_identifiers": "on",
         "DateStyle": "'Postgres, DMY'",
         "TimeZone": "'Asia/Kathmandu'",
-        "default_transaction_isolation": "'repeatable read'",
         "role": f'"{session.info.user}"',
     }.items():
         session.execute(f"SET {name} = {value}".encode())

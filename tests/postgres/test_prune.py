@@ -9,15 +9,18 @@ import pytest
 
 from omega.errors import BadInput, NotAllowed
 from omega.lifecycle.states import State
+from omega.model.arrays import integers
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
+from omega.store.base import HandBack
 from omega.store.postgres import history
 from omega.store.postgres.connection import Link
 from omega.store.postgres.history import TABLES, prune
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
-from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end
+from omega.testing.steps import LONG_MS, a_leased_job, a_running_job, add_a_cell, end
 from omega.testing.training_contract import a_training_job, report, told
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.command_line import Omega, document
@@ -148,7 +151,9 @@ def test_a_repeated_id_that_is_young_is_answered_and_one_that_is_gone_grants_not
         assert store.commit(transaction).accepted.all()
         return transaction
 
-    old = commit(a_leased_job(store, a_spec(tasks=2)))
+    first = a_leased_job(store, a_spec(tasks=2))
+    old = commit(first)
+    store.hand_back([HandBack(first.id, first.token, LONG_MS, progressed=True)])
     grow_old(database_url)
     young = commit(a_leased_job(store, a_spec(tasks=2)))
     removed = pruned(database_url)
@@ -156,9 +161,28 @@ def test_a_repeated_id_that_is_young_is_answered_and_one_that_is_gone_grants_not
     assert 1 == removed["transaction"]
     assert [Verdict.ACCEPTED] == store.commit(young).verdicts.tolist()
     assert 1 == store.counts["replays"]
-    assert [Verdict.ALREADY_PLACED] == store.commit(old).verdicts.tolist()
+    assert [Verdict.LEASE_LOST] == store.commit(old).verdicts.tolist()
     assert 2 == len(store.allocations())
     assert [] == list(store.verify())
+
+
+def test_a_commit_stays_while_its_lease_may_be_held(
+    store: PostgresStore, database_url: str, machines: list[int]
+) -> None:
+    """Or a task that has come back to the job would be granted to whoever repeats the commit."""
+    job = a_leased_job(store, a_spec(tasks=2))
+    transaction = a_transaction(a_stretch(job, a_claim(machine=machines[0])))
+    store.commit(transaction)
+    store.set_state(integers([machines[0]]), MachineState.DOWN)
+    assert 1 == store.lose_tasks(integers([machines[0]]))
+    store.set_state(integers([machines[0]]), MachineState.OPEN)
+    grow_old(database_url)
+
+    assert 0 == pruned(database_url)["transaction"]
+    assert [Verdict.ACCEPTED] == store.commit(transaction).verdicts.tolist()
+    assert 0 == len(store.allocations()), "it is answered, and not applied"
+    store.hand_back([HandBack(job.id, job.token, 0, progressed=True)])
+    assert 1 == pruned(database_url)["transaction"]
 
 
 def test_a_commit_that_a_delta_may_still_repeat_stays(

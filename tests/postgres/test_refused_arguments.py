@@ -68,8 +68,10 @@ def group(**fields: str) -> str:
     return _object(said)
 
 
-def constraint(attribute: str = '"zone"', operator: str = '"in"', values: str = '["z1"]') -> str:
-    its = _object({"attribute": attribute, "operator": operator, "values": values})
+def constraint(
+    attribute: str = '"zone"', operator: str = '"in"', values: str = '["z1"]', **more: str
+) -> str:
+    its = _object({"attribute": attribute, "operator": operator, "values": values, **more})
     return job(groups="[" + group(constraints=f"[{its}]") + "]")
 
 
@@ -77,6 +79,14 @@ def _object(fields: dict[str, str]) -> str:
     return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
 
 
+def nested(levels: int) -> str:
+    """Return an object with so many levels, itself among them."""
+    return '{"x": ' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
+
+
+VALUES = ", ".join(f'"{number:05}-xxxx"' for number in range(700))
+GREEDY = group(constraints=f'[{{"attribute": "zone", "operator": "in", "values": [{VALUES}]}}]')
+"""A task group of about eight thousand bytes."""
 TRAINING = '{"model": "ResNet-18 (batch size 64)", "steps": 120000}'
 LEASE = "'{2}', '{00000000-0000-0000-0000-000000000002}'"
 
@@ -111,33 +121,60 @@ REFUSED = [
     (machines(catalogue="[]"), "no names"),
     ("lease_jobs('batch', 'me', NULL, 1)", "bad number: null"),
     ("lease_jobs('batch', 'me', -1, 1)", "bad number: -1"),
-    ("lease_jobs('batch', 'me', 1, NULL)", "bad length of time: null ms"),
+    ("lease_jobs('batch', 'me', 1, NULL)", "bad length of a lease: null ms"),
+    ("lease_jobs('batch', 'me', 1, 3600001)", "bad length of a lease: 3600001 ms"),
+    ("lease_jobs('batch', NULL, 1, 1)", "its holder has no name"),
+    ("lease_jobs('batch', E'me\x1b[2J', 1, 1)", "its holder has no name"),
+    (f"renew_leases({LEASE}, 3600001)", "bad length of a lease: 3600001 ms"),
+    ("recall_jobs('batch', 1, '{1}', 3600001)", "bad length of a lease: 3600001 ms"),
     (f"renew_leases({LEASE[:5]}, '{{}}', 1)", "differ in length"),
     (f"hand_back_jobs({LEASE}, '{{}}', '{{true}}')", "differ in length"),
     (f"hand_back_jobs({LEASE}, '{{1}}', '{{NULL}}')", "holds a null"),
+    (f"hand_back_jobs({LEASE}, '{{3600001}}', '{{true}}')", "bad length of a lease: 3600001 ms"),
+    (f"park_jobs({LEASE}, '{{no_room}}', ARRAY[repeat('x', 1001)])", "bad detail"),
+    (f"park_jobs({LEASE}, '{{no_room}}', ARRAY[E'why\u202e'])", "bad detail"),
+    ("report_process('batch', '0', NULL, '{}')", "bad report"),
+    ("report_process('batch', '0', 1, NULL)", "bad report"),
+    ("report_process('batch', E'0\n1', 1, '{}')", "bad report"),
+    ("report_process('batch', '0', 1, jsonb_build_object('x', repeat('x', 16384)))", "bad report"),
+    (f"report_process('batch', '0', 1, '{nested(17)}')", "bad report"),
+    ("report_process('batch', '0', 1, '{\"x\": 1e400}')", "bad report"),
+    ("report_process('batch', '0', 1, '{\"x\": [0e-5000]}')", "bad report"),
+    ("read_changes(0, 0, '{0}')", "bad parts"),
+    ("prune_history('transaction', 0, 4294967295, 1)", "bad blocks"),
     ("begin_round(NULL, 'me', 1)", "bad round"),
     ("begin_round('batch', '', 1)", "bad round"),
     ("begin_round('batch', 'me', NULL)", "bad length of time: null ms"),
     ("begin_round('batch', 'me', -1)", "bad length of time: -1 ms"),
     ("note_round('batch', 1, NULL)", "bad memo"),
     ("note_round('batch', 1, '[]')", "bad memo"),
-    ("note_round('batch', 1, jsonb_build_object('x', repeat('x', 16777216)))", "bad memo"),
+    ("note_round('batch', 1, jsonb_build_object('x', repeat('x', 4194304)))", "bad memo"),
+    (f"note_round('batch', 1, '{nested(17)}')", "bad memo"),
+    ("note_round('batch', 1, '{\"x\": -1e400}')", "bad memo"),
     (f"park_jobs({LEASE}, '{{bored}}', '{{why}}')", "bad reason: it is none of never_fits"),
     (f"park_jobs({LEASE}, '{{NULL}}', '{{why}}')", "holds a null"),
     ("report_progress('{1}', '{1}', '{}')", "differ in length"),
     ("report_progress('{1}', '{}', '{1}')", "differ in length"),
     ("report_progress('{1}', '{-1}', '{0}')", "bad progress"),
     ("report_progress('{1}', '{0}', '{-1}')", "bad progress"),
+    ("report_progress('{1}', '{0}', '{1000000000000001}')", "bad progress"),
     ("report_progress('{NULL}', '{1}', '{1}')", "holds a null"),
     ("report_progress('{1}', NULL, '{1}')", "bad array"),
     ("submit_jobs('7')", "they are no list"),
     ("submit_jobs(NULL)", "they are no list"),
-    ("submit_jobs('[7]')", "bad job 1: name, scheduler and tenant are texts"),
+    ("submit_jobs('[7]')", "bad job 1: it is no object, or has a field that"),
     (job(scheduler='"' + "x" * 201 + '"'), "texts of 1 to 200 characters"),
     (job(name='"a\\nb"'), "characters that can be printed"),
     (job(name='"a\\u009bb"'), "characters that can be printed"),
     (job(name='"a\\u202eb"'), "characters that can be printed"),
     (job(name="7"), "bad job 1: name, scheduler and tenant are texts"),
+    (job(junk=nested(3_000)), "or has a field that no job has"),
+    (job(junk="7" * 6_000), "or has a field that no job has"),
+    (job(groups="[" + group(junk="0") + "]"), "a task group is not in the wire form"),
+    (job(groups="[" + group(tasks="1e130000") + "]"), "a task group is not in the wire form"),
+    (job(groups="[" + group(tasks="0e-16000") + "]"), "a task group is not in the wire form"),
+    (job(training='{"model": "a", "steps": 1, "junk": 0}'), "its training is no model"),
+    (job(groups="[" + ", ".join([GREEDY] * 17) + "]"), "it is longer than 131072 bytes"),
     (job(tenant="null"), "bad job 1: name, scheduler and tenant are texts"),
     (job(precedence="2147483648"), "its precedence"),
     (job(precedence="0.5"), "its precedence"),
@@ -189,6 +226,11 @@ REFUSED = [
     (constraint(attribute="7"), "not in the wire form"),
     (constraint(operator='"near"'), "not in the wire form"),
     (constraint(values="[]"), "not in the wire form"),
+    (constraint(values='["z1", ""]'), "not in the wire form"),
+    (constraint(values='["z1\\u001b[2J"]'), "not in the wire form"),
+    (constraint(values='["' + "x" * 201 + '"]'), "not in the wire form"),
+    (constraint(values="[" + ", ".join(['"z1"'] * 1_001) + "]"), "not in the wire form"),
+    (constraint(junk="7"), "not in the wire form"),
     (constraint(values="[7]"), "not in the wire form"),
     (constraint(values='"z1"'), "not in the wire form"),
     (constraint(operator='"exists"'), "not in the wire form"),
@@ -221,7 +263,13 @@ def test_what_is_in_form_is_taken(cell: BesiegedStore) -> None:
         f"hand_back_jobs({LEASE}, '{{1}}', '{{true}}')",
         "begin_round('batch', 'me', 1)",
         "note_round('batch', 1, '{}')",
-        "recall_jobs('batch', '{1}', 'me', 1, 'you')",
+        "recall_jobs('batch', 1, '{1}', 1)",
+        f"report_process('batch', '0', 1, '{nested(16)}')",
+        "report_process('batch', '0', 1, '{\"x\": [1.7e308, 5e-324, -1e18]}')",
+        job(groups="[" + ", ".join([GREEDY] * 11) + "]"),
+        constraint(values="[" + ", ".join(['"z1"'] * 1_000) + "]"),
+        f"park_jobs({LEASE}, '{{no_room}}', ARRAY[repeat('x', 1000)])",
+        f"park_jobs({LEASE}, '{{no_room}}', '{{\"\"}}')",
     ):
         with cell.rolled_back():
             assert cell.attempt(f"SELECT omega.{call}", ()) is None, call

@@ -1,4 +1,4 @@
-"""A report is its login's: no other replaces or removes it, unless it has fallen silent."""
+"""A report is its login's: no other replaces, removes or delays it, unless it has fallen silent."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -6,7 +6,8 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from omega.errors import NotAllowed
+from omega.errors import BadInput
+from omega.limits import LIMITS
 from omega.store.base import Store
 from omega.store.postgres.store import PostgresStore
 from tests.fixtures.logins import Login, user_of
@@ -32,12 +33,22 @@ def test_another_login_replaces_and_removes_nothing(
     store: PostgresStore, alice: Store, bob: Store
 ) -> None:
     alice.report("batch", "0", pid=1, facts={"by": "alice"})
+    bob.report("batch", "0", pid=1, facts={"by": "bob"})
 
-    with pytest.raises(NotAllowed, match="a process of another login reports as batch 0"):
-        bob.report("batch", "0", pid=1, facts={"by": "bob"})
+    assert [{"by": "alice"}, {"by": "bob"}] == facts_of(store)
     bob.forget("batch", "0")
-
     assert [{"by": "alice"}] == facts_of(store)
+
+
+def test_a_report_waits_for_no_other_login(
+    store: PostgresStore, alice: Store, login: Login
+) -> None:
+    """A transaction that is left open holds up nobody who reports under the same name."""
+    with psycopg.connect(login("rival_reporter", "omega_node")) as open_for_long:
+        open_for_long.execute("SELECT omega.report_process('batch', '0', 1, '{}')")
+        alice.report("batch", "0", pid=1, facts={"by": "alice"})
+
+        assert [{"by": "alice"}] == facts_of(store)
 
 
 def test_a_login_replaces_and_removes_its_own(store: PostgresStore, alice: Store) -> None:
@@ -52,6 +63,7 @@ def test_a_login_replaces_and_removes_its_own(store: PostgresStore, alice: Store
 def test_one_that_has_fallen_silent_is_replaced(
     store: PostgresStore, alice: Store, bob: Store, database_url: str, login: Login
 ) -> None:
+    """As when a scheduler has got another login."""
     alice.report("batch", "0", pid=1, facts={"by": "alice"})
     (before,) = store.reports()
     with psycopg.connect(database_url) as owner:
@@ -64,16 +76,36 @@ def test_one_that_has_fallen_silent_is_replaced(
     assert {"by": "bob"} == after.facts
     assert [(user_of(login("rival_reporter", "omega_node")),)] == logins
     assert before.started_ms < after.started_ms, "the same number, but another process"
-    with pytest.raises(NotAllowed):
-        alice.report("batch", "0", pid=1, facts={})
 
 
-def test_the_owner_replaces_and_removes_any(store: PostgresStore, alice: Store) -> None:
+def test_a_login_has_only_so_many_reports(
+    store: PostgresStore, alice: Store, database_url: str
+) -> None:
     alice.report("batch", "0", pid=1, facts={})
-    store.report("batch", "0", pid=1, facts={"by": "owner"})
-    assert [{"by": "owner"}] == facts_of(store)
+    with psycopg.connect(database_url) as owner:
+        owner.execute(
+            "INSERT INTO omega.process (kind, replica, pid, facts, login)"
+            " SELECT kind, 'n' || n, 1, facts, login"
+            "   FROM omega.process, generate_series(2, %s) AS n",
+            (LIMITS.processes_per_login_max,),
+        )
+    with pytest.raises(BadInput, match="1000 processes report as login"):
+        alice.report("batch", "1", pid=1, facts={})
+    alice.report("batch", "0", pid=1, facts={"by": "alice"})
+    with psycopg.connect(database_url) as owner:
+        owner.execute(
+            "UPDATE omega.process SET seen_at = seen_at - interval '2 days' WHERE replica = 'n7'"
+        )
+    alice.report("batch", "1", pid=1, facts={})
 
-    alice.forget("batch", "0")
-    assert [{"by": "owner"}] == facts_of(store)
+    replicas = {report.replica for report in store.reports()}
+    assert LIMITS.processes_per_login_max == len(replicas)
+    assert "n7" not in replicas
+
+
+def test_the_owner_removes_any(store: PostgresStore, alice: Store) -> None:
+    alice.report("batch", "0", pid=1, facts={"by": "alice"})
+    alice.forget("batch", "1")
+    assert [{"by": "alice"}] == facts_of(store)
     store.forget("batch", "0")
     assert [] == facts_of(store)

@@ -12,12 +12,16 @@ from omega.testing.builders import a_spec
 LEASE_MS = 10_000
 
 
+class Raw(str):
+    """A JSON text that Python cannot read."""
+
+
 def spoil(url: str, job: int, *path: str, value: object) -> None:
     """Write something else into a job's wire form."""
     with psycopg.connect(url) as connection:
         connection.execute(
             "UPDATE omega.job_spec SET wire = jsonb_set(wire, %s, %s::jsonb) WHERE job_id = %s",
-            (list(path), json.dumps(value), job),
+            (list(path), value if isinstance(value, Raw) else json.dumps(value), job),
         )
 
 
@@ -38,7 +42,10 @@ def lease(store: PostgresStore) -> list[int]:
         (["groups", "0", "tasks"], 1),
         (["groups", "0", "cpu_milli"], 10**30),
         (["groups", "0", "constraints"], [{"attribute": "zone", "operator": "near"}]),
+        (["groups"], Raw("[" * 3_000 + "]" * 3_000)),
+        (["precedence"], Raw("7" * 6_000)),
     ],
+    ids=lambda it: it[:30] if isinstance(it, str) else None,
 )
 def test_it_is_parked_and_the_others_are_leased(
     store: PostgresStore, database_url: str, path: list[str], value: object

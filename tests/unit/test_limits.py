@@ -32,6 +32,7 @@ def test_every_limit_is_positive(name: str) -> None:
         {"claims_per_transaction_max": 2**33},
         {"tasks_per_job_max": 2**33},
         {"steps_max": 2**53},
+        {"yaml_values_max": 499_999},
     ],
 )
 def test_limits_that_do_not_fit_each_other_are_refused(contradiction: dict[str, int]) -> None:

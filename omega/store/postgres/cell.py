@@ -23,6 +23,7 @@ from omega.model.training import TrainingProgress
 from omega.store.base import Notice, Violation
 from omega.store.postgres.allocations import read_allocations
 from omega.store.postgres.connection import Link
+from omega.store.postgres.json_text import decoded
 from omega.store.postgres.packing import Big, Int, unpack_machines
 
 _COMMIT = (
@@ -199,10 +200,18 @@ class PostgresCell:
         return ended
 
     def set_quota(self, quota: Quota) -> None:
-        """Limit what a tenant or a kind of scheduler may hold; ends nothing."""
-        self._link.call(
-            "SELECT omega.set_quota(%s, %s, %s)", (quota.scope.value, quota.name, Big(quota.row))
+        """Limit what a tenant or a kind of scheduler may hold; ends nothing.
+
+        Raises StoreUnavailable if a new quota could not be counted since a transaction that began
+        before it goes on: it grants nothing then, until it is set again.
+        """
+        whose = (quota.scope.value, quota.name)
+        ((counted,),) = self._link.call(
+            "SELECT omega.set_quota(%s, %s, %s)", (*whose, Big(quota.row))
         )
+        if not counted:
+            # In a transaction of its own: from now on everybody finds the quota.
+            self._link.call("SELECT omega.count_quota(%s, %s)", whose)
 
     def remove_quota(self, scope: QuotaScope, name: str) -> bool:
         """Lift a quota; False if there was none."""
@@ -247,6 +256,15 @@ class PostgresCell:
         rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify()")
         return [Violation(*row) for row in rows]
 
+    def verify_amounts(self) -> Sequence[Violation]:
+        """Return the live tasks that hold something else than their job asks for.
 
-def _catalogue(stored: dict[str, list[Any]]) -> Catalogue:
+        A commit does not compare the two: schedulers are trusted with it (docs/roles.md).
+        """
+        rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify_amounts()")
+        return [Violation(*row) for row in rows]
+
+
+def _catalogue(text: str) -> Catalogue:
+    stored = decoded(text)
     return Catalogue(tuple(stored["names"]), tuple(tuple(column) for column in stored["values"]))

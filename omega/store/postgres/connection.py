@@ -24,7 +24,7 @@ from omega.errors import (
     StoreUnavailable,
 )
 from omega.limits import LIMITS
-from omega.store.postgres import packing
+from omega.store.postgres import json_text, packing
 
 COLLISIONS_MAX = 5
 """How often one call is tried again after a deadlock or the like."""
@@ -118,6 +118,7 @@ class Link:
                 ),
             )
             packing.register(self._connection)
+            json_text.register(self._connection)
         return self._connection
 
     def _translating(self, work: Callable[[], _T]) -> _T:

@@ -21,6 +21,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.store.base import HandBack, JobStatus, ParkedJob, Parking
 from omega.store.postgres.connection import Link
+from omega.store.postgres.json_text import decoded
 from omega.store.postgres.packing import Big
 
 _STATUS = """
@@ -180,7 +181,7 @@ def leased_jobs(rows: Iterable[tuple[Any, ...]]) -> tuple[list[LeasedJob], list[
 def _leased(row: tuple[Any, ...]) -> LeasedJob:
     """Read one row of omega.lease_jobs; raise BadInput if no job can be made of it."""
     job, token, wire, starts, stops, placed, fruitless, waited_ms, tasks, machines = row
-    spec = spec_from_wire(wire)
+    spec = spec_from_wire(decoded(wire))
     return LeasedJob(
         id=job,
         token=token,
@@ -198,7 +199,7 @@ def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
     """Read one parked job; None if no job can be made of it."""
     job, wire, reason, placed, running, generation, starts, stops, tasks, machines = row
     try:
-        spec = spec_from_wire(wire)
+        spec = spec_from_wire(decoded(wire))
         unplaced = _tasks(starts, stops, spec.tasks)
     except BadInput:
         return None

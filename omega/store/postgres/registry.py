@@ -14,6 +14,7 @@ from omega.model.machines import DEAD, MachineState
 from omega.model.resources import COLUMNS
 from omega.store.base import CellUse, ProcessReport
 from omega.store.postgres.connection import Link
+from omega.store.postgres.json_text import an_object
 
 
 class PostgresRegistry:
@@ -37,7 +38,10 @@ class PostgresRegistry:
               FROM omega.process ORDER BY started_at, kind, replica
             """
         )
-        return [ProcessReport(*row) for row in rows]
+        return [
+            ProcessReport(kind, replica, pid, started_ms, seen_ms_ago, an_object(facts))
+            for kind, replica, pid, started_ms, seen_ms_ago, facts in rows
+        ]
 
     def forget(self, kind: str, replica: str) -> None:
         """Remove a process that has ended cleanly."""

@@ -14,6 +14,7 @@ from omega.model.jobs import LeasedJob
 from omega.store.postgres.allocations import read_allocations
 from omega.store.postgres.connection import Link
 from omega.store.postgres.jobs import leased_jobs
+from omega.store.postgres.json_text import an_object
 from omega.store.postgres.packing import Big
 from omega.store.rounds import NotYet, Round
 
@@ -26,11 +27,13 @@ class PostgresRounds:
 
     def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
         """Begin the next round of a kind of scheduler, if the last one is over."""
-        ((number, began_ms, memo, before, due_in_ms),) = self._link.call(
-            "SELECT number, began_ms, memo, before, due_in_ms FROM omega.begin_round(%s, %s, %s)",
+        ((number, began_ms, memo, due_in_ms),) = self._link.call(
+            "SELECT number, began_ms, memo, due_in_ms FROM omega.begin_round(%s, %s, %s)",
             (scheduler, holder, length_ms),
         )
-        return NotYet(due_in_ms) if number is None else Round(number, began_ms, memo, before)
+        if number is None:
+            return NotYet(due_in_ms)
+        return Round(number, began_ms, an_object(memo))
 
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
         """Keep what the next round is to know; False, and nothing kept, if it has begun already."""
@@ -40,22 +43,16 @@ class PostgresRounds:
         return bool(kept)
 
     def recall(
-        self,
-        scheduler: str,
-        jobs: Sequence[int] | None,
-        *,
-        holder: str,
-        lease_ms: int,
-        before: str = "",
+        self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
     ) -> list[LeasedJob]:
-        """Lease those of the jobs that run and are of that kind, ascending by id; they run on.
+        """Lease to a round's holder those of the jobs that run, ascending by id; they run on.
 
         One whose row this program cannot read is not among them, and runs on.
         """
         rows = self._link.call(
             "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, sibling_tasks,"
-            " sibling_machines FROM omega.recall_jobs(%s, %s, %s, %s, %s)",
-            (scheduler, None if jobs is None else Big(jobs), holder, lease_ms, before),
+            " sibling_machines FROM omega.recall_jobs(%s, %s, %s, %s)",
+            (scheduler, number, None if jobs is None else Big(jobs), lease_ms),
         )
         jobs_read, _ = leased_jobs(rows)
         return jobs_read

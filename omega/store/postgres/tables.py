@@ -63,9 +63,9 @@ metadata = MetaData(
 )
 
 
-def _written_by() -> Column[str]:
+def _written_by(name: str = "changed_by") -> Column[str]:
     return Column(
-        "changed_by",
+        name,
         TransactionNumber(),
         nullable=False,
         server_default=text("pg_current_xact_id()"),
@@ -187,6 +187,7 @@ job = Table(
     Column("unplaced", INT4MULTIRANGE, nullable=False),
     Column("lease_token", Uuid),
     Column("lease_holder", Text),
+    Column("lease_login", Text),
     _moment("lease_expires_at", required=False),
     _moment("not_before"),
     Column("attempts", Integer, nullable=False, server_default="0"),
@@ -238,6 +239,7 @@ job_spec = Table(
     Column("group_starts", ARRAY(Integer), nullable=False),
     Column("group_durations_ms", ARRAY(BigInteger), nullable=False),
     Column("wire", JSONB, nullable=False),
+    Column("wire_bytes", Integer, Computed("octet_length(wire::text)", persisted=True)),
 )
 """What was submitted. `sited`: placing the rest needs to know where its siblings are."""
 
@@ -304,11 +306,16 @@ quota = Table(
     Column("scope", Text, nullable=False),
     Column("name", Text, nullable=False),
     Column("limits", ARRAY(BigInteger), nullable=False),
+    Column("counted", Boolean, nullable=False, server_default=text("false")),
+    _written_by("set_by"),
     UniqueConstraint("scope", "name", name="quota_scope_name_key"),
     _one_of("scope", QuotaScope),
     CheckConstraint(f"cardinality(limits) = {BUDGETS}", name="limits_whole"),
 )
-"""What a tenant or a kind of scheduler may hold. Written by hand, never by a commit."""
+"""What a tenant or a kind of scheduler may hold. Written by hand, never by a commit.
+
+`counted`: what its jobs hold has been added up; until then it grants nothing.
+"""
 
 quota_shard = Table(
     "quota_shard",
@@ -335,6 +342,9 @@ round_table = Table(
     _moment("began_at"),
     _moment("ends_at"),
     Column("memo", JSONB, nullable=False, server_default=text("'{}'")),
+    Column("login", Text, nullable=False, server_default=text("SESSION_USER")),
+    Column("holder_before", Text, nullable=False, server_default=text("''")),
+    Column("login_before", Text, nullable=False, server_default=text("''")),
     postgresql_with={"fillfactor": 50},
 )
 """The last round of each kind of scheduler that plans by rounds, and what it left for the next."""
@@ -348,7 +358,7 @@ process = Table(
     Column("facts", JSONB, nullable=False),
     _moment("started_at"),
     _moment("seen_at"),
-    Column("login", Text, nullable=False, server_default=text("SESSION_USER")),
+    Column("login", Text, primary_key=True, server_default=text("SESSION_USER")),
     postgresql_with={"fillfactor": 50},
 )
 

@@ -23,11 +23,11 @@ from omega.store.base import HandBack
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_spec, evicting, some_claims
 from omega.testing.steps import (
-    LONG_MS,
     a_running_job,
     add_a_cell,
     grant,
     places,
+    recall,
     submit_and_lease,
 )
 from tests.unit.framework.loops import AnswersFrom, a_replica, in_order
@@ -74,7 +74,7 @@ class TestRound:
         ids = [
             a_running_job(self.store, spec, on).id for spec, on in zip(specs, machines, strict=True)
         ]
-        return self.store.recall("batch", ids, holder="batch/0", lease_ms=LONG_MS)
+        return recall(self.store, ids)
 
     def waiting(self, *tasks: int) -> list[LeasedJob]:
         return submit_and_lease(self.store, *(a_spec(number, minimum=number) for number in tasks))

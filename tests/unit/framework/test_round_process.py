@@ -22,7 +22,7 @@ from omega.store.memory import MemoryStore
 from omega.store.rounds import Round
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.pass_through import PassThrough
-from omega.testing.steps import places, status_of
+from omega.testing.steps import places, recall, status_of
 from schedulers.ml_gpu import MlGpuScheduler
 from tests.unit.framework.loops import InOrder
 
@@ -65,16 +65,10 @@ class Deadly(PassThrough):
         return outcome
 
     def recall(
-        self,
-        scheduler: str,
-        jobs: Sequence[int] | None,
-        *,
-        holder: str,
-        lease_ms: int,
-        before: str = "",
+        self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
     ) -> list[LeasedJob]:
         self.recalled.append([] if jobs is None else list(jobs))
-        return super().recall(scheduler, jobs, holder=holder, lease_ms=lease_ms, before=before)
+        return super().recall(scheduler, number, jobs, lease_ms=lease_ms)
 
 
 class Away(PassThrough):
@@ -271,7 +265,8 @@ class TestRoundProcess:
         self.play(first, rounds=2)
         running = sorted({job for job, _ in places(self.store)})
         lease_ms = SETTINGS.lease_ms
-        self.store.recall("ml-gpu", running, holder="somebody", lease_ms=lease_ms)
+        recall(self.store, running, scheduler="ml-gpu", holder="somebody", lease_ms=lease_ms)
+        recall(self.store, [], scheduler="ml-gpu", holder="nobody")
         self.store.lease("ml-gpu", holder="somebody", jobs_max=99, lease_ms=lease_ms)
 
         second.step()

@@ -23,7 +23,7 @@ from omega.testing.builders import (
     a_transaction,
     some_claims,
 )
-from omega.testing.steps import LONG_MS, lease_all, places, verdicts_of
+from omega.testing.steps import lease_all, places, recall, verdicts_of
 from tests.fixtures.doses import examples
 
 Task = tuple[int, dict[str, int]]
@@ -57,7 +57,7 @@ class Cell:
         ]
         if parts:
             assert self.store.commit(a_transaction(*parts)).accepted.all()
-        self.running = self.store.recall("batch", ids, holder="batch/0", lease_ms=LONG_MS)
+        self.running = recall(self.store, ids)
         self.store.submit([a_spec(len(gang), minimum=len(gang)) for gang in waiting])
         self.waiting = lease_all(self.store)
         self.jobs = {job.id: job for job in (*self.running, *self.waiting)}

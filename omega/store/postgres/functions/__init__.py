@@ -29,6 +29,7 @@ FILES = (
     "reading.sql",
     "quotas.sql",
     "quota_use.sql",
+    "quota_limits.sql",
     "judge_parts.sql",
     "judge_claims.sql",
     "grant_plainly.sql",
@@ -45,6 +46,7 @@ FILES = (
     "registry.sql",
     "history.sql",
     "verify.sql",
+    "verify_amounts.sql",
 )
 
 KINDS_OF = {"any_kind": COLUMNS, "no_device": COLUMNS[: DEVICES.start]}

@@ -56,6 +56,7 @@ BEGIN
           OR array_position(_seen, NULL) IS NOT NULL OR array_position(_shapes, NULL) IS NOT NULL
           OR array_position(_amounts, NULL) IS NOT NULL
             THEN 'an entry is null'
+        WHEN 2147483647 = ANY (_tasks) THEN 'a task has a number that no task has'
         WHEN 0 > ANY (_amounts) THEN 'an amount is negative'
         WHEN 0 > ANY (_minimums) THEN 'a minimum is negative'
         WHEN 1 > ANY (_shapes) OR cardinality(_amounts) / ${kinds} < ANY (_shapes)
@@ -94,6 +95,8 @@ BEGIN
             THEN 'the arrays with an entry an alternate differ in length'
         WHEN NOT (cardinality(_evict_claims) = ALL (ARRAY[cardinality(_evict_jobs), cardinality(_evict_tasks)]))
             THEN 'the arrays with an entry an eviction differ in length'
+        WHEN cardinality(_other_claims) > ${claims_per_transaction_max} OR cardinality(_evict_claims) > ${claims_per_transaction_max}
+            THEN 'it has more than ${claims_per_transaction_max} alternates, or evictions'
         WHEN array_position(_other_claims, NULL) IS NOT NULL OR array_position(_other_machines, NULL) IS NOT NULL
           OR array_position(_other_seen, NULL) IS NOT NULL OR array_position(_other_shapes, NULL) IS NOT NULL
           OR array_position(_evict_claims, NULL) IS NOT NULL OR array_position(_evict_jobs, NULL) IS NOT NULL

@@ -32,6 +32,12 @@ DECLARE
     is_the_same boolean;   -- as the one that has this id, as far as it is recorded
     judged record;
 BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        PERFORM needs_read_committed();
+    ELSIF _id IS NULL OR _by_sequence IS NULL OR NOT is_name(_scheduler) OR NOT is_name(_replica) THEN
+        RAISE EXCEPTION 'bad transaction: it takes an id, a rule, and the names of a scheduler and a replica'
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     PERFORM check_transaction(_jobs, _tokens, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts);
     -- Null if one of them is.
     IF (cardinality(_other_claims) + cardinality(_other_machines) + cardinality(_other_seen) + cardinality(_other_shapes)
@@ -44,7 +50,11 @@ BEGIN
     -- One who asks twice waits here for the first call to end, and then finds its record.
     WITH locked AS MATERIALIZED (
         SELECT id, state, lease_token, placed, minimum, unplaced
-          FROM job WHERE id = ANY (_jobs || _evict_jobs) ORDER BY id FOR NO KEY UPDATE
+          FROM job
+         WHERE id = ANY (_jobs || _evict_jobs)
+           -- A job that is not held is nobody's to lock, unless it may lose tasks.
+           AND (lease_token = ANY (_tokens) OR id = ANY (_evict_jobs))
+         ORDER BY id FOR NO KEY UPDATE
     ), claimed AS (
         SELECT width_bucket((c.n - 1)::integer, _ends) + 1 AS n, range_agg(int4range(c.task, c.task + 1)) AS tasks,
                count(*) AS claims, count(DISTINCT c.task) AS different
@@ -60,16 +70,15 @@ BEGIN
     )
     SELECT array_agg(f.held ORDER BY f.n), array_agg(f.rest ORDER BY f.n), bool_and(f.held AND f.open AND f.enough),
            EXISTS (SELECT FROM unnest(_amounts) WITH ORDINALITY AS a (amount, n)
-                    WHERE a.amount > 0 AND (a.n - 1) % ${kinds} >= ${kinds_without_devices}),
-           EXISTS (SELECT FROM quota)
-      INTO held, rest, sound, with_devices, limited
+                    WHERE a.amount > 0 AND (a.n - 1) % ${kinds} >= ${kinds_without_devices})
+      INTO held, rest, sound, with_devices
       FROM facts f;
 
-    SELECT t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines,
+    -- Quotas too are looked for in a statement of its own, after the locks: docs/decisions/0029.
+    SELECT q.there, t.id IS NOT NULL, t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines,
            t.jobs = _jobs AND t.ends = _ends AND t.tasks = _tasks
-      INTO verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines, is_the_same
-      FROM transaction t WHERE t.id = _id;
-    replayed := FOUND;
+      INTO limited, replayed, verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines, is_the_same
+      FROM (SELECT EXISTS (SELECT FROM quota) AS there) AS q LEFT JOIN transaction t ON t.id = _id;
     IF replayed THEN
         IF NOT is_the_same THEN
             RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
@@ -103,7 +112,7 @@ BEGIN
             fresh := packed_machines(named);
         END IF;
     ELSE
-        touched := named || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
+        touched := CASE WHEN true = ANY (held) THEN named ELSE '{}' END || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
                                    WHERE a.job_id = ANY (_evict_jobs)
                                      AND (j.minimum > 0 OR a.job_id = ANY (_jobs)));
         PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;

@@ -54,19 +54,29 @@ BEGIN
     RETURN cardinality(jobs);
 END $$;
 
--- End by force what runs on machines that are down or gone. No commit adds to them meanwhile.
+-- End by force what runs on machines that are down or gone. No commit adds to them meanwhile. If one of them has
+-- been opened again before its row was locked, nothing is done: the call is to be made again.
 CREATE FUNCTION omega.lose_tasks(_machines integer[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     jobs bigint[];
     tasks integer[];
     starts timestamptz[];
+    dead integer[];
+    ended integer;
 BEGIN
-    SELECT coalesce(array_agg(a.job_id), '{}'), coalesce(array_agg(a.task), '{}'), coalesce(array_agg(a.started_at), '{}')
-      INTO jobs, tasks, starts
+    PERFORM needs_read_committed();
+    SELECT coalesce(array_agg(a.job_id), '{}'), coalesce(array_agg(a.task), '{}'), coalesce(array_agg(a.started_at), '{}'),
+           array_agg(DISTINCT m.id)
+      INTO jobs, tasks, starts, dead
       FROM allocation a JOIN machine m ON m.id = a.machine_id
      WHERE a.machine_id = ANY (_machines) AND m.state IN (2, 3);
-    RETURN force_end(jobs, tasks, starts, 'lost');
+    ended := force_end(jobs, tasks, starts, 'lost');
+    -- Those on which something has ended are locked by now.
+    IF EXISTS (SELECT FROM machine m WHERE m.id = ANY (dead) AND m.state NOT IN (2, 3)) THEN
+        RAISE EXCEPTION 'a machine was opened again meanwhile' USING ERRCODE = 'serialization_failure';
+    END IF;
+    RETURN ended;
 END $$;
 
 -- The machines whose notice is over, or no longer needed.
@@ -79,7 +89,8 @@ RETURNS SETOF integer LANGUAGE sql STABLE AS $$
 $$;
 
 -- End by force what no longer fits on one machine whose notice is over, and the notice with it:
--- lowest precedence first, then what was started last; what holds nothing that is short is spared.
+-- lowest precedence first, then what was started last; what holds nothing that is short is spared. If the
+-- machine has changed before its row was locked, nothing is done: the call is to be made again.
 CREATE FUNCTION omega.enforce_notice(_machine integer)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -87,10 +98,12 @@ DECLARE
     tasks integer[];
     starts timestamptz[];
     ended integer := 0;
+    before bigint;    -- its revision as it was judged
 BEGIN
-    SELECT coalesce(array_agg(v.job_id), '{}'), coalesce(array_agg(v.task), '{}'), coalesce(array_agg(v.started_at), '{}')
-      INTO jobs, tasks, starts
-      FROM (SELECT a.job_id, a.task, a.started_at,
+    PERFORM needs_read_committed();
+    SELECT max(v.revision), coalesce(array_agg(v.job_id), '{}'), coalesce(array_agg(v.task), '{}'), coalesce(array_agg(v.started_at), '{}')
+      INTO before, jobs, tasks, starts
+      FROM (SELECT m.revision, a.job_id, a.task, a.started_at,
                    {{ (a.${kind} > 0 AND m.${kind}_used - coalesce(sum(a.${kind}) OVER before, 0) > m.${kind}_capacity) | OR }} AS is_over
               FROM machine m JOIN allocation a ON a.machine_id = m.id JOIN job j ON j.id = a.job_id
              WHERE m.id = _machine AND m.notice_ends_at <= clock_timestamp()
@@ -99,6 +112,9 @@ BEGIN
      WHERE v.is_over;
     IF cardinality(jobs) > 0 THEN
         ended := force_end(jobs, tasks, starts, 'resized');
+        IF EXISTS (SELECT FROM machine m WHERE m.id = _machine AND m.revision > before + 1) THEN
+            RAISE EXCEPTION 'machine % has changed meanwhile', _machine USING ERRCODE = 'serialization_failure';
+        END IF;
     END IF;
     UPDATE machine m SET notice = NULL, notice_ends_at = NULL
      WHERE m.id = _machine AND m.notice IS NOT NULL AND {{ m.${kind}_used <= m.${kind}_capacity | AND }};

@@ -11,7 +11,9 @@ CREATE FUNCTION omega.grant_${of_kinds}(
     _by_sequence boolean, _jobs bigint[], _rest int4multirange[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[]
 ) RETURNS bytea LANGUAGE plpgsql
-SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off
+-- Whoever calls may have set these otherwise.
+SET enable_indexscan = on SET enable_nestloop = on SET random_page_cost = 4 SET cpu_tuple_cost = 0.01 SET cpu_index_tuple_cost = 0.005 AS $$
 DECLARE
     all_stand boolean;
     fresh bytea;

@@ -3,31 +3,46 @@
 -- Have deltas no longer rely on records of earlier transactions: views that have not heard of them all
 -- scan the machines until they have. The records may go then.
 CREATE FUNCTION omega.forget_changes()
-RETURNS void LANGUAGE sql AS $$
-    UPDATE omega.cell SET changes_from = pg_current_xact_id()
-$$;
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+BEGIN
+    PERFORM needs_read_committed();
+    UPDATE cell SET changes_from = pg_current_xact_id();
+END $$;
 
 -- Remove from so many blocks of a table, from the given one on, what has been over for longer than
 -- that; how many rows. Nobody waits for it: blocks, and no index, so that each is read once, and
 -- rows that somebody holds are left for the next time.
 --
--- A commit stays while a delta of allocations may still repeat it. A job stays while a commit is on
+-- A commit stays while a delta of allocations may still repeat it, and while a job to which it granted something is
+-- being planned: a task that has come back to such a job would be granted again to whoever repeats the commit
+-- under the same lease. A job stays while a commit is on
 -- record that is not older than its end: who evicted whom can be checked as long as either is kept.
 -- The oldest is found by its number, which has an index; no commit is so slow that its time differs by
 -- an hour from that of its neighbours.
 CREATE FUNCTION omega.prune_history(_table text, _older_than_ms bigint, _block bigint, _blocks bigint)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    before timestamptz := clock_timestamp() - milliseconds(_older_than_ms);
-    first tid := format('(%s,0)', _block)::tid;
-    last tid := format('(%s,0)', _block + _blocks)::tid;
+    before timestamptz;
+    first tid;
+    last tid;
     pruned integer;
 BEGIN
+    PERFORM needs_read_committed();
+    IF (_block >= 0 AND _blocks > 0 AND _block + _blocks < 4294967295) IS NOT TRUE THEN
+        RAISE EXCEPTION 'bad blocks: % from % on', coalesce(_blocks::text, 'null'), coalesce(_block::text, 'null')
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    before := clock_timestamp() - milliseconds(_older_than_ms);
+    first := format('(%s,0)', _block)::tid;
+    last := format('(%s,0)', _block + _blocks)::tid;
     CASE _table
     WHEN 'transaction' THEN
         DELETE FROM transaction
          WHERE ctid >= first AND ctid < last AND committed_at < before
-           AND changed_by < least(pg_snapshot_xmin(pg_current_snapshot()), (SELECT changes_from FROM cell));
+           AND changed_by < least(pg_snapshot_xmin(pg_current_snapshot()), (SELECT changes_from FROM cell))
+           AND NOT (EXISTS (SELECT FROM job j WHERE j.id = ANY (jobs) AND j.state = 'planning')
+                    AND EXISTS (SELECT FROM unnest(claimants(jobs, ends), verdicts) AS c (job, verdict)
+                                  JOIN job j ON j.id = c.job WHERE c.verdict = 0 AND j.state = 'planning'));
     WHEN 'machine_change' THEN
         DELETE FROM machine_change
          WHERE ctid >= first AND ctid < last AND changed_by < (SELECT changes_from FROM cell);

@@ -9,12 +9,14 @@ DECLARE
     first integer;
     taken text;
     wrong text;
-    width integer := jsonb_array_length(_catalogue -> 'names');
+    width integer;
 BEGIN
+    PERFORM needs_read_committed();
     wrong := problem_with_machines(_names, _amounts, _catalogue, _codes);
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'bad machines: %', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    width := jsonb_array_length(_catalogue -> 'names');
     PERFORM 1 FROM cell WHERE generation = _generation FOR UPDATE;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -49,6 +51,7 @@ RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     changed integer;
 BEGIN
+    PERFORM needs_read_committed();
     IF coalesce(_state NOT BETWEEN 0 AND 3, true) THEN
         RAISE EXCEPTION 'bad state: %', coalesce(_state::text, 'null') USING ERRCODE = 'invalid_parameter_value';
     END IF;
@@ -68,8 +71,10 @@ END $$;
 CREATE FUNCTION omega.resize_machine(_machine integer, _capacity integer[], _notice_ms bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    tolerated interval := milliseconds(_notice_ms);
+    tolerated interval;
 BEGIN
+    PERFORM needs_read_committed();
+    tolerated := milliseconds(_notice_ms);
     IF length_of(_capacity) <> ${kinds} OR 0 > ANY (_capacity) THEN
         RAISE EXCEPTION 'bad capacity: it is not ${kinds} amounts, none of them negative' USING ERRCODE = 'invalid_parameter_value';
     END IF;

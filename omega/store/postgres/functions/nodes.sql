@@ -35,8 +35,17 @@ DECLARE
     own int4multirange;
     elsewhere record;
 BEGIN
+    PERFORM needs_read_committed();
     IF NOT is_owner() THEN
         SELECT machines INTO own FROM own_machines(NULL);
+        -- Of jobs of which none of these tasks is live no row is locked: a node has no business with them.
+        IF cardinality(_jobs) = cardinality(_tasks) AND (_started_ms IS NULL OR cardinality(_jobs) = cardinality(_started_ms)) THEN
+            SELECT coalesce(array_agg(w.job_id), '{}'), coalesce(array_agg(w.task), '{}'),
+                   CASE WHEN _started_ms IS NOT NULL THEN coalesce(array_agg(w.started_ms), '{}') END
+              INTO _jobs, _tasks, _started_ms
+              FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
+             WHERE w.started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;
+        END IF;
         -- While the jobs' rows are held, nobody begins or ends a task of theirs.
         PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
         -- Materialized, or the limit would have the planner walk all allocations in search of one.
@@ -64,6 +73,7 @@ DECLARE
     unknown text;
     assigned int4multirange := '{(,)}';
 BEGIN
+    PERFORM needs_read_committed();
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = _role) THEN
         RAISE EXCEPTION 'there is no role %', _role USING ERRCODE = 'invalid_parameter_value';
     END IF;

@@ -1,5 +1,6 @@
 -- The job queue. States and moves: omega/lifecycle/states.py. Every time that processes compare
--- comes from this server's clock.
+-- comes from this server's clock. Rows are locked only of jobs that the call may change: a transaction
+-- that is left open holds up nobody else's.
 
 -- Add jobs, all or none, in the wire form of omega/model/wire.py; their ids, in order.
 CREATE FUNCTION omega.submit_jobs(_specs jsonb)
@@ -8,10 +9,12 @@ DECLARE
     ids bigint[];
     wrong text;
 BEGIN
+    PERFORM needs_read_committed();
     IF jsonb_typeof(_specs) IS DISTINCT FROM 'array' THEN
         RAISE EXCEPTION 'bad jobs: they are no list' USING ERRCODE = 'invalid_parameter_value';
-    ELSIF jsonb_array_length(_specs) > ${jobs_per_submission_max} THEN
-        RAISE EXCEPTION 'bad jobs: they are more than ${jobs_per_submission_max}' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF jsonb_array_length(_specs) > ${jobs_per_submission_max} OR pg_column_size(_specs) > ${submission_bytes_max} THEN
+        RAISE EXCEPTION 'bad jobs: they are more than ${jobs_per_submission_max}, or longer than ${submission_bytes_max} bytes'
+              USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT format('%s: %s', s.n, p.problem) INTO wrong
       FROM jsonb_array_elements(_specs) WITH ORDINALITY AS s (spec, n), problem_with_job(s.spec) AS p (problem)
@@ -45,25 +48,42 @@ BEGIN
     RETURN ids;
 END $$;
 
--- Take pending jobs of a kind, highest precedence first, then oldest.
+-- Take pending jobs of a kind, highest precedence first, then oldest: no more bytes of them than one lease may
+-- hold, but one at least. Whose row is locked and not taken is left to whoever comes next.
 CREATE FUNCTION omega.lease_jobs(_scheduler text, _holder text, _jobs_max integer, _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
     fruitless integer, waited_ms bigint, sibling_tasks integer[], sibling_machines integer[]
-) LANGUAGE sql SET search_path = omega, pg_temp AS $$
-    WITH taken AS MATERIALIZED (
-        SELECT j.id, j.first_leased_at IS NULL AS first FROM job j
-         WHERE j.scheduler = _scheduler AND j.state = 'pending' AND j.not_before <= clock_timestamp()
-         ORDER BY j.precedence DESC, j.id LIMIT at_most(_jobs_max) FOR NO KEY UPDATE SKIP LOCKED
-    ), lease AS MATERIALIZED (
+) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    lasts interval;
+    taken bigint[];
+BEGIN
+    PERFORM needs_read_committed();
+    lasts := lease_length(_lease_ms);
+    IF NOT is_name(_holder) THEN
+        RAISE EXCEPTION 'bad lease: its holder has no name that can be printed' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- In a statement of its own: what is read of a job below is as it is now that its row is locked.
+    SELECT array_agg(t.id) FILTER (WHERE t.bytes <= ${lease_bytes_max} OR t.bytes = t.wire_bytes) INTO taken
+      FROM (SELECT j.id, s.wire_bytes, sum(s.wire_bytes) OVER (ORDER BY j.precedence DESC, j.id) AS bytes
+              FROM (SELECT id, precedence FROM job
+                     WHERE scheduler = _scheduler AND state = 'pending' AND not_before <= clock_timestamp()
+                     ORDER BY precedence DESC, id LIMIT at_most(_jobs_max) FOR NO KEY UPDATE SKIP LOCKED) AS j
+              JOIN job_spec s ON s.job_id = j.id) AS t;
+    RETURN QUERY
+    WITH lease AS MATERIALIZED (
         SELECT clock_timestamp() AS start
+    ), first AS MATERIALIZED (
+        SELECT id FROM job WHERE id = ANY (taken) AND first_leased_at IS NULL
     ), leased AS (
         UPDATE job j
-           SET state = 'planning', lease_token = gen_random_uuid(), lease_holder = _holder,
-               lease_expires_at = lease.start + milliseconds(_lease_ms),
+           SET state = 'planning', lease_token = gen_random_uuid(), lease_holder = _holder, lease_login = session_user,
+               lease_expires_at = lease.start + lasts,
                first_leased_at = coalesce(j.first_leased_at, lease.start), attempts = j.attempts + 1
-          FROM taken, lease WHERE j.id = taken.id
-        RETURNING j.*, taken.first, lease.start
+          FROM lease WHERE j.id = ANY (taken)
+        RETURNING j.*, j.id IN (SELECT id FROM first) AS first, lease.start
     )
     SELECT l.id, l.lease_token, s.wire,
            (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(l.unplaced) AS r),
@@ -74,21 +94,24 @@ RETURNS TABLE (
       FROM leased l JOIN job_spec s ON s.job_id = l.id
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
                            FROM allocation a WHERE a.job_id = l.id AND s.sited AND l.placed > 0) AS siblings ON true
-     ORDER BY l.precedence DESC, l.id
-$$;
+     ORDER BY l.precedence DESC, l.id;
+END $$;
 
 -- Prolong leases that are still held; the jobs they are for.
 CREATE FUNCTION omega.renew_leases(_jobs bigint[], _tokens uuid[], _lease_ms bigint)
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     kept bigint[];
+    lasts interval;
 BEGIN
+    PERFORM needs_read_committed();
+    lasts := lease_length(_lease_ms);
     IF length_of(_jobs) <> length_of(_tokens) THEN
         RAISE EXCEPTION 'bad leases: jobs and tokens differ in length' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM 1 FROM job WHERE id = ANY (_jobs) AND lease_token = ANY (_tokens) ORDER BY id FOR NO KEY UPDATE;
     WITH renewed AS (
-        UPDATE job j SET lease_expires_at = clock_timestamp() + milliseconds(_lease_ms)
+        UPDATE job j SET lease_expires_at = clock_timestamp() + lasts
           FROM unnest(_jobs, _tokens) AS w (id, token)
          WHERE j.id = w.id AND j.lease_token = w.token
         RETURNING j.id
@@ -97,20 +120,21 @@ BEGIN
     RETURN kept;
 END $$;
 
--- Give jobs back; how many were still held. Those with tasks left wait in line, a recalled one that has lost
--- nothing goes on.
+-- Give jobs back; how many were still held. Those with tasks left wait in line, for no longer than a lease could
+-- last; a recalled one that has lost nothing goes on.
 CREATE FUNCTION omega.hand_back_jobs(_jobs bigint[], _tokens uuid[], _delays_ms bigint[], _progressed boolean[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     returned integer;
 BEGIN
+    PERFORM needs_read_committed();
     IF NOT length_of(_jobs) = ALL (ARRAY[length_of(_tokens), length_of(_delays_ms), length_of(_progressed)]) THEN
         RAISE EXCEPTION 'bad jobs: the arrays differ in length' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM 1 FROM job WHERE id = ANY (_jobs) AND lease_token = ANY (_tokens) ORDER BY id FOR NO KEY UPDATE;
     UPDATE job j
        SET state = CASE WHEN isempty(j.unplaced) THEN 'running' ELSE 'pending' END, lease_token = NULL,
-           not_before = clock_timestamp() + milliseconds(w.delay_ms),
+           not_before = clock_timestamp() + lease_length(w.delay_ms),
            fruitless = CASE WHEN w.progressed THEN 0 ELSE j.fruitless + 1 END
       FROM unnest(_jobs, _tokens, _delays_ms, _progressed) AS w (id, token, delay_ms, progressed)
      WHERE j.id = w.id AND j.lease_token = w.token;
@@ -124,12 +148,16 @@ RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     parked integer;
 BEGIN
+    PERFORM needs_read_committed();
     IF NOT length_of(_jobs) = ALL (ARRAY[length_of(_tokens), length_of(_reasons), length_of(_details)]) THEN
         RAISE EXCEPTION 'bad jobs: the arrays differ in length' USING ERRCODE = 'invalid_parameter_value';
     ELSIF NOT _reasons <@ '{${park_reasons}}' THEN
         RAISE EXCEPTION 'bad reason: it is none of ${park_reasons}' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF EXISTS (SELECT FROM unnest(_details) AS detail WHERE detail <> '' AND NOT can_name(detail, ${detail_length_max})) THEN
+        RAISE EXCEPTION 'bad detail: it is longer than ${detail_length_max} characters, or cannot be printed'
+              USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM 1 FROM job WHERE id = ANY (_jobs) AND lease_token = ANY (_tokens) ORDER BY id FOR NO KEY UPDATE;
     UPDATE job j
        SET state = CASE WHEN isempty(j.unplaced) THEN 'running' ELSE 'parked' END, lease_token = NULL,
            park_reason = CASE WHEN NOT isempty(j.unplaced) THEN w.reason END,
@@ -141,21 +169,24 @@ BEGIN
     RETURN parked;
 END $$;
 
--- Parked jobs of a kind, highest precedence first, then oldest.
+-- Parked jobs of a kind, highest precedence first, then oldest; as many bytes of them as one lease may hold.
 CREATE FUNCTION omega.parked_jobs(_scheduler text, _jobs_max integer)
 RETURNS TABLE (
     id bigint, wire jsonb, reason text, placed integer, running integer, generation bigint,
     starts integer[], stops integer[], sibling_tasks integer[], sibling_machines integer[]
 ) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
-    SELECT j.id, s.wire, j.park_reason, j.placed, j.placed - j.ended, j.park_generation,
+    SELECT j.id, j.wire, j.park_reason, j.placed, j.placed - j.ended, j.park_generation,
            (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
            (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
            siblings.tasks, siblings.machines
-      FROM job j JOIN job_spec s ON s.job_id = j.id
+      FROM (SELECT p.*, sum(p.wire_bytes) OVER (ORDER BY p.precedence DESC, p.id) AS bytes
+              FROM (SELECT p.*, s.wire, s.wire_bytes, s.sited FROM job p JOIN job_spec s ON s.job_id = p.id
+                     WHERE p.scheduler = _scheduler AND p.state = 'parked'
+                     ORDER BY p.precedence DESC, p.id LIMIT at_most(_jobs_max)) AS p) AS j
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
-                           FROM allocation a WHERE a.job_id = j.id AND s.sited AND j.placed > 0) AS siblings ON true
-     WHERE j.scheduler = _scheduler AND j.state = 'parked'
-     ORDER BY j.precedence DESC, j.id LIMIT at_most(_jobs_max)
+                           FROM allocation a WHERE a.job_id = j.id AND j.sited AND j.placed > 0) AS siblings ON true
+     WHERE j.bytes <= ${lease_bytes_max} OR j.bytes = j.wire_bytes
+     ORDER BY j.precedence DESC, j.id
 $$;
 
 -- Put parked jobs back into the queue; how many were parked.
@@ -164,7 +195,8 @@ RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     woken integer;
 BEGIN
-    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
+    PERFORM needs_read_committed();
+    PERFORM 1 FROM job WHERE id = ANY (_jobs) AND state = 'parked' ORDER BY id FOR NO KEY UPDATE;
     UPDATE job SET state = 'pending', park_reason = NULL, park_detail = NULL, fruitless = 0,
                    not_before = clock_timestamp()
      WHERE id = ANY (_jobs) AND state = 'parked';
@@ -174,7 +206,11 @@ END $$;
 
 -- End the leases that have run out; of which jobs. With tasks left, they are in line again.
 CREATE FUNCTION omega.rescue_jobs()
-RETURNS bigint[] LANGUAGE sql SET search_path = omega, pg_temp AS $$
+RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    jobs bigint[];
+BEGIN
+    PERFORM needs_read_committed();
     WITH expired AS MATERIALIZED (
         SELECT id FROM job WHERE state = 'planning' AND lease_expires_at <= clock_timestamp()
          ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
@@ -183,5 +219,6 @@ RETURNS bigint[] LANGUAGE sql SET search_path = omega, pg_temp AS $$
                          lease_token = NULL, not_before = clock_timestamp()
           FROM expired WHERE j.id = expired.id RETURNING j.id
     )
-    SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM rescued
-$$;
+    SELECT coalesce(array_agg(id ORDER BY id), '{}') INTO jobs FROM rescued;
+    RETURN jobs;
+END $$;

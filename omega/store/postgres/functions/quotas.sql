@@ -41,26 +41,30 @@ CREATE FUNCTION omega.hold_quotas(
 DECLARE
     drawing bigint[];   -- the jobs that have a quota ...
     drawn integer[];    -- ... and which
+    idle boolean[];     -- ... and whether they have nothing running
     jobs integer[];     -- an entry a quota: how many of them would count anew
     most bigint[];      -- like asked, with alternates as if they were asked for as well
+    claimants bigint[] := claimants(_jobs, _ends);
     asking record;
     charge bigint[];
     need bigint[];
     shard integer;
     held bigint[];
 BEGIN
-    SELECT array_agg(d.job), array_agg(d.quota) INTO drawing, drawn FROM quotas_of(_jobs || _evict_jobs) AS d;
+    -- One look for all: a quota may be set or removed at any moment.
+    SELECT array_agg(d.job), array_agg(d.quota), array_agg(d.is_idle) INTO drawing, drawn, idle
+      FROM quotas_of(_jobs || _evict_jobs) AS d;
     SELECT coalesce(array_agg(q.quota ORDER BY q.quota), '{}'), array_agg(q.jobs ORDER BY q.quota) INTO quotas, jobs
       FROM (SELECT d.quota, count(*) FILTER (WHERE d.is_idle AND d.job = ANY (_jobs)) AS jobs
-              FROM quotas_of(_jobs || _evict_jobs) AS d GROUP BY d.quota) AS q;
+              FROM unnest(drawing, drawn, idle) AS d (job, quota, is_idle) GROUP BY d.quota) AS q;
     asked := array_fill(0::bigint, ARRAY[cardinality(quotas) * ${budgets}]);
     most := asked;
     covered := true;
     FOR asking IN
         SELECT array_position(quotas, d.quota) AS place, c.shape, count(*) FILTER (WHERE c.own) AS own, count(*) AS any
-          FROM (SELECT u.job, u.shape, true AS own FROM unnest(claimants(_jobs, _ends), _shapes) AS u (job, shape)
+          FROM (SELECT u.job, u.shape, true AS own FROM unnest(claimants, _shapes) AS u (job, shape)
                  UNION ALL
-                SELECT (claimants(_jobs, _ends))[o.claim], o.shape, false FROM unnest(_other_claims, _other_shapes) AS o (claim, shape)) AS c
+                SELECT claimants[o.claim], o.shape, false FROM unnest(_other_claims, _other_shapes) AS o (claim, shape)) AS c
           JOIN unnest(drawing, drawn) AS d (job, quota) USING (job) GROUP BY 1, 2
     LOOP
         charge := cost({{ _amounts[(asking.shape - 1) * ${kinds} + ${number}] }});
@@ -88,6 +92,9 @@ BEGIN
             END IF;
             SELECT ARRAY[ [[ sum(s.free[${number}])::bigint ]] ] INTO held
               FROM (SELECT a.free FROM quota_shard a WHERE a.quota_id = quotas[q] ORDER BY a.shard FOR NO KEY UPDATE) AS s;
+            IF held[1] IS NULL THEN  -- the quota was removed while we waited for it
+                held := array_fill(${unlimited}::bigint, ARRAY[${budgets}]);
+            END IF;
             covered := covered AND [[ (need[${number}] = 0 OR held[${number}] >= need[${number}]) | AND ]];
         END IF;
         shards := shards || shard;
@@ -198,47 +205,3 @@ BEGIN
          WHERE quota_id = freed.quota AND shard = pg_backend_pid() % ${shards};
     END LOOP;
 END $$;
-
--- Set a quota or change its limits. Commits wait meanwhile, and judge by it from then on.
-CREATE FUNCTION omega.set_quota(_scope text, _name text, _limits bigint[])
-RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
-DECLARE
-    it integer;
-    held bigint[];
-    remains bigint[];
-BEGIN
-    IF cardinality(_limits) IS DISTINCT FROM ${budgets} OR array_lower(_limits, 1) <> 1 OR array_ndims(_limits) <> 1
-       OR array_position(_limits, NULL) IS NOT NULL OR 0 > ANY (_limits) OR ${unlimited} < ANY (_limits) THEN
-        RAISE EXCEPTION 'bad quota: it takes ${budgets} limits, none negative' USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF NOT is_name(to_jsonb(_name)) OR _scope NOT IN ('tenant', 'scheduler') IS NOT FALSE THEN
-        RAISE EXCEPTION 'bad quota: it is for a tenant or for a scheduler, by name' USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    -- Whoever is in a commit has touched a job, and whoever begins one will.
-    LOCK TABLE job IN EXCLUSIVE MODE;
-    INSERT INTO quota (scope, name, limits) VALUES (_scope, _name, _limits)
-        ON CONFLICT (scope, name) DO UPDATE SET limits = excluded.limits RETURNING id INTO it;
-    DELETE FROM quota_shard WHERE quota_id = it;
-    INSERT INTO quota_shard (quota_id, shard, free, closed)
-    SELECT it, n, array_fill(0::bigint, ARRAY[${budgets}]), true FROM generate_series(0, ${shards} - 1) AS n;
-    SELECT used INTO held FROM used_of_quotas() AS u WHERE u.quota = it;
-    remains := ARRAY[ [[ _limits[${number}] - coalesce(held[${number}], 0) ]] ];
-    PERFORM settle_quotas(ARRAY[it], ARRAY[NULL]::integer[], remains, array_fill(0::bigint, ARRAY[${budgets}]));
-END $$;
-
--- Lift a quota; false if there was none.
-CREATE FUNCTION omega.remove_quota(_scope text, _name text)
-RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
-BEGIN
-    LOCK TABLE job IN EXCLUSIVE MODE;
-    DELETE FROM quota_shard WHERE quota_id IN (SELECT id FROM quota WHERE scope = _scope AND name = _name);
-    DELETE FROM quota WHERE scope = _scope AND name = _name;
-    RETURN FOUND;
-END $$;
-
--- All quotas, their limits and what is left of each.
-CREATE FUNCTION omega.read_quotas()
-RETURNS TABLE (scope text, name text, limits bigint[], remains bigint[]) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
-    SELECT q.scope, q.name, q.limits, ARRAY[ [[ sum(s.free[${number}])::bigint ]] ]
-      FROM quota q JOIN quota_shard s ON s.quota_id = q.id GROUP BY q.id ORDER BY q.scope, q.name
-$$;

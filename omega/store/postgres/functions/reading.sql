@@ -53,6 +53,9 @@ SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     since xid8 := _mark::text::xid8;
 BEGIN
+    IF (_of >= 1) IS NOT TRUE THEN
+        RAISE EXCEPTION 'bad parts: they are parts of %', coalesce(_of::text, 'null') USING ERRCODE = 'invalid_parameter_value';
+    END IF;
     WITH named AS MATERIALIZED (
         SELECT n.enough,
                ARRAY(SELECT c.id

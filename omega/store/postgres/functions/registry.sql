@@ -1,25 +1,40 @@
--- What processes say of themselves. A report is its login's: another login may replace it only once
--- its process has been silent for as long as makes `omega status` call it so.
+-- What processes say of themselves. A report is its login's: two logins that use one name have a report each, so
+-- that nobody takes another's name away.
 
 CREATE FUNCTION omega.report_process(_kind text, _replica text, _pid integer, _facts jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
-    IF NOT is_name(to_jsonb(_kind)) OR NOT is_name(to_jsonb(_replica)) OR coalesce(jsonb_typeof(_facts) <> 'object', true) THEN
-        RAISE EXCEPTION 'bad report: it takes a kind, a replica and an object of facts' USING ERRCODE = 'invalid_parameter_value';
+    PERFORM needs_read_committed();
+    IF NOT is_name(_kind) OR NOT is_name(_replica) OR _pid IS NULL OR is_readable(_facts, ${facts_bytes_max}) IS NOT TRUE THEN
+        RAISE EXCEPTION 'bad report: it takes a kind, a replica, a process id and facts, an object of at most ${facts_bytes_max} bytes and ${json_depth_max} levels, with numbers that a double holds'
+              USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    INSERT INTO process AS p (kind, replica, pid, facts) VALUES (_kind, _replica, _pid, _facts)
-        ON CONFLICT (kind, replica) DO UPDATE
-       SET facts = excluded.facts, seen_at = clock_timestamp(), pid = excluded.pid, login = excluded.login,
-           started_at = CASE WHEN p.pid = excluded.pid AND p.login = excluded.login THEN p.started_at
-                             ELSE clock_timestamp() END
-     WHERE p.login = excluded.login OR p.seen_at < clock_timestamp() - interval '10 seconds' OR is_owner();
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'a process of another login reports as % %', _kind, _replica USING ERRCODE = 'insufficient_privilege';
+    UPDATE process p
+       SET facts = _facts, seen_at = clock_timestamp(), pid = _pid,
+           started_at = CASE WHEN p.pid = _pid THEN p.started_at ELSE clock_timestamp() END
+     WHERE p.kind = _kind AND p.replica = _replica AND p.login = session_user;
+    IF FOUND THEN
+        RETURN;
     END IF;
+    -- A process that was killed has left its last report behind, and may have had another login.
+    DELETE FROM process
+     WHERE (kind, replica, login) IN (
+               SELECT kind, replica, login FROM process
+                WHERE kind = _kind AND replica = _replica AND seen_at < clock_timestamp() - interval '10 seconds'
+                   OR login = session_user AND seen_at < clock_timestamp() - interval '1 day'
+                  FOR UPDATE SKIP LOCKED);
+    IF (SELECT count(*) FROM process WHERE login = session_user) >= ${processes_per_login_max} THEN
+        RAISE EXCEPTION '${processes_per_login_max} processes report as login %, and no more may', session_user
+              USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    INSERT INTO process (kind, replica, pid, facts) VALUES (_kind, _replica, _pid, _facts)
+        ON CONFLICT (kind, replica, login) DO UPDATE SET facts = excluded.facts, seen_at = excluded.seen_at, pid = excluded.pid;
 END $$;
 
 -- Remove a process that has ended cleanly; another login's report stays.
 CREATE FUNCTION omega.forget_process(_kind text, _replica text)
-RETURNS void LANGUAGE sql SET search_path = omega, pg_temp AS $$
-    DELETE FROM process WHERE kind = _kind AND replica = _replica AND (login = session_user OR is_owner())
-$$;
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+BEGIN
+    PERFORM needs_read_committed();
+    DELETE FROM process WHERE kind = _kind AND replica = _replica AND (login = session_user OR is_owner());
+END $$;

@@ -1,60 +1,103 @@
 -- Rounds: one kind of scheduler plans all its jobs at once, again and again. Who plans the next one, and
 -- what it is to know, is told here, so that any replica can be the next.
 
--- Begin the next round if the last one is over, by its own length or by ours if that is shorter: its number,
--- its beginning, and of the last one what it noted and who held it. Otherwise the number is null, and it is told in how many milliseconds it will be.
+-- In how many milliseconds the last round of a kind is over for whoever would begin the next one: by its own
+-- length, or by that of the next if it is shorter; to another login a round is left for a second. Null if none was.
+CREATE FUNCTION omega.round_ends_in(_scheduler text, _lasts interval)
+RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT greatest(0, ceil(extract(epoch FROM
+               least(r.ends_at, r.began_at + CASE WHEN r.login = session_user THEN _lasts ELSE greatest(_lasts, '1 s') END)
+               - clock_timestamp()) * 1000))::bigint
+      FROM omega.round r WHERE r.scheduler = _scheduler
+$$;
+
+-- Begin the next round if the last one is over: its number, its beginning and what the last one noted. Otherwise
+-- the number is null, and it is told in how many milliseconds the last one will be over. The round is its
+-- login's, and remembers whose the last one was.
 CREATE FUNCTION omega.begin_round(
     _scheduler text, _holder text, _length_ms bigint,
-    OUT number bigint, OUT began_ms bigint, OUT memo jsonb, OUT before text, OUT due_in_ms bigint
+    OUT number bigint, OUT began_ms bigint, OUT memo jsonb, OUT due_in_ms bigint
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    lasts interval;
 BEGIN
-    IF NOT is_name(to_jsonb(_scheduler)) OR NOT is_name(to_jsonb(_holder)) THEN
+    PERFORM needs_read_committed();
+    lasts := milliseconds(_length_ms);
+    IF NOT is_name(_scheduler) OR NOT is_name(_holder) THEN
         RAISE EXCEPTION 'bad round: it takes the names of a kind of scheduler and of a holder' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT r.holder INTO before FROM round r WHERE r.scheduler = _scheduler FOR UPDATE;
-    before := coalesce(before, '');
+    -- A look first: who only asks locks nothing.
+    due_in_ms := round_ends_in(_scheduler, lasts);
+    IF due_in_ms > 0 THEN
+        RETURN;
+    ELSIF due_in_ms IS NULL AND (SELECT count(*) FROM round r WHERE r.login = session_user) >= ${rounds_per_login_max} THEN
+        RAISE EXCEPTION 'login % has begun rounds of ${rounds_per_login_max} kinds of scheduler, and may of no more', session_user
+              USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    due_in_ms := NULL;
     INSERT INTO round AS r (scheduler, number, holder, began_at, ends_at)
-    VALUES (_scheduler, 1, _holder, clock_timestamp(), clock_timestamp() + milliseconds(_length_ms))
+    VALUES (_scheduler, 1, _holder, clock_timestamp(), clock_timestamp() + lasts)
         ON CONFLICT (scheduler) DO UPDATE
-       SET number = r.number + 1, holder = excluded.holder, began_at = clock_timestamp(),
-           ends_at = clock_timestamp() + milliseconds(_length_ms)
-     WHERE least(r.ends_at, r.began_at + milliseconds(_length_ms)) <= clock_timestamp()
+       SET number = r.number + 1, holder = excluded.holder, login = excluded.login,
+           holder_before = r.holder, login_before = r.login,
+           began_at = clock_timestamp(), ends_at = clock_timestamp() + lasts
+     WHERE least(r.ends_at, r.began_at + CASE WHEN r.login = session_user THEN lasts ELSE greatest(lasts, '1 s') END)
+           <= clock_timestamp()
     RETURNING r.number, (extract(epoch FROM r.began_at) * 1000)::bigint, r.memo INTO number, began_ms, memo;
-    IF NOT FOUND THEN
-        SELECT greatest(0, extract(epoch FROM least(r.ends_at, r.began_at + milliseconds(_length_ms))
-                                      - clock_timestamp()) * 1000)::bigint INTO due_in_ms
-          FROM round r WHERE r.scheduler = _scheduler;
+    IF NOT FOUND THEN  -- somebody else was faster
+        due_in_ms := round_ends_in(_scheduler, lasts);
     END IF;
 END $$;
 
--- Keep what the next round is to know, unless it has begun already; whether it is kept.
+-- Keep what the next round is to know, unless it has begun already, or this one is another login's; whether
+-- it is kept.
 CREATE FUNCTION omega.note_round(_scheduler text, _number bigint, _memo jsonb)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
-    IF coalesce(jsonb_typeof(_memo) <> 'object', true) OR octet_length(_memo::text) > ${memo_bytes_max} THEN
-        RAISE EXCEPTION 'bad memo: it is no object, or longer than ${memo_bytes_max} bytes' USING ERRCODE = 'invalid_parameter_value';
+    PERFORM needs_read_committed();
+    IF is_readable(_memo, ${memo_bytes_max}) IS NOT TRUE THEN
+        RAISE EXCEPTION 'bad memo: it is no object of at most ${memo_bytes_max} bytes and ${json_depth_max} levels, with numbers that a double holds'
+              USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    UPDATE round r SET memo = _memo WHERE r.scheduler = _scheduler AND r.number = _number;
+    UPDATE round r SET memo = _memo
+     WHERE r.scheduler = _scheduler AND r.number = _number AND (r.login = session_user OR is_owner());
     RETURN FOUND;
 END $$;
 
--- Lease those of the jobs, or of all if they are null, that are of this kind and run, or are still leased to
--- who held the round before; what runs runs on, and each tells where. The columns are those of lease_jobs.
-CREATE FUNCTION omega.recall_jobs(_scheduler text, _jobs bigint[], _holder text, _lease_ms bigint, _before text)
+-- Lease to the holder of this round those of the jobs, or of all if they are null, that are of its kind and run,
+-- or that whoever held the round before has still under a lease; what runs runs on, and each tells where. None
+-- if the round is no longer the last, or another login's. The columns are those of lease_jobs.
+CREATE FUNCTION omega.recall_jobs(_scheduler text, _number bigint, _jobs bigint[], _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
     fruitless integer, waited_ms bigint, sibling_tasks integer[], sibling_machines integer[]
-) LANGUAGE sql SET search_path = omega, pg_temp AS $$
-    WITH running AS MATERIALIZED (
-        SELECT j.id FROM job j
-         WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = _scheduler
-           AND (j.state = 'running' OR j.state = 'planning' AND j.lease_holder = _before)
-         ORDER BY j.id FOR NO KEY UPDATE
-    ), leased AS (
+) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    lasts interval;
+    of round%ROWTYPE;
+    taken bigint[];
+BEGIN
+    PERFORM needs_read_committed();
+    lasts := lease_length(_lease_ms);
+    SELECT * INTO of FROM round r
+     WHERE r.scheduler = _scheduler AND r.number = _number AND (r.login = session_user OR is_owner());
+    -- In a statement of its own: where a job runs is read below as it is now that its row is locked.
+    SELECT array_agg(t.id) INTO taken
+      FROM (SELECT j.id FROM job j
+             WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = of.scheduler
+               AND (j.state = 'running'
+                    OR j.state = 'planning' AND j.lease_holder = of.holder_before AND j.lease_login = of.login_before)
+             ORDER BY j.id FOR NO KEY UPDATE) AS t;
+    IF NOT EXISTS (SELECT FROM round r WHERE r.scheduler = _scheduler AND r.number = _number) THEN
+        RETURN;  -- the next one has begun while we waited
+    END IF;
+    RETURN QUERY
+    WITH leased AS (
         UPDATE job j
-           SET state = 'planning', lease_token = gen_random_uuid(), lease_holder = _holder,
-               lease_expires_at = clock_timestamp() + milliseconds(_lease_ms)
-          FROM running WHERE j.id = running.id
+           SET state = 'planning', lease_token = gen_random_uuid(), lease_holder = of.holder, lease_login = of.login,
+               lease_expires_at = clock_timestamp() + lasts
+         WHERE j.id = ANY (taken)
         RETURNING j.*
     )
     SELECT l.id, l.lease_token, s.wire,
@@ -64,8 +107,8 @@ RETURNS TABLE (
       FROM leased l JOIN job_spec s ON s.job_id = l.id,
            LATERAL (SELECT array_agg(a.task ORDER BY a.task) AS tasks, array_agg(a.machine_id ORDER BY a.task) AS machines
                       FROM allocation a WHERE a.job_id = l.id) AS siblings
-     ORDER BY l.id
-$$;
+     ORDER BY l.id;
+END $$;
 
 -- Those of the jobs that are not over.
 CREATE FUNCTION omega.unfinished_jobs(_jobs bigint[])

@@ -1,10 +1,11 @@
--- The wire form of a job, as omega/model/wire.py writes and reads it: what does not have it is refused
--- at the door, for a scheduler that met it could only set it aside.
+-- The wire form of a job, as omega/model/wire.py writes and reads it. Whatever is not in it, or has a field
+-- besides, is refused when it is submitted: a scheduler that met it could only set it aside.
 
 -- Whether a constraint on a machine's attribute is in the wire form.
 CREATE FUNCTION omega.is_constraint(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.is_name(_it -> 'attribute') AND omega.are_texts(_it -> 'values')
+    SELECT omega.has_only(_it, '{attribute,operator,values}') AND omega.is_name(_it -> 'attribute')
+       AND omega.are_names(_it -> 'values', ${values_per_constraint_max})
        AND CASE WHEN _it ->> 'operator' IN ('in', 'not_in') THEN _it -> 'values' <> '[]'
                 WHEN _it ->> 'operator' IN ('exists', 'missing') THEN _it -> 'values' = '[]'
                 ELSE false END
@@ -13,7 +14,8 @@ $$;
 -- Whether a task group is in the wire form.
 CREATE FUNCTION omega.is_group(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.is_whole(_it -> 'tasks', 1, ${tasks_per_job_max})
+    SELECT omega.has_only(_it, '{tasks,cpu_milli,memory_mib,disk_mib,gpus,gpu_slices,duration_ms,constraints,spread_over,different_machines}')
+       AND omega.is_whole(_it -> 'tasks', 1, ${tasks_per_job_max})
        AND omega.is_whole(_it -> 'cpu_milli', 0, ${amount_max})
        AND omega.is_whole(_it -> 'memory_mib', 0, ${amount_max})
        AND omega.is_whole(_it -> 'disk_mib', 0, ${amount_max})
@@ -31,7 +33,7 @@ $$;
 -- Whether what a job says of its training is in the wire form.
 CREATE FUNCTION omega.is_training(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.is_name(_it -> 'model') AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
+    SELECT omega.has_only(_it, '{model,steps}') AND omega.is_name(_it -> 'model') AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
 $$;
 
 -- What keeps a job from being in the wire form; null if it is.
@@ -40,7 +42,11 @@ RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
 DECLARE
     tasks bigint;
 BEGIN
-    IF NOT (is_name(_spec -> 'name') AND is_name(_spec -> 'scheduler') AND is_name(_spec -> 'tenant')) THEN
+    IF pg_column_size(_spec) > 4 * ${wire_bytes_max} THEN
+        RETURN 'it is longer than ${wire_bytes_max} bytes';
+    ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,training}') THEN
+        RETURN 'it is no object, or has a field that no job has';
+    ELSIF NOT (is_name(_spec -> 'name') AND is_name(_spec -> 'scheduler') AND is_name(_spec -> 'tenant')) THEN
         RETURN 'name, scheduler and tenant are texts of 1 to ${name_length_max} characters that can be printed';
     ELSIF NOT is_whole(_spec -> 'precedence', -2147483648, 2147483647) THEN
         RETURN 'its precedence is no whole number of 32 bits';
@@ -56,6 +62,8 @@ BEGIN
         RETURN format('it has %s tasks, more than ${tasks_per_job_max}', tasks);
     ELSIF NOT is_whole(_spec -> 'minimum', 0, tasks) THEN
         RETURN 'its minimum is no number from 0 to that of its tasks';
+    ELSIF octet_length(_spec::text) > ${wire_bytes_max} THEN
+        RETURN 'it is longer than ${wire_bytes_max} bytes';
     ELSIF coalesce(_spec -> 'training', 'null') = 'null' THEN
         RETURN NULL;
     ELSIF NOT coalesce(is_training(_spec -> 'training'), false) THEN

@@ -60,6 +60,7 @@ RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     live integer[];
 BEGIN
+    PERFORM needs_read_committed();
     PERFORM 1 FROM job WHERE id = _job AND state NOT IN ('succeeded', 'cancelled') FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN false;

@@ -10,10 +10,11 @@ RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     own int4multirange := '{(,)}';
 BEGIN
+    PERFORM needs_read_committed();
     IF length_of(_jobs) <> length_of(_steps) OR length_of(_jobs) <> length_of(_run_ms) THEN
         RAISE EXCEPTION 'jobs, steps and times differ in length' USING ERRCODE = 'invalid_parameter_value';
-    ELSIF 0 > ANY (_steps) OR 0 > ANY (_run_ms) THEN
-        RAISE EXCEPTION 'bad progress: steps and times are not negative' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF 0 > ANY (_steps) OR 0 > ANY (_run_ms) OR ${steps_max} < ANY (_run_ms) THEN
+        RAISE EXCEPTION 'bad progress: steps and times are not negative, and times no more than ${steps_max} ms' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     IF NOT is_owner() THEN
         SELECT machines INTO own FROM own_machines(NULL);

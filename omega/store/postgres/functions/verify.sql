@@ -74,7 +74,7 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
       FROM quota q
       LEFT JOIN (SELECT quota_id, ARRAY[ [[ sum(free[${number}])::bigint ]] ] AS remains FROM quota_shard GROUP BY quota_id) AS l ON l.quota_id = q.id
       LEFT JOIN used_of_quotas() u ON u.quota = q.id
-     WHERE NOT coalesce([[ q.limits[${number}] = l.remains[${number}] + coalesce(u.used[${number}], 0) | AND ]], false)
+     WHERE q.counted AND NOT coalesce([[ q.limits[${number}] = l.remains[${number}] + coalesce(u.used[${number}], 0) | AND ]], false)
     UNION ALL
     SELECT 'a quota that is used above its limit is closed', 'quota of ' || q.scope || ' ' || q.name, l.remains::text
       FROM quota q

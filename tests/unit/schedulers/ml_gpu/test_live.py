@@ -18,7 +18,7 @@ from omega.model.outcomes import Outcome
 from omega.store.base import Store
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
-from omega.testing.steps import LONG_MS, claim, lease_all, places, status_of
+from omega.testing.steps import LONG_MS, claim, lease_all, places, recall, status_of
 from tests.unit.schedulers.ml_gpu.rounds_at_work import (
     MODELS,
     AtWork,
@@ -300,7 +300,7 @@ def planned(at_work: AtWork, *, seed: int, memo: Mapping[str, object] | None = N
     """Plan one more round, of what is running and waiting, and commit nothing."""
     store, rounds = at_work.store, at_work.process.scheduler.rounds
     assert rounds is not None
-    running = store.recall("ml-gpu", at_work.jobs, holder="x", lease_ms=LONG_MS)
+    running = recall(store, at_work.jobs, scheduler="ml-gpu", holder="x")
     waiting = store.lease("ml-gpu", holder="x", jobs_max=1_000, lease_ms=LONG_MS)
     state = RoundState(
         number=2,

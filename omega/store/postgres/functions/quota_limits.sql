@@ -1,0 +1,115 @@
+-- Setting quotas: docs/decisions/0016 and 0029. Nobody but the commits of the quota's own tenant, or of its kind of
+-- scheduler, ever waits for whoever sets one.
+
+-- Set a quota or change its limits; whether it counts what its jobs hold. A new one does not: until count_quota
+-- has, it is overdrawn by more than anybody can give back, so that nothing more is granted.
+CREATE FUNCTION omega.set_quota(_scope text, _name text, _limits bigint[])
+RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    it record;
+    held bigint[];
+BEGIN
+    PERFORM needs_read_committed();
+    IF cardinality(_limits) IS DISTINCT FROM ${budgets} OR array_lower(_limits, 1) <> 1 OR array_ndims(_limits) <> 1
+       OR array_position(_limits, NULL) IS NOT NULL OR 0 > ANY (_limits) OR ${unlimited} < ANY (_limits) THEN
+        RAISE EXCEPTION 'bad quota: it takes ${budgets} limits, none negative' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF NOT is_name(_name) OR _scope NOT IN ('tenant', 'scheduler') IS NOT FALSE THEN
+        RAISE EXCEPTION 'bad quota: it is for a tenant or for a scheduler, by name' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- What is there already is only locked here: its limits are still those of before.
+    INSERT INTO quota AS q (scope, name, limits) VALUES (_scope, _name, _limits)
+        ON CONFLICT (scope, name) DO UPDATE SET name = excluded.name
+    RETURNING q.id, q.limits, q.counted INTO it;
+    IF NOT EXISTS (SELECT FROM quota_shard WHERE quota_id = it.id) THEN
+        INSERT INTO quota_shard (quota_id, shard, free, closed)
+        SELECT it.id, n, array_fill(-${unlimited}, ARRAY[${budgets}]), true FROM generate_series(0, ${shards} - 1) AS n;
+    ELSE
+        UPDATE quota SET limits = _limits WHERE id = it.id;
+    END IF;
+    IF it.counted THEN
+        PERFORM 1 FROM quota_shard WHERE quota_id = it.id ORDER BY shard FOR NO KEY UPDATE;
+        SELECT ARRAY[ [[ sum(free[${number}])::bigint + _limits[${number}] - it.limits[${number}] ]] ] INTO held
+          FROM quota_shard WHERE quota_id = it.id;
+        PERFORM settle_quotas(ARRAY[it.id], ARRAY[NULL]::integer[], held, array_fill(0::bigint, ARRAY[${budgets}]));
+    END IF;
+    RETURN it.counted;
+END $$;
+
+-- The open transactions of others that may have granted or ended something under no quota at all: they have
+-- looked for one, and hold jobs. Locks on tables are taken before a statement looks at its rows, and kept to
+-- the end; by pids, or names of prepared transactions.
+CREATE FUNCTION omega.transactions_past_quotas(OUT transactions text[], OUT pids integer[])
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(array_agg(l.virtualtransaction), '{}'), coalesce(array_agg(l.pid) FILTER (WHERE l.pid IS NOT NULL), '{}')
+      FROM (SELECT virtualtransaction, pid FROM pg_locks
+             WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+               AND pid IS DISTINCT FROM pg_backend_pid() AND granted
+               AND (relation = 'omega.quota'::regclass OR relation = 'omega.job'::regclass AND mode = 'RowShareLock')
+             GROUP BY virtualtransaction, pid HAVING count(DISTINCT relation) = 2) AS l
+$$;
+
+-- Add up what the jobs of a quota hold, and have it count from now on; false if there is no such quota. In a
+-- transaction after the one that set it, for from then on whoever looks for quotas finds it: those that looked
+-- before are waited for, for a second, and then commits of this quota alone, while they are added up.
+CREATE FUNCTION omega.count_quota(_scope text, _name text)
+RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    it record;
+    past text[];
+    still record;
+    patience timestamptz := clock_timestamp() + interval '1 s';
+    held bigint[];
+BEGIN
+    PERFORM needs_read_committed();
+    SELECT q.id, q.limits, q.set_by INTO it FROM quota q WHERE q.scope = _scope AND q.name = _name FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    ELSIF it.set_by = pg_current_xact_id_if_assigned() THEN
+        RAISE EXCEPTION 'bad quota: it was set in this transaction, and is to be counted in a later one'
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT t.transactions INTO past FROM transactions_past_quotas() AS t;
+    LOOP
+        SELECT * INTO still FROM transactions_past_quotas();
+        past := ARRAY(SELECT unnest(past) INTERSECT SELECT unnest(still.transactions));
+        EXIT WHEN cardinality(past) = 0;
+        IF clock_timestamp() > patience THEN
+            RAISE EXCEPTION 'the quota of % % grants nothing yet: a transaction that began before it is still open (%); set it again',
+                _scope, _name, coalesce((SELECT string_agg(format('login %s, process %s', a.usename, a.pid), '; ')
+                                           FROM pg_stat_activity a WHERE a.pid = ANY (still.pids)), 'a prepared one')
+                USING ERRCODE = 'lock_not_available';
+        END IF;
+        PERFORM pg_sleep(0.01);
+    END LOOP;
+    -- Whoever changes what these jobs hold locks one of these first.
+    PERFORM 1 FROM quota_shard WHERE quota_id = it.id ORDER BY shard FOR NO KEY UPDATE;
+    SELECT u.used INTO held FROM used_of_quotas() AS u WHERE u.quota = it.id;
+    held := ARRAY[ [[ it.limits[${number}] - coalesce(held[${number}], 0) ]] ];
+    PERFORM settle_quotas(ARRAY[it.id], ARRAY[NULL]::integer[], held, array_fill(0::bigint, ARRAY[${budgets}]));
+    UPDATE quota SET counted = true WHERE id = it.id;
+    RETURN true;
+END $$;
+
+-- Lift a quota; false if there was none. Who waits for a shard of it finds it gone.
+CREATE FUNCTION omega.remove_quota(_scope text, _name text)
+RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    it integer;
+BEGIN
+    PERFORM needs_read_committed();
+    DELETE FROM quota WHERE scope = _scope AND name = _name RETURNING id INTO it;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    PERFORM 1 FROM quota_shard WHERE quota_id = it ORDER BY shard FOR UPDATE;
+    DELETE FROM quota_shard WHERE quota_id = it;
+    RETURN true;
+END $$;
+
+-- All quotas, their limits and what is left of each: nothing, until it counts.
+CREATE FUNCTION omega.read_quotas()
+RETURNS TABLE (scope text, name text, limits bigint[], remains bigint[]) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+    SELECT q.scope, q.name, q.limits, ARRAY[ [[ CASE WHEN q.counted THEN sum(s.free[${number}]) ELSE 0 END::bigint ]] ]
+      FROM quota q JOIN quota_shard s ON s.quota_id = q.id GROUP BY q.id ORDER BY q.scope, q.name
+$$;

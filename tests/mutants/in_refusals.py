@@ -1,0 +1,241 @@
+"""Faults in what is refused to a login that means harm, or bounded."""
+
+from tests.mutants.mutant import Mutant
+
+FUNCTIONS = "omega/store/postgres/functions"
+ARGUMENTS = f"{FUNCTIONS}/arguments.sql"
+SPECS = f"{FUNCTIONS}/specs.sql"
+QUEUE = f"{FUNCTIONS}/queue.sql"
+ROUNDS = f"{FUNCTIONS}/rounds.sql"
+REGISTRY = f"{FUNCTIONS}/registry.sql"
+FORCE = f"{FUNCTIONS}/force.sql"
+HISTORY = f"{FUNCTIONS}/history.sql"
+NODES = f"{FUNCTIONS}/nodes.sql"
+COMMIT = f"{FUNCTIONS}/commit_claims.sql"
+AMOUNTS = f"{FUNCTIONS}/verify_amounts.sql"
+ATTACK = ("tests/attack", "tests/postgres/test_refused_arguments.py")
+
+
+def mutant(
+    name: str, file: str, before: str, after: str, why: str, *, tests: tuple[str, ...] = ATTACK
+) -> Mutant:
+    """Return a mutant of a refusal."""
+    return Mutant(
+        name=f"refusal.{name}", file=file, before=before, after=after, why=why, tests=tests
+    )
+
+
+WIRE = (
+    mutant(
+        "unknown-field-of-a-job",
+        SPECS,
+        "ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,training}')",
+        "ELSIF false",
+        "A field of any depth ends every scheduler that leases the job.",
+    ),
+    mutant(
+        "unknown-field-of-a-group",
+        SPECS,
+        "duration_ms,constraints,spread_over,different_machines}')\n       AND",
+        "duration_ms,constraints,spread_over,different_machines}') IS NOT NULL\n       AND",
+        "A field of any depth ends every scheduler that leases the job.",
+    ),
+    mutant(
+        "unknown-field-of-a-constraint",
+        SPECS,
+        "omega.has_only(_it, '{attribute,operator,values}') AND",
+        "true AND",
+        "A field of any depth ends every scheduler that leases the job.",
+    ),
+    mutant(
+        "unknown-field-of-a-training",
+        SPECS,
+        "omega.has_only(_it, '{model,steps}') AND",
+        "true AND",
+        "A field of any depth ends every scheduler that leases the job.",
+    ),
+    mutant(
+        "wire-of-any-length",
+        SPECS,
+        "ELSIF octet_length(_spec::text) > ${wire_bytes_max} THEN",
+        "ELSIF false THEN",
+        "A few jobs fill the memory of every scheduler of their kind.",
+    ),
+    mutant(
+        "any-number-of-values",
+        ARGUMENTS,
+        "WHEN jsonb_array_length(_value) > _length_max THEN false",
+        "WHEN false THEN false",
+        "A constraint is compared with more values than there are machines.",
+    ),
+    mutant(
+        "values-of-any-characters",
+        ARGUMENTS,
+        "AS e (it) WHERE NOT omega.is_name(e.it)) END",
+        "AS e (it) WHERE jsonb_typeof(e.it) <> 'string') END",
+        "The value of a constraint moves the cursor of whoever asks why a job waits.",
+    ),
+    mutant(
+        "lease-of-any-bytes",
+        QUEUE,
+        "(WHERE t.bytes <= ${lease_bytes_max} OR t.bytes = t.wire_bytes) INTO",
+        "(WHERE true) INTO",
+        "One lease fills the memory of a scheduler.",
+    ),
+    mutant(
+        "large-job-never-leased",
+        QUEUE,
+        "(WHERE t.bytes <= ${lease_bytes_max} OR t.bytes = t.wire_bytes) INTO",
+        "(WHERE t.bytes < t.wire_bytes) INTO",
+        "Nothing is leased.",
+        tests=("tests/contract/test_postgres_store.py",),
+    ),
+    mutant(
+        "parked-of-any-bytes",
+        QUEUE,
+        "WHERE j.bytes <= ${lease_bytes_max} OR j.bytes = j.wire_bytes",
+        "WHERE true",
+        "Parked jobs fill the memory of every scheduler that looks after them.",
+    ),
+)
+JSON = (
+    mutant(
+        "facts-of-any-depth",
+        ARGUMENTS,
+        "strict $.**{${json_depth_max}} ?",
+        "strict $.**{5000} ?",
+        "One report ends `omega status` for everybody.",
+    ),
+    mutant(
+        "numbers-of-any-size",
+        ARGUMENTS,
+        "abs(n.it::numeric) > 1.7976931348623158e308 OR scale(n.it::numeric) > 400",
+        "n.it = '0'",
+        "A number of 36 bytes is read as gigabytes of digits.",
+    ),
+    mutant(
+        "facts-of-any-length",
+        ARGUMENTS,
+        "RETURN octet_length(_value::text) <= _bytes_max;",
+        "RETURN true;",
+        "Reports fill the memory of whoever watches.",
+    ),
+    mutant(
+        "any-number-of-reports",
+        REGISTRY,
+        ">= ${processes_per_login_max} THEN",
+        ">= 2147483647 THEN",
+        "One login fills the screen, and the memory, of whoever watches.",
+    ),
+    mutant(
+        "a-name-taken-away",
+        REGISTRY,
+        "AND p.replica = _replica AND p.login = session_user",
+        "AND p.replica = _replica",
+        "Any node can speak for a scheduler.",
+        tests=("tests/postgres/test_reports_of_logins.py",),
+    ),
+)
+TIMES = (
+    mutant(
+        "other-isolation-levels",
+        ARGUMENTS,
+        "current_setting('transaction_isolation') <> 'read committed'",
+        "current_setting('transaction_isolation') = 'serializable'",
+        "A transaction that began before a quota is not bound by it.",
+    ),
+    mutant(
+        "commits-of-other-isolation-levels",
+        COMMIT,
+        "current_setting('transaction_isolation') <> 'read committed'",
+        "current_setting('transaction_isolation') = 'serializable'",
+        "A transaction that began before a quota is not bound by it.",
+    ),
+    mutant(
+        "lease-for-ten-years",
+        ARGUMENTS,
+        "_count BETWEEN 0 AND ${lease_ms_max}",
+        "_count BETWEEN 0 AND 315576000000",
+        "A job that somebody leases is gone for good.",
+    ),
+    mutant(
+        "recall-in-anothers-round",
+        ROUNDS,
+        "AND r.number = _number AND (r.login = session_user OR is_owner());\n    -- In a",
+        "AND r.number = _number;\n    -- In a",
+        "A scheduler takes the leases of another.",
+    ),
+    mutant(
+        "recall-from-another-login",
+        ROUNDS,
+        "AND j.lease_holder = of.holder_before AND j.lease_login = of.login_before",
+        "AND j.lease_holder = of.holder_before",
+        "A scheduler takes the leases of another by using its name.",
+    ),
+    mutant(
+        "note-in-anothers-round",
+        ROUNDS,
+        "AND r.number = _number AND (r.login = session_user OR is_owner());\n    RETURN FOUND",
+        "AND r.number = _number;\n    RETURN FOUND",
+        "A scheduler has another forget what its jobs were promised.",
+    ),
+    mutant(
+        "lost-on-a-machine-that-is-open-again",
+        FORCE,
+        "WHERE m.id = ANY (dead) AND m.state NOT IN (2, 3)",
+        "WHERE false",
+        "Tasks end on a machine that is well.",
+    ),
+    mutant(
+        "ended-on-a-machine-that-has-grown",
+        FORCE,
+        "WHERE m.id = _machine AND m.revision > before + 1",
+        "WHERE false",
+        "Tasks end for want of room that there is.",
+    ),
+    mutant(
+        "pruned-while-its-lease-is-held",
+        HISTORY,
+        "AND NOT (EXISTS (SELECT FROM job j WHERE j.id = ANY (jobs) AND j.state = 'planning')",
+        "AND NOT (false",
+        "A commit that is sent again is applied twice.",
+    ),
+)
+LOCKS = (
+    mutant(
+        "wake-locks-any-job",
+        QUEUE,
+        "WHERE id = ANY (_jobs) AND state = 'parked' ORDER BY id FOR",
+        "WHERE id = ANY (_jobs) ORDER BY id FOR",
+        "A transaction that is left open holds up jobs that are none of its business.",
+    ),
+    mutant(
+        "end-locks-any-job",
+        NODES,
+        "JOIN allocation a USING (job_id, task)\n             WHERE w.started_ms IS NULL OR",
+        "LEFT JOIN allocation a USING (job_id, task)\n             WHERE true OR",
+        "A node that leaves a transaction open holds up jobs that do not run there.",
+    ),
+    mutant(
+        "commit-locks-any-job",
+        COMMIT,
+        "AND (lease_token = ANY (_tokens) OR id = ANY (_evict_jobs))",
+        "AND (true OR id = ANY (_evict_jobs))",
+        "A scheduler without leases holds up the commits of others.",
+    ),
+    mutant(
+        "commit-locks-machines-without-a-lease",
+        COMMIT,
+        "CASE WHEN true = ANY (held) THEN named ELSE '{}' END",
+        "named",
+        "A scheduler without leases holds up the whole cell.",
+    ),
+    mutant(
+        "amounts-not-compared",
+        AMOUNTS,
+        "<> jsonb_build_array(g.it -> 'cpu_milli', g.it -> 'memory_mib', g.it -> 'disk_mib')",
+        "<> to_jsonb(h.amounts[1 : ${kinds_without_devices}])",
+        "Nobody finds a scheduler that gives tasks more than they ask for.",
+    ),
+)
+MUTANTS: tuple[Mutant, ...] = (*WIRE, *JSON, *TIMES, *LOCKS)
