@@ -2,28 +2,30 @@
 
 Goal     Let an operator list machines without learning a trace's format.
 Promise  All or none: one malformed machine is BadInput with its line and field. A machine has all
-         its kinds from 0 up to LIMITS.amount_max, and a name of its own.
+         its kinds from 0 up to LIMITS.amount_max, and a name of its own. Machines, attributes and
+         the length of a row are limited, so that no file fills the memory.
 Source   CSV: columns name, cpu_milli, memory_mib, disk_mib, gpus, count (so many alike), and one
          for each attribute; an empty value is none. YAML: a list of machines with the same keys,
          and `attributes`.
 """
 
 import csv
+import re
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from io import StringIO
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from omega.errors import BadInput, did_you_mean
 from omega.limits import LIMITS
+from omega.model.arrays import Amounts
 from omega.model.machines import Machines
-from omega.model.resources import DEVICES_MAX, machine_capacity
+from omega.model.resources import DEVICES_MAX, Kind, machine_capacity
 from omega.workload.quantities import shown
-from omega.workload.yaml_lines import documents
+from omega.workload.yaml_lines import Document, documents
 
 AMOUNTS: Final = ("cpu_milli", "memory_mib", "disk_mib", "gpus")
 REQUIRED: Final = ("name", "cpu_milli", "memory_mib")
@@ -33,11 +35,18 @@ COUNT_MAX: Final = 100_000
 """Machines that one line may stand for ..."""
 MACHINES_MAX: Final = 1_000_000
 """... and a whole file."""
+ATTRIBUTES_MAX: Final = 256
+"""Names of attributes in a file ..."""
+VALUES_MAX: Final = 20_000_000
+"""... and their values: machines times names, for what a machine has not is written down too."""
+ROW_LENGTH_MAX: Final = 2**17
+"""Characters of one row of a CSV file."""
 YAML_SUFFIXES: Final = (".yaml", ".yml")
 
+_BLANK_OR_LINE = re.compile(r"[\r\n]++|[^\r\n]++(?:\r\n?|\n)?")
 
-@dataclass(frozen=True)
-class _Entry:
+
+class _Entry(NamedTuple):
     """Machines alike, as one line says."""
 
     line: int
@@ -53,89 +62,133 @@ def read_machines(path: Path) -> Machines:
     if path.suffix.lower() not in (".csv", *YAML_SUFFIXES):
         raise BadInput("a list of machines is a .csv or a .yaml file", file=str(path))
     try:
-        with path.open(encoding="utf-8-sig", newline="") as opened:
-            text = opened.read(LIMITS.file_bytes_max + 1)
+        with path.open("rb") as opened:
+            content = opened.read(LIMITS.file_bytes_max + 1)
+        if len(content) > LIMITS.file_bytes_max:
+            raise BadInput(f"is longer than {LIMITS.file_bytes_max:,} bytes", file=str(path))
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise BadInput(f"cannot be read: {reason}", file=str(path)) from error
-    if len(text) > LIMITS.file_bytes_max:
-        raise BadInput(f"is longer than {LIMITS.file_bytes_max:,} characters", file=str(path))
     read = _csv_entries if path.suffix.lower() == ".csv" else _yaml_entries
-    return _machines(str(path), list(read(str(path), text)))
+    return _machines(str(path), read(str(path), text))
+
+
+class _Rows:
+    """The rows of a CSV text, each with the number of its last line."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self._file = file
+        self._text = text
+        self._line = 0
+        self._length = 0
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        try:
+            for row in csv.reader(self._lines(), skipinitialspace=True, strict=True):
+                self._length = 0
+                yield self._line, row
+        except csv.Error as error:
+            raise BadInput(f"this is not CSV: {error}", file=self._file, line=self._line) from None
+
+    def _lines(self) -> Iterator[str]:
+        """Yield the lines; those that are blank only where they are part of a quoted value."""
+        for found in _BLANK_OR_LINE.finditer(self._text):
+            lines = found[0]
+            is_blank = lines[0] in "\r\n"
+            if self._length or not is_blank:
+                self._length += len(lines)
+                if self._length > ROW_LENGTH_MAX:
+                    raise BadInput(
+                        f"a row is longer than {ROW_LENGTH_MAX:,} characters",
+                        file=self._file,
+                        line=self._line + 1,
+                    )
+                for line in lines.splitlines(keepends=True) if is_blank else [lines]:
+                    self._line += 1
+                    yield line
+            else:
+                self._line += lines.count("\n") + lines.count("\r") - lines.count("\r\n")
 
 
 def _csv_entries(file: str, text: str) -> Iterator[_Entry]:
-    reader = csv.reader(StringIO(text, newline=""), skipinitialspace=True, strict=True)
-    try:
-        columns = [column.strip() for column in next(reader, [])]
-        _check_columns(file, columns)
-        for row in reader:
-            if not row:
-                continue
-            if len(row) != len(columns):
-                raise BadInput(
-                    f"a row has as many values as there are columns, {len(columns)}",
-                    file=file,
-                    line=reader.line_num,
-                )
-            values = zip(columns, map(str.strip, row), strict=True)
-            said = {name: value for name, value in values if value}
-            attributes = {name: value for name, value in said.items() if name not in COLUMNS}
-            yield _Entry(reader.line_num, said, attributes)
-    except csv.Error as error:
-        raise BadInput(f"this is not CSV: {error}", file=file, line=reader.line_num) from None
+    rows = iter(_Rows(file, text))
+    line, header = next(rows, (1, []))
+    columns = [column.strip() for column in header]
+    _check_columns(file, line, columns)
+    own = [(at, column) for at, column in enumerate(columns) if column in COLUMNS]
+    others = [(at, column) for at, column in enumerate(columns) if column not in COLUMNS]
+    for line, row in rows:
+        if len(row) != len(columns):
+            raise BadInput(
+                f"a row has as many values as there are columns, {len(columns)}",
+                file=file,
+                line=line,
+            )
+        yield _Entry(line, _said(row, own), _said(row, others))
 
 
-def _check_columns(file: str, columns: list[str]) -> None:
+def _said(row: list[str], columns: list[tuple[int, str]]) -> dict[str, str]:
+    return {column: value for at, column in columns if (value := row[at].strip())}
+
+
+def _check_columns(file: str, line: int, columns: list[str]) -> None:
     for column in REQUIRED:
         if column not in columns:
-            raise BadInput(f"there is no column {column}", file=file, line=1)
+            raise BadInput(f"there is no column {column}", file=file, line=line)
     for column, times in Counter(columns).items():
         if times > 1:
-            raise BadInput(f"the column {shown(column)} is there twice", file=file, line=1)
+            raise BadInput(f"the column {shown(column)} is there twice", file=file, line=line)
 
 
 def _yaml_entries(file: str, text: str) -> Iterator[_Entry]:
     for document in documents(text, file):
         if not isinstance(document.value, list):
-            raise BadInput("a list of machines is expected, each with `- name:`", file=file)
+            raise BadInput(
+                "a list of machines is expected, each with `- name:`",
+                file=file,
+                line=document.line(()),
+            )
         for at, said in enumerate(document.value):
-            line = document.lines[at,]
             if not isinstance(said, dict):
-                raise BadInput("a machine is a mapping of keys to values", file=file, line=line)
-            yield _yaml_entry(file, line, said)
+                raise document.reject((at,), "a machine is a mapping of keys to values", root=1)
+            yield _yaml_entry(document, at, said)
 
 
-def _yaml_entry(file: str, line: int, said: dict[Any, Any]) -> _Entry:
+def _yaml_entry(document: Document, at: int, said: dict[str, Any]) -> _Entry:
     for key in said:
         if key not in KEYS:
-            hint = did_you_mean(str(key), KEYS)
-            raise BadInput(f"a machine has no such key{hint}", file=file, line=line, field=str(key))
+            sentence = f"a machine has no such key{did_you_mean(key, KEYS)}"
+            raise document.reject((at, key), sentence, root=1)
     attributes = said.get("attributes") or {}
     if not isinstance(attributes, dict) or any(
-        isinstance(v, dict | list) for v in attributes.values()
+        isinstance(value, dict | list) for value in attributes.values()
     ):
-        raise BadInput("gives one value a name", file=file, line=line, field="attributes")
-    return _Entry(line, said, attributes)
+        raise document.reject((at, "attributes"), "gives one value a name", root=1)
+    return _Entry(document.line((at,)), said, attributes)
 
 
-def _machines(file: str, entries: list[_Entry]) -> Machines:
-    if not entries:
-        raise BadInput("there is no machine in it", file=file)
-    names: list[str] = []
+def _machines(file: str, entries: Iterable[_Entry]) -> Machines:
+    amounts, counts = array("q"), array("q")
     taken: dict[str, int] = {}
-    capacities = []
     columns: dict[str, list[str | None]] = {}
     for entry in entries:
-        _check_attributes(file, entry)
-        amounts = {key: _amount(file, entry, key) for key in AMOUNTS}
-        capacity = machine_capacity(**amounts)
-        mine = _names(file, entry)
-        if len(names) + len(mine) > MACHINES_MAX:
-            raise BadInput(
-                f"there are more than {MACHINES_MAX:,} machines in it", file=file, line=entry.line
-            )
-        for name in mine:
+        amounts.extend([_amount(file, entry, key) for key in AMOUNTS])
+        names = _names(file, entry)
+        counts.append(len(names))
+        _check_size(file, entry, len(taken) + len(names), columns)
+        for attribute, value in entry.attributes.items():
+            column = columns.get(attribute)
+            if column is None:
+                column = columns[attribute] = []
+                _check_text(file, entry, attribute, attribute)
+            if len(column) < len(taken):
+                column.extend([None] * (len(taken) - len(column)))
+            text = None if value is None else str(value)
+            if text is not None:
+                _check_text(file, entry, attribute, text)
+            column.extend([text] * len(names))
+        for name in names:
             if name in taken:
                 raise BadInput(
                     f"{name} is the name of the machine on line {taken[name]}",
@@ -144,24 +197,43 @@ def _machines(file: str, entries: list[_Entry]) -> Machines:
                     field="name",
                 )
             taken[name] = entry.line
-            for attribute, value in entry.attributes.items():
-                column = columns.setdefault(str(attribute), [])
-                column.extend([None] * (len(names) - len(column)))
-                column.append(None if value is None else str(value))
-            names.append(name)
-            capacities.append(capacity)
+    if not taken:
+        raise BadInput("there is no machine in it", file=file)
     for column in columns.values():
-        column.extend([None] * (len(names) - len(column)))
-    return Machines(tuple(names), np.array(capacities, dtype=np.int64), columns)
+        column.extend([None] * (len(taken) - len(column)))
+    capacity = np.repeat(_capacity(amounts), counts, axis=0)
+    return Machines(tuple(taken), capacity, columns)
 
 
-def _check_attributes(file: str, entry: _Entry) -> None:
-    for attribute, value in entry.attributes.items():
-        for text in (str(attribute), "" if value is None else str(value)):
-            if problem := problem_with_name(text):
-                raise BadInput(problem, file=file, line=entry.line, field=shown(str(attribute)))
-        if not str(attribute):
-            raise BadInput("an attribute has a name", file=file, line=entry.line)
+def _check_size(file: str, entry: _Entry, machines: int, known: Mapping[str, object]) -> None:
+    """Refuse what would fill the memory before it does."""
+    attributes = len(known.keys() | entry.attributes.keys())
+    for number, limit, what in (
+        (machines, MACHINES_MAX, "machines"),
+        (attributes, ATTRIBUTES_MAX, "attributes"),
+        (machines * attributes, VALUES_MAX, "values of attributes"),
+    ):
+        if number > limit:
+            raise BadInput(
+                f"there are more than {limit:,} {what} in it", file=file, line=entry.line
+            )
+
+
+def _capacity(told: "array[int]") -> Amounts:
+    """Return a row for each line: its amounts, and its GPUs as devices."""
+    amounts = np.array(told, dtype=np.int64).reshape(-1, len(AMOUNTS))
+    by_gpus = np.stack([machine_capacity(0, 0, 0, gpus) for gpus in range(DEVICES_MAX + 1)])
+    capacity = by_gpus[amounts[:, AMOUNTS.index("gpus")]]
+    for kind in (Kind.CPU_MILLI, Kind.MEMORY_MIB, Kind.DISK_MIB):
+        capacity[:, kind] = amounts[:, AMOUNTS.index(kind.column)]
+    return capacity
+
+
+def _check_text(file: str, entry: _Entry, attribute: str, text: str) -> None:
+    if not attribute:
+        raise BadInput("an attribute has a name", file=file, line=entry.line)
+    if problem := problem_with_name(text):
+        raise BadInput(problem, file=file, line=entry.line, field=shown(attribute))
 
 
 def problem_with_name(text: str) -> str | None:

@@ -6,6 +6,7 @@ Promise  Text in, jobs or one BadInput out: the first thing wrong, with file, li
 Source   README.md shows a spec. A file holds one job, a list of jobs, or several documents.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from omega.errors import BadInput, did_you_mean
 from omega.limits import INT4_MAX, LIMITS
 from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
 from omega.model.resources import GPU_SLICES
+from omega.model.wire import spec_to_wire
 from omega.workload.quantities import (
     cpu_milli,
     disk_mib,
@@ -38,6 +40,7 @@ from omega.workload.yaml_lines import Document, Steps, documents
 
 _CONSTRAINT = re.compile(r"(\S+)\s+(in|not in|not_in|exists|missing)(?:\s+(.*))?", re.DOTALL)
 _CONSTRAINT_EXAMPLE = "write for example 'zone in a|b', 'zone not in c' or 'ssd exists'"
+_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
 
 
 def readable_name(text: str) -> str:
@@ -59,11 +62,31 @@ def _minimum(value: object) -> object:
     return value
 
 
+def _at_most(limit: int) -> BeforeValidator:
+    """Refuse a list that is too long before anything is made of what is in it."""
+
+    def check(value: object) -> object:
+        if isinstance(value, list) and len(value) > limit:
+            raise ValueError(f"it must hold no more than {limit}")
+        return value
+
+    return BeforeValidator(check)
+
+
 Name = Annotated[str, AfterValidator(readable_name)]
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_few_fields(cls, value: object) -> object:
+        # Each unknown field is an error with a text of its own: half a million fill the memory.
+        known = list(cls.model_fields)
+        if isinstance(value, dict) and len(value) > 2 * len(known):
+            raise ValueError(f"it has {len(value)} fields; there are only {', '.join(known)}")
+        return value
 
 
 class ConstraintSpec(_Part):
@@ -71,7 +94,7 @@ class ConstraintSpec(_Part):
 
     attribute: Name
     operator: Literal["in", "not_in", "exists", "missing"]
-    values: list[Name] = []
+    values: Annotated[list[Name], _at_most(LIMITS.values_per_constraint_max)] = []
 
     @model_validator(mode="before")
     @classmethod
@@ -81,6 +104,9 @@ class ConstraintSpec(_Part):
         match = _CONSTRAINT.fullmatch(value.strip())
         if match is None:
             raise ValueError(f"{shown(value)} is not a constraint; {_CONSTRAINT_EXAMPLE}")
+        limit = LIMITS.values_per_constraint_max
+        if match[3] and match[3].count("|") >= limit:
+            raise ValueError(f"it must hold no more than {limit} values")
         values = [part.strip() for part in match[3].split("|")] if match[3] else []
         return {
             "attribute": match[1],
@@ -106,9 +132,7 @@ class GroupSpec(_Part):
     disk: Annotated[int, BeforeValidator(disk_mib)] = 0
     gpus: Annotated[tuple[int, int], BeforeValidator(gpus_and_slices)] = (0, GPU_SLICES)
     duration: Annotated[int | None, BeforeValidator(duration_ms)] = None
-    constraints: Annotated[
-        list[ConstraintSpec], Field(max_length=LIMITS.constraints_per_group_max)
-    ] = []
+    constraints: Annotated[list[ConstraintSpec], _at_most(LIMITS.constraints_per_group_max)] = []
     spread_over: Name | None = None
     different_machines: bool = False
 
@@ -130,7 +154,7 @@ class JobFields(_Part):
     minimum: Annotated[int | None, BeforeValidator(_minimum)] = 0
     """None for all."""
     groups: Annotated[
-        list[GroupSpec], Field(min_length=1, max_length=LIMITS.task_groups_per_job_max)
+        list[GroupSpec], Field(min_length=1), _at_most(LIMITS.task_groups_per_job_max)
     ]
     training: TrainingSpec | None = None
 
@@ -161,20 +185,22 @@ def parse_specs(text: str | bytes, file: str) -> list[JobSpec]:
     """Return the jobs of a YAML text; `file` is what errors call it."""
     if isinstance(text, bytes):
         text = _decoded(text, file)
-    specs = [
-        _job(document, value, root)
+    found = [
+        (document, value, root)
         for document in documents(text, file)
         for root, value in _jobs_in(document)
     ]
-    if not specs:
+    if not found:
         raise BadInput("there is no job in it", file=file)
-    if len(specs) > LIMITS.jobs_per_submission_max:
-        raise BadInput(
-            f"there are {len(specs)} jobs in it, more than {LIMITS.jobs_per_submission_max}, which"
+    if len(found) > LIMITS.jobs_per_submission_max:
+        document, _, root = found[LIMITS.jobs_per_submission_max]
+        raise document.reject(
+            root,
+            f"there are {len(found)} jobs in it, more than {LIMITS.jobs_per_submission_max}, which"
             " is as many as one submission takes; split it",
-            file=file,
+            root=len(root),
         )
-    return specs
+    return [_job(document, value, root) for document, value, root in found]
 
 
 def _decoded(content: bytes, file: str) -> str:
@@ -198,14 +224,14 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
         job = JobFields.model_validate(value)
     except ValidationError as error:
         # A field that is missing is often one that is misspelt: what is there goes first.
-        refusals = [
-            (
+        first = min(
+            error.errors(include_url=False),
+            key=lambda problem: (
                 problem["type"] == "missing",
-                document.reject((*root, *problem["loc"]), _sentence(problem), root=len(root)),
-            )
-            for problem in error.errors(include_url=False)
-        ]
-        raise min(refusals, key=lambda one: (one[0], one[1].line))[1] from None
+                document.line((*root, *problem["loc"])),
+            ),
+        )
+        raise document.reject((*root, *first["loc"]), _sentence(first), root=len(root)) from None
 
     def reject(steps: Steps, sentence: str) -> BadInput:
         return document.reject((*root, *steps), sentence, root=len(root))
@@ -224,7 +250,7 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
             raise reject(
                 ("groups", at, "duration"), "a training job ends after its steps; leave this out"
             )
-    return JobSpec(
+    spec = JobSpec(
         name=job.name,
         scheduler=job.scheduler,
         tenant=job.tenant,
@@ -233,6 +259,13 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
         groups=tuple(_group(group) for group in job.groups),
         training=None if job.training is None else Training(**job.training.model_dump()),
     )
+    size = len(_JSON.encode(spec_to_wire(spec)).encode())
+    if size > LIMITS.wire_bytes_max:
+        raise reject(
+            (),
+            f"the job is {size:,} bytes long as it is stored, more than {LIMITS.wire_bytes_max:,}",
+        )
+    return spec
 
 
 def _group(group: GroupSpec) -> TaskGroup:
@@ -284,6 +317,5 @@ _MUST_BE: Mapping[str, Callable[[object, Mapping[str, Any]], str]] = {
     "greater_than_equal": lambda value, said: f"{shown(value)} is less than {said['ge']}",
     "less_than_equal": lambda value, said: f"{shown(value)} is more than {said['le']}",
     "too_short": lambda _, said: f"it must hold at least {said['min_length']}",
-    "too_long": lambda _, said: f"it must hold no more than {said['max_length']}",
 }
 """By pydantic's type of error, the sentence; the fields above can cause no others."""

@@ -87,7 +87,14 @@ def test_one_line_may_stand_for_many(tmp_path: Path, text: str, suffix: str) -> 
         ("name,cpu_milli,memory_mib,z\x07\na,1,1,1\n", 2, "'z\\x07'", "cannot be printed"),
         (f"name,cpu_milli,memory_mib,zone\na,1,1,{'z' * 201}\n", 2, "'zone'", "longer than 200"),
         ('name,cpu_milli,memory_mib\n"a,1,1\n', 2, None, "not CSV"),
-        (f"name,cpu_milli,memory_mib\n{'a' * 200_000},1,1\n", 2, None, "not CSV"),
+        (f"name,cpu_milli,memory_mib\n{'a' * 200_000},1,1\n", 2, None, "longer than 131,072"),
+        ("name,cpu_milli,memory_mib" + "," * 200_000, 1, None, "longer than 131,072 characters"),
+        ('name,cpu_milli,memory_mib\n"' + "\n" * 200_000, 3, None, "longer than 131,072"),
+        ('name,cpu_milli,memory_mib\n"a\n' + '","\n' * 50_000, 32_770, None, "longer than 131,072"),
+        ('name,cpu_milli,memory_mib\n"a\n\n\nb",1,1\n', 5, "name", "cannot be printed"),
+        ("\r\r\nname,cpu_milli\n", 3, None, "no column memory_mib"),
+        ("name,cpu_milli,memory_mib\n\n\r\n\ra,1,x\n", 5, "memory_mib", "whole number"),
+        ("name,cpu_milli,memory_mib\ra,1,1\r\rb,1,x\r", 4, "memory_mib", "whole number"),
         (f"name,cpu_milli,memory_mib\na,1,{'1' * 5_000}\n", 2, "memory_mib", "whole number"),
     ],
 )
@@ -110,13 +117,14 @@ def test_a_malformed_row_names_its_line_and_field(
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [
-        ("name: a", None, "a list of machines"),
+        ("name: a", 1, "a list of machines"),
         ("- a", 1, "mapping of keys"),
-        ("- name: a\n  cpu_mili: 1", 1, "did you mean 'cpu_milli'"),
+        ("\n- name: a\n  cpu_mili: 1", 3, "did you mean 'cpu_milli'"),
+        ('- name: a\n  "a\\nb": 1', 2, "no such key"),
         ("- name: a\n  cpu_milli: 1\n  memory_mib: 1.5", 1, "whole number"),
         (
             "- name: a\n  cpu_milli: 1\n  memory_mib: 1\n  attributes: 3",
-            1,
+            4,
             "gives one value a name",
         ),
         ("- name: [", 1, "not YAML"),
@@ -166,6 +174,100 @@ def test_the_mark_with_which_windows_begins_a_file_is_passed_over(
 
     assert ("a", "b") == machines.names
     assert ["z1", "z2"] == list(machines.attributes["zone"])
+
+
+@pytest.mark.parametrize(
+    ("text", "suffix", "line", "says"),
+    [
+        (
+            "name,cpu_milli,memory_mib,"
+            + ",".join(f"a{n}" for n in range(257))
+            + "\nm,1,1"
+            + ",x" * 257,
+            ".csv",
+            2,
+            "more than 256 attributes",
+        ),
+        (
+            "".join(
+                f"- {{name: m{n}, cpu_milli: 1, memory_mib: 1, attributes: {{a{n}: x}}}}\n"
+                for n in range(1_000)
+            ),
+            ".yaml",
+            257,
+            "more than 256 attributes",
+        ),
+        (
+            "name,cpu_milli,memory_mib,count,"
+            + ",".join(f"a{n}" for n in range(201))
+            + "\nm,1,1,100000"
+            + ",x" * 201,
+            ".csv",
+            2,
+            "more than 20,000,000 values of attributes",
+        ),
+        (
+            "name,cpu_milli,memory_mib,count,"
+            + ",".join(f"a{n}" for n in range(201))
+            + "\na,1,1,1"
+            + ",x" * 201
+            + "\nb,1,1,100000"
+            + "," * 201,
+            ".csv",
+            3,
+            "more than 20,000,000 values of attributes",
+        ),
+        (
+            "name,cpu_milli,memory_mib,count\n" + "".join(f"m{n},1,1,100000\n" for n in range(100)),
+            ".csv",
+            12,
+            "more than 1,000,000 machines",
+        ),
+    ],
+    ids=["columns", "names", "values", "empty values", "machines"],
+)
+def test_a_short_file_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, text: str, suffix: str, line: int, says: str
+) -> None:
+    with pytest.raises(BadInput, match=says) as refusal:
+        read_machines(written(tmp_path, text, suffix))
+
+    assert line == refusal.value.line
+
+
+def test_a_row_without_an_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """The first row that is too long is told, not what stands after it."""
+    path = written(tmp_path, 'name,cpu_milli,memory_mib\n"' + "\n\n,x" * 100_000 + "\n\x00")
+
+    with pytest.raises(BadInput, match="a row is longer than 131,072 characters") as refusal:
+        read_machines(path)
+
+    assert refusal.value.line is not None
+    assert refusal.value.line < 100_000
+
+
+def test_machines_alike_share_their_attributes_and_others_have_none(tmp_path: Path) -> None:
+    text = """\
+name,cpu_milli,memory_mib,gpus,count,zone,ssd
+a,1,2,1,2,z1,
+b,3,4,,,,yes
+c,5,6,8,2,z2,no
+"""
+
+    machines = read_machines(written(tmp_path, text))
+
+    assert ("a-1", "a-2", "b", "c-1", "c-2") == machines.names
+    assert {
+        "zone": ["z1", "z1", None, "z2", "z2"],
+        "ssd": [None, None, "yes", "no", "no"],
+    } == machines.attributes
+    assert [
+        machine_capacity(1, 2, 0, 1).tolist(),
+        machine_capacity(1, 2, 0, 1).tolist(),
+        machine_capacity(3, 4).tolist(),
+        machine_capacity(5, 6, 0, 8).tolist(),
+        machine_capacity(5, 6, 0, 8).tolist(),
+    ] == machines.capacity.tolist()
 
 
 def test_a_file_without_an_end_is_refused(tmp_path: Path) -> None:

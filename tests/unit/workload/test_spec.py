@@ -1,14 +1,20 @@
 """Job specs in YAML: what they mean, and what is said of those that are wrong."""
 
+import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import omega.workload.spec as module
 from omega.errors import BadInput
-from omega.limits import Limits
+from omega.limits import LIMITS, Limits
 from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
+from omega.model.wire import spec_to_wire
 from omega.workload.spec import parse_specs, read_specs
+from omega.workload.yaml_events import LOADERS, Loader
+from omega.workload.yaml_lines import documents
 
 FULL = """\
 name: train
@@ -32,6 +38,13 @@ groups:
   - cpu: 2
 """
 SMALL = "name: a\nscheduler: batch\ngroups: [{cpu: 1}]\n"
+
+
+@pytest.fixture(autouse=True, params=LOADERS)
+def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read with each of the loaders."""
+    loader: Callable[[str], Loader] = request.param
+    monkeypatch.setattr(module, "documents", partial(documents, loader=loader))
 
 
 def test_a_full_spec_says_all_there_is_to_a_job() -> None:
@@ -224,8 +237,88 @@ def test_too_many_groups_constraints_or_jobs_are_refused(monkeypatch: pytest.Mon
     with pytest.raises(BadInput, match=r"groups\[0\]\.constraints: it must hold no more than 32"):
         parse_specs(many_constraints, "jobs.yaml")
     monkeypatch.setattr(module, "LIMITS", Limits(jobs_per_submission_max=1))
-    with pytest.raises(BadInput, match="there are 2 jobs in it, more than 1"):
+    with pytest.raises(BadInput, match="line 5: there are 2 jobs in it, more than 1"):
         parse_specs(f"{SMALL}---\n{SMALL}", "jobs.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- 1\n" * 10_001, "line 10001: there are 10001 jobs in it, more than 10000"),
+        ("---\n" * 10_001, "line 10001: there are more than 10,000 documents in it; split it"),
+        (f"groups: {[1] * 65}", "line 1, field groups: it must hold no more than 64"),
+        (f"groups: [{{constraints: {[1] * 33}}}]", "constraints: it must hold no more than 32"),
+        (
+            f"groups: [{{constraints: [{{values: {[1] * 1_001}}}]}}]",
+            "field groups[0].constraints[0].values: it must hold no more than 1000",
+        ),
+        (
+            "\n".join(f"a{n}: 1" for n in range(15)),
+            "line 1: it has 15 fields; there are only name, scheduler, tenant, precedence, minimum,"
+            " groups, training",
+        ),
+        (
+            f"groups: [{{constraints: [{json.dumps(dict.fromkeys('abcdefg', 1))}]}}]",
+            "field groups[0].constraints[0]: it has 7 fields; there are only attribute, operator,",
+        ),
+    ],
+)
+def test_of_too_many_none_is_judged(text: str, said: str) -> None:
+    """What is wrong with each of them would be one more error to hold and to compare."""
+    with pytest.raises(BadInput) as refusal:
+        parse_specs(text, "jobs.yaml")
+
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("zone in a|b", "zone in {}", "groups[0].constraints[0]"),
+        ("[P0]", "[{}]", "groups[0].constraints[2].values"),
+    ],
+)
+def test_a_constraint_has_as_many_values_as_the_limit_allows(
+    old: str, new: str, field: str
+) -> None:
+    most = LIMITS.values_per_constraint_max
+    separator = ", " if "[" in new else "|"
+
+    def spec(values: int) -> str:
+        return FULL.replace(old, new.format(separator.join(f"v{n}" for n in range(values))))
+
+    ((group, _),) = (one.groups for one in parse_specs(spec(most), "jobs.yaml"))
+    assert most in [len(constraint.values) for constraint in group.constraints]
+    with pytest.raises(BadInput, match=f"it must hold no more than {most}") as refusal:
+        parse_specs(spec(most + 1), "jobs.yaml")
+    assert ("jobs.yaml", 16 if "|" in old else 18, field) == (
+        refusal.value.file,
+        refusal.value.line,
+        refusal.value.field,
+    )
+
+
+def test_a_job_is_as_long_as_the_store_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = FULL.replace("zone in a|b", "zone in a|é|\N{GRINNING FACE}")
+    (spec,) = parse_specs(text, "jobs.yaml")
+    size = len(json.dumps(spec_to_wire(spec), ensure_ascii=False).encode())
+
+    monkeypatch.setattr(module, "LIMITS", Limits(wire_bytes_max=size))
+    assert [spec] == parse_specs(text, "jobs.yaml")
+    monkeypatch.setattr(module, "LIMITS", Limits(wire_bytes_max=size - 1))
+    with pytest.raises(BadInput) as refusal:
+        parse_specs(f"{SMALL}---\n{text}", "jobs.yaml")
+    assert f"jobs.yaml, line 5: the job is {size:,} bytes long as it is stored" in str(
+        refusal.value
+    )
+
+
+def test_a_job_that_no_store_takes_is_refused() -> None:
+    values = "|".join(f"{n:0200}" for n in range(700))
+    text = SMALL.replace("cpu: 1", f"cpu: 1, constraints: [a in {values}]")
+
+    with pytest.raises(BadInput, match=r"line 1: the job is .* bytes long .*more than 131,072"):
+        parse_specs(text, "jobs.yaml")
 
 
 def test_a_file_is_read_from_its_path(tmp_path: Path) -> None:
