@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from benchmarks import (
     commit,
@@ -29,6 +29,7 @@ from benchmarks.documents import read
 from benchmarks.harness import present, refuse_undrawable
 from benchmarks.options import PlotTo
 from omega.cli.main import run_command_line
+from omega.cli.terminal import PrintableConsole
 
 BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "commit": commit.command,
@@ -74,8 +75,8 @@ def show_list() -> None:
     """Say which benchmarks there are, and what each measures."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, command in BENCHMARKS.items():
-        table.add_row(f"[cyan]{name}[/]", (command.__doc__ or "").splitlines()[0])
-    Console().print(table)
+        table.add_row(Text(name, "cyan"), (command.__doc__ or "").splitlines()[0])
+    PrintableConsole().print(table)
 
 
 def show(
@@ -84,13 +85,13 @@ def show(
 ) -> None:
     """Show the results of an earlier run again, or draw them."""
     refuse_undrawable(plot_to)
-    present(*read(file), Console(), plot_to)
+    present(*read(file), PrintableConsole(), plot_to)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     said = list(sys.argv[1:] if arguments is None else arguments)
-    run_command_line("benchmarks", said, lambda: build()(said, prog_name="python -m benchmarks"))
+    run_command_line("benchmarks", said, build, program="python -m benchmarks")
 
 
 if __name__ == "__main__":

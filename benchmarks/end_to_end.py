@@ -22,6 +22,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.progress import Progress, TaskID
 from rich.table import Table
+from rich.text import Text
 
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.live import Live, Times, live
@@ -130,7 +131,7 @@ class EndToEnd:
             "jobs/s, tasks/s and conflict fraction: a queue drained. p50 and p99: waits in a stream"
             " of so many jobs/s as were offered. Others, on machines of theirs:"
         )
-        return Group(table, *(f"[dim]{line}[/]" for line in (told, *FIGURES)))
+        return Group(table, *(Text(str(line), "dim") for line in (told, *FIGURES)))
 
     def draw(self, findings: Findings) -> Picture:
         """Return rates above and waits below by schedulers, a column for each size of the cell."""

@@ -7,13 +7,14 @@ from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, Protocol
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from benchmarks import environment
 from benchmarks.postgres.statements import connect, server_settings
 from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.pictures import Picture, require_drawing
 from omega.cli.stopping import stop_on_signals
+from omega.cli.terminal import PrintableConsole
 from omega.clock import Clock, RealClock
 from omega.config import Settings, load_settings
 from omega.store.opening import server
@@ -111,11 +112,11 @@ def conduct(
 
 
 def present(
-    benchmark: Benchmark, findings: Findings, console: Console, plot_to: Path | None
+    benchmark: Benchmark, findings: Findings, console: PrintableConsole, plot_to: Path | None
 ) -> None:
     """Show the rows, say the finding, and draw the picture if one is wanted."""
     console.print(benchmark.show(findings))
-    console.print(f"[bold]{findings.finding}[/]")
+    console.print(findings.finding, style="bold")
     if plot_to is not None:
         benchmark.draw(findings).save(plot_to)
 

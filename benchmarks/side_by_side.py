@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from benchmarks.churn import Nodes
 from benchmarks.contest import Arena, Play, Point, Tally, contenders
@@ -127,7 +128,7 @@ class SideBySide:
                     title,
                     f"{told['live']:.3f} ± {told['live_sd']:.3f}",
                     f"{told['simulated']:.3f} ± {told['simulated_sd']:.3f}",
-                    "[green]yes[/]" if told["agree"] else "[red]no[/]",
+                    Text("yes", "green") if told["agree"] else Text("no", "red"),
                 )
         return table
 

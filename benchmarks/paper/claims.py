@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.table import Table
+from rich.text import Text
 
 WAIT_AIM_S: Final = 30.0
 """What the paper aims at: the time within which an attempt at a job is begun."""
@@ -60,6 +61,6 @@ def table(claims: Sequence[Mapping[str, Any]]) -> Table:
     """Return the claims for a screen."""
     shown = Table("the paper", "measured", "holds", box=None, header_style="bold", pad_edge=False)
     for claim in claims:
-        verdict = "[green]yes[/]" if claim["holds"] else "[red]no[/]"
+        verdict = Text("yes", "green") if claim["holds"] else Text("no", "red")
         shown.add_row(claim["claim"], claim["measured"], verdict)
     return shown

@@ -16,11 +16,12 @@ from rich.text import Text
 from omega.cli import cell_sizes, cell_states
 from omega.cli.cells import OfDemo, cell_store
 from omega.cli.chance import chance_of
-from omega.cli.consoles import Output, escaped
+from omega.cli.consoles import Output
 from omega.cli.loading import NOTHING, add_machines, place_running
 from omega.cli.machine_lines import closed_table, state_name, states_of
 from omega.cli.machine_screen import OneMachine
 from omega.cli.options import DataDir, JsonTo, Seed, TraceOptions
+from omega.cli.printable import printable, short
 from omega.cli.screens import allocated, cell_line, cell_table
 from omega.cli.sources import read_options, read_source
 from omega.cli.stopping import stop_on_signals
@@ -57,7 +58,7 @@ def load(
     """
     output = Output(json_to)
     clock = RealClock()
-    with output.console.status(Text(f"Reading {escaped(source)}")):
+    with output.console.status(f"Reading {short(source)}"):
         workload = read_source(source, chance_of(seed), read_options(trace_option or []))
     with stop_on_signals() as stop, cell_store(data_dir) as store:
         seconds, ids = add_machines(workload, store, output, clock)
@@ -75,7 +76,7 @@ def load(
         },
     )
     for note in workload.notes if running else ():
-        output.console.print(f"[dim]{note}[/]")
+        output.console.print(printable(note), style="dim")
 
 
 @app.command("show")
@@ -197,7 +198,9 @@ def _attributes_table(attributes: dict[str, dict[str, int]]) -> Table:
     table.add_column("attribute")
     table.add_column("values, with the number of machines", overflow="fold")
     for name, values in sorted(attributes.items()):
-        listed = ", ".join(f"{value} ({n:,})" for value, n in list(values.items())[:VALUES_SHOWN])
+        listed = ", ".join(
+            f"{short(value)} ({n:,})" for value, n in list(values.items())[:VALUES_SHOWN]
+        )
         more = len(values) - VALUES_SHOWN
-        table.add_row(Text(name), Text(f"{listed}, and {more} more" if more > 0 else listed))
+        table.add_row(Text(short(name)), Text(f"{listed}, and {more} more" if more > 0 else listed))
     return table

@@ -20,6 +20,7 @@ from omega.cli.machine_lines import notice_line
 from omega.cli.machine_names import NAMES_SHOWN, Chosen, MachineNames, Where, choose_here
 from omega.cli.machines_file import problem_with_name
 from omega.cli.options import DataDir, JsonTo, read_pairs
+from omega.cli.printable import short
 from omega.cli.wording import amounts, things
 from omega.errors import BadInput
 from omega.model.arrays import Amounts
@@ -193,13 +194,15 @@ def _resize(
 
 def _tell(output: Output, chosen: Chosen, pending: dict[str, Notice], ended: int) -> None:
     lines = [f"{things(len(chosen), 'machine')} resized: {chosen.listed()}."]
-    lines += [f"{name}: {notice_line(notice)}." for name, notice in pending.items()][:NAMES_SHOWN]
+    lines += [f"{short(name)}: {notice_line(notice)}." for name, notice in pending.items()][
+        :NAMES_SHOWN
+    ]
     if (more := len(pending) - NAMES_SHOWN) > 0:
         lines.append(f"{things(more, 'more machine')} on notice; all of them: omega cell show.")
     if ended:
         lines.append(f"{things(ended, 'task')} lost, to be placed again.")
     for line in lines:
-        output.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        output.console.print(line, highlight=False, soft_wrap=True)
 
 
 def _read(reader: Callable[[object], _T], text: str | None, option: str) -> _T | None:

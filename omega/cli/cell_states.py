@@ -167,4 +167,4 @@ def _tell(
         sentences.append(f"{things(running, 'task')} still there.")
     if lost:
         sentences.append(f"{things(lost, 'task')} lost, to be placed again.")
-    output.console.print(" ".join(sentences), markup=False, highlight=False, soft_wrap=True)
+    output.console.print(" ".join(sentences), highlight=False, soft_wrap=True)

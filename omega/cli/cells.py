@@ -13,9 +13,9 @@ from typing import Annotated, Final
 import typer
 
 from omega.config import Settings, load_settings
-from omega.store.base import Store
 from omega.store.opening import server, store_at
 from omega.store.postgres.databases import suffixed
+from omega.store.postgres.store import PostgresStore
 
 DEMO: Final = "_demo"
 """What the name of the demo's database has behind that of the cell's."""
@@ -43,7 +43,7 @@ def cell_url(data_dir: Path | None, *, demo: bool = False) -> Iterator[str]:
 @contextmanager
 def cell_store(
     data_dir: Path | None, *, demo: bool = False, name: str = "omega"
-) -> Iterator[Store]:
+) -> Iterator[PostgresStore]:
     """Give the store of the cell, and close it in the end."""
     with (
         cell_settings(data_dir, demo=demo) as (settings, url),

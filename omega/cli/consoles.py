@@ -2,7 +2,8 @@
 
 Goal     Let a script read the results of every verb, and a person watch the same verb at work.
 Promise  With `--json -` standard output holds the document and nothing else; what a person reads
-         goes to standard error then. A file that cannot be written is refused before the work.
+         goes to standard error then. The document is ASCII, with what cannot be printed escaped. A
+         file that cannot be written is refused before the work.
 Source   README.md, first steps.
 """
 
@@ -13,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from omega import __version__
+from omega.cli.printable import printable
+from omega.cli.terminal import PrintableConsole
 from omega.clock import RealClock
 from omega.errors import BadInput
 from omega.events import Event, RateUnknown, StoreFaltered
@@ -27,14 +29,9 @@ Advance = Callable[[int], None]
 """Told how much more is done; what a long piece of work calls as it goes."""
 
 
-def warnings() -> Console:
+def warnings() -> PrintableConsole:
     """Return the console on standard error."""
-    return Console(stderr=True)
-
-
-def escaped(text: str) -> str:
-    """Write what cannot be printed as Python does, lest it break a line or move the cursor."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return PrintableConsole(stderr=True)
 
 
 def warn(event: Event) -> None:
@@ -46,10 +43,7 @@ def warn(event: Event) -> None:
         at = RealClock().wall().isoformat(timespec="seconds")
         what = event.what if isinstance(event, StoreFaltered) else "rates"
         warnings().print(
-            f"{at} {what}: {escaped(event.why)}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"{at} {printable(what)}: {printable(event.why)}", highlight=False, soft_wrap=True
         )
 
 
@@ -58,7 +52,7 @@ class Output:
 
     def __init__(self, json_to: str | None = None) -> None:
         self._json_to = json_to
-        self.console = Console(stderr=json_to == STANDARD_OUTPUT)
+        self.console = PrintableConsole(stderr=json_to == STANDARD_OUTPUT)
         if json_to is not None and json_to != STANDARD_OUTPUT:
             refuse_unwritable(Path(json_to), field="--json")
 
@@ -75,7 +69,7 @@ class Output:
     def progress(self) -> Progress:
         """Return a progress bar, seen only on a terminal and gone when the work is done."""
         return Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -97,23 +91,28 @@ class Output:
         """Write the document to where it was asked for, if it was; `more` are parts of its own."""
         if self._json_to is None:
             return
-        text = json.dumps(
+        text = as_json(
             {
                 "parameters": dict(parameters),
                 "environment": {**describe_environment(), **(environment or {})},
                 "rows": [dict(row) for row in rows],
                 "summary": dict(summary),
                 **{n: part if isinstance(part, str) else dict(part) for n, part in more.items()},
-            },
-            indent=2,
-            default=str,
+            }
         )
         if self._json_to == STANDARD_OUTPUT:
-            Console(soft_wrap=True, highlight=False, markup=False, no_color=True).out(
-                text, highlight=False
-            )
+            PrintableConsole().print_whole(text)
         else:
             Path(self._json_to).write_text(text + "\n", encoding="utf-8")
+
+
+def as_json(document: Mapping[str, object]) -> str:
+    """Return a document as text that may go to a terminal: ASCII, and control characters escaped.
+
+    The encoder leaves DEL alone; it can be in a string only, as all that is not ASCII.
+    """
+    text = json.dumps(document, indent=2, default=str, ensure_ascii=True)
+    return text.replace("\x7f", "\\u007f")
 
 
 def describe_environment() -> dict[str, object]:

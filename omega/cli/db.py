@@ -13,11 +13,13 @@ from rich.text import Text
 
 from omega.cli import doctor, prune
 from omega.cli.cells import OfDemo, cell_store, cell_url
-from omega.cli.consoles import Output, escaped
+from omega.cli.consoles import Output
 from omega.cli.machine_lines import overdue
 from omega.cli.options import DataDir, JsonTo
+from omega.cli.printable import printable
+from omega.cli.terminal import PrintableConsole
+from omega.store.postgres import roles as declared
 from omega.store.postgres import schema
-from omega.store.postgres.roles import ROLES
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 app.command("doctor")(doctor.command)
@@ -28,7 +30,9 @@ app.command("prune")(prune.command)
 def init(
     roles: Annotated[
         bool,
-        typer.Option("--roles", help="Make the roles for logins, too; takes CREATEROLE."),
+        typer.Option(
+            "--roles", help="Make the roles for logins, and limit these; takes CREATEROLE."
+        ),
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -39,17 +43,26 @@ def init(
     that the server has are left alone. Logins are yours to make, in SQL:
 
     [bold]CREATE ROLE alice LOGIN PASSWORD '...' IN ROLE omega_scheduler[/]
+
+    It also limits what these logins can use up, as far as this database's user may: how
+    many connections each has, for how long statements run and transactions idle, and
+    who may make temporary tables or take advisory locks. It says what it has set, and
+    which SQL sets the rest. What is set already stays. Repeat it after making logins.
     """
     with cell_url(data_dir) as url:
         before = schema.current(url)
-        schema.migrate(url, make_roles=roles)
+        limits = schema.migrate(url, make_roles=roles)
     state = "is ready" if before is None else "was ready before, and is up to date"
     console = Output().console
     console.print(f"The database {state} (schema {schema.head()}).", highlight=False)
     if roles:
-        console.print(
-            f"Roles for logins: {', '.join(role.name for role in ROLES)}.", highlight=False
-        )
+        made = ", ".join(role.name for role in declared.ROLES)
+        console.print(f"Roles for logins: {made}.", highlight=False, soft_wrap=True)
+    for one in limits.done:
+        console.print(f"Set: {printable(one.what)}.", highlight=False, soft_wrap=True)
+    for one in limits.left:
+        left = f"Not set: {one.what}. {one.who} may run: {one.sql}"
+        console.print(printable(left), highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -67,11 +80,14 @@ def migrate(data_dir: DataDir = None) -> None:
 def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
     """Check every invariant in the database; exit 1 and list them when any is broken.
 
+    Live tasks that hold something else than their job asks for are listed, too: no commit
+    compares the two, so that a scheduler that errs, or cheats, is found here.
+
     It also says what is overdue on machines that failed or shrank while no scheduler ran.
     """
     output = Output(json_to)
     with cell_store(data_dir, demo=demo) as store:
-        violations = store.verify()
+        violations = [*store.verify(), *store.verify_amounts()]
         late = overdue(store.use(), store.notices(), store.reports())
     output.document(
         parameters={"demo": demo},
@@ -79,14 +95,14 @@ def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = Non
         summary={"violations": len(violations), "overdue": late},
     )
     for sentence in late:  # no invariant is broken: what is still counted is counted right
-        output.console.print(f"[yellow]{sentence}[/]", highlight=False)
+        output.console.print(sentence, style="yellow", highlight=False)
     if not violations:
-        output.console.print("[green]Every invariant holds.[/]")
+        output.console.print("Every invariant holds.", style="green")
         return
     table = Table("invariant", "where", "what", title="Broken invariants", title_justify="left")
     for violation in violations:
         said = (violation.invariant, violation.subject, violation.detail)
-        table.add_row(*(Text(escaped(text)) for text in said))
+        table.add_row(*(Text(printable(text)) for text in said))
     output.console.print(table)
     raise typer.Exit(1)
 
@@ -98,4 +114,4 @@ def url(data_dir: DataDir = None, demo: OfDemo = False) -> None:
     An embedded server runs only while somebody needs it: a scheduler, say, or another verb.
     """
     with cell_url(data_dir, demo=demo) as found:
-        typer.echo(found)
+        PrintableConsole().print(found, highlight=False, soft_wrap=True)

@@ -36,6 +36,7 @@ from omega.cli.options import (
     read_crews,
     replicas_of,
 )
+from omega.cli.printable import printable
 from omega.cli.processes import NODES
 from omega.cli.sources import read_options
 from omega.cli.stopping import stop_on_signals
@@ -168,7 +169,7 @@ def _demo(
         scenario = scenario_of(plan, chance_of(plan.seed))
     workload = scenario.workload
     for note in scenario.notes:
-        say(f"[dim]{note}[/]")
+        say(printable(note), style="dim")
     with _fresh_cell(settings, output) as (url, store):
         load_machines_s, ids = add_machines(workload, store, output, clock)
         loaded = place_running(workload, store, ids, output, clock, stop)

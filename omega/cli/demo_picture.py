@@ -10,9 +10,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.panel import Panel
 from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from omega.cli.printable import printable
+from omega.cli.terminal import PrintableConsole
 
 PICTURE_WIDTH: Final = 96
 """Columns of a picture: wide enough for headers in full, small enough for a page."""
@@ -79,13 +83,16 @@ TEMPLATE: Final = """\
 def titled(part: RenderableType, title: str) -> RenderableType:
     """Put a part into a frame like the screen's."""
     return Panel(
-        part, title=f"[bold cyan]{title}[/]", title_align="left", border_style="bright_black"
+        part,
+        title=Text(printable(title), "bold cyan"),
+        title_align="left",
+        border_style="bright_black",
     )
 
 
 def draw(path: Path, title: str, parts: Sequence[RenderableType]) -> None:
     """Draw the parts one below the other."""
-    console = Console(
+    console = PrintableConsole(
         file=StringIO(),
         record=True,
         width=PICTURE_WIDTH,

@@ -14,6 +14,7 @@ from typing import Final
 
 from omega.cli.demo_screen import Moment
 from omega.cli.feeding import Feeder
+from omega.cli.printable import printable
 from omega.cli.processes import (
     NODES,
     Ledger,
@@ -73,9 +74,8 @@ class Cast:
     def tell(self, event: Event) -> None:
         """Note that the store did not answer; the sink of the demo's own calls."""
         if isinstance(event, StoreFaltered):
-            self.events.append(
-                f"the store did not answer ({event.what}), asking again: {event.why}"
-            )
+            why = printable(event.why)
+            self.events.append(f"the store did not answer ({event.what}), asking again: {why}")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.rule import Rule
@@ -17,6 +17,7 @@ from rich.text import Text
 
 from omega.cli.demo_trail import Trail, strip
 from omega.cli.job_screens import COLOURS
+from omega.cli.printable import printable
 from omega.cli.processes import SchedulerLine
 from omega.cli.screens import (
     GPU,
@@ -28,6 +29,7 @@ from omega.cli.screens import (
     schedulers_table,
     shares,
 )
+from omega.cli.terminal import PrintableConsole
 from omega.cli.wording import clock, count, fraction, share, things
 from omega.lifecycle.states import State
 from omega.model.resources import Kind
@@ -62,7 +64,7 @@ class Moment:
 class Screen:
     """Shows moments; a context manager, for a picture has to be put away."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: PrintableConsole) -> None:
         self._console = console
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._trail: list[tuple[float, float]] = []
@@ -90,7 +92,7 @@ class Screen:
             self._live.update(picture(moment, self._console.width, self._trail), refresh=True)
             return
         for event in moment.events[self._told :]:
-            self._console.print(event, markup=False, highlight=False, soft_wrap=True)
+            self._console.print(printable(event), highlight=False, soft_wrap=True)
         self._told = len(moment.events)
         if moment.phase != self._phase or moment.elapsed_s >= self._line_due_s:
             self._phase = moment.phase
@@ -119,10 +121,16 @@ def picture(moment: Moment, width: int, trail: Trail = ()) -> RenderableType:
             _labelled("tasks", Text(f"{moment.use.live_allocations:,} running")),
             _labelled("jobs", _jobs(moment.use)),
             Rule(style="bright_black"),
-            *(Text(event, "dim", no_wrap=True, overflow="ellipsis") for event in _last(moment)),
+            *(
+                Text(printable(event), "dim", no_wrap=True, overflow="ellipsis")
+                for event in _last(moment)
+            ),
             LEGEND,
         ),
-        title=f"[bold cyan]omega demo[/][default] · {things(moment.use.machines, 'machine')}[/]",
+        title=Text.assemble(
+            ("omega demo", "bold cyan"),
+            (f" · {things(moment.use.machines, 'machine')}", "default"),
+        ),
         title_align="left",
         border_style="bright_black",
     )

@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from omega.cli.demo_run import Played, Seat
 from omega.cli.loading import Loaded
+from omega.cli.printable import printable
 from omega.cli.processes import ProcessState, conflicts_of, line_of, total_line
 from omega.cli.screens import LEGEND, allocated, schedulers_table, shares, verdicts_line
+from omega.cli.terminal import PrintableConsole
 from omega.cli.wording import count, fraction, share, things
 from omega.lifecycle.states import State
 from omega.metrics.facts import Facts, merge
@@ -84,7 +85,7 @@ class Result:
             for seat in self.seats
         ]
 
-    def show(self, console: Console, next_steps: Sequence[tuple[str, str]]) -> None:
+    def show(self, console: PrintableConsole, next_steps: Sequence[tuple[str, str]]) -> None:
         """Print it all for a person."""
         lines = [
             line_of(seat.name, ProcessState.ENDED, self._facts(seat), recent=False)
@@ -98,7 +99,7 @@ class Result:
         console.print(self.figures())
         console.print()
         self._show_violations(console)
-        console.print("[bold]Where to look next[/]")
+        console.print("Where to look next", style="bold")
         longest = max(len(what) for _, what in next_steps)
         for command, what in next_steps:
             text = Text.assemble(f"{what:<{longest}}  ", (command, "cyan"))
@@ -124,9 +125,9 @@ class Result:
         if summary["restarts"]:
             table.add_row("restarts", f"{summary['restarts']} of schedulers that crashed")
         if summary["interrupted"]:
-            table.add_row("ended", "[yellow]early, as it was told to[/]")
+            table.add_row("ended", Text("early, as it was told to", "yellow"))
         if summary["jobs_left"]:
-            table.add_row("still waiting", f"[yellow]{things(summary['jobs_left'], 'job')}[/]")
+            table.add_row("still waiting", Text(things(summary["jobs_left"], "job"), "yellow"))
         table.add_row("allocated", _allocated(self.played.use))
         broken = summary["violations"]
         verified = Text(f"{broken} broken", "red bold") if broken else HOLDS
@@ -148,13 +149,13 @@ class Result:
     def _facts(self, seat: Seat) -> dict[str, Any]:
         return self.played.ledger.of(seat.kind, seat.replica)
 
-    def _show_violations(self, console: Console) -> None:
+    def _show_violations(self, console: PrintableConsole) -> None:
         if not self.violations:
             return
-        console.print(f"[red bold]{things(len(self.violations), 'invariant')} broken:[/]")
+        console.print(f"{things(len(self.violations), 'invariant')} broken:", style="red bold")
         for violation in self.violations[:VIOLATIONS_SHOWN]:
-            text = f"  {violation.invariant}: {violation.subject}: {violation.detail}"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            text = f"{violation.invariant}: {violation.subject}: {violation.detail}"
+            console.print(f"  {printable(text)}", highlight=False, soft_wrap=True)
         console.print()
 
 

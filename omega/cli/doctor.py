@@ -15,8 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from omega.cli.cells import OfDemo, cell_url
-from omega.cli.consoles import Output, escaped
+from omega.cli.consoles import Output
 from omega.cli.options import DataDir, JsonTo, a_number
+from omega.cli.printable import printable
 from omega.clock import RealClock
 from omega.config import DAY_MS
 from omega.store.postgres.health.examination import examine
@@ -78,13 +79,13 @@ def screen(findings: Sequence[Finding]) -> Table:
     fine = [one for one in findings if one.severity is Severity.GOOD]
     for one in findings if fine == list(findings) else findings[: len(findings) - len(fine)]:
         mark = Text(one.severity.value, style=STYLES[one.severity])
-        table.add_row(mark, one.what, Text(escaped(one.found)))
+        table.add_row(mark, printable(one.what), Text(printable(one.found)))
         if one.severity is not Severity.GOOD:
-            table.add_row("", "", Text(one.why, style="dim"))
-            table.add_row("", "", Text(f"do: {escaped(one.run)}", style="bold"))
+            table.add_row("", "", Text(printable(one.why), style="dim"))
+            table.add_row("", "", Text(f"do: {printable(one.run)}", style="bold"))
     if len(fine) < len(findings):
         mark = Text(Severity.GOOD.value, style=STYLES[Severity.GOOD])
-        table.add_row(mark, "the rest", Text(", ".join(one.what for one in fine)))
+        table.add_row(mark, "the rest", Text(", ".join(printable(one.what) for one in fine)))
     return table
 
 

@@ -9,13 +9,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from shlex import quote
 from typing import Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli.printable import printable, short
 from omega.cli.quota_screens import left_for
+from omega.cli.terminal import PrintableConsole
 from omega.cli.wording import UNKNOWN, duration, things
 from omega.lifecycle.states import ParkReason, State
 from omega.model.quotas import QuotaUse
@@ -70,7 +73,7 @@ def why_waiting(
         return Why(
             "no_scheduler",
             f"No {job.scheduler} scheduler has been heard of lately.",
-            f"omega scheduler run {job.scheduler}",
+            f"omega scheduler run {quote(job.scheduler)}",
         )
     if job.state is State.PLANNING:
         return Why("being_planned", f"{job.lease_holder} holds its lease.", "Wait a moment.")
@@ -108,8 +111,8 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table:
 
 
 def cut(text: str) -> Text:
-    """Return a text that ends in an ellipsis where it is cut off."""
-    return Text(text, no_wrap=True, overflow="ellipsis")
+    """Return a name on one line, which ends in an ellipsis where it is cut off."""
+    return Text(short(text), no_wrap=True, overflow="ellipsis")
 
 
 def job_screen(
@@ -119,16 +122,16 @@ def job_screen(
     facts = Table(box=None, pad_edge=False, show_header=False)
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
-    facts.add_row("job", Text(f"{job.id}  {job.name}"))
+    facts.add_row("job", Text(f"{job.id}  {short(job.name)}"))
     facts.add_row("state", Text(job.state.value, COLOURS[job.state]))
-    facts.add_row("scheduler", Text(f"{job.scheduler}, precedence {job.precedence}"))
-    facts.add_row("tenant", Text(job.tenant))
+    facts.add_row("scheduler", Text(f"{short(job.scheduler)}, precedence {job.precedence}"))
+    facts.add_row("tenant", Text(short(job.tenant)))
     gang = f", a gang of at least {job.minimum:,}" if job.minimum else ""
     facts.add_row(
         "tasks", f"{job.tasks:,}: {job.placed:,} placed, {job.ended:,} of them over{gang}"
     )
     if len(training):
-        facts.add_row("training", Text(training.model[0]))
+        facts.add_row("training", Text(short(training.model[0])))
         made = f"{training.done[0]:,} of {training.wanted[0]:,}"
         facts.add_row("steps", f"{made} in {duration(training.run_ms[0] / 1_000)}")
     facts.add_row("attempts", f"{job.attempts:,}, the last {job.fruitless:,} fruitless")
@@ -138,8 +141,8 @@ def job_screen(
         facts.add_row("finished", moment(job.finished_ms))
     if why is not None:
         facts.add_row("waits for", Text(why.reason, "red" if job.park_reason else "yellow"))
-        facts.add_row("because", Text(why.evidence))
-        facts.add_row("next step", Text(why.next_step))
+        facts.add_row("because", Text(printable(why.evidence)))
+        facts.add_row("next step", Text(printable(why.next_step)))
     return Group(facts, *_placements(placements))
 
 
@@ -163,7 +166,7 @@ def training_row(training: TrainingProgress) -> dict[str, object] | None:
     }
 
 
-def print_ids(console: Console, ids: Sequence[int]) -> None:
+def print_ids(console: PrintableConsole, ids: Sequence[int]) -> None:
     """Say which jobs were made; neighbours as a range."""
     which = f"job {ids[0]}" if len(ids) == 1 else f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}"
     console.print(f"Submitted {which}.", highlight=False)
@@ -179,7 +182,7 @@ def _placements(placements: Mapping[int, str]) -> list[RenderableType]:
     table.add_column("machine")
     table.add_column("tasks", overflow="fold")
     for machine, its in list(tasks.items())[:MACHINES_SHOWN]:
-        table.add_row(Text(machine), ranges(its))
+        table.add_row(Text(short(machine)), ranges(its))
     rest = len(tasks) - MACHINES_SHOWN
     more = (
         [Text(f"... and {things(rest, 'machine')} more; --json has all", "dim")] if rest > 0 else []

@@ -12,6 +12,7 @@ import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli.printable import short
 from omega.cli.processes import kinds_heard_of
 from omega.cli.wording import amounts, duration, things
 from omega.model.machines import MachineState, Snapshot
@@ -96,7 +97,7 @@ def closed_table(snapshot: Snapshot, notices: Sequence[Notice]) -> Table | None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for state in (MachineState.DRAINING, MachineState.DOWN):
-        names = [snapshot.names[at] for at in np.flatnonzero(snapshot.rows.state == state)]
+        names = [short(snapshot.names[at]) for at in np.flatnonzero(snapshot.rows.state == state)]
         if names:
             more = len(names) - NAMES_SHOWN
             listed = ", ".join(names[:NAMES_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
@@ -104,7 +105,7 @@ def closed_table(snapshot: Snapshot, notices: Sequence[Notice]) -> Table | None:
     for notice in notices[:NAMES_SHOWN]:
         (at,) = snapshot.rows.where(np.array([notice.machine]))
         table.add_row(
-            Text("on notice", "yellow"), Text(f"{snapshot.names[at]}: {notice_line(notice)}")
+            Text("on notice", "yellow"), Text(f"{short(snapshot.names[at])}: {notice_line(notice)}")
         )
     if (more := len(notices) - NAMES_SHOWN) > 0:
         table.add_row("", f"and {more:,} more on notice; --json has all")

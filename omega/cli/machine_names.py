@@ -14,6 +14,7 @@ import numpy as np
 import typer
 
 from omega.cli.options import read_pairs
+from omega.cli.printable import short
 from omega.cli.wording import things
 from omega.errors import BadInput, did_you_mean
 from omega.model.arrays import Ids, Index
@@ -53,7 +54,7 @@ class Chosen:
 
     def listed(self) -> str:
         """Name them, the first few if they are many."""
-        shown = ", ".join(self.names[:NAMES_SHOWN])
+        shown = ", ".join(map(short, self.names[:NAMES_SHOWN]))
         more = len(self.names) - NAMES_SHOWN
         return f"{shown} and {more:,} more" if more > 0 else shown
 

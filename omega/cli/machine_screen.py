@@ -18,6 +18,7 @@ from rich.text import Text
 from omega.cli.job_screens import cut, moment, ranges
 from omega.cli.machine_lines import STATE_COLOURS, notice_line, state_name
 from omega.cli.machine_names import choose
+from omega.cli.printable import short
 from omega.cli.wording import amounts, share, things
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, integers
@@ -115,10 +116,11 @@ class OneMachine:
         facts = Table(box=None, pad_edge=False, show_header=False)
         facts.add_column(style="bold")
         facts.add_column(overflow="fold")
-        facts.add_row("machine", Text(f"{self.row.id[0]}  {self.name}"))
+        facts.add_row("machine", Text(f"{self.row.id[0]}  {short(self.name)}"))
         facts.add_row("state", Text(state_name(self.state), STATE_COLOURS[self.state]))
         if self.attributes:
-            listed = ", ".join(f"{name}={value}" for name, value in self.attributes.items())
+            pairs = self.attributes.items()
+            listed = ", ".join(f"{short(name)}={short(value)}" for name, value in pairs)
             facts.add_row("attributes", Text(listed))
         facts.add_row("sequence", f"{self.row.sequence[0]:,}, revision {self.row.revision[0]:,}")
         if self.notice is not None:

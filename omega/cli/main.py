@@ -10,13 +10,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from io import TextIOWrapper
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from rich.panel import Panel
+from rich.text import Text
 
 from omega import __version__
-from omega.cli.consoles import escaped, warnings
+from omega.cli.consoles import warnings
+from omega.cli.printable import SENTENCE_MAX, printable
+from omega.cli.terminal import PrintableConsole, print_what_can_be
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, UnknownScheduler
 
 VERBS: Final = {
@@ -39,6 +42,8 @@ DEBUG: Final = "OMEGA_DEBUG"
 NO: Final = frozenset({"", "0", "false", "no", "off"})
 """What an environment says that does not want something."""
 DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+BAD_USAGE_ERRORS: Final = typer.BadParameter.__bases__
+"""What typer raises for what it cannot read."""
 
 GUIDE: Final = """Schedule work on the machines of one cell: any number of schedulers, one Postgres.
 
@@ -54,14 +59,22 @@ Start with [bold]omega demo[/]. For a cell of your own:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     said = list(sys.argv[1:] if arguments is None else arguments)
-    run_command_line("omega", said, lambda: build(said)(said, prog_name="omega"))
+    run_command_line("omega", said, lambda: build(said))
 
 
-def run_command_line(name: str, said: Sequence[str], start: Callable[[], object]) -> None:
-    """Start a command line of this name, and end as all of ours do, whatever goes wrong."""
-    _print_what_can_be()
+def run_command_line(
+    name: str, said: Sequence[str], make: Callable[[], typer.Typer], *, program: str | None = None
+) -> None:
+    """Make a command line and run it, and end as all of ours do, whatever goes wrong.
+
+    Complaints begin with its name; `program` is what its user types, if that is something else.
+    """
+    print_what_can_be()
     try:
-        start()
+        code = _run(make(), said, program or name)
+        if code == INTERRUPTED:
+            _complain(name, "interrupted")
+        sys.exit(code)
     except OmegaError as error:
         if _debugs(said):
             raise
@@ -72,10 +85,9 @@ def run_command_line(name: str, said: Sequence[str], start: Callable[[], object]
     except KeyboardInterrupt:  # while the verb was being loaded
         _complain(name, "interrupted")
         sys.exit(INTERRUPTED)
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            _complain(name, "interrupted")
-        raise
+    except typer.Abort:  # there was nothing to read
+        _complain(name, "aborted")
+        sys.exit(FAILED)
     except OSError as error:  # a folder that cannot be made, a disk that is full
         if _debugs(said) or error.strerror is None:
             raise
@@ -84,20 +96,40 @@ def run_command_line(name: str, said: Sequence[str], start: Callable[[], object]
         sys.exit(FAILED)
 
 
+def _run(app: typer.Typer, said: Sequence[str], program: str) -> int:
+    """Run it, and return its exit code."""
+    try:
+        code = app(said, prog_name=program, standalone_mode=False)
+    except Exception as error:
+        if not isinstance(error, BAD_USAGE_ERRORS):
+            raise
+        return _complain_of_usage(error)
+    return code if isinstance(code, int) else DONE
+
+
 def _debugs(said: Sequence[str]) -> bool:
     return "--debug" in said or os.environ.get(DEBUG, "").strip().lower() not in NO
 
 
-def _print_what_can_be() -> None:
-    """Have characters that the terminal's encoding lacks replaced, instead of ending a command."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
 def _complain(name: str, sentence: str, *story: str) -> None:
-    told = "\n  ".join(map(escaped, (sentence, *story)))
-    warnings().print(f"{name}: {told}", markup=False, highlight=False, soft_wrap=True)
+    told = [printable(each, SENTENCE_MAX) for each in (sentence, *story)]
+    for line in (f"{name}: {told[0]}", *(f"  {each}" for each in told[1:])):
+        warnings().print(line, highlight=False, soft_wrap=True)
+
+
+def _complain_of_usage(error: Any) -> int:  # noqa: ANN401 - typer hands out no name of its class
+    """Say what typer would, with what was typed made printable; return the exit code."""
+    console, context = warnings(), error.ctx
+    if type(error).__name__ == "NoArgsIsHelpError":  # the help is what there is to say
+        return int(error.exit_code)
+    if context is not None:
+        for line in context.get_usage().splitlines():
+            console.print(Text(line, "yellow"))
+        ask = f"'{context.command_path} {context.help_option_names[0]}'"
+        console.print(Text.assemble("Try ", (ask, "blue"), " for help.", style="dim"))
+    sentence = Text(printable(error.format_message(), SENTENCE_MAX))
+    console.print(Panel(sentence, title=Text("Error"), title_align="left", border_style="red"))
+    return int(error.exit_code)
 
 
 def exit_code(error: OmegaError) -> int:
@@ -142,7 +174,7 @@ def _not_asked_for() -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"omega {__version__}")
+        PrintableConsole().print(f"omega {__version__}", highlight=False)
         raise typer.Exit
 
 

@@ -115,9 +115,7 @@ def assign(
             None if every else machine or [],
             statement_timeout_ms=settings.statement_timeout_ms,
         )
-    Output().console.print(
-        f"{role} stands for {things(assigned, 'machine')}.", highlight=False, markup=False
-    )
+    Output().console.print(f"{role} stands for {things(assigned, 'machine')}.", highlight=False)
 
 
 def _run(

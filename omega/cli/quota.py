@@ -82,7 +82,7 @@ def set_quota(  # noqa: PLR0913, PLR0917 - a parameter is an option
         summary={"quotas": 1},
     )
     console = output.console
-    console.print(f"The quota of {whose(quota)} is set.", highlight=False, markup=False)
+    console.print(f"The quota of {whose(quota)} is set.", highlight=False)
     console.print(quotas_table([use]))
     if any(left < 0 for left in use.left.values()):
         console.print("More is used than it allows: that goes on, and nothing is added to it.")
@@ -118,9 +118,7 @@ def remove(
         removed = store.remove_quota(scope, name)
     if not removed:
         raise OmegaError(f"there is no quota of {scope.value} {name}; see: omega quota list")
-    Output().console.print(
-        f"The quota of {scope.value} {name} is lifted.", highlight=False, markup=False
-    )
+    Output().console.print(f"The quota of {scope.value} {name} is lifted.", highlight=False)
 
 
 def _subject(tenant: str | None, scheduler: str | None) -> tuple[QuotaScope, str]:

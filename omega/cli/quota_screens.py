@@ -12,6 +12,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli.printable import short
 from omega.cli.wording import UNKNOWN
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import GPU_SLICES
@@ -32,7 +33,7 @@ QUOTAS_SHOWN: Final = 3
 
 def whose(quota: Quota) -> str:
     """Say whom a quota limits: tenant ann, or scheduler batch."""
-    return f"{quota.scope.value} {quota.name}"
+    return f"{quota.scope.value} {short(quota.name)}"
 
 
 def amount(budget: Budget, number: int | None) -> str:

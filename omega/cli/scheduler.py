@@ -32,6 +32,7 @@ from omega.cli.options import (
     read_pairs,
     read_turn,
 )
+from omega.cli.printable import short
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.clock import RealClock
 from omega.errors import BadInput, shortened
@@ -114,7 +115,7 @@ def list_them(json_to: JsonTo = None) -> None:
     )
     table = Table("kind", "class", "from", box=None, pad_edge=False, header_style="bold")
     for each in kinds:
-        table.add_row(*map(Text, (each.kind, each.origin, each.package)))
+        table.add_row(*(Text(short(one)) for one in (each.kind, each.origin, each.package)))
     output.console.print(table)
 
 

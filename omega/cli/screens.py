@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.job_screens import COLOURS
+from omega.cli.job_screens import COLOURS, cut
+from omega.cli.printable import short
 from omega.cli.processes import ProcessState, SchedulerLine
 from omega.cli.wording import count, duration, fraction, share, things
 from omega.lifecycle.states import State
@@ -38,6 +39,8 @@ WIDE_HEADERS: Final = (
     "view age",
 )
 WIDE: Final = 92
+VERDICTS_SHOWN: Final = 12
+"""More than there are: what a stranger's process counts has any names."""
 MUCH_CONFLICT: Final = 0.5
 SOME_CONFLICT: Final = 0.1
 BUSY: Final = 0.9
@@ -98,7 +101,7 @@ def schedulers_table(
         table.add_column(header, justify="right", no_wrap=True)
     for line in lines:
         state = [Text(line.state.value, PROCESS_COLOURS[line.state])] if with_state else []
-        name = Text(line.name, no_wrap=True, overflow="ellipsis")
+        name = cut(line.name)
         table.add_row(name, *state, *_measures(line))
     if len(lines) > 1:
         blank = [Text()] if with_state else []
@@ -106,10 +109,15 @@ def schedulers_table(
     return table
 
 
-LEGEND: Final = Text(
-    "conflicts per conflict-free transaction · busy: share of time spent deciding\n"
-    "p50, p90: wait for a job's first attempt · view: its age before each refresh",
-    "dim",
+LEGEND: Final = Group(
+    Text(
+        "conflicts per conflict-free transaction · busy: share of time spent deciding",
+        "dim",
+    ),
+    Text(
+        "p50, p90: wait for a job's first attempt · view: its age before each refresh",
+        "dim",
+    ),
 )
 
 
@@ -174,7 +182,9 @@ def verdicts_line(conflicts: Mapping[str, int]) -> Text:
     if not sum(conflicts.values()):
         return Text("none", "green")
     ordered = sorted(conflicts.items(), key=lambda one: -one[1])
-    return Text(" · ".join(f"{claims:,} {verdict}" for verdict, claims in ordered if claims))
+    told = [f"{claims:,} {short(verdict)}" for verdict, claims in ordered if claims]
+    more = len(told) - VERDICTS_SHOWN
+    return Text(" · ".join(told[:VERDICTS_SHOWN]) + (f" and {more:,} more" if more > 0 else ""))
 
 
 def conflict_colour(conflict: float | None) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from omega.cli.chance import chance_of
 from omega.cli.consoles import Output, refuse_unwritable
@@ -24,6 +24,7 @@ from omega.cli.sim_fit_picture import draw
 from omega.cli.sim_plan import HOURS_MAX
 from omega.cli.sim_sweep import PlotTo
 from omega.cli.sources import read_options
+from omega.cli.terminal import PrintableConsole
 from omega.cli.wording import UNKNOWN
 from omega.errors import BadInput
 from omega.workload.arrivals import Arrival
@@ -147,12 +148,14 @@ def _draw(
     return text, [f"{kind} is not in the list" for kind in workloads if kind not in listed]
 
 
-def _show(workloads: Mapping[str, FittedWorkload], notes: Sequence[str], console: Console) -> None:
+def _show(
+    workloads: Mapping[str, FittedWorkload], notes: Sequence[str], console: PrintableConsole
+) -> None:
     for one in workloads.values():
         console.print(_table(one))
         console.print()
     for note in notes:
-        console.print(f"- {note}", markup=False, highlight=False)
+        console.print(f"- {note}", highlight=False)
 
 
 def _rows(workload: FittedWorkload) -> Iterator[dict[str, object]]:
@@ -228,7 +231,7 @@ def _table(workload: FittedWorkload) -> Table:
     table.add_column("off by", justify="right")
     for fit in workload.fits.values():
         observed = [fit.seen.quantile(share) for share in SHARES]
-        table.add_row(NAMES[fit.quantity], "[bold]trace[/]", *map(_figure, observed), "")
+        table.add_row(NAMES[fit.quantity], Text("trace", "bold"), *map(_figure, observed), "")
         for law in (fit.laws[one.name] for one in PARAMETRIC):
             is_best = law is fit.best
             table.add_row(

@@ -97,7 +97,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     if results.runs > RUNS_MAX:
         raise BadInput(f"more than {RUNS_MAX:,} runs are not begun", field="--vary")
     if resume is not None and not results.resume(resume):
-        output.console.print(f"Nothing of {resume} can be used again.", markup=False)
+        output.console.print(f"Nothing of {resume} can be used again.")
     _conduct(results, workers, dask, output)
     output.console.print(table(results))
     if plot_to is not None and results.rows:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from omega.cli.terminal import print_what_can_be
 from omega.cli.wording import things
 from omega.errors import BadInput, SettingsError
 
@@ -82,7 +83,8 @@ def cluster(address: str) -> Iterator[Workers]:
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent, and never outlive it."""
+    """Leave Ctrl-C to the parent, and never outlive it; complain printably."""
+    print_what_can_be()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
 

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Sequence
 
 import typer
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from omega.cli.main import run_command_line
+from omega.cli.terminal import PrintableConsole
 from schedulers.ml_gpu.cli.replay import replay
 from schedulers.ml_gpu.cli.solve import solve
 from schedulers.ml_gpu.policies.named import POLICIES
@@ -40,14 +41,14 @@ def policies() -> None:
     table.add_column("what it gives")
     table.add_column("objective")
     for policy in POLICIES.values():
-        table.add_row(f"[cyan]{policy.name}[/]", policy.about, policy.measure)
-    Console().print(table)
+        table.add_row(Text(policy.name, "cyan"), policy.about, policy.measure)
+    PrintableConsole().print(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     said = list(sys.argv[1:] if arguments is None else arguments)
-    run_command_line("ml_gpu", said, lambda: build()(said, prog_name="python -m schedulers.ml_gpu"))
+    run_command_line("ml_gpu", said, build, program="python -m schedulers.ml_gpu")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from tests.architecture.tidy import FOR_CODE, FOR_EVERYTHING, FOR_PYTHON, Rule
 from tests.architecture.tree import Source, code, written_files
 
 IN_OMEGA = "omega/cell/judge.py"
+IN_CLI = "omega/cli/status.py"
 IN_TESTS = "tests/unit/cell/test_judge.py"
 
 
@@ -37,7 +38,7 @@ def test_the_rules_see_this_very_file() -> None:
 
 
 def test_an_exception_is_a_file_that_is_there() -> None:
-    exceptions = {tidy.CLOCK, *tidy.GENERATORS_MADE_IN, *tidy.OTHER_STREAMS}
+    exceptions = {tidy.CLOCK, *tidy.GENERATORS_MADE_IN, *tidy.OTHER_STREAMS, *tidy.PRINTING}
 
     assert exceptions <= {file.path for file in code(".py")}
 
@@ -64,6 +65,27 @@ BAD: list[tuple[Rule, str, str]] = [
     (tidy.keeps_sql_at_home, IN_OMEGA, "'WITH a AS (VALUES (1)) TABLE a'"),
     (tidy.keeps_sql_at_home, IN_OMEGA, "'CREATE UNIQUE INDEX i ON t (a)'"),
     (tidy.keeps_sql_at_home, IN_OMEGA, "'UPDATE job SET state = 1'"),
+    (tidy.prints_through_the_terminal, IN_OMEGA, "print('x')"),
+    (tidy.prints_through_the_terminal, IN_CLI, "input('x')"),
+    (tidy.prints_through_the_terminal, IN_CLI, "from rich.console import Console"),
+    (tidy.prints_through_the_terminal, IN_CLI, "rich.console.Console()"),
+    (tidy.prints_through_the_terminal, IN_CLI, "import rich"),
+    (tidy.prints_through_the_terminal, IN_CLI, "import rich.console as drawing"),
+    (tidy.prints_through_the_terminal, IN_CLI, "from rich import print"),
+    (tidy.prints_through_the_terminal, IN_CLI, "from rich.prompt import Prompt"),
+    (tidy.prints_through_the_terminal, IN_CLI, "typer.echo('x')"),
+    (tidy.prints_through_the_terminal, IN_CLI, "from typer import secho"),
+    (tidy.prints_through_the_terminal, IN_CLI, "import click"),
+    (tidy.prints_through_the_terminal, IN_CLI, "sys.stdout.write('x')"),
+    (tidy.prints_through_the_terminal, "schedulers/batch.py", "out = sys.stderr"),
+    (tidy.prints_through_the_terminal, "benchmarks/sync.py", "from sys import stdout"),
+    (tidy.prints_through_the_terminal, IN_CLI, "Text.from_markup(name)"),
+    (tidy.prints_through_the_terminal, IN_CLI, "console.print(name, markup=True)"),
+    (
+        tidy.prints_through_the_terminal,
+        IN_CLI,
+        "from rich.live import Live\nwith Live(table, screen=True): ...",
+    ),
     (tidy.takes_its_chance_from_outside, IN_OMEGA, "import random"),
     (tidy.takes_its_chance_from_outside, IN_OMEGA, "from random import shuffle"),
     (tidy.takes_its_chance_from_outside, IN_OMEGA, "from numpy.random import default_rng"),
@@ -95,6 +117,19 @@ GOOD: list[tuple[Rule, str, str]] = [
     (tidy.leaves_the_time_to_the_clock, IN_OMEGA, "from datetime import timedelta\nclock.now()"),
     (tidy.keeps_sql_at_home, "omega/store/postgres/cell.py", "run('SELECT 1')"),
     (tidy.keeps_sql_at_home, IN_OMEGA, "'WITH great care'; 'CREATE a job'; 'select one'"),
+    (tidy.prints_through_the_terminal, "omega/cli/terminal.py", "sys.stderr.write('x')"),
+    (tidy.prints_through_the_terminal, IN_TESTS, "from rich.console import Console\nprint('x')"),
+    (tidy.prints_through_the_terminal, IN_CLI, "from rich.console import Group\nconsole.print(1)"),
+    (
+        tidy.prints_through_the_terminal,
+        IN_CLI,
+        "import typer\ntyper.Typer(rich_markup_mode='rich')",
+    ),
+    (
+        tidy.prints_through_the_terminal,
+        IN_CLI,
+        "from rich.live import Live\nwith Live(table, console=output.console): ...",
+    ),
     (tidy.takes_its_chance_from_outside, IN_OMEGA, "def f(rng: np.random.Generator): rng.random()"),
     (tidy.takes_its_chance_from_outside, IN_TESTS, "np.random.default_rng(1)"),
     (tidy.imports_openly, IN_OMEGA, "from omega.cell import view"),

@@ -36,6 +36,25 @@ OTHER_STREAMS: dict[str, str] = {
 }
 """Files that may import another source of chance than numpy, each with its reason."""
 
+TERMINAL = "omega/cli/terminal.py"
+PRINTING: dict[str, str] = {
+    TERMINAL: "makes all that is printed printable",
+    "omega/cli/__main__.py": "says one word of ours before anything else is loaded",
+    "benchmarks/client.py": "answers in JSON, through a pipe to the process that started it",
+    "benchmarks/postgres/one_committer.py": "says through such a pipe that it listens",
+}
+"""Files of the product and of the benchmarks that print by other means, each with its reason."""
+
+PRINTERS = re.compile(
+    r"rich(\.(console\.Console|print|print_json|get_console|inspect|reconfigure"
+    r"|(prompt|traceback|logging|markup|ansi)\b.*))?"
+    r"|typer\.(echo\w*|secho|progressbar|prompt|confirm|launch|pause|clear)"
+    r"|click(\..*)?|sys\.(__)?std(out|err)(__)?"
+)
+"""Names to import, or to call by their full name, of what prints without making it printable."""
+SHOWN_ON = frozenset({"rich.live.Live", "rich.progress.Progress", "rich.status.Status"})
+"""What prints to a console of rich's own, unless it is given one."""
+
 FORBIDDEN = re.compile(
     r"(?P<registry>pypi\.org|python[h]osted|registry\.npmjs|deb\.debian\.org)"
     r"|(?<![\w.)\]}~-])/(?:work|root|home/\w+|tmp/[a-z]+)/"
@@ -125,6 +144,34 @@ def keeps_sql_at_home(source: Source) -> Iterator[str]:
             )
 
 
+def prints_through_the_terminal(source: Source) -> Iterator[str]:
+    """What reaches a terminal has been made printable."""
+    if source.parts[0] not in {"omega", "schedulers", "benchmarks"} or source.path in PRINTING:
+        return
+    advice = f"Print to an Output or a PrintableConsole: {TERMINAL} says why"
+    shown = {name.rpartition(".")[2] for _, name in source.imports if name in SHOWN_ON}
+    for line, name in source.imports:
+        if PRINTERS.fullmatch(name) or name == "rich.console":
+            yield f"{source.path}:{line} imports {name}. {advice}"
+    for node in source.nodes:
+        match node:
+            case ast.Call(func=ast.Name("print" | "input")):
+                yield f"{source.path}:{node.lineno} calls {ast.unparse(node.func)}. {advice}"
+            case ast.Attribute() if PRINTERS.fullmatch(ast.unparse(node)):
+                yield f"{source.path}:{node.lineno} uses {ast.unparse(node)}. {advice}"
+            case ast.Call(func=ast.Name(what), keywords=given) if what in shown:
+                if "console" not in {one.arg for one in given}:
+                    yield f"{source.path}:{node.lineno} gives {what} no console. {advice}"
+            case (
+                ast.Attribute(attr="from_markup")
+                | ast.keyword(arg="markup", value=ast.Constant(True))
+            ):
+                yield (
+                    f"{source.path}:{node.lineno} has a text read as markup, whoever wrote it."
+                    " Give a Text its style"
+                )
+
+
 def takes_its_chance_from_outside(source: Source) -> Iterator[str]:
     """A run is a function of its seed."""
     for line, name in source.imports if source.path not in OTHER_STREAMS else ():
@@ -199,6 +246,7 @@ FOR_PYTHON: tuple[Rule, ...] = (
     has_short_functions,
     leaves_the_time_to_the_clock,
     keeps_sql_at_home,
+    prints_through_the_terminal,
     takes_its_chance_from_outside,
     imports_openly,
 )

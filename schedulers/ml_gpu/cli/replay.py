@@ -133,7 +133,7 @@ def replay(plan: ReplayPlan, json_to: JsonTo = None) -> None:
         summary={**summary, "wall_s": round(clock.now() - began, 3)},
     )
     output.console.print(
-        f"[bold]{plan.policy}[/]: mean completion {summary['avg_jct_s']:,.0f} s, makespan"
+        f"{plan.policy}: mean completion {summary['avg_jct_s']:,.0f} s, makespan"
         f" {summary['makespan_s']:,.0f} s, utilisation {summary['utilisation']:.1%}"
     )
     output.console.print(

@@ -112,7 +112,7 @@ def _screen(
     policy: Policy, problem: Problem, found: Allocation, objective: float, solve_ms: float
 ) -> Iterator[str | Table]:
     norm = normalised(problem, found.throughput)
-    yield f"[bold]{policy.name}[/]: {policy.measure} {objective:.6g}, in {solve_ms:.1f} ms"
+    yield f"{policy.name}: {policy.measure} {objective:.6g}, in {solve_ms:.1f} ms"
     yield (
         f"{problem.jobs:,} jobs; rate over that in a slot of the average cluster:"
         f" least {norm.min():.3f}, mean {norm.mean():.3f}"

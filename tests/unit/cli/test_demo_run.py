@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from omega.cli.demo_run import DRAIN_S_MIN, START_S_MAX, Cast, DemoRun, Played, Seat
 from omega.cli.demo_screen import Moment
@@ -15,6 +14,7 @@ from omega.cli.feeding import Feeder
 from omega.cli.loading import NOTHING
 from omega.cli.processes import ProcessState
 from omega.cli.supervisor import ChildSpec, ChildState, Supervisor
+from omega.cli.terminal import PrintableConsole
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.errors import OmegaError, StoreUnavailable
@@ -156,7 +156,7 @@ def test_rules_are_told_apart_where_replicas_of_a_kind_differ_in_them(stage: Sta
     assert {"fit": 12, "sequence": 0} == {
         rule: figures["tasks_placed"] for rule, figures in rules.items()
     }
-    console = Console(width=80)
+    console = PrintableConsole(width=80)
     with console.capture() as said:
         console.print(result.figures())
     assert "batch by fit       0.00; 0 of 12 claims refused" in said.get()

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from omega.cli.job_screens import (
     MACHINES_SHOWN,
@@ -15,6 +15,7 @@ from omega.cli.job_screens import (
     training_row,
     why_waiting,
 )
+from omega.cli.terminal import PrintableConsole
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
@@ -67,7 +68,7 @@ def a_status(
 
 
 def drawn(renderable: RenderableType) -> str:
-    console = Console(width=80)
+    console = PrintableConsole(width=80)
     with console.capture() as capture:
         console.print(renderable)
     return capture.get()

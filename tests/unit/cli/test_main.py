@@ -173,6 +173,28 @@ def test_a_disk_that_is_full_is_one_sentence(omega: Omega, monkeypatch: pytest.M
     assert (1, "", "omega: No space left on device\n") == omega("jobs")
 
 
+def test_an_end_of_what_is_read_is_one_sentence(
+    omega: Omega, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read() -> None:
+        raise EOFError
+
+    monkeypatch.setattr(jobs, "command", read)
+
+    ran = omega("jobs")
+
+    assert (1, "", "omega: aborted") == (ran.code, ran.out, ran.err.strip())
+
+
+@pytest.mark.parametrize("words", [[], ["db"]])
+def test_without_a_verb_the_help_is_shown(omega: Omega, words: list[str]) -> None:
+    ran = omega(*words)
+
+    assert 2 == ran.code
+    assert "Usage: omega" in ran.out
+    assert "" == ran.err
+
+
 @pytest.mark.parametrize("said", ["0", "false", "No", "off", ""])
 def test_debug_can_be_switched_off(
     omega: Omega, monkeypatch: pytest.MonkeyPatch, said: str

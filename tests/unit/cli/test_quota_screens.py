@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from omega.cli.quota_screens import (
     NAMES,
@@ -17,6 +17,7 @@ from omega.cli.quota_screens import (
     used_up,
     used_up_line,
 )
+from omega.cli.terminal import PrintableConsole
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 
 CPU, MEMORY, DISK, GPUS, JOBS = Budget
@@ -34,7 +35,7 @@ def a_use(
 
 
 def drawn(renderable: RenderableType, *, width: int = 80, coloured: bool = False) -> list[str]:
-    console = Console(width=width, color_system="standard" if coloured else None)
+    console = PrintableConsole(width=width, color_system="standard" if coloured else None)
     with console.capture() as capture:
         console.print(renderable)
     return [line.rstrip() for line in capture.get().splitlines()]

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from omega.cli.demo_screen import EVENTS_SHOWN, Moment, Screen, line, picture
 from omega.cli.processes import NODES, ProcessState, SchedulerLine
 from omega.cli.screens import allocated, cell_line, queue_line, shares, verdicts_line
 from omega.cli.status import Seen, status_screen
+from omega.cli.terminal import PrintableConsole
 from omega.lifecycle.states import ParkReason, State
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
@@ -79,7 +80,7 @@ def a_moment(**fields: object) -> Moment:
 
 def drawn(renderable: RenderableType, width: int) -> list[str]:
     """Return the lines as they appear on a terminal of this width."""
-    console = Console(width=width)
+    console = PrintableConsole(width=width)
     with console.capture() as capture:
         console.print(renderable)
     return capture.get().rstrip("\n").split("\n")
@@ -111,7 +112,7 @@ def test_the_demos_picture_shows_who_does_what() -> None:
 
 
 def test_the_screen_of_the_load_is_kept_for_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
-    with Screen(Console()) as screen:
+    with Screen(PrintableConsole()) as screen:
         assert [] == screen.of_the_load(80)
         for elapsed_s, phase in ((0.0, "start"), (1.0, "load"), (2.0, "load"), (3.0, "drain")):
             screen.show(a_moment(elapsed_s=elapsed_s, phase=phase))
@@ -136,7 +137,7 @@ def test_a_moment_is_also_one_line() -> None:
 def test_without_a_terminal_there_is_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with Screen(Console()) as screen:
+    with Screen(PrintableConsole()) as screen:
         for elapsed_s in (0.0, 0.5, 4.9, 5.0, 5.5):
             screen.show(a_moment(elapsed_s=elapsed_s, events=["started"]))
         screen.show(a_moment(elapsed_s=5.6, phase="drain", events=["started", "batch-0 crashed"]))
