@@ -94,7 +94,7 @@ def _is_sound(
             if stop.is_set() or not done.result().passed:
                 pool.shutdown(wait=False, cancel_futures=True)
                 said = "" if stop.is_set() else f"{done.result().output}\n"
-                output.console.print(f"{said}{runs[done]} fails without a mutant", markup=False)
+                output.console.print_whole(f"{said}{runs[done]} fails without a mutant")
                 return False
     return True
 
@@ -123,7 +123,7 @@ def _tried(
                 soft_wrap=True,
             )
             if trial.fate in (Fate.HUNG, Fate.STILLBORN):
-                output.console.print(trial.said, markup=False, highlight=False, soft_wrap=True)
+                output.console.print_whole(trial.said)
             yield trial
 
 

@@ -15,7 +15,8 @@ IN_MEMORY = (
     "tests/property/test_memory_store.py",
 )
 IN_POSTGRES = (
-    "tests/attack/test_quotas.py",
+    "tests/attack/test_quota_counting.py",
+    "tests/attack/test_quota_waiting.py",
     "tests/postgres/test_waiting_calls.py",
     "tests/postgres/test_quota_shards.py",
     "tests/contract/test_postgres_store.py",

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from omega.store.postgres.databases import name_of
 from omega.store.postgres.schema import head
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_spec
@@ -46,10 +47,32 @@ def test_init_makes_the_roles_when_asked_to(
     ran = omega("db", "init", "--roles")
 
     assert (0, "") == (ran.code, ran.err)
-    assert ran.out == (
+    assert ran.out.startswith(
         f"The database is ready (schema {head()}).\n"
         "Roles for logins: omega_scheduler, omega_node, omega_submitter, omega_reader.\n"
     )
+
+
+def test_init_says_in_a_line_each_what_it_has_set_and_who_may_set_the_rest(
+    omega: Omega, empty_database_url: str, own_login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = own_login("owner", "CREATEROLE")
+    name = name_of(empty_database_url)
+    with psycopg.connect(empty_database_url, autocommit=True) as superuser:
+        superuser.execute(f'ALTER DATABASE "{name}" OWNER TO "{user_of(owner)}"'.encode())
+    monkeypatch.setenv("OMEGA_DATABASE_URL", owner)
+    told, again = (omega("db", "init", "--roles").out.splitlines()[2:] for _ in range(2))
+
+    where = "in this database, where a session sets no other."
+    assert told[:-1] == [
+        "Set: PUBLIC may make no temporary tables in this database.",
+        f"Set: statement_timeout is 5min {where}",
+        f"Set: idle_in_transaction_session_timeout is 1min {where}",
+    ]
+    assert told[-1].startswith(f"Not set: only {user_of(owner)} may take advisory locks, ")
+    assert "A superuser may run: DO $$ DECLARE f regprocedure;" in told[-1]
+    assert told[-1].endswith("END LOOP; END $$")
+    assert told[-1:] == again
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The roles are made, keep what is theirs, and have nothing else."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import psycopg
 import pytest
@@ -65,23 +63,6 @@ def readable(table: str) -> list[str]:
     return [
         f"omega.{table}.{column.name}" for column in columns if column.name not in SECRETS[table]
     ]
-
-
-@pytest.fixture
-def our_own(monkeypatch: pytest.MonkeyPatch, empty_database_url: str) -> Iterator[tuple[Role, ...]]:
-    """Roles of other names, which this server does not have yet; what is left is dropped."""
-    prefix = make_url(empty_database_url).database
-    ours = tuple(replace(role, name=f"{prefix}_{role.name}") for role in ROLES)
-    monkeypatch.setattr(roles, "ROLES", ours)
-    yield ours
-    with psycopg.connect(empty_database_url, autocommit=True) as connection:
-        for role in ours:
-            if connection.execute(
-                "SELECT FROM pg_roles WHERE rolname = %s", (role.name,)
-            ).fetchall():
-                name = sql.Identifier(role.name)
-                connection.execute(sql.SQL("DROP OWNED BY {}").format(name))
-                connection.execute(sql.SQL("DROP ROLE {}").format(name))
 
 
 def test_each_role_has_what_the_table_says_and_nobody_else_has_anything(database_url: str) -> None:

@@ -59,7 +59,7 @@ def made_anew(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
     It stays afterwards for whoever wants to look, unless told otherwise.
 
     Raises StoreUnavailable if another process holds it or the server does not answer, and
-    SettingsError if the URL's user may not make databases.
+    SettingsError if the URL's user may not make databases, or take the lock.
     """
     there = suffixed(url, suffix)
     name = name_of(there)
@@ -68,6 +68,8 @@ def made_anew(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
     except psycopg.OperationalError as silence:
         raise StoreUnavailable(" ".join(str(silence).split())) from silence
     with closing(connection):
+        # A busy server takes long to copy a database, or to end those who are in it.
+        connection.execute("SET statement_timeout = 0")
         _hold(connection, name)
         _make(connection, name)
         try:
@@ -78,9 +80,14 @@ def made_anew(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
 
 
 def _hold(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:
-    held = connection.execute(
-        "SELECT pg_try_advisory_lock(hashtext('omega.databases'), hashtext(%s))", (name,)
-    ).fetchone()
+    try:
+        held = connection.execute(
+            "SELECT pg_try_advisory_lock(hashtext('omega.databases'), hashtext(%s))", (name,)
+        ).fetchone()
+    except psycopg.errors.InsufficientPrivilege as refused:
+        raise SettingsError(
+            [f"the user of OMEGA_DATABASE_URL may not take a lock for the database {name}"]
+        ) from refused
     if held != (True,):
         raise StoreUnavailable(f"another process works in the database {name} of this server")
 

@@ -2,7 +2,8 @@
 
 Goal     One call that makes any database of ours the one that this code expects.
 Promise  All in one transaction: a migration that fails leaves the database as it was. Who may do
-         what is said afresh each time, by omega.store.postgres.roles.
+         what is said afresh each time, by omega.store.postgres.roles. Limits on logins are set
+         afterwards, when roles are wanted, by omega.store.postgres.restrictions.
 Source   docs/decisions/0007-functions-are-installed-anew.md, 0017-roles.md.
 """
 
@@ -25,6 +26,7 @@ from omega.errors import NotAllowed, SchemaMismatch, StoreUnavailable
 from omega.store.postgres import roles
 from omega.store.postgres.connection import SEARCH_PATH
 from omega.store.postgres.functions import DROP_ALL, rendered
+from omega.store.postgres.restrictions import Restricted, restrict
 from omega.store.postgres.tables import SCHEMA
 
 STRANGERS_TABLE = """
@@ -37,15 +39,17 @@ STRANGERS_TABLE = """
 NOT_ALLOWED = "the database's user may not do this"
 
 
-def migrate(url: str, *, make_roles: bool = False) -> None:
+def migrate(url: str, *, make_roles: bool = False) -> Restricted:
     """Bring the database to the newest schema; harmless when it is there already.
 
-    Makes the roles that the server lacks, if wanted; those that it has get what is theirs.
+    Makes the roles that the server lacks, if wanted; those that it has get what is theirs. Then it
+    also limits what logins can use up, as far as the URL's user may, and returns what was set.
     Raises StoreUnavailable if the server does not answer, NotAllowed if the URL's user lacks a
     right, and SchemaMismatch if the database's schema `omega` is somebody else's or cannot be
     migrated; it is as it was then.
     """
     _run(url, "head", make_roles=make_roles)
+    return restrict(url) if make_roles else Restricted()
 
 
 def downgrade(url: str, revision: str) -> None:
@@ -112,10 +116,15 @@ def _run(url: str, revision: str, *, make_roles: bool = False) -> None:
     with _answering(), _engine(url).begin() as connection:
         # Whatever else lies on this user's path, and who may put something there, is not our doing.
         connection.execute(text(f"SET LOCAL search_path = {SEARCH_PATH}"))
+        # A migration takes as long as its tables are large.
+        connection.execute(text("SET LOCAL statement_timeout = 0"))
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         _refuse_another_encoding(connection)
         _refuse_a_strangers(connection)
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
-        connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('omega.migrate'))"))
+        # One migration at a time: this locks the schema, as none but its owner can. Any login could
+        # take an advisory lock, and keep it.
+        connection.execute(text(f"COMMENT ON SCHEMA {SCHEMA} IS 'A cell of omega'"))
         remove_functions(connection)
         config.attributes["connection"] = connection
         if revision == "head":

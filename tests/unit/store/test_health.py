@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from omega.store.postgres.health import of_settings, of_state
+from omega.store.postgres.access import Access, Member, is_off
+from omega.store.postgres.health import of_logins, of_settings, of_state
 from omega.store.postgres.health.examination import diagnose
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.postgres.health.signs import RoleSetting, Session, Setting, Signs, TableSigns
@@ -57,6 +58,25 @@ HEALTHY = Signs(
     commits_s=(0.001, 0.002, 0.003),
 )
 
+PLANNER = Member("planner", connections_max=20, connections=4)
+LIMITED = Access(
+    database="cell",
+    owner="ann",
+    cell_owner="ann",
+    timeouts={"statement_timeout": "5min", "idle_in_transaction_session_timeout": "7s"},
+    members=(PLANNER,),
+)
+OPEN = replace(
+    LIMITED,
+    of_public=("CONNECT", "CREATE", "TEMPORARY"),
+    open_databases=("cell", "postgres"),
+    public_owner="ann",
+    public_is_open=True,
+    open_functions=("pg_advisory_lock(bigint)",),
+    timeouts={},
+    members=(replace(PLANNER, connections_max=-1, powers=("CREATEDB", "BYPASSRLS")),),
+)
+
 
 def with_setting(name: str, value: str, unit: str = "", source: str = "default") -> Signs:
     return replace(HEALTHY, settings={**SETTINGS, name: Setting(value, unit, source)})
@@ -66,8 +86,8 @@ def with_table(name: str, **said: int) -> Signs:
     return replace(HEALTHY, tables={**HEALTHY.tables, name: a_table(name, **said)})
 
 
-def complaints(signs: Signs) -> list[Finding]:
-    found = diagnose(signs, open_for_s=10)
+def complaints(signs: Signs, access: Access = LIMITED) -> list[Finding]:
+    found = diagnose(signs, access, open_for_s=10)
     return [finding for finding in found if finding.severity is not Severity.GOOD]
 
 
@@ -104,6 +124,7 @@ def test_the_healthy_have_nothing_to_complain_of() -> None:
         (replace(HEALTHY, round_trips_s=(0.002, 0.9)), "round trip", Severity.LOOK),
         (replace(HEALTHY, round_trips_s=(0.02, 0.9)), "round trip", Severity.SLOW),
         (replace(HEALTHY, commits_s=(0.001, 0.011, 0.02)), "durable commit", Severity.SLOW),
+        (replace(HEALTHY, commits_s=()), "durable commit", Severity.HIDDEN),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -124,7 +145,7 @@ def test_a_slow_moment_is_no_slow_network_and_no_slow_disk() -> None:
 
 def test_the_worst_comes_first() -> None:
     signs = replace(with_setting("fsync", "off"), idle_slots=("old",), behind=5_000, hidden=1)
-    found = [finding.severity for finding in diagnose(signs, open_for_s=10)]
+    found = [finding.severity for finding in diagnose(signs, LIMITED, open_for_s=10)]
 
     assert found == sorted(found, key=list(Severity).index)
     assert [Severity.UNSAFE, Severity.SLOW, Severity.LOOK, Severity.GOOD] == list(
@@ -177,3 +198,54 @@ def test_of_many_open_transactions_the_oldest_are_named() -> None:
     assert complaint.found.startswith("1 (ann psql) active, reads, open for 60 s; 2 ")
     assert complaint.found.endswith("; 2 more")
     assert "pg_terminate_backend(1)" in complaint.run
+
+
+def test_each_thing_that_is_open_to_logins_is_one_complaint() -> None:
+    found = {one.what: one for one in complaints(HEALTHY, OPEN)}
+
+    assert {
+        "connection limits": 'ALTER ROLE "planner" CONNECTION LIMIT 20',
+        "powers of logins": 'ALTER ROLE "planner" NOCREATEDB NOBYPASSRLS',
+        "timeouts": "ALTER DATABASE \"cell\" SET statement_timeout = '5min';"
+        " ALTER DATABASE \"cell\" SET idle_in_transaction_session_timeout = '1min'",
+        "rights of PUBLIC": 'REVOKE CREATE ON DATABASE "cell" FROM PUBLIC;'
+        ' REVOKE TEMPORARY ON DATABASE "cell" FROM PUBLIC;'
+        " REVOKE CREATE ON SCHEMA public FROM PUBLIC",
+        "lock functions": "omega db init --roles, as a superuser; docs/roles.md has the SQL",
+        "CONNECT": 'GRANT CONNECT ON DATABASE "cell" TO "planner";'
+        ' REVOKE CONNECT ON DATABASE "cell", "postgres" FROM PUBLIC',
+    } == {what: one.run for what, one in found.items()}
+    assert {Severity.LOOK} == {one.severity for one in found.values()}
+    assert all(one.why and one.found for one in found.values())
+
+
+def test_where_no_login_has_a_role_nobody_is_kept_out() -> None:
+    assert [] == complaints(HEALTHY, replace(OPEN, members=()))
+
+
+def test_a_superuser_has_no_limit_and_is_told_of_its_power() -> None:
+    mighty = Member("mighty", connections_max=-1, connections=0, powers=("SUPERUSER",))
+    (complaint,) = complaints(HEALTHY, replace(LIMITED, members=(PLANNER, mighty)))
+
+    assert ("powers of logins", "mighty has SUPERUSER") == (complaint.what, complaint.found)
+
+
+def test_of_many_logins_the_first_are_named_and_limited() -> None:
+    many = tuple(Member(f"login-{at}", -1, connections=at * 10) for at in range(5))
+    finding = of_logins.connection_limits(replace(LIMITED, members=many))
+
+    assert "none for login-0, login-1, login-2, 2 more" == finding.found
+    assert finding.run.endswith('; ALTER ROLE "login-2" CONNECTION LIMIT 40')
+    assert 3 == finding.run.count("ALTER ROLE")
+
+
+def test_other_databases_are_closed_without_a_grant_here() -> None:
+    finding = of_logins.open_databases(replace(LIMITED, open_databases=("postgres", "template1")))
+
+    assert 'REVOKE CONNECT ON DATABASE "postgres", "template1" FROM PUBLIC' == finding.run
+
+
+def test_a_timeout_of_nothing_is_none() -> None:
+    assert ["", "0", "0ms", " 0.0 min"] == [
+        said for said in ("", "0", "0ms", " 0.0 min", "1", "5min", "0.5s", "10ms") if is_off(said)
+    ]

@@ -2,15 +2,16 @@
 
 Goal     Everything that can be said, worst first.
 Promise  Takes no more than a login of any role has; changes nothing.
-Source   omega.store.postgres.health.signs, of_settings, of_state.
+Source   omega.store.postgres.health.signs, of_settings, of_state, of_logins.
 """
 
 from contextlib import closing
 from typing import Final
 
 from omega.clock import Clock
+from omega.store.postgres.access import Access, looking, read_access
 from omega.store.postgres.connection import Link
-from omega.store.postgres.health import of_settings, of_state
+from omega.store.postgres.health import of_logins, of_settings, of_state
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.postgres.health.signs import Signs, read_signs
 
@@ -21,11 +22,15 @@ def examine(url: str, clock: Clock, *, open_for_s: float) -> list[Finding]:
     """Look at the server of the URL; `open_for_s` is for how long a transaction may be open."""
     link = Link(url, application_name="omega doctor", statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     with closing(link):
-        return diagnose(read_signs(link, clock), open_for_s=open_for_s)
+        signs = read_signs(link, clock)
+    # Not by the link, which has timeouts of its own and cannot see those of the database.
+    with looking(url) as connection:
+        access = read_access(connection)
+    return diagnose(signs, access, open_for_s=open_for_s)
 
 
-def diagnose(signs: Signs, *, open_for_s: float) -> list[Finding]:
-    """Return what the signs mean, worst first, else in the order of the lists."""
+def diagnose(signs: Signs, access: Access, *, open_for_s: float) -> list[Finding]:
+    """Return what it all means, worst first, else in the order of the lists."""
     findings = [
         of_state.cell(signs),
         *(judge(signs) for judge in of_settings.SETTINGS),
@@ -39,6 +44,7 @@ def diagnose(signs: Signs, *, open_for_s: float) -> list[Finding]:
         of_state.replication_slots(signs),
         of_state.round_trip(signs),
         of_state.commit(signs),
+        *(judge(access) for judge in of_logins.LOGINS),
     ]
     order = list(Severity)
     return sorted(findings, key=lambda finding: order.index(finding.severity))
