@@ -141,13 +141,6 @@ class Settings(BaseSettings):
                 f" ({self.heartbeat_interval_ms}), or one lost packet takes a job from a live"
                 " scheduler"
             )
-        asked = {"lease_ms": self.lease_ms, "backoff_max_ms": self.backoff_max_ms}
-        for name, asked_ms in asked.items():
-            if asked_ms > LIMITS.lease_ms_max:
-                yield (
-                    f"{name} ({asked_ms}) must not exceed {LIMITS.lease_ms_max}: no store keeps a"
-                    " job from other schedulers for longer"
-                )
         if self.rescue_interval_ms > self.lease_ms:
             yield (
                 f"rescue_interval_ms ({self.rescue_interval_ms}) must not exceed lease_ms"

@@ -24,7 +24,7 @@ class Limits:
     """How long a commit queues for a row lock."""
     commit_ms_max: int = 5_000
     """How long a commit takes in all: waiting, judging and writing."""
-    lease_ms_max: int = 60 * 60 * 1_000
+    lease_ms_max: int = 24 * 60 * 60 * 1_000
     """How long one lease lasts before it must be renewed."""
     lease_bytes_max: int = 8 * 2**20
     """Wire forms of the jobs that one call leases, or reads of those parked; a first one always."""

@@ -219,8 +219,8 @@ LOCKS = (
     mutant(
         "commit-locks-any-job",
         COMMIT,
-        "AND (lease_token = ANY (_tokens) OR id = ANY (_evict_jobs))",
-        "AND (true OR id = ANY (_evict_jobs))",
+        "AND (lease_token = ANY (_tokens)\n                OR",
+        "AND (true\n                OR",
         "A scheduler without leases holds up the commits of others.",
     ),
     mutant(

@@ -39,8 +39,8 @@ LOCKS = (
     mutant(
         "jobs-locked-downwards",
         COMMIT,
-        "OR id = ANY (_evict_jobs))\n         ORDER BY id FOR",
-        "OR id = ANY (_evict_jobs))\n         ORDER BY id DESC FOR",
+        "h.lease_token = ANY (_tokens)))\n         ORDER BY id FOR",
+        "h.lease_token = ANY (_tokens)))\n         ORDER BY id DESC FOR",
         "Commits and ends wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_COMMITS,
     ),
@@ -64,8 +64,8 @@ LOCKS = (
     mutant(
         "jobs-not-locked",
         COMMIT,
-        "OR id = ANY (_evict_jobs))\n         ORDER BY id FOR NO KEY UPDATE",
-        "OR id = ANY (_evict_jobs))\n         ORDER BY id",
+        "h.lease_token = ANY (_tokens)))\n         ORDER BY id FOR NO KEY UPDATE",
+        "h.lease_token = ANY (_tokens)))\n         ORDER BY id",
         "A commit that is sent twice at once is judged twice.",
         tests=OF_LOCKS + OF_COMMITS,
     ),

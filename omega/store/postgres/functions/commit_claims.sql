@@ -52,8 +52,10 @@ BEGIN
         SELECT id, state, lease_token, placed, minimum, unplaced
           FROM job
          WHERE id = ANY (_jobs || _evict_jobs)
-           -- A job that is not held is nobody's to lock, unless it may lose tasks.
-           AND (lease_token = ANY (_tokens) OR id = ANY (_evict_jobs))
+           -- A job that is not held is nobody's to lock, unless it may lose tasks to one that is.
+           AND (lease_token = ANY (_tokens)
+                OR id = ANY (_evict_jobs)
+                   AND EXISTS (SELECT FROM job h WHERE h.id = ANY (_jobs) AND h.lease_token = ANY (_tokens)))
          ORDER BY id FOR NO KEY UPDATE
     ), claimed AS (
         SELECT width_bucket((c.n - 1)::integer, _ends) + 1 AS n, range_agg(int4range(c.task, c.task + 1)) AS tasks,
