@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from omega.errors import InvariantBroken
+from omega.errors import BadInput, InvariantBroken
+from omega.events import StoreFaltered
 from omega.framework.attempt import Replica
 from omega.framework.driver import Driver
 from omega.framework.progress import Attempted, Ending
@@ -89,7 +90,13 @@ class RoundProcess(SchedulerProcess):
         """Keep what the next round is to know, before anything of this one is applied."""
         memo = {"jobs": sorted({*plan.recall, *state.away}), "plan": plan.memo}
         kind, number = self.scheduler.kind, state.number
-        return self._patiently("note", lambda: self.store.note_round(kind, number, memo))
+        try:
+            return self._patiently("note", lambda: self.store.note_round(kind, number, memo))
+        except BadInput as refusal:
+            # Anybody can submit more jobs than a memo holds: none of them may end this process.
+            self._sink(StoreFaltered("note", f"shares are promised anew: {refusal.sentence}"))
+        least = {"jobs": sorted(plan.recall), "plan": {}}
+        return self._patiently("note", lambda: self.store.note_round(kind, number, least))
 
     def _state(self, begun: Round) -> RoundState:
         """Recall what the last round knew of, and lease what waits."""

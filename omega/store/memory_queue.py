@@ -20,6 +20,7 @@ from omega.store.base import HandBack, JobStatus, ParkedJob, Parking
 from omega.store.memory_allocations import AllocationTable
 from omega.store.memory_jobs import UNPLACED, JobRecord, WaitingLine
 from omega.store.memory_machines import MachineTable
+from omega.store.readable import readable_sentence
 
 
 def milliseconds(seconds: float) -> int:
@@ -88,7 +89,8 @@ class MemoryQueue:
             job = self._end_lease(parking.job, Trigger.PARK)
             if job.state is not State.PARKED:
                 continue
-            job.park_reason, job.park_detail = parking.reason, parking.detail
+            job.park_reason = parking.reason
+            job.park_detail = readable_sentence(parking.detail)
             job.parked_at = self._machines.generation
             self._parked[job.id] = job
         return len(held)

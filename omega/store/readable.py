@@ -1,17 +1,36 @@
-"""JSON that one process leaves for others: bounded, so that all of them can read it.
+"""What one process leaves for others, bounded so that all of them can read it.
 
-Goal     Say once what a memo or facts may be, for stores that hold them as Python values.
-Promise  What passes here passes `omega.is_readable` in Postgres, whose bound on bytes counts the
-         spaces that Postgres writes.
+Goal     Say once what memos, facts and sentences may be.
+Promise  An object that passes here passes `omega.is_readable` in Postgres, a sentence
+         `omega.can_name`; the sentence is cut and escaped for that, never refused.
 Source   docs/decisions/0029-hostile-logins.md.
 """
 
 import json
+import re
 import sys
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from omega.errors import BadInput
 from omega.limits import LIMITS
+
+UNPRINTABLE: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""What `omega.can_name` refuses in a text, and NUL, which Postgres does not know."""
+
+
+def readable_sentence(text: str) -> str:
+    """Return a sentence as it may be kept: without what cannot be printed, and no longer than is.
+
+    It may quote what anybody has submitted.
+    """
+    said = UNPRINTABLE.sub(lambda match: ascii(match[0])[1:-1], text[: LIMITS.detail_length_max])
+    if max(len(said), len(text)) <= LIMITS.detail_length_max:
+        return said
+    return f"{said[: LIMITS.detail_length_max - 3]}..."
 
 
 def readable_text(value: Mapping[str, object], *, bytes_max: int) -> str:

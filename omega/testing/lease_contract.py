@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from omega.lifecycle.states import ParkReason, State
+from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
 from omega.store.base import HandBack, ParkedJob, Parking, Store
@@ -254,6 +255,18 @@ class ParkingContract(Contract):
             status.park_detail,
         )
         assert [] == lease_ids(store)
+
+    def test_a_detail_is_cut_and_escaped_and_never_refused(self, store: Store) -> None:
+        """It quotes what was submitted: a refusal would end whoever plans such a job."""
+        raw, long = a_leased_job(store), a_leased_job(store)
+
+        store.park([aside(raw, ParkReason.NO_ROOM, "of \x1b[2J\u202e\u3164\n")])
+        store.park([aside(long, ParkReason.NO_ROOM, "x" * LIMITS.detail_length_max + "\x1b")])
+
+        assert r"of \x1b[2J\u202e\u3164\n" == status_of(store, raw).park_detail
+        detail = status_of(store, long).park_detail
+        assert detail is not None
+        assert (LIMITS.detail_length_max, "xxx...") == (len(detail), detail[-6:])
 
     def test_parked_jobs_are_listed_with_what_is_left_of_them(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)

@@ -5,13 +5,22 @@ from collections.abc import Iterator
 import pytest
 
 from tests.attack.quota_cast import Cast
-from tests.attack.sessions import Login, Session, Stage
+from tests.attack.sessions import Kept, Login, Session, Stage
+
+
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Kept]:
+    """Sessions that the tests of a module have one after the other."""
+    kept: Kept = {}
+    yield kept
+    for session in kept.values():
+        session.close()
 
 
 @pytest.fixture
-def stage(database_url: str, login: Login) -> Iterator[Stage]:
+def stage(database_url: str, login: Login, kept: Kept) -> Iterator[Stage]:
     """A database on which sessions are stepped."""
-    stage = Stage(database_url, login)
+    stage = Stage(database_url, login, kept)
     yield stage
     stage.close()
 

@@ -22,7 +22,7 @@ from tests.attack.calls import (
     one,
     submit,
 )
-from tests.attack.machine_rows import DOWN, ROOMY, add_machines
+from tests.attack.machine_rows import DOWN, OPEN, ROOMY, add_machines
 from tests.attack.sessions import Answer, Session, Stage
 from tests.attack.wires import KINDS, UNLIMITED, a_group, a_job
 
@@ -72,6 +72,12 @@ class Cast:
         """Return a new transaction that claims a core for each of these tasks."""
         at = self.machines[machine]
         return one(next(self.numbers), *(Claim(mine, task, at) for task in tasks))
+
+    def repair(self) -> None:
+        """Make all machines what they were at first."""
+        do(self.owner, "set_state", self.machines, OPEN)
+        for machine in self.machines:
+            do(self.owner, "resize_machine", machine, list(ROOMY), 0)
 
     def set(self, limits: list[int], whose: tuple[str, str] = ANN) -> bool:
         """Set a quota; say whether it counts."""

@@ -56,7 +56,7 @@ class Refused(AssertionError):
     """A statement that was to be answered was refused."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Session:
     """One connection; between BEGIN and COMMIT it holds what it has locked."""
 
@@ -116,22 +116,44 @@ class Session:
             detail = refusal.diag.message_detail or ""
             return Answer([], refusal.sqlstate or "", said or "?", detail)
 
-    def close(self) -> None:
-        """Take back what is open."""
+    def stop(self) -> bool:
+        """Take back what is open, and all settings; say whether it can be used again."""
         self.connection.cancel_safe()
+        if self._call is not None:
+            self._call.result()
+            self._call = None
+        try:
+            self.connection.rollback()
+            self.connection.execute("RESET ALL")
+            self.connection.execute("SELECT pg_advisory_unlock_all()")
+        except psycopg.Error:
+            return False
+        return True
+
+    def close(self) -> None:
+        """End it."""
         self._pool.shutdown(wait=True)
         self.connection.close()
+
+
+Kept = dict[tuple[str, str], Session]
+"""Sessions of earlier tests, by URL and name, for later ones: what they have planned is kept."""
 
 
 class Stage:
     """A database, its sessions by name, and an onlooker who is never in anybody's way."""
 
-    def __init__(self, url: str, login: Login) -> None:
+    def __init__(self, url: str, login: Login, kept: Kept) -> None:
         self.url = url
         self._login = login
+        self._kept = kept
         self.sessions: dict[str, Session] = {}
-        self.onlooker = psycopg.connect(url, autocommit=True)
-        self.onlooker.execute(HANG)
+        self._onlooker = self._opened("onlooker", url)
+
+    @property
+    def onlooker(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """The connection of one who only looks, a superuser."""
+        return self._onlooker.connection
 
     def owner(self, name: str = "owner") -> Session:
         """Open a session of the cell's owner."""
@@ -148,23 +170,30 @@ class Stage:
 
     def _open(self, name: str, url: str) -> Session:
         assert name not in self.sessions, f"{name} is there already"
-        connection = self._connect(url, name)
-        if connection.info.user == self.onlooker.info.user:
-            connection.execute(f"SET deadlock_timeout = '{DEADLOCK_TIMEOUT}'".encode())
-        elif connection.execute("SHOW deadlock_timeout").fetchall() != [(DEADLOCK_TIMEOUT,)]:
-            # Only a superuser may set it. The attack's logins are nobody else's.
-            alter = sql.SQL("ALTER ROLE {} IN DATABASE {} SET deadlock_timeout = {}")
-            names = (connection.info.user, connection.info.dbname)
-            self.onlooker.execute(alter.format(*map(sql.Identifier, names), DEADLOCK_TIMEOUT))
-            connection.close()
-            connection = self._connect(url, name)
-        self.sessions[name] = Session(name, connection, ThreadPoolExecutor(1))
+        self.sessions[name] = self._opened(name, url)
         return self.sessions[name]
 
-    def _connect(self, url: str, name: str) -> psycopg.Connection[tuple[Any, ...]]:
-        connection = psycopg.connect(url, autocommit=True, application_name=f"attack {name}")
-        connection.execute(HANG)
-        return connection
+    def _opened(self, name: str, url: str) -> Session:
+        if (url, name) not in self._kept:
+            connection = psycopg.connect(url, autocommit=True)
+            self._kept[url, name] = Session(name, connection, ThreadPoolExecutor(1))
+        session = self._kept[url, name]
+        session.connection.execute(HANG)
+        if url == self.url:
+            session.connection.execute(f"SET deadlock_timeout = '{DEADLOCK_TIMEOUT}'".encode())
+        else:
+            self._be_told_soon(session)
+        return session
+
+    def _be_told_soon(self, session: Session) -> None:
+        """Have a login's sessions look for deadlocks at once; only a superuser may set that."""
+        timeout = "SELECT set_config('deadlock_timeout', %s, false)"
+        try:
+            session.connection.execute(timeout, [DEADLOCK_TIMEOUT])
+        except psycopg.errors.InsufficientPrivilege:
+            grant = sql.SQL("GRANT SET ON PARAMETER deadlock_timeout TO {}")
+            self.onlooker.execute(grant.format(sql.Identifier(session.connection.info.user)))
+            session.connection.execute(timeout, [DEADLOCK_TIMEOUT])
 
     def see(self, query: str, parameters: Sequence[object] = ()) -> Rows:
         """Read what is committed, as a superuser."""
@@ -203,9 +232,10 @@ class Stage:
         return session.is_done
 
     def close(self) -> None:
-        """End everything."""
+        """Take back whatever is open; keep the sessions for the next test."""
         for session in self.sessions.values():
             session.connection.cancel_safe()
-        for session in self.sessions.values():
-            session.close()
-        self.onlooker.close()
+        for key, session in list(self._kept.items()):
+            if session in self.sessions.values() and not session.stop():
+                del self._kept[key]
+                session.close()

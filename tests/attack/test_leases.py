@@ -139,17 +139,17 @@ def test_a_round_recalls_what_runs_of_its_kind(
     assert [] == wrongs(stage)
 
 
-@pytest.mark.parametrize("number", [0, 2, -1, 2**63 - 1, None])
 def test_another_round_recalls_nothing(
-    stage: Stage, running: list[int], scheduler: Session, number: int | None
+    stage: Stage, running: list[int], scheduler: Session
 ) -> None:
-    answers = [ask(scheduler, "recall_jobs", "k", number, None, LEASE_MS).rows]
+    answers = [ask(scheduler, "recall_jobs", "k", 1, None, LEASE_MS).rows]
     do(scheduler, "begin_round", "k", "me", LONG_MS)
-    answers += [ask(scheduler, "recall_jobs", "k", number, None, LEASE_MS).rows]
+    for number in (0, 2, -1, 2**63 - 1, None):
+        answers += [ask(scheduler, "recall_jobs", "k", number, None, LEASE_MS).rows]
     answers += [ask(scheduler, "recall_jobs", "other", 1, None, LEASE_MS).rows]
     answers += [ask(scheduler, "recall_jobs", None, 1, running, LEASE_MS).rows]
 
-    assert [[], [], [], []] == answers
+    assert [[]] * 8 == answers
     assert ["running"] * 3 == [state_of(stage, job) for job in running]
 
 

@@ -59,9 +59,15 @@ class Neighbours:
             (self.submitter, "cancel_job", [self.other.job]),
         ]
         for session, function, arguments in work:
+            session.do("BEGIN")
             if not step(self.stage, session, function, *arguments):
-                return [f"{function}: {self.stage.waiting()}"]
+                waits = [f"{function}: {self.stage.waiting()}"]
+                session.connection.cancel_safe()
+                assert session.answer.sqlstate
+                session.do("ROLLBACK")
+                return waits
             assert not session.answer.sqlstate, f"{function}: {session.answer.said}"
+            session.do("ROLLBACK")
         return []
 
 
@@ -112,15 +118,16 @@ OPEN: dict[str, Lock] = {
 }
 
 
-@pytest.mark.parametrize("what", OPEN)
-def test_what_is_not_ones_own_is_not_locked(
-    stage: Stage, neighbours: Neighbours, what: str
-) -> None:
-    for session in (neighbours.rogue, neighbours.rogue_node):
-        session.do("BEGIN")
-    OPEN[what](neighbours)
+def test_what_is_not_ones_own_is_not_locked(stage: Stage, neighbours: Neighbours) -> None:
+    rogues = (neighbours.rogue, neighbours.rogue_node)
+    waits = {}
+    for what, lock in OPEN.items():
+        for session in rogues:
+            session.do("BEGIN")
+        lock(neighbours)
+        waits[what] = neighbours.is_free()
+        for session in rogues:
+            session.do("ROLLBACK")
 
-    assert [] == neighbours.is_free()
-    for session in (neighbours.rogue, neighbours.rogue_node):
-        session.do("ROLLBACK")
+    assert {what: [] for what in OPEN} == waits
     assert [] == wrongs(stage)

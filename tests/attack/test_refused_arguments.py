@@ -1,4 +1,4 @@
-"""Arguments that no program sends are refused before anything is done, in the same way everywhere."""
+"""Arguments that no program sends are refused before anything is done."""
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -23,14 +23,16 @@ def mine(owner: Session, submitter: Session, scheduler: Session) -> Lease:
     return mine
 
 
-@pytest.mark.parametrize("at", range(20))
 def test_a_commit_with_nothing_where_something_belongs_is_refused(
-    stage: Stage, scheduler: Session, mine: Lease, at: int
+    stage: Stage, scheduler: Session, mine: Lease
 ) -> None:
-    arguments = one(1, Claim(mine, 0, 1)).arguments
-    arguments[at] = None
+    answers = []
+    for at in range(20):
+        arguments = one(1, Claim(mine, 0, 1)).arguments
+        arguments[at] = None
+        answers.append(ask(scheduler, "commit_claims", *arguments).sqlstate)
 
-    assert INVALID == ask(scheduler, "commit_claims", *arguments).sqlstate
+    assert [INVALID] * 20 == answers
     assert [] == places(stage)
 
 
@@ -86,24 +88,12 @@ def test_a_process_has_a_number(scheduler: Session) -> None:
     assert INVALID == ask(scheduler, "report_process", "k", "0", None, Jsonb({})).sqlstate
 
 
-@pytest.mark.parametrize(
-    ("number", "is_readable"),
-    [
-        ("1.79e308", True),
-        ("-1.79e308", True),
-        ("1.799e308", False),
-        ("-1.799e308", False),
-        ("1.8e308", False),
-        ("1e309", False),
-    ],
-)
-def test_a_number_is_what_a_double_holds(
-    scheduler: Session, number: str, *, is_readable: bool
-) -> None:
+def test_a_number_is_what_a_double_holds(scheduler: Session) -> None:
     report = "SELECT omega.report_process('k', '0', 1, %s::jsonb)"
-    answer = scheduler.ask(report, [f'{{"a": {number}}}'])
+    numbers = ("1.79e308", "-1.79e308", "1.799e308", "-1.799e308", "1.8e308", "1e309")
+    answers = [scheduler.ask(report, [f'{{"a": {number}}}']).sqlstate for number in numbers]
 
-    assert ("" if is_readable else INVALID) == answer.sqlstate
+    assert ["", "", INVALID, INVALID, INVALID, INVALID] == answers
 
 
 def test_facts_have_sixteen_levels(scheduler: Session) -> None:
@@ -130,15 +120,15 @@ def test_a_training_job_runs_for_a_time_that_can_be(
     assert [(5, 1_000)] == stage.see("SELECT steps, run_ms FROM omega.progress")
 
 
-def test_a_job_is_given_back_for_an_hour_at_most(
+def test_a_job_is_given_back_for_a_day_at_most(
     stage: Stage, scheduler: Session, mine: Lease
 ) -> None:
     given = [[mine.job], [mine.token]]
-    for delay in (3_600_001, 315_576_000_000, -1, None):
+    for delay in (86_400_001, 315_576_000_000, -1, None):
         answer = ask(scheduler, "hand_back_jobs", *given, [delay], [True])
         assert INVALID == answer.sqlstate, delay
     assert [("planning",)] == stage.see("SELECT state FROM omega.job")
-    assert [(1,)] == do(scheduler, "hand_back_jobs", *given, [3_600_000], [True])
+    assert [(1,)] == do(scheduler, "hand_back_jobs", *given, [86_400_000], [True])
 
 
 def test_nobody_takes_anothers_name(stage: Stage, scheduler: Session) -> None:
@@ -166,26 +156,29 @@ SETTINGS = (
     "SET enable_indexscan = off; SET enable_nestloop = off; SET cpu_tuple_cost = 0",
     "SET cpu_operator_cost = 1e12; SET cpu_index_tuple_cost = 1e12",
     "SET enable_sort = off; SET enable_material = off; SET enable_memoize = off",
-    "SET effective_cache_size = 1; SET work_mem = '64kB'; SET jit = on",
+    "SET effective_cache_size = 1; SET work_mem = '64kB'; SET join_collapse_limit = 1",
 )
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
 def test_machines_are_locked_by_their_ids_whatever_a_caller_has_set(
-    stage: Stage, owner: Session, scheduler: Session, mine: Lease, settings: str
+    stage: Stage, owner: Session, scheduler: Session, mine: Lease
 ) -> None:
     add_machines(owner, 200)
-    owner.do("UPDATE omega.machine SET revision = revision + 1 WHERE id = 1")
+    owner.do("UPDATE omega.machine SET state = state WHERE id = 1")
     owner.do("ANALYZE omega.machine")
     assert [(2,)] == stage.see("SELECT id FROM omega.machine ORDER BY ctid LIMIT 1")
-    scheduler.do(settings)
-    owner.do("BEGIN")
-    owner.do("SELECT FROM omega.machine WHERE id = 1 FOR NO KEY UPDATE")
-    claims = (Claim(mine, 0, 2), Claim(mine, 1, 1))
-
-    assert not step(stage, scheduler, "commit_claims", *one(1, *claims).arguments)
     free = "SELECT id FROM omega.machine WHERE id = 2 FOR NO KEY UPDATE SKIP LOCKED"
-    assert [(2,)] == stage.see(free)
-    owner.do("COMMIT")
-    assert [0, 0] == scheduler.answer.rows[0][0]
+    claims = (Claim(mine, 0, 2), Claim(mine, 1, 1))
+    for settings in SETTINGS:
+        for statement in (*settings.split("; "), "SET jit = off", "DISCARD PLANS", "BEGIN"):
+            scheduler.do(statement)
+        owner.do("BEGIN")
+        owner.do("SELECT FROM omega.machine WHERE id = 1 FOR NO KEY UPDATE")
+
+        assert not step(stage, scheduler, "commit_claims", *one(1, *claims).arguments), settings
+        assert [(2,)] == stage.see(free), settings
+        owner.do("COMMIT")
+        assert [0, 0] == scheduler.answer.rows[0][0]
+        scheduler.do("ROLLBACK")
+        scheduler.do("RESET ALL")
     assert [] == wrongs(stage)

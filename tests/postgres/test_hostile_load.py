@@ -55,7 +55,7 @@ def one_of(rng: np.random.Generator, them: Sequence[str]) -> str:
 def submission(rng: np.random.Generator) -> str:
     """Return a job that is refused, or one that is as large as a job may be and fits nowhere."""
     field = f'{{"junk": {one_of(rng, [DEEP, "7" * 6_000, "1e130000", "0e-16000"])}, '
-    wide = {"attribute": "zone", "operator": "in", "values": ["v" * 190 + str(rng.random())] * 9}
+    wide = {"attribute": "zone", "operator": "in", "values": ["v" * 170 + str(rng.random())] * 9}
     large = {**JOB, "groups": [{**GROUP, "constraints": [wide] * 32}, {**GROUP}]}
     escaped = {**JOB, "name": ESCAPE, "groups": [GROUP]}
     valued = {**GROUP, "constraints": [{**wide, "values": [ESCAPE]}]}

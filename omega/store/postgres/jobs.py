@@ -23,6 +23,7 @@ from omega.store.base import HandBack, JobStatus, ParkedJob, Parking
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
 from omega.store.postgres.packing import Big
+from omega.store.readable import readable_sentence
 
 _STATUS = """
     SELECT j.id, s.name, j.scheduler, s.tenant, j.precedence, j.state, j.tasks, j.placed, j.ended,
@@ -94,13 +95,16 @@ class PostgresJobs:
         )
 
     def park(self, jobs: Sequence[Parking]) -> int:
-        """Set jobs aside; those whose lease is no longer held are passed over."""
+        """Set jobs aside; those whose lease is no longer held are passed over.
+
+        A detail is kept as `readable_sentence` has it.
+        """
         return self._count(
             "SELECT omega.park_jobs(%s, %s, %s, %s)",
             Big([it.job for it in jobs]),
             [it.token for it in jobs],
             [it.reason.value for it in jobs],
-            [it.detail for it in jobs],
+            [readable_sentence(it.detail) for it in jobs],
         )
 
     def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:

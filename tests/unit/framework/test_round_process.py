@@ -10,8 +10,8 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.config import Settings
-from omega.errors import InvariantBroken, StoreUnavailable
-from omega.events import Event, JobAttempted
+from omega.errors import BadInput, InvariantBroken, StoreUnavailable
+from omega.events import Event, JobAttempted, StoreFaltered
 from omega.framework.round_process import RoundProcess
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Transaction
@@ -69,6 +69,15 @@ class Deadly(PassThrough):
     ) -> list[LeasedJob]:
         self.recalled.append([] if jobs is None else list(jobs))
         return super().recall(scheduler, number, jobs, lease_ms=lease_ms)
+
+
+class ShortOfPaper(PassThrough):
+    """Takes no memo that tells anything of a plan."""
+
+    def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
+        if memo["plan"]:
+            raise BadInput("this memo is too long")
+        return super().note_round(scheduler, number, memo)
 
 
 class Away(PassThrough):
@@ -285,6 +294,15 @@ class TestRoundProcess:
         jobs = self.memo()["jobs"]
         assert isinstance(jobs, list)
         return jobs
+
+    def test_a_memo_that_is_too_long_ends_nobody(self) -> None:
+        process = self.a_process(store=ShortOfPaper(self.store))
+        self.play(process, rounds=3)
+
+        assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
+        assert {} == self.memo()["plan"]
+        whys = [event.why for event in self.events if isinstance(event, StoreFaltered)]
+        assert ["shares are promised anew: this memo is too long"] * 3 == whys
 
     def test_stopped_in_mid_round_it_gives_everything_back(self) -> None:
         self.play(self.a_process(), rounds=2)

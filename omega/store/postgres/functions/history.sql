@@ -28,7 +28,7 @@ DECLARE
     pruned integer;
 BEGIN
     PERFORM needs_read_committed();
-    IF (_block >= 0 AND _blocks > 0 AND _block + _blocks < 4294967295) IS NOT TRUE THEN
+    IF (_block BETWEEN 0 AND 4294967294 AND _blocks BETWEEN 1 AND 4294967294 - _block) IS NOT TRUE THEN
         RAISE EXCEPTION 'bad blocks: % from % on', coalesce(_blocks::text, 'null'), coalesce(_block::text, 'null')
               USING ERRCODE = 'invalid_parameter_value';
     END IF;
