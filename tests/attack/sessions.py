@@ -118,7 +118,6 @@ class Session:
 
     def stop(self) -> bool:
         """Take back what is open, and all settings; say whether it can be used again."""
-        self.connection.cancel_safe()
         if self._call is not None:
             self._call.result()
             self._call = None
@@ -234,7 +233,8 @@ class Stage:
     def close(self) -> None:
         """Take back whatever is open; keep the sessions for the next test."""
         for session in self.sessions.values():
-            session.connection.cancel_safe()
+            if not session.is_done:
+                session.connection.cancel_safe()
         for key, session in list(self._kept.items()):
             if session in self.sessions.values() and not session.stop():
                 del self._kept[key]

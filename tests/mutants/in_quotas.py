@@ -15,6 +15,7 @@ IN_MEMORY = (
     "tests/property/test_memory_store.py",
 )
 IN_POSTGRES = (
+    "tests/postgres/test_quota_waiting.py",
     "tests/attack/test_quota_counting.py",
     "tests/attack/test_quota_waiting.py",
     "tests/postgres/test_waiting_calls.py",
@@ -134,13 +135,6 @@ SQL = (
         "+ _limits[${number}] - it.limits[${number}]",
         "+ _limits[${number}]",
         "A limit that is changed lets a tenant hold what it held before once more.",
-    ),
-    mutant(
-        "removed-quota-refuses",
-        QUOTAS,
-        "IF held[1] IS NULL THEN",
-        "IF false THEN",
-        "Whoever waits for a quota that is removed fails.",
     ),
     mutant(
         "what-runs-not-counted-in-sql",

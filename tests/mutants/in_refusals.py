@@ -13,11 +13,25 @@ HISTORY = f"{FUNCTIONS}/history.sql"
 NODES = f"{FUNCTIONS}/nodes.sql"
 COMMIT = f"{FUNCTIONS}/commit_claims.sql"
 AMOUNTS = f"{FUNCTIONS}/verify_amounts.sql"
-ATTACK = ("tests/attack", "tests/postgres/test_refused_arguments.py")
+ARGUMENTS_REFUSED = (
+    "tests/postgres/test_refused_arguments.py",
+    "tests/attack/test_refused_jobs.py",
+    "tests/attack/test_refused_words.py",
+)
+OF_ISOLATION = ("tests/attack/test_isolation.py",)
+OF_LEASES = ("tests/attack/test_leases.py", "tests/attack/test_refused_words.py")
+OF_MACHINES = ("tests/attack/test_machines_reopened.py",)
+OF_LOCKS = ("tests/attack/test_locks.py",)
 
 
 def mutant(
-    name: str, file: str, before: str, after: str, why: str, *, tests: tuple[str, ...] = ATTACK
+    name: str,
+    file: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    tests: tuple[str, ...] = ARGUMENTS_REFUSED,
 ) -> Mutant:
     """Return a mutant of a refusal."""
     return Mutant(
@@ -81,6 +95,7 @@ WIRE = (
         "(WHERE t.bytes <= ${lease_bytes_max} OR t.bytes = t.wire_bytes) INTO",
         "(WHERE true) INTO",
         "One lease fills the memory of a scheduler.",
+        tests=OF_LEASES,
     ),
     mutant(
         "large-job-never-leased",
@@ -96,6 +111,7 @@ WIRE = (
         "WHERE j.bytes <= ${lease_bytes_max} OR j.bytes = j.wire_bytes",
         "WHERE true",
         "Parked jobs fill the memory of every scheduler that looks after them.",
+        tests=OF_LEASES,
     ),
 )
 JSON = (
@@ -126,6 +142,7 @@ JSON = (
         ">= ${processes_per_login_max} THEN",
         ">= 2147483647 THEN",
         "One login fills the screen, and the memory, of whoever watches.",
+        tests=("tests/postgres/test_reports_of_logins.py",),
     ),
     mutant(
         "a-name-taken-away",
@@ -143,6 +160,7 @@ TIMES = (
         "current_setting('transaction_isolation') <> 'read committed'",
         "current_setting('transaction_isolation') = 'serializable'",
         "A transaction that began before a quota is not bound by it.",
+        tests=OF_ISOLATION,
     ),
     mutant(
         "commits-of-other-isolation-levels",
@@ -150,6 +168,7 @@ TIMES = (
         "current_setting('transaction_isolation') <> 'read committed'",
         "current_setting('transaction_isolation') = 'serializable'",
         "A transaction that began before a quota is not bound by it.",
+        tests=OF_ISOLATION,
     ),
     mutant(
         "lease-for-ten-years",
@@ -157,6 +176,7 @@ TIMES = (
         "_count BETWEEN 0 AND ${lease_ms_max}",
         "_count BETWEEN 0 AND 315576000000",
         "A job that somebody leases is gone for good.",
+        tests=OF_LEASES,
     ),
     mutant(
         "recall-in-anothers-round",
@@ -164,6 +184,7 @@ TIMES = (
         "AND r.number = _number AND (r.login = session_user OR is_owner());\n    -- In a",
         "AND r.number = _number;\n    -- In a",
         "A scheduler takes the leases of another.",
+        tests=OF_LEASES,
     ),
     mutant(
         "recall-from-another-login",
@@ -171,6 +192,7 @@ TIMES = (
         "AND j.lease_holder = of.holder_before AND j.lease_login = of.login_before",
         "AND j.lease_holder = of.holder_before",
         "A scheduler takes the leases of another by using its name.",
+        tests=OF_LEASES,
     ),
     mutant(
         "note-in-anothers-round",
@@ -178,6 +200,7 @@ TIMES = (
         "AND r.number = _number AND (r.login = session_user OR is_owner());\n    RETURN FOUND",
         "AND r.number = _number;\n    RETURN FOUND",
         "A scheduler has another forget what its jobs were promised.",
+        tests=OF_LEASES,
     ),
     mutant(
         "lost-on-a-machine-that-is-open-again",
@@ -185,6 +208,7 @@ TIMES = (
         "WHERE m.id = ANY (dead) AND m.state NOT IN (2, 3)",
         "WHERE false",
         "Tasks end on a machine that is well.",
+        tests=OF_MACHINES,
     ),
     mutant(
         "ended-on-a-machine-that-has-grown",
@@ -192,6 +216,7 @@ TIMES = (
         "WHERE m.id = _machine AND m.revision > before + 1",
         "WHERE false",
         "Tasks end for want of room that there is.",
+        tests=OF_MACHINES,
     ),
     mutant(
         "pruned-while-its-lease-is-held",
@@ -199,6 +224,7 @@ TIMES = (
         "AND NOT (EXISTS (SELECT FROM job j WHERE j.id = ANY (jobs) AND j.state = 'planning')",
         "AND NOT (false",
         "A commit that is sent again is applied twice.",
+        tests=("tests/postgres/test_prune.py", "tests/attack/test_replays.py"),
     ),
 )
 LOCKS = (
@@ -208,6 +234,7 @@ LOCKS = (
         "WHERE id = ANY (_jobs) AND state = 'parked' ORDER BY id FOR",
         "WHERE id = ANY (_jobs) ORDER BY id FOR",
         "A transaction that is left open holds up jobs that are none of its business.",
+        tests=OF_LOCKS,
     ),
     mutant(
         "end-locks-any-job",
@@ -215,6 +242,7 @@ LOCKS = (
         "JOIN allocation a USING (job_id, task)\n             WHERE w.started_ms IS NULL OR",
         "LEFT JOIN allocation a USING (job_id, task)\n             WHERE true OR",
         "A node that leaves a transaction open holds up jobs that do not run there.",
+        tests=OF_LOCKS,
     ),
     mutant(
         "commit-locks-any-job",
@@ -222,6 +250,7 @@ LOCKS = (
         "AND (lease_token = ANY (_tokens)\n                OR",
         "AND (true\n                OR",
         "A scheduler without leases holds up the commits of others.",
+        tests=OF_LOCKS,
     ),
     mutant(
         "commit-locks-machines-without-a-lease",
@@ -229,6 +258,7 @@ LOCKS = (
         "CASE WHEN true = ANY (held) THEN named ELSE '{}' END",
         "named",
         "A scheduler without leases holds up the whole cell.",
+        tests=OF_LOCKS,
     ),
     mutant(
         "amounts-not-compared",
@@ -236,6 +266,7 @@ LOCKS = (
         "<> jsonb_build_array(g.it -> 'cpu_milli', g.it -> 'memory_mib', g.it -> 'disk_mib')",
         "<> to_jsonb(h.amounts[1 : ${kinds_without_devices}])",
         "Nobody finds a scheduler that gives tasks more than they ask for.",
+        tests=("tests/attack/test_verified.py",),
     ),
 )
 MUTANTS: tuple[Mutant, ...] = (*WIRE, *JSON, *TIMES, *LOCKS)

@@ -205,7 +205,6 @@ def waits_ms(store: PostgresStore, jobs: list[int]) -> list[int]:
     return [s.first_leased_ms - s.submitted_ms for s in statuses if s and s.first_leased_ms]
 
 
-@pytest.mark.slow
 def test_processes_outlive_what_hostile_logins_send(
     database_url: str,
     store: PostgresStore,

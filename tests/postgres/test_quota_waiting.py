@@ -11,8 +11,9 @@ from psycopg import Connection
 
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
-from omega.model.quotas import Budget
+from omega.model.quotas import UNLIMITED, Budget
 from omega.store.base import Store
+from omega.store.postgres.packing import Big
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import SHARDS
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction
@@ -115,11 +116,40 @@ def test_nobody_is_refused_or_granted_what_another_may_yet_give_back_or_take(
     assert [] == list(store.verify())
 
 
-def waits(url: str, application: str) -> bool:
-    """Say whether a session waits for a lock."""
+def test_an_end_that_begins_while_a_quota_is_counted_is_given_back(
+    database_url: str, store: PostgresStore
+) -> None:
+    """Counting waits for whoever looked before, and then for what others have changed since."""
+    one, two = store.add_machines(a_cell(2)).tolist()
+    running, another = (
+        a_running_job(store, a_spec(tenant=tenant), [machine])
+        for tenant, machine in (("ann", one), ("bob", two))
+    )
+    limits = [2 * CORE] + [UNLIMITED] * 4
+    store._link.call("SELECT omega.set_quota('tenant', 'ann', %s)", (Big(limits),))  # noqa: SLF001
+    with (
+        ThreadPoolExecutor(1) as pool,
+        a_store(database_url, "omega counter") as counter,
+        held_open(database_url, lambda mine: end(mine, another, 0)) as past,
+    ):
+        count = "SELECT omega.count_quota('tenant', 'ann')"
+        answer = pool.submit(counter._link.call, count)  # noqa: SLF001
+        wait_until(lambda: waits(database_url, "omega counter", "Timeout"), "it to wait for one")
+        with held_open(database_url, lambda mine: end(mine, running, 0)) as since:
+            past.commit()
+            wait_until(lambda: answer.done() or waits(database_url, "omega counter"), "it to go on")
+            since.commit()
+        assert [(True,)] == answer.result()
+
+    assert {Budget.CPU_MILLI: 0} == used(store)
+    assert [] == list(store.verify())
+
+
+def waits(url: str, application: str, what: str = "Lock") -> bool:
+    """Say whether a session waits for a lock, or something else."""
     with psycopg.connect(url) as connection:
         found = connection.execute(
-            "SELECT FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'",
-            (application,),
+            "SELECT FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = %s",
+            (application, what),
         )
         return bool(found.fetchall())
