@@ -17,7 +17,7 @@ from psycopg import sql
 POLL_S = 0.002
 POLLS_MAX = 60_000
 """No test depends on this: it only turns a hang into a failure."""
-HANG = "SET statement_timeout = '100s'; SET jit = off"
+HANG = "SET statement_timeout = '30s'; SET jit = off"
 DEADLOCK_TIMEOUT = "20ms"
 """Those who step on each other's toes are told soon."""
 Login = Callable[..., str]

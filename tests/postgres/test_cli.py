@@ -160,7 +160,7 @@ def test_a_spec_with_more_jobs_than_one_submission_takes_stores_nothing(
     ran = omega("submit", tmp_path / "job.yaml")
 
     assert (2, "") == (ran.code, ran.out)
-    assert f"{tmp_path / 'job.yaml'}: there are 3 jobs in it, more than 2" in ran.err
+    assert f"{tmp_path / 'job.yaml'}, line 15: there are 3 jobs in it, more than 2" in ran.err
     assert 0 == summary(omega("jobs", "--json", "-"))["jobs"]
 
 
