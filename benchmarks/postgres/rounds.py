@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.store.postgres.connection import Link
+from omega.store.postgres.json_text import decoded
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,10 @@ def last_round(link: Link, scheduler: str) -> tuple[int, str, dict[str, Any]]:
     rows = link.call(
         "SELECT number, holder, memo FROM omega.round WHERE scheduler = %s", (scheduler,)
     )
-    return rows[0] if rows else (0, "", {})
+    if not rows:
+        return 0, "", {}
+    number, holder, memo = rows[0]
+    return number, holder, decoded(memo)
 
 
 def commits(link: Link, scheduler: str) -> list[dict[str, Any]]:

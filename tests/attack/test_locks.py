@@ -131,3 +131,26 @@ def test_what_is_not_ones_own_is_not_locked(stage: Stage, neighbours: Neighbours
 
     assert {what: [] for what in OPEN} == waits
     assert [] == wrongs(stage)
+
+
+def test_the_rows_that_are_answered_are_those_of_one_moment(
+    stage: Stage, neighbours: Neighbours
+) -> None:
+    """A grant on an alternate waits for who was told of its row, and has not let go of another.
+
+    If it did not wait, a third who then reads both rows would find the second changed and the first
+    as it was, and no order of the three would explain that.
+    """
+    first, second = neighbours.machines
+    mine, other = neighbours.mine, neighbours.other
+    rival = stage.session("rival", "omega_scheduler")
+    neighbours.honest.do("BEGIN")
+    with_an_alternate = one(7, Claim(mine, 1, first, others=(second,)))
+    do(neighbours.honest, "commit_claims", *with_an_alternate.arguments)
+
+    on_the_alternate = one(8, Claim(other, 0, second))
+    assert not step(stage, rival, "commit_claims", *on_the_alternate.arguments)
+
+    neighbours.honest.do("COMMIT")
+    assert not rival.answer.sqlstate
+    assert [] == wrongs(stage)

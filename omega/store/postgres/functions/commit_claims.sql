@@ -95,6 +95,10 @@ BEGIN
         SELECT '{}'::integer[] AS quotas, NULL::bigint[] AS budget, true AS covered INTO draw;
     END IF;
     IF sound AND draw.covered AND cardinality(_evict_claims) = 0 THEN
+        IF cardinality(_other_machines) > 0 THEN
+            -- The rows of alternates are answered too: unlocked, they could be those of another moment.
+            PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;
+        END IF;
         IF with_devices THEN
             fresh := grant_any_kind(_by_sequence, _jobs, rest, _ends, _tasks, _machines, _seen, _shapes, _amounts);
         ELSE
