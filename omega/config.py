@@ -56,6 +56,7 @@ SPEEDUP_MAX: Final = 1e9
 DAY_MS: Final = 24 * 60 * 60 * 1_000
 Milliseconds = Annotated[int, Field(gt=0, le=DAY_MS)]
 """A time to wait; longer than a day is a slip, and much longer is more than a clock can add."""
+LeaseLength = Annotated[int, Field(gt=0, le=LIMITS.lease_ms_max)]
 
 
 def _folder(path: Path) -> Path:
@@ -92,7 +93,7 @@ class Settings(BaseSettings):
     """Where the embedded Postgres keeps the cell."""
     statement_timeout_ms: Milliseconds = 30_000
 
-    lease_ms: Milliseconds = 10_000
+    lease_ms: LeaseLength = 10_000
     """How long a scheduler may plan a job without a sign of life."""
     heartbeat_interval_ms: Milliseconds = 2_000
     rescue_interval_ms: Milliseconds = 2_000

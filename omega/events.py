@@ -103,6 +103,13 @@ class StoreFaltered:
 
 
 @dataclass(frozen=True)
+class MemoRefused:
+    """A round left less for the next one than it wanted to: the store refused its memo."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class TasksEnded:
     """Tasks were over and their room was freed."""
 
@@ -126,6 +133,7 @@ Event = (
     | JobsRescued
     | TasksLost
     | StoreFaltered
+    | MemoRefused
     | TasksEnded
     | RateUnknown
 )

@@ -27,7 +27,9 @@ class Limits:
     lease_ms_max: int = 24 * 60 * 60 * 1_000
     """How long one lease lasts before it must be renewed."""
     lease_bytes_max: int = 8 * 2**20
-    """Wire forms of the jobs that one call leases, or reads of those parked; a first one always."""
+    """Wire forms of the large jobs that one call leases, or reads; a first one always."""
+    wire_bytes_small: int = 2 * 2**10
+    """A job up to this length is small, and does not count there."""
     memo_bytes_max: int = 4 * 2**20
     """What a round leaves for the next one, as JSON."""
     facts_bytes_max: int = 16 * 2**10
@@ -75,7 +77,7 @@ class Limits:
         # A transaction holds at least one claim of each of its jobs.
         assert self.jobs_per_transaction_max <= self.claims_per_transaction_max
         # A call that leases by bytes can take at least one job of any size.
-        assert self.wire_bytes_max <= self.lease_bytes_max
+        assert self.wire_bytes_small <= self.wire_bytes_max <= self.lease_bytes_max
         assert self.wire_bytes_max <= self.submission_bytes_max
         # Each group has at least one task.
         assert self.task_groups_per_job_max <= self.tasks_per_job_max

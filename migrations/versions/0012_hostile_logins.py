@@ -1,4 +1,4 @@
-"""Whose a lease and a round are, how long a job is as JSON, and whether a quota counts yet.
+"""The login of a lease and of a round; the size of a job's JSON; whether a quota counts yet.
 
 Goal     Let functions refuse what one login may not do to another, and bound what they return.
 Promise  Down after up leaves the tables as they were. Quotas that are there go on counting.
@@ -15,6 +15,13 @@ depends_on = None
 
 def upgrade() -> None:
     """Add the columns."""
+    # The text of such a number may be thousands of times as long as the number. No program could
+    # read these jobs; they stay as jobs that no program can read.
+    op.execute(
+        "UPDATE omega.job_spec SET wire = '{}' WHERE EXISTS ("
+        "SELECT FROM jsonb_path_query(wire, 'strict $.** ? (@.type() == \"number\")') AS n (it)"
+        " WHERE abs(n.it::numeric) > 1e308 OR scale(n.it::numeric) > 400)"
+    )
     op.execute("ALTER TABLE omega.job ADD COLUMN lease_login text")
     op.execute(
         "ALTER TABLE omega.job_spec ADD COLUMN wire_bytes integer"
@@ -37,7 +44,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them; a quota that does not count yet goes with them, for then it would."""
+    """Drop them; a quota that does not count yet goes with them: without the column it would."""
     op.execute(
         "DELETE FROM omega.quota_shard s USING omega.quota q"
         " WHERE q.id = s.quota_id AND NOT q.counted"

@@ -21,7 +21,7 @@ from omega.cli.printable import printable
 from omega.cli.terminal import PrintableConsole
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.events import Event, RateUnknown, StoreFaltered
+from omega.events import Event, MemoRefused, RateUnknown, StoreFaltered
 
 STANDARD_OUTPUT: Final = "-"
 
@@ -39,9 +39,15 @@ def warn(event: Event) -> None:
 
     The sink of processes that run on their own: quiet while all is well.
     """
-    if isinstance(event, StoreFaltered | RateUnknown):
+    if isinstance(event, StoreFaltered | RateUnknown | MemoRefused):
         at = RealClock().wall().isoformat(timespec="seconds")
-        what = event.what if isinstance(event, StoreFaltered) else "rates"
+        match event:
+            case StoreFaltered(what, _):
+                pass
+            case RateUnknown():
+                what = "rates"
+            case MemoRefused():
+                what = "memo"
         warnings().print(
             f"{at} {printable(what)}: {printable(event.why)}", highlight=False, soft_wrap=True
         )

@@ -80,7 +80,7 @@ def migrate(data_dir: DataDir = None) -> None:
 def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
     """Check every invariant in the database; exit 1 and list them when any is broken.
 
-    Live tasks that hold something else than their job asks for are listed, too: no commit
+    Live tasks whose allocated amounts differ from their job's request are listed, too: no commit
     compares the two, so that a scheduler that errs, or cheats, is found here.
 
     It also says what is overdue on machines that failed or shrank while no scheduler ran.

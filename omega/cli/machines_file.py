@@ -23,6 +23,7 @@ from omega.errors import BadInput, did_you_mean
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from omega.model.machines import Machines
+from omega.model.names import is_printable_name
 from omega.model.resources import DEVICES_MAX, Kind, machine_capacity
 from omega.workload.quantities import shown
 from omega.workload.yaml_lines import Document, documents
@@ -121,7 +122,7 @@ def _csv_entries(file: str, text: str) -> Iterator[_Entry]:
     for line, row in rows:
         if len(row) != len(columns):
             raise BadInput(
-                f"a row has as many values as there are columns, {len(columns)}",
+                f"this row has {len(row)} values, the header has {len(columns)}",
                 file=file,
                 line=line,
             )
@@ -164,7 +165,7 @@ def _yaml_entry(document: Document, at: int, said: dict[str, Any]) -> _Entry:
     if not isinstance(attributes, dict) or any(
         isinstance(value, dict | list) for value in attributes.values()
     ):
-        raise document.reject((at, "attributes"), "gives one value a name", root=1)
+        raise document.reject((at, "attributes"), "must map names to single values", root=1)
     return _Entry(document.line((at,)), said, attributes)
 
 
@@ -231,7 +232,7 @@ def _capacity(told: "array[int]") -> Amounts:
 
 def _check_text(file: str, entry: _Entry, attribute: str, text: str) -> None:
     if not attribute:
-        raise BadInput("an attribute has a name", file=file, line=entry.line)
+        raise BadInput("an attribute has no name", file=file, line=entry.line)
     if problem := problem_with_name(text):
         raise BadInput(problem, file=file, line=entry.line, field=shown(attribute))
 
@@ -240,7 +241,7 @@ def problem_with_name(text: str) -> str | None:
     """Say why this cannot be a name or a value, by the rule for the names of jobs."""
     if len(text) > LIMITS.name_length_max:
         return f"is longer than {LIMITS.name_length_max} characters"
-    if not text.isprintable():
+    if not is_printable_name(text):
         return "holds characters that cannot be printed"
     return None
 

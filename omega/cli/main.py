@@ -120,7 +120,7 @@ def _complain(name: str, sentence: str, *story: str) -> None:
 def _complain_of_usage(error: Any) -> int:  # noqa: ANN401 - typer hands out no name of its class
     """Say what typer would, with what was typed made printable; return the exit code."""
     console, context = warnings(), error.ctx
-    if type(error).__name__ == "NoArgsIsHelpError":  # the help is what there is to say
+    if type(error).__name__ == "NoArgsIsHelpError":  # typer has already printed the help
         return int(error.exit_code)
     if context is not None:
         for line in context.get_usage().splitlines():

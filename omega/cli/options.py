@@ -19,6 +19,7 @@ from omega.config import SPEEDUP_MAX, SPEEDUP_MIN
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
+from omega.model.names import is_printable_name
 from omega.sync.choice import Sync
 from omega.sync.partitioned import Turn
 
@@ -37,7 +38,7 @@ def a_number(value: float | None) -> float | None:
 
 def a_name(value: str) -> str:
     """Refuse what cannot name a process: nothing, too much, and what cannot be printed."""
-    if not value.strip() or len(value) > LIMITS.name_length_max or not value.isprintable():
+    if not value.strip() or len(value) > LIMITS.name_length_max or not is_printable_name(value):
         raise typer.BadParameter(f"it is not 1 to {LIMITS.name_length_max} printable characters")
     return value
 

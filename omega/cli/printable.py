@@ -12,9 +12,10 @@ import re
 from typing import Final
 
 from omega.limits import LIMITS
+from omega.model.names import UNPRINTABLE_CHARACTERS
 
 NAME_MAX: Final = LIMITS.name_length_max
-DETAIL_MAX: Final = 1_000
+DETAIL_MAX: Final = LIMITS.detail_length_max
 """Characters that a screen shows of why something is as it is."""
 SENTENCE_MAX: Final = 4_000
 """Characters of one complaint, which may hold several details."""
@@ -22,8 +23,9 @@ TEXT_MAX: Final = 10_000
 """Characters of any one text on a console, whoever has put it there."""
 
 _DRAWN_AS_NOTHING: Final = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    f"[{UNPRINTABLE_CHARACTERS}\u034f\u17b4\u17b5\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
+"""What no name may have, and the marks that a name may have and a screen does not show."""
 
 
 def is_printable(text: str) -> bool:
@@ -31,12 +33,12 @@ def is_printable(text: str) -> bool:
     return text.isprintable() and (text.isascii() or not _DRAWN_AS_NOTHING.search(text))
 
 
-def escaped(text: str, *, but: str = "") -> str:
-    """Write as Python does what cannot be printed, `but` a few characters of a layout."""
+def escaped(text: str, *, keep: str = "") -> str:
+    """Write as Python does what cannot be printed, but `keep` a few characters of a layout."""
     if is_printable(text):
         return text
     return "".join(
-        each if each in but or is_printable(each) else ascii(each)[1:-1] for each in text
+        each if each in keep or is_printable(each) else ascii(each)[1:-1] for each in text
     )
 
 

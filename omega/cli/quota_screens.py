@@ -60,9 +60,10 @@ def quotas_table(uses: Sequence[QuotaUse]) -> Table:
         table.add_column(name, justify="right", no_wrap=True)
     for use in uses:
         limits = use.quota.limits
-        used = {budget: limit - use.left[budget] for budget, limit in limits.items()}
+        used = _used(use)
+        note = Text("" if use.counted else "not counted: set it again", "yellow")
         table.add_row(Text(whose(use.quota)), "limit", *(amount(b, limits.get(b)) for b in Budget))
-        table.add_row("", "used", *(amount(b, used.get(b)) for b in Budget))
+        table.add_row(note, "used", *(amount(b, used.get(b)) for b in Budget))
         table.add_row("", "left", *(_left(b, use.left.get(b)) for b in Budget))
     return table
 
@@ -81,7 +82,7 @@ def used_up_line(uses: Sequence[QuotaUse]) -> Text | None:
     if not gone:
         return None
     told = [
-        f"{whose(use.quota)} ({', '.join(NAMES[budget] for budget in budgets)})"
+        f"{whose(use.quota)} ({', '.join(NAMES[b] for b in budgets) if use.counted else 'not counted'})"
         for use, budgets in gone[:QUOTAS_SHOWN]
     ]
     more = len(gone) - QUOTAS_SHOWN
@@ -102,14 +103,21 @@ def left_for(tenant: str, scheduler: str, uses: Sequence[QuotaUse]) -> list[str]
 
 def row_of(use: QuotaUse) -> dict[str, object]:
     """Return a quota as JSON types; what is not limited is null."""
-    limits, left = use.quota.limits, use.left
+    limits, used, left = use.quota.limits, _used(use), use.left
     return {
         "scope": use.quota.scope.value,
         "name": use.quota.name,
+        "counted": use.counted,
         "limits": {b.column: limits.get(b) for b in Budget},
-        "used": {b.column: limits[b] - left[b] if b in limits else None for b in Budget},
+        "used": {b.column: used.get(b) for b in Budget},
         "left": {b.column: left.get(b) for b in Budget},
     }
+
+
+def _used(use: QuotaUse) -> dict[Budget, int]:
+    """Return what is used of each limited budget; nothing is known of a quota without a count."""
+    limits = use.quota.limits if use.counted else {}
+    return {budget: limit - use.left[budget] for budget, limit in limits.items()}
 
 
 def _left(budget: Budget, number: int | None) -> Text:

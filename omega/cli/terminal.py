@@ -77,7 +77,7 @@ class PrintableStream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write a text, whose lines may end."""
-        self.rich_proxied_file.write(escaped(text, but="\n"))
+        self.rich_proxied_file.write(escaped(text, keep="\n"))
         return len(text)
 
     def flush(self) -> None:
@@ -164,4 +164,4 @@ def _printable_segment(segment: Segment) -> Segment:
         return segment
     if style is not None and style.link is not None:
         style = style.update_link(None)
-    return Segment(escaped(text, but="\n"), style)
+    return Segment(escaped(text, keep="\n"), style)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from omega.errors import BadInput, InvariantBroken
-from omega.events import StoreFaltered
+from omega.events import MemoRefused
 from omega.framework.attempt import Replica
 from omega.framework.driver import Driver
 from omega.framework.progress import Attempted, Ending
@@ -88,15 +88,19 @@ class RoundProcess(SchedulerProcess):
 
     def _note(self, state: RoundState, plan: RoundPlan) -> bool:
         """Keep what the next round is to know, before anything of this one is applied."""
-        memo = {"jobs": sorted({*plan.recall, *state.away}), "plan": plan.memo}
-        kind, number = self.scheduler.kind, state.number
-        try:
-            return self._patiently("note", lambda: self.store.note_round(kind, number, memo))
-        except BadInput as refusal:
-            # Anybody can submit more jobs than a memo holds: none of them may end this process.
-            self._sink(StoreFaltered("note", f"shares are promised anew: {refusal.sentence}"))
-        least = {"jobs": sorted(plan.recall), "plan": {}}
-        return self._patiently("note", lambda: self.store.note_round(kind, number, least))
+        jobs = sorted({*plan.recall, *state.away})
+        # Submitted jobs may need a larger memo than a store keeps, and must not end this process.
+        # Without `plan` the shares begin anew; without `jobs` the next round recalls all that run.
+        for memo in ({"jobs": jobs, "plan": plan.memo}, {"jobs": jobs, "plan": {}}):
+            try:
+                return self._kept(state.number, memo)
+            except BadInput as refusal:
+                self._sink(MemoRefused(refusal.sentence))
+        return self._kept(state.number, {})
+
+    def _kept(self, number: int, memo: Mapping[str, object]) -> bool:
+        note = partial(self.store.note_round, self.scheduler.kind, number, memo)
+        return self._patiently("note", note)
 
     def _state(self, begun: Round) -> RoundState:
         """Recall what the last round knew of, and lease what waits."""

@@ -18,6 +18,7 @@ from omega.events import (
     JobsLeased,
     JobsRescued,
     JobsWoken,
+    MemoRefused,
     RateUnknown,
     StoreFaltered,
     TasksEnded,
@@ -113,6 +114,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911 - a l
             return {"tasks_lost": tasks, f"lost/{why}": tasks}
         case StoreFaltered(what, _):
             return {"store_faults": 1, f"faltered/{what}": 1}
+        case MemoRefused():
+            return {"memos_refused": 1}
         case TasksEnded(tasks):
             return {"tasks_ended": tasks}
         case RateUnknown():

@@ -85,9 +85,14 @@ class QuotaUse:
     quota: Quota
     left: Mapping[Budget, int]
     """For each limited budget; negative where the limit was lowered below what is used."""
+    counted: bool = True
+    """Whether what its jobs hold has been added up. Until then nothing is left, whatever is used."""
 
     @classmethod
-    def of_rows(cls, scope: QuotaScope, name: str, limits: Amounts, left: Amounts) -> "QuotaUse":
+    def of_rows(
+        cls, scope: QuotaScope, name: str, limits: Amounts, left: Amounts, *, counted: bool = True
+    ) -> "QuotaUse":
         """Return a quota from all its limits and what is left of them, in the order of `Budget`."""
         limited = {b: int(limits[b]) for b in Budget if limits[b] != UNLIMITED}
-        return cls(Quota(scope, name, limited), {budget: int(left[budget]) for budget in limited})
+        remains = {budget: int(left[budget]) for budget in limited}
+        return cls(Quota(scope, name, limited), remains, counted)

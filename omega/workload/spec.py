@@ -26,6 +26,7 @@ from pydantic_core import ErrorDetails
 from omega.errors import BadInput, did_you_mean
 from omega.limits import INT4_MAX, LIMITS
 from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
+from omega.model.names import is_printable_name
 from omega.model.resources import GPU_SLICES
 from omega.model.wire import spec_to_wire
 from omega.workload.quantities import (
@@ -49,7 +50,7 @@ def readable_name(text: str) -> str:
         raise ValueError("it must not be empty")
     if len(text) > LIMITS.name_length_max:
         raise ValueError(f"it is longer than {LIMITS.name_length_max} characters")
-    if not text.isprintable():
+    if not is_printable_name(text):
         raise ValueError("it holds characters that cannot be printed")
     return text
 

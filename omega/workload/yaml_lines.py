@@ -28,7 +28,7 @@ Place: TypeAlias = "int | tuple[int, list[Place] | dict[str, Place]]"
 
 _TAG = "tag:yaml.org,2002:"
 _WORD = re.compile(r"\w{1,60}")
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}", re.ASCII)
 _DECIMAL = re.compile(r"[-+]?[0-9]{1,18}\.[0-9]{1,18}", re.ASCII)
 _PLAIN_MAX = 38
@@ -124,7 +124,7 @@ class _Reader:
         while not isinstance(event := self._events.take(), yaml.MappingEndEvent):
             key = self._key(event)
             if key in values:
-                raise self._reject(event, "this is said twice", (*steps, key))
+                raise self._reject(event, "this key occurs twice", (*steps, key))
             line = line_of(event)
             inner = self._events.take()
             if isinstance(inner, yaml.ScalarEvent):
@@ -160,8 +160,8 @@ class _Reader:
             raise self._reject(event, f"the tag {shown(event.tag)} is not read here")
 
     def _check_text(self, event: yaml.ScalarEvent) -> None:
-        if _HALF_CHARACTER.search(event.value):
-            raise self._reject(event, "an escape in it stands for half a character")
+        if _LONE_SURROGATE.search(event.value):
+            raise self._reject(event, "an escape in it is a lone surrogate")
 
     def _reject(self, event: yaml.Event, sentence: str, steps: Steps = ()) -> BadInput:
         field = _name(steps) or None

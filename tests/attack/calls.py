@@ -1,13 +1,12 @@
-"""Calls of the cell's functions, as SQL with every parameter's type written out."""
+"""Calls of the product's SQL functions, with the type of each parameter written out."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from tests.attack.sessions import Answer, Rows, Session, Stage
+from tests.attack.sessions import Answer, Database, Rows, Session
 from tests.attack.wires import KINDS, Wire
 
 LEASE_MS = 600_000
@@ -47,114 +46,114 @@ TYPES = {
     " integer[] integer[] bigint[] integer[] integer[]"
     " integer[] integer[] bigint[] integer[] integer[] bigint[] integer[]",
 }
-"""By function, its parameters' types."""
+"""The parameter types of each function."""
 
 
-def calling(function: str) -> str:
+def call_sql(function: str) -> str:
     """Return the statement that calls a function."""
-    given = ", ".join(f"%s::{of}" for of in TYPES[function].split())
-    return f"SELECT * FROM omega.{function}({given})"
+    parameters = ", ".join(f"%s::{sql_type}" for sql_type in TYPES[function].split())
+    return f"SELECT * FROM omega.{function}({parameters})"
 
 
-def ask(session: Session, function: str, *arguments: object) -> Answer:
-    """Call a function, and take whatever comes of it."""
-    return session.ask(calling(function), arguments)
+def try_call(session: Session, function: str, *arguments: object) -> Answer:
+    """Call a function; return its rows or its error."""
+    return session.try_execute(call_sql(function), arguments)
 
 
-def do(session: Session, function: str, *arguments: object) -> Rows:
-    """Call a function that is to answer."""
-    return session.do(calling(function), arguments)
+def call(session: Session, function: str, *arguments: object) -> Rows:
+    """Call a function that must succeed; return its rows."""
+    return session.execute(call_sql(function), arguments)
 
 
 def start(session: Session, function: str, *arguments: object) -> None:
-    """Call a function that may have to wait."""
-    session.start(calling(function), arguments)
+    """Begin a call without waiting for its answer."""
+    session.start(call_sql(function), arguments)
 
 
-def step(stage: Stage, session: Session, function: str, *arguments: object) -> bool:
-    """Call a function until it is done or waits; say whether it is done."""
-    return stage.step(session, calling(function), arguments)
+def step(database: Database, session: Session, function: str, *arguments: object) -> bool:
+    """Call a function until it returns or waits for a lock; say whether it has returned."""
+    return database.step(session, call_sql(function), arguments)
 
 
-def submit(session: Session, *wires: Wire) -> list[int]:
+def submit_jobs(session: Session, *wires: Wire) -> list[int]:
     """Submit jobs; return their ids."""
-    ((ids,),) = do(session, "submit_jobs", Jsonb(list(wires)))
+    ((ids,),) = call(session, "submit_jobs", Jsonb(list(wires)))
     return [int(job) for job in ids]
 
 
 @dataclass(frozen=True)
 class Lease:
-    """The right to place a job's tasks."""
+    """The right to place the tasks of one job."""
 
     job: int
     token: UUID
 
 
-def lease(
+def lease_jobs(
     session: Session, kind: str = "batch", *, holder: str = "attacker", jobs_max: int = 1_000
 ) -> list[Lease]:
-    """Lease what waits of a kind, in the order in which it is given."""
-    rows = do(session, "lease_jobs", kind, holder, jobs_max, LEASE_MS)
+    """Lease the pending jobs of a kind; return the leases in the order of the answer."""
+    rows = call(session, "lease_jobs", kind, holder, jobs_max, LEASE_MS)
     return [Lease(row[0], row[1]) for row in rows]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Room for one task of the job that stands before it."""
+    """A claim on one machine for one task of a leased job."""
 
     lease: Lease
     task: int
     machine: int
     amounts: tuple[int, ...] = CORE
     seen: int = 0
-    others: tuple[int, ...] = ()
-    """Machines to be tried if it cannot stand on its own."""
+    alternates: tuple[int, ...] = ()
+    """Machines to try if the task does not fit on `machine`."""
     evicts: tuple[tuple[int, int], ...] = ()
-    """Jobs and tasks that are to go for it."""
+    """Jobs and tasks that are evicted if the claim is granted."""
 
 
 @dataclass(frozen=True)
-class Commit:
-    """A transaction of claims; those of one job stand together."""
+class Transaction:
+    """Claims that are committed together; the claims of one job follow one another."""
 
     id: UUID
     claims: tuple[Claim, ...]
     minimums: dict[int, int] = field(default_factory=dict)
-    """By job; 0 where nothing is said."""
+    """The least number of granted claims of each job; 0 for jobs that are not listed."""
     by_sequence: bool = False
     scheduler: str = "batch"
     replica: str = "attacker"
 
     @property
     def leases(self) -> list[Lease]:
-        """The jobs, each once, in order."""
+        """The lease of each job, in the order of the claims."""
         return list({claim.lease.job: claim.lease for claim in self.claims}.values())
 
     @property
     def arguments(self) -> list[object]:
-        """What `commit_claims` is to be given."""
+        """The arguments of `commit_claims`."""
         leases, numbered = self.leases, list(enumerate(self.claims, start=1))
-        counts = [sum(claim.lease.job == it.job for claim in self.claims) for it in leases]
-        others = [(n, machine) for n, claim in numbered for machine in claim.others]
+        counts = [sum(claim.lease.job == lease.job for claim in self.claims) for lease in leases]
+        alternates = [(n, machine) for n, claim in numbered for machine in claim.alternates]
         evictions = [(n, *victim) for n, claim in numbered for victim in claim.evicts]
         return [
             self.id,
             self.scheduler,
             self.replica,
             self.by_sequence,
-            [it.job for it in leases],
-            [it.token for it in leases],
-            [self.minimums.get(it.job, 0) for it in leases],
+            [lease.job for lease in leases],
+            [lease.token for lease in leases],
+            [self.minimums.get(lease.job, 0) for lease in leases],
             list(accumulate(counts)),
             [claim.task for claim in self.claims],
             [claim.machine for claim in self.claims],
             [claim.seen for claim in self.claims],
             [n for n, _ in numbered],
             [amount for claim in self.claims for amount in claim.amounts],
-            [n for n, _ in others],
-            [machine for _, machine in others],
-            [0 for _ in others],
-            [n for n, _ in others],
+            [n for n, _ in alternates],
+            [machine for _, machine in alternates],
+            [0 for _ in alternates],
+            [n for n, _ in alternates],
             [n for n, _, _ in evictions],
             [job for _, job, _ in evictions],
             [task for _, _, task in evictions],
@@ -163,41 +162,37 @@ class Commit:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a commit answered."""
+    """The answer to a commit."""
 
     verdicts: tuple[int, ...]
     landed: tuple[int, ...]
+    """The machine of each claim."""
     evicted: tuple[tuple[int, int], ...]
     replayed: bool
 
     @classmethod
     def of(cls, rows: Rows) -> "Outcome":
-        """Read the answer of `commit_claims`."""
+        """Read the row that `commit_claims` returns."""
         ((verdicts, landed, jobs, tasks, _fresh, replayed),) = rows
         evicted = tuple(zip(jobs, tasks, strict=True))
         return cls(tuple(verdicts), tuple(landed), evicted, replayed)
 
     @property
     def grants(self) -> list[int]:
-        """Which of the claims were granted, by their place."""
+        """The positions of the claims that were granted."""
         return [n for n, verdict in enumerate(self.verdicts) if verdict == 0]
 
-    def is_like(self, other: "Outcome") -> bool:
-        """Say whether both tell of the same grants and evictions."""
-        mine, others = (it.verdicts + it.landed for it in (self, other))
-        return mine == others and self.evicted == other.evicted
+    def matches(self, other: "Outcome") -> bool:
+        """Say whether both have the same verdicts, machines and evictions."""
+        mine = (self.verdicts, self.landed, self.evicted)
+        return mine == (other.verdicts, other.landed, other.evicted)
 
 
-def commit(session: Session, transaction: Commit) -> Outcome:
-    """Commit claims that are to be judged."""
-    return Outcome.of(do(session, "commit_claims", *transaction.arguments))
+def commit(session: Session, transaction: Transaction) -> Outcome:
+    """Commit a transaction; the call must succeed."""
+    return Outcome.of(call(session, "commit_claims", *transaction.arguments))
 
 
-def one(number: int, *claims: Claim) -> Commit:
-    """Return a transaction with an id of this number."""
-    return Commit(UUID(int=number), claims)
-
-
-def at_once(leases: Sequence[Lease], machine: int) -> tuple[Claim, ...]:
-    """Return a claim for the first task of each job, all on one machine."""
-    return tuple(Claim(it, 0, machine) for it in leases)
+def make_transaction(number: int, *claims: Claim) -> Transaction:
+    """Return a transaction whose id is this number."""
+    return Transaction(UUID(int=number), claims)

@@ -1,4 +1,4 @@
-"""Names that nobody can print, or that say nothing, and how a function refuses them."""
+"""Invalid names: unprintable, empty or too long; and the SQLSTATE that refuses them."""
 
 from typing import Any
 
@@ -24,5 +24,5 @@ UNPRINTABLE = {
     "filler": "\u3164",
     "tag": "a\U000e0041b",
 }
-NO_NAMES = {**UNPRINTABLE, "empty": "", "long": "x" * 201}
-NOT_TEXTS: tuple[Any, ...] = (None, 1, True, [], {})
+INVALID_NAMES = {**UNPRINTABLE, "empty": "", "long": "x" * 201}
+NON_STRINGS: tuple[Any, ...] = (None, 1, True, [], {})

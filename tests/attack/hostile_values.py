@@ -1,30 +1,31 @@
-"""Values that no program of the project sends, by SQL type, drawn from a seed.
+"""Random values for SQL parameters, by type: out of range, malformed, or unusual.
 
-Each is written as Postgres reads it, or is None. Small numbers come often: they are the ids of what
-is there.
+Each value is a Postgres literal, or None for NULL. Small numbers are frequent because they are the
+ids of existing rows.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from re import sub
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
 
-from tests.attack.hostile_names import NO_NAMES
+from tests.attack.hostile_names import INVALID_NAMES
 from tests.attack.wires import Wire, a_constraint, a_group, a_job
 
-Chance = np.random.Generator
+Rng = np.random.Generator
 Literal = str | None
+Choice = TypeVar("Choice")
 
-BORDERS = {
+BOUNDARIES = {
     "smallint": (-1, 3, 4, 2**15 - 1, -(2**15)),
     "integer": (-1, 0, 100_000, 2**31 - 1, -(2**31)),
     "bigint": (-1, 0, 2**31, 86_400_001, 315_576_000_001, 2**58, 2**63 - 1, -(2**63)),
 }
 NAMES = ("batch", "service", "ann", "bob", "tenant", "scheduler", "transaction", "job", "no_room")
-NUMBERS = (
+JSON_SCALARS = (
     "0",
     "1",
     "-1",
@@ -38,78 +39,82 @@ NUMBERS = (
     "[]",
     "{}",
 )
+JSON_DOCUMENTS = ("null", "1", '"a"', "[]", "{}", '{"a": 1}', '[{"a": 1}]')
 
 
-def one_of(chance: Chance, choices: "tuple[Any, ...] | list[Any]") -> Any:  # noqa: ANN401
-    """Draw one."""
-    return choices[int(chance.integers(len(choices)))]
+def one_of(rng: Rng, choices: Sequence[Choice]) -> Choice:
+    """Draw one of the choices."""
+    return choices[int(rng.integers(len(choices)))]
 
 
-def number(of: str) -> Callable[[Chance], str]:
-    def draw(chance: Chance) -> str:
-        if chance.random() < 0.75:
-            return str(chance.integers(0, 9))
-        return str(one_of(chance, BORDERS[of]))
+def number(sql_type: str) -> Callable[[Rng], str]:
+    """Return a function that draws small numbers and the boundaries of a type."""
+
+    def draw(rng: Rng) -> str:
+        if rng.random() < 0.75:
+            return str(rng.integers(0, 9))
+        return str(one_of(rng, BOUNDARIES[sql_type]))
 
     return draw
 
 
-def text(chance: Chance) -> str:
-    """Draw a name, mostly one that something here has."""
-    return str(one_of(chance, NAMES if chance.random() < 0.8 else list(NO_NAMES.values())))
+def text(rng: Rng) -> str:
+    """Draw a name: mostly an existing one, sometimes an invalid one."""
+    return one_of(rng, NAMES if rng.random() < 0.8 else list(INVALID_NAMES.values()))
 
 
-def token(chance: Chance) -> str:
-    return str(UUID(int=int(chance.integers(0, 4))))
+def token(rng: Rng) -> str:
+    return str(UUID(int=int(rng.integers(0, 4))))
 
 
-def document(chance: Chance) -> str:
-    """Draw JSON: jobs that are bent somewhere, or anything."""
-    if chance.random() < 0.3:
-        return str(one_of(chance, ("null", "1", '"a"', "[]", "{}", '{"a": 1}', '[{"a": 1}]')))
+def document(rng: Rng) -> str:
+    """Draw JSON: mostly jobs in which up to two digits are replaced."""
+    if rng.random() < 0.3:
+        return one_of(rng, JSON_DOCUMENTS)
     wires: list[Wire] = [
         a_job(a_group(tasks=2, cpu_milli=500), tenant="bob"),
         a_job(a_group(constraints=[a_constraint()]), a_group(gpus=1), minimum=2),
     ]
-    said = json.dumps(wires)
-    for _ in range(int(chance.integers(0, 3))):
-        spots = [n for n, character in enumerate(said) if character.isdigit()]
-        spot = int(one_of(chance, spots))
-        said = said[:spot] + one_of(chance, NUMBERS) + said[spot + 1 :]
+    changed = json.dumps(wires)
+    for _ in range(int(rng.integers(0, 3))):
+        digits = [n for n, character in enumerate(changed) if character.isdigit()]
+        at = one_of(rng, digits)
+        changed = changed[:at] + one_of(rng, JSON_SCALARS) + changed[at + 1 :]
     try:
-        json.loads(said)
+        json.loads(changed)
     except ValueError:
         return json.dumps(wires)
-    # An exponent beyond 131,071 is no number of Postgres's either.
-    return sub(r"e(\d{5})\d+", r"e\1", said)
+    # Postgres accepts no exponent above 131,071.
+    return sub(r"e(\d{5})\d+", r"e\1", changed)
 
 
-SINGLE: dict[str, Callable[[Chance], str]] = {
+GENERATORS: dict[str, Callable[[Rng], str]] = {
     "smallint": number("smallint"),
     "integer": number("integer"),
     "bigint": number("bigint"),
-    "boolean": lambda chance: str(bool(chance.integers(2))).lower(),
+    "boolean": lambda rng: str(bool(rng.integers(2))).lower(),
     "text": text,
     "uuid": token,
     "jsonb": document,
 }
+"""By type, a function that draws a value."""
 
 
-def value(chance: Chance, of: str, length: int) -> Literal:
-    """Draw a value of a type; an array mostly of this length."""
-    if chance.random() < 0.08:
+def value(rng: Rng, sql_type: str, length: int) -> Literal:
+    """Draw a value of a type; an array mostly has this length."""
+    if rng.random() < 0.08:
         return None
-    if of.endswith("[]"):
-        return an_array(chance, of.removesuffix("[]"), length)
-    return SINGLE[of](chance)
+    if sql_type.endswith("[]"):
+        return array(rng, sql_type.removesuffix("[]"), length)
+    return GENERATORS[sql_type](rng)
 
 
-def an_array(chance: Chance, of: str, length: int) -> str:
-    """Draw an array, mostly a plain one."""
-    if chance.random() < 0.1:
-        length = int(chance.integers(0, 4))
-    entries = [quoted(SINGLE[of](chance)) for _ in range(length)]
-    shape = chance.random()
+def array(rng: Rng, sql_type: str, length: int) -> str:
+    """Draw an array: sometimes with a NULL, another lower bound or two dimensions."""
+    if rng.random() < 0.1:
+        length = int(rng.integers(0, 4))
+    entries = [quoted(GENERATORS[sql_type](rng)) for _ in range(length)]
+    shape = rng.random()
     if shape < 0.04:
         entries.append("NULL")
     elif shape < 0.07 and entries:

@@ -1,8 +1,8 @@
-"""Sessions that are stepped by hand: each call of one of them goes on until it is done or waits.
+"""Database sessions that a test steps: a step ends when the call returns or waits for a lock.
 
-A session's call runs in a thread of its own. `Stage.settle` returns once every call that was begun
-is over or waits for a lock, as Postgres tells it: so a test may say what happens while somebody
-waits, and nothing depends on how fast anything is.
+Each call runs in a thread of its session. `Database.settle` returns when each call has returned or,
+according to pg_blocking_pids, waits for a lock. A test can then act while a session waits, and no
+test depends on speed.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,49 +16,42 @@ from psycopg import sql
 
 POLL_S = 0.002
 POLLS_MAX = 60_000
-"""No test depends on this: it only turns a hang into a failure."""
-HANG = "SET statement_timeout = '30s'; SET jit = off"
+"""Together the longest wait: it turns a hang into a failure."""
+SESSION_SETTINGS = "SET statement_timeout = '30s'; SET jit = off"
 DEADLOCK_TIMEOUT = "20ms"
-"""Those who step on each other's toes are told soon."""
+"""Postgres looks for deadlocks after this time."""
 Login = Callable[..., str]
-"""Gives the URL of a login that has some roles."""
+"""Returns the URL of a login with the given name and roles."""
 Rows = list[tuple[Any, ...]]
 
 
-def wait_until(fact: Callable[[], object], what: str) -> None:
-    """Look until it is so."""
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Poll until the condition is true."""
     pause = Event()
     for _ in range(POLLS_MAX):
-        if fact():
+        if condition():
             return
         pause.wait(POLL_S)
-    raise AssertionError(f"waited in vain for {what}")
+    raise AssertionError(f"timed out waiting for {what}")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of one statement: rows, or the SQLSTATE of a refusal and its first line."""
+    """The result of one statement: rows, or the SQLSTATE and message of an error."""
 
     rows: Rows
     sqlstate: str = ""
-    said: str = ""
+    message: str = ""
     detail: str = ""
 
-    @property
-    def value(self) -> Any:  # noqa: ANN401 - whatever SQL has
-        """The only value of the only row."""
-        assert not self.sqlstate, f"{self.sqlstate}: {self.said}"
-        ((value,),) = self.rows
-        return value
 
-
-class Refused(AssertionError):
-    """A statement that was to be answered was refused."""
+class UnexpectedError(AssertionError):
+    """A statement that must succeed has failed."""
 
 
 @dataclass(eq=False)
 class Session:
-    """One connection; between BEGIN and COMMIT it holds what it has locked."""
+    """One connection, and the call that it is executing."""
 
     name: str
     connection: psycopg.Connection[tuple[Any, ...]]
@@ -71,53 +64,53 @@ class Session:
 
     @property
     def is_done(self) -> bool:
-        """Whether its last call is over."""
+        """Whether the last call has returned."""
         return self._call is None or self._call.done()
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open, now that its last call is over."""
+        """Whether a transaction is open; valid when no call is running."""
         return self.connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
 
     @property
     def has_failed(self) -> bool:
-        """Whether its transaction can only be rolled back."""
+        """Whether the open transaction has failed, so that it can only be rolled back."""
         return self.connection.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
 
     def start(self, statement: str, parameters: Sequence[object] = ()) -> None:
-        """Send a statement; `answer` has what comes of it."""
-        assert self.is_done, f"{self.name} still waits"
+        """Send a statement without waiting; `answer` returns its result."""
+        assert self.is_done, f"a call of {self.name} is still running"
         self._call = self._pool.submit(self._run, statement, parameters)
 
     @property
     def answer(self) -> Answer:
-        """What came of the last call, which is waited for."""
+        """The result of the last call; waits until it returns."""
         assert self._call is not None
         return self._call.result()
 
-    def ask(self, statement: str, parameters: Sequence[object] = ()) -> Answer:
-        """Run a statement to its end, whatever that is."""
+    def try_execute(self, statement: str, parameters: Sequence[object] = ()) -> Answer:
+        """Execute a statement; return its rows or its error."""
         self.start(statement, parameters)
         return self.answer
 
-    def do(self, statement: str, parameters: Sequence[object] = ()) -> Rows:
-        """Run a statement that is to be answered."""
-        answer = self.ask(statement, parameters)
+    def execute(self, statement: str, parameters: Sequence[object] = ()) -> Rows:
+        """Execute a statement that must succeed; return its rows."""
+        answer = self.try_execute(statement, parameters)
         if answer.sqlstate:
-            raise Refused(f"{self.name}: {answer.sqlstate}: {answer.said}")
+            raise UnexpectedError(f"{self.name}: {answer.sqlstate}: {answer.message}")
         return answer.rows
 
     def _run(self, statement: str, parameters: Sequence[object]) -> Answer:
         try:
             cursor = self.connection.execute(statement.encode(), parameters or None)
             return Answer(cursor.fetchall() if cursor.description else [])
-        except psycopg.Error as refusal:
-            said = refusal.diag.message_primary or str(refusal)
-            detail = refusal.diag.message_detail or ""
-            return Answer([], refusal.sqlstate or "", said or "?", detail)
+        except psycopg.Error as error:
+            message = error.diag.message_primary or str(error)
+            detail = error.diag.message_detail or ""
+            return Answer([], error.sqlstate or "", message or "?", detail)
 
-    def stop(self) -> bool:
-        """Take back what is open, and all settings; say whether it can be used again."""
+    def reset(self) -> bool:
+        """Roll back, and reset all settings; say whether the connection can be used again."""
         if self._call is not None:
             self._call.result()
             self._call = None
@@ -130,112 +123,112 @@ class Session:
         return True
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._pool.shutdown(wait=True)
         self.connection.close()
 
 
-Kept = dict[tuple[str, str], Session]
-"""Sessions of earlier tests, by URL and name, for later ones: what they have planned is kept."""
+SessionCache = dict[tuple[str, str], Session]
+"""Open sessions by URL and name; later tests reuse them with their cached plans."""
 
 
-class Stage:
-    """A database, its sessions by name, and an onlooker who is never in anybody's way."""
+class Database:
+    """A database, its sessions by name, and an observer: a session that only reads."""
 
-    def __init__(self, url: str, login: Login, kept: Kept) -> None:
+    def __init__(self, url: str, login: Login, session_cache: SessionCache) -> None:
         self.url = url
         self._login = login
-        self._kept = kept
+        self._session_cache = session_cache
         self.sessions: dict[str, Session] = {}
-        self._onlooker = self._opened("onlooker", url)
+        self._observer = self._connect("observer", url)
 
     @property
-    def onlooker(self) -> psycopg.Connection[tuple[Any, ...]]:
-        """The connection of one who only looks, a superuser."""
-        return self._onlooker.connection
+    def observer(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """The observer's connection, as a superuser."""
+        return self._observer.connection
 
     def owner(self, name: str = "owner") -> Session:
-        """Open a session of the cell's owner."""
+        """Open a session of the schema's owner."""
         return self._open(name, self.url)
 
     def session(self, name: str, *roles: str) -> Session:
-        """Open a session of the login that has these roles: the same for all who have them."""
+        """Open a session of the login for these roles; it is shared by all sessions with them."""
         words = ["attack", *(role.removeprefix("omega_") for role in roles)]
         return self.session_of(name, "_".join(words), *roles)
 
     def session_of(self, name: str, login: str, *roles: str) -> Session:
-        """Open a session of a login of its own."""
+        """Open a session of the login of this name."""
         return self._open(name, self._login(login, *roles))
 
     def _open(self, name: str, url: str) -> Session:
-        assert name not in self.sessions, f"{name} is there already"
-        self.sessions[name] = self._opened(name, url)
+        assert name not in self.sessions, f"session {name} is open already"
+        self.sessions[name] = self._connect(name, url)
         return self.sessions[name]
 
-    def _opened(self, name: str, url: str) -> Session:
-        if (url, name) not in self._kept:
+    def _connect(self, name: str, url: str) -> Session:
+        if (url, name) not in self._session_cache:
             connection = psycopg.connect(url, autocommit=True)
-            self._kept[url, name] = Session(name, connection, ThreadPoolExecutor(1))
-        session = self._kept[url, name]
-        session.connection.execute(HANG)
+            self._session_cache[url, name] = Session(name, connection, ThreadPoolExecutor(1))
+        session = self._session_cache[url, name]
+        session.connection.execute(SESSION_SETTINGS)
         if url == self.url:
             session.connection.execute(f"SET deadlock_timeout = '{DEADLOCK_TIMEOUT}'".encode())
         else:
-            self._be_told_soon(session)
+            self._shorten_deadlock_timeout(session)
         return session
 
-    def _be_told_soon(self, session: Session) -> None:
-        """Have a login's sessions look for deadlocks at once; only a superuser may set that."""
+    def _shorten_deadlock_timeout(self, session: Session) -> None:
+        """Set deadlock_timeout; a login needs a privilege for that."""
         timeout = "SELECT set_config('deadlock_timeout', %s, false)"
         try:
             session.connection.execute(timeout, [DEADLOCK_TIMEOUT])
         except psycopg.errors.InsufficientPrivilege:
             grant = sql.SQL("GRANT SET ON PARAMETER deadlock_timeout TO {}")
-            self.onlooker.execute(grant.format(sql.Identifier(session.connection.info.user)))
+            self.observer.execute(grant.format(sql.Identifier(session.connection.info.user)))
             session.connection.execute(timeout, [DEADLOCK_TIMEOUT])
 
-    def see(self, query: str, parameters: Sequence[object] = ()) -> Rows:
-        """Read what is committed, as a superuser."""
-        return self.onlooker.execute(query.encode(), parameters or None).fetchall()
+    def query(self, query: str, parameters: Sequence[object] = ()) -> Rows:
+        """Execute a query as the observer: it sees committed rows only."""
+        return self.observer.execute(query.encode(), parameters or None).fetchall()
 
     def settle(self, *sessions: Session) -> None:
-        """Wait until the calls of these, or of all, are done or wait for somebody's lock."""
-        of = sessions or tuple(self.sessions.values())
-        wait_until(lambda: self._are_settled(of), "a call to be done or to wait for a lock")
+        """Wait until each call of these sessions, or of all, has returned or waits for a lock."""
+        chosen = sessions or tuple(self.sessions.values())
+        wait_until(lambda: self._are_settled(chosen), "a call to return or to wait for a lock")
 
     def _are_settled(self, sessions: Sequence[Session]) -> bool:
-        # In this order: whoever was done before we looked at locks lets nobody go after it.
-        at_work = [session for session in sessions if not session.is_done]
-        if not at_work:
+        # `is_done` is read before the locks: a session that is done then releases none afterwards.
+        running = [session for session in sessions if not session.is_done]
+        if not running:
             return True
-        blocked = self.see(
+        blocked = self.query(
             "SELECT pid FROM unnest(%s::int[]) AS pid WHERE cardinality(pg_blocking_pids(pid)) > 0",
-            [[session.pid for session in at_work]],
+            [[session.pid for session in running]],
         )
-        return {session.pid for session in at_work} == {pid for (pid,) in blocked}
+        return {session.pid for session in running} == {pid for (pid,) in blocked}
 
     def waiting(self) -> dict[str, str]:
-        """Return who waits at this moment, and for what kinds of locks."""
+        """Return the sessions that wait for a lock now, with the types of the locks."""
         names = {session.pid: session.name for session in self.sessions.values()}
-        found = self.see(
+        rows = self.query(
             "SELECT pid, string_agg(DISTINCT locktype, ', ') FROM pg_locks"
             " WHERE NOT granted AND pid = ANY (%s::int[]) GROUP BY pid",
             [list(names)],
         )
-        return {names[pid]: kind for pid, kind in found}
+        return {names[pid]: kind for pid, kind in rows}
 
     def step(self, session: Session, statement: str, parameters: Sequence[object] = ()) -> bool:
-        """Let one session go on until it is done or waits; say whether it is done."""
+        """Start a call and settle; say whether the call has returned."""
         session.start(statement, parameters)
         self.settle(session)
         return session.is_done
 
     def close(self) -> None:
-        """Take back whatever is open; keep the sessions for the next test."""
+        """Cancel running calls and reset the sessions; keep them for the next test."""
         for session in self.sessions.values():
             if not session.is_done:
                 session.connection.cancel_safe()
-        for key, session in list(self._kept.items()):
-            if session in self.sessions.values() and not session.stop():
-                del self._kept[key]
+        for key, session in list(self._session_cache.items()):
+            if session in self.sessions.values() and not session.reset():
+                del self._session_cache[key]
                 session.close()

@@ -1,7 +1,8 @@
-"""Random histories of several sessions, one statement at a time, in an order drawn from a seed.
+"""Random histories: several sessions make one call at a time, in an order drawn from a seed.
 
-Some leave transactions open, and others wait for what these hold. What was acknowledged is kept in
-books apart from the cell, and compared at the end; the cell's own laws are looked at all along.
+Some sessions leave transactions open, and others wait for their locks. Acknowledged answers make up
+an expected state, which is compared with the database at the end. The invariants are checked all
+along.
 """
 
 from dataclasses import dataclass, field
@@ -9,191 +10,192 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from tests.attack.books import leftovers, wrongs
-from tests.attack.calls import Outcome, do
-from tests.attack.doses import Dose, Tally
-from tests.attack.machine_rows import add_machines, empty, places
-from tests.attack.players import PARTS, SIZE, Move, World
-from tests.attack.sessions import Session, Stage, wait_until
-from tests.attack.shadow import Fact, Shadow, disagreements
+from tests.attack.audit import leftover_locks, violations
+from tests.attack.calls import Outcome, call
+from tests.attack.clients import CAPACITY, CLIENTS, Call, Workload
+from tests.attack.expected_state import Effect, ExpectedState, differences
+from tests.attack.machine_rows import add_machines, running_tasks, truncate_tables
+from tests.attack.run_sizes import ExampleCount, ResultTable
+from tests.attack.sessions import Database, Session, wait_until
 
-COLLISIONS = {"40P01", "40001", "55P03"}
-"""Whoever holds rows over several statements is in others' way, and they may be in his."""
+CONFLICTS = {"40P01", "40001", "55P03"}
+"""A transaction of several statements may deadlock with others or be told to try again."""
 ROW_LOCKS = {"transactionid", "tuple", "spectoken"}
-REFUSED = {("count_quota", "22023"), ("commit_claims", "22023")}
-"""A quota is not counted in the transaction that set it. Under leases that are not committed, twins
-may differ: one of them is told that another has its id."""
-LOOK_EVERY = 8
+EXPECTED_ERRORS = {("count_quota", "22023"), ("commit_claims", "22023")}
+"""A quota is not counted in the transaction that set it. Copies of a transaction may differ while
+their leases are uncommitted; one copy is then refused because its id is taken."""
+STEPS_BETWEEN_AUDITS = 8
 
 
 @dataclass
-class Player:
-    """A session, what it is at, and what it was told that is not acknowledged yet."""
+class Client:
+    """A session, its running call, and the effects of its open transaction."""
 
     session: Session
-    move: Move | None = None
-    unacknowledged: list[Fact] = field(default_factory=list)
-    calls: int = 0
-    """In the open transaction."""
+    call: Call | None = None
+    unacknowledged: list[Effect] = field(default_factory=list)
 
 
 @dataclass
 class History:
-    """Players on one stage."""
+    """Clients of one database, and what they have done so far."""
 
-    stage: Stage
-    world: World
-    players: dict[str, Player]
-    shadow: Shadow = field(default_factory=Shadow)
-    story: list[str] = field(default_factory=list)
+    database: Database
+    workload: Workload
+    clients: dict[str, Client]
+    expected: ExpectedState = field(default_factory=ExpectedState)
+    lines: list[str] = field(default_factory=list)
 
     @property
-    def told(self) -> str:
-        """What went before, a line each."""
-        return "\n".join(self.story)
+    def log(self) -> str:
+        """All steps so far, one a line."""
+        return "\n".join(self.lines)
 
-    def collect(self) -> None:
-        """Read the answers of those who are done."""
-        for name, player in self.players.items():
-            if player.move is None or not player.session.is_done:
+    def collect_answers(self) -> None:
+        """Read the answers of the calls that have returned."""
+        for name, client in self.clients.items():
+            if client.call is None or not client.session.is_done:
                 continue
-            move, answer = player.move, player.session.answer
-            player.move = None
-            self.story.append(f"{name}: {move.function} answered {answer.sqlstate or 'well'}")
+            returned, answer = client.call, client.session.answer
+            client.call = None
+            self.lines.append(f"{name}: {returned.function} returned {answer.sqlstate or 'rows'}")
             if answer.sqlstate:
-                allowed = (move.function, answer.sqlstate) in REFUSED
-                assert allowed or answer.sqlstate in COLLISIONS, f"{answer}\n{self.told}"
-                # A single statement takes its rows in one order: with others such, nobody collides.
-                others = [it for it in self.players.values() if it.session.in_transaction]
-                assert answer.sqlstate != "40P01" or others, self.told
+                allowed = (returned.function, answer.sqlstate) in EXPECTED_ERRORS
+                assert allowed or answer.sqlstate in CONFLICTS, f"{answer}\n{self.log}"
+                # Single statements lock rows in one order, so they never deadlock by themselves.
+                others = [it for it in self.clients.values() if it.session.in_transaction]
+                assert answer.sqlstate != "40P01" or others, self.log
                 continue
-            fact = move.read(answer.rows)
-            player.calls += 1
-            if fact is not None:
-                player.unacknowledged.append(fact)
-            if not player.session.in_transaction:
-                self.acknowledge(player)
+            effect = returned.read(answer.rows)
+            if effect is not None:
+                client.unacknowledged.append(effect)
+            if not client.session.in_transaction:
+                self.acknowledge(client)
 
-    def acknowledge(self, player: Player) -> None:
-        """What a player was told is true from now on."""
-        for fact in player.unacknowledged:
-            fact(self.shadow)
-        player.unacknowledged.clear()
-        player.calls = 0
+    def acknowledge(self, client: Client) -> None:
+        """Apply the effects of a committed transaction to the expected state."""
+        for effect in client.unacknowledged:
+            effect(self.expected)
+        client.unacknowledged.clear()
 
-    def end(self, name: str, how: str) -> None:
-        """End a player's transaction."""
-        player = self.players[name]
-        self.story.append(f"{name}: {how}")
-        player.session.do(how)
-        if how == "COMMIT":
-            self.acknowledge(player)
-        player.unacknowledged.clear()
-        player.calls = 0
+    def end_transaction(self, name: str, statement: str) -> None:
+        """Commit or roll back the transaction of a client."""
+        client = self.clients[name]
+        self.lines.append(f"{name}: {statement}")
+        client.session.execute(statement)
+        if statement == "COMMIT":
+            self.acknowledge(client)
+        client.unacknowledged.clear()
 
     def step(self) -> None:
-        """Let one who does not wait go on; see who waits then, and for what."""
-        self.collect()
-        free = [name for name, it in self.players.items() if it.move is None]
-        if not free:
-            wait_until(lambda: any(it.session.is_done for it in self.players.values()), "a victim")
+        """Let one idle client act; every session that waits then waits for a row."""
+        self.collect_answers()
+        idle = [name for name, client in self.clients.items() if client.call is None]
+        if not idle:
+            sessions = [client.session for client in self.clients.values()]
+            wait_until(
+                lambda: any(session.is_done for session in sessions), "a deadlock to be broken"
+            )
             return
-        name = free[self.world.below(len(free))]
-        player, lot = self.players[name], self.world.below(10)
-        if player.session.has_failed:
-            self.end(name, "ROLLBACK")
-        elif player.session.in_transaction and lot < 5:
-            self.end(name, "ROLLBACK" if lot == 0 else "COMMIT")
+        name = idle[self.workload.below(len(idle))]
+        client, choice = self.clients[name], self.workload.below(10)
+        if client.session.has_failed:
+            self.end_transaction(name, "ROLLBACK")
+        elif client.session.in_transaction and choice < 5:
+            self.end_transaction(name, "ROLLBACK" if choice == 0 else "COMMIT")
         else:
-            if not player.session.in_transaction and lot < 4:
-                player.session.do("BEGIN")
-                self.story.append(f"{name}: BEGIN")
-            self.go(name)
-        self.stage.settle()
-        kinds = {kind for of in self.stage.waiting().values() for kind in of.split(", ")}
-        assert ROW_LOCKS.issuperset(kinds), self.told
+            if not client.session.in_transaction and choice < 4:
+                client.session.execute("BEGIN")
+                self.lines.append(f"{name}: BEGIN")
+            self.start_call(name)
+        self.database.settle()
+        lock_types = {it for types in self.database.waiting().values() for it in types.split(", ")}
+        assert ROW_LOCKS.issuperset(lock_types), self.log
 
-    def go(self, name: str) -> None:
-        """Have a player make its next call."""
-        draws = PARTS[name][1]
-        player = self.players[name]
-        player.move = draws[self.world.below(len(draws))](self.world)
-        self.story.append(f"{name}: {player.move.function}{player.move.arguments}")
-        player.session.start(player.move.statement, player.move.arguments)
+    def start_call(self, name: str) -> None:
+        """Start the next call of a client."""
+        draws = CLIENTS[name][1]
+        client = self.clients[name]
+        client.call = draws[self.workload.below(len(draws))](self.workload)
+        self.lines.append(f"{name}: {client.call.function}{client.call.arguments}")
+        client.session.start(client.call.statement, client.call.arguments)
 
     def close(self) -> None:
         """End all transactions, one after the other, and read the last answers."""
         for _ in range(1_000):
-            self.stage.settle()
-            self.collect()
-            open_ones = [
+            self.database.settle()
+            self.collect_answers()
+            in_transaction = [
                 name
-                for name, it in self.players.items()
-                if it.move is None and it.session.in_transaction
+                for name, client in self.clients.items()
+                if client.call is None and client.session.in_transaction
             ]
-            if not open_ones and all(it.move is None for it in self.players.values()):
+            if not in_transaction and all(it.call is None for it in self.clients.values()):
                 return
-            for name in open_ones[:1]:
-                failed = self.players[name].session.has_failed
-                self.end(name, "ROLLBACK" if failed else "COMMIT")
+            for name in in_transaction[:1]:
+                failed = self.clients[name].session.has_failed
+                self.end_transaction(name, "ROLLBACK" if failed else "COMMIT")
 
 
-def begin(stage: Stage, seed: int) -> History:
-    """Empty the stage, and bring the players onto it, and a few machines."""
-    owner = stage.sessions.get("owner") or stage.owner()
-    empty(owner)
-    world = World(stage, np.random.default_rng([seed, 7]), add_machines(owner, 3, SIZE))
-    history = History(stage, world, {"owner": Player(owner)})
-    for name, (roles, _) in PARTS.items():
+def new_history(database: Database, seed: int) -> History:
+    """Empty the database, add machines and open the sessions of all clients."""
+    owner = database.sessions.get("owner") or database.owner()
+    truncate_tables(owner)
+    machines = add_machines(owner, 3, CAPACITY)
+    workload = Workload(database, np.random.default_rng([seed, 7]), machines)
+    history = History(database, workload, {"owner": Client(owner)})
+    for name, (roles, _) in CLIENTS.items():
         if roles:
-            session = stage.sessions.get(name) or stage.session(name, *roles)
-            history.players[name] = Player(session)
-    node = history.players["node"].session.connection.info.user
-    owner.do("SELECT omega.assign_machines(%s, NULL)", [node])
+            session = database.sessions.get(name) or database.session(name, *roles)
+            history.clients[name] = Client(session)
+    node = history.clients["node"].session.connection.info.user
+    owner.execute("SELECT omega.assign_machines(%s, NULL)", [node])
     return history
 
 
-def looks_well(history: History) -> None:
-    """See that no law is broken, whoever is at whatever."""
-    assert [] == wrongs(history.stage), history.told
-    assert [] == leftovers(history.stage), history.told
+def check_invariants(history: History) -> None:
+    """No invariant is violated, and no session holds locks outside a transaction."""
+    assert [] == violations(history.database), history.log
+    assert [] == leftover_locks(history.database), history.log
 
 
-def is_answered_alike(history: History) -> None:
-    """Send again whatever was granted something: it is answered as before, or grants no more."""
-    before = places(history.stage)
-    session = history.players["one"].session
-    for transaction, outcome in history.shadow.answers.values():
+def check_replays(history: History) -> None:
+    """A granted transaction that is sent again returns the first outcome or grants nothing new."""
+    before = running_tasks(history.database)
+    session = history.clients["scheduler 1"].session
+    for transaction, outcome in history.expected.answers.values():
         if outcome.grants:
-            again = Outcome.of(do(session, "commit_claims", *transaction.arguments))
-            assert not again.replayed or again.is_like(outcome), history.told
-            assert again.replayed or not set(again.grants) & set(outcome.grants), history.told
-    ours = [it for it in places(history.stage) if it not in before]
-    assert not ours, history.told
+            again = Outcome.of(call(session, "commit_claims", *transaction.arguments))
+            assert not again.replayed or again.matches(outcome), history.log
+            assert again.replayed or not set(again.grants) & set(outcome.grants), history.log
+    added = [task for task in running_tasks(history.database) if task not in before]
+    assert not added, history.log
 
 
-def play(history: History, steps: int) -> None:
-    """Play it to its end, and compare what there is with what was told."""
+def run(history: History, steps: int) -> None:
+    """Run a history to its end, and compare the database with the expected state."""
     for n in range(steps):
         history.step()
-        if n % LOOK_EVERY == 0:
-            looks_well(history)
+        if n % STEPS_BETWEEN_AUDITS == 0:
+            check_invariants(history)
     history.close()
 
-    looks_well(history)
-    assert [] == disagreements(history.shadow, history.stage), history.told
-    is_answered_alike(history)
-    looks_well(history)
-    for job in history.shadow.jobs:
-        do(history.players["submitter"].session, "cancel_job", job)
-    looks_well(history)
-    assert [] == places(history.stage), history.told
+    check_invariants(history)
+    assert [] == differences(history.expected, history.database), history.log
+    check_replays(history)
+    check_invariants(history)
+    for job in history.expected.jobs:
+        call(history.clients["submitter"].session, "cancel_job", job)
+    check_invariants(history)
+    assert [] == running_tasks(history.database), history.log
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_what_was_acknowledged_is_so(stage: Stage, dose: Dose, tally: Tally, part: int) -> None:
-    with tally("histories", of="attack") as row:
-        for seed in range(dose(1, 25)):
+def test_the_database_agrees_with_the_acknowledged_answers(
+    database: Database, example_count: ExampleCount, result_table: ResultTable, part: int
+) -> None:
+    with result_table("histories", of="attack") as row:
+        for seed in range(example_count(1, 25)):
             row.tried += 1
-            play(begin(stage, 1_000 * part + seed), dose(60, 150))
+            run(new_history(database, 1_000 * part + seed), example_count(60, 150))
             row.survived += 1

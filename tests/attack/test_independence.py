@@ -1,4 +1,4 @@
-"""The attack shares nothing with what it attacks: what is wrong in both would not be seen."""
+"""These tests import nothing of the product: a shared fault would stay unnoticed."""
 
 import ast
 import sys
@@ -9,11 +9,11 @@ import pytest
 
 HERE = Path(__file__).parent
 ALLOWED = {"psycopg", "pytest", "numpy", *sys.stdlib_module_names}
-"""What the attack may import besides itself. A URL and logins come from fixtures by their names."""
+"""What this folder may import besides itself; fixtures provide a URL and logins by name."""
 
 
 def imported(text: str) -> Iterator[str]:
-    """Yield every module that a text imports, and from which it takes names."""
+    """Yield every module that a text imports."""
     for node in ast.walk(ast.parse(text)):
         match node:
             case ast.Import(names=names):
@@ -21,11 +21,11 @@ def imported(text: str) -> Iterator[str]:
             case ast.ImportFrom(module=module):
                 yield str(module)
             case ast.Call(func=ast.Name("__import__") | ast.Attribute(attr="import_module")):
-                yield "whatever is named"
+                yield "a dynamic import"
 
 
-def strangers(text: str) -> list[str]:
-    """Return what a module of this folder may not import."""
+def forbidden_imports(text: str) -> list[str]:
+    """Return the imports that are not allowed in this folder."""
     return [
         name
         for name in imported(text)
@@ -34,8 +34,8 @@ def strangers(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.py")), ids=lambda path: path.name)
-def test_nothing_of_the_product_is_imported(path: Path) -> None:
-    assert [] == strangers(path.read_text())
+def test_a_module_imports_nothing_of_the_product(path: Path) -> None:
+    assert [] == forbidden_imports(path.read_text())
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ def test_nothing_of_the_product_is_imported(path: Path) -> None:
         "import importlib\nimportlib.import_module('omega')",
     ],
 )
-def test_what_is_imported_is_noticed(text: str) -> None:
-    assert strangers(text)
+def test_each_way_to_import_is_found(text: str) -> None:
+    assert forbidden_imports(text)

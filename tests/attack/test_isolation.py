@@ -1,14 +1,28 @@
-"""Nobody writes on what the cell was: only READ COMMITTED sees what it has waited for."""
+"""Writing functions refuse every isolation level but READ COMMITTED.
+
+At the stricter levels a function would judge by a snapshot that was taken before it waited for a
+lock.
+"""
 
 import pytest
 
-from tests.attack.books import wrongs
-from tests.attack.calls import Claim, ask, calling, commit, do, lease, one, start, submit
-from tests.attack.machine_rows import add_machines, places
-from tests.attack.sessions import Session, Stage
+from tests.attack.audit import violations
+from tests.attack.calls import (
+    Claim,
+    call,
+    call_sql,
+    commit,
+    lease_jobs,
+    make_transaction,
+    start,
+    submit_jobs,
+    try_call,
+)
+from tests.attack.machine_rows import add_machines, running_tasks
+from tests.attack.sessions import Database, Session
 from tests.attack.wires import UNLIMITED, a_group, a_job
 
-UNSUPPORTED = "0A000"
+NOT_SUPPORTED = "0A000"
 LEVELS = ("REPEATABLE READ", "SERIALIZABLE")
 WRITERS = """
     SELECT p.proname, r.rolname,
@@ -20,8 +34,8 @@ WRITERS = """
        AND r.rolname IN ('omega_scheduler', 'omega_node', 'omega_submitter', 'omega_reader')
      ORDER BY 1, 2
 """
-"""Each function that writes and that a role may call, with nothing but nulls as arguments."""
-OWNERS = (
+"""Each volatile function that a role may execute, with NULL for each argument."""
+OWNER_FUNCTIONS = (
     "set_state",
     "resize_machine",
     "set_quota",
@@ -33,37 +47,38 @@ OWNERS = (
 )
 
 
-def test_each_function_of_a_role_refuses_every_other_level(stage: Stage) -> None:
-    writers = stage.see(WRITERS)
-    sessions = {role: stage.session(role, role) for role in {role for _, role, _ in writers}}
+def test_each_writing_function_of_a_role_refuses_other_levels(database: Database) -> None:
+    writers = database.query(WRITERS)
+    sessions = {role: database.session(role, role) for role in {role for _, role, _ in writers}}
     answers = []
     for level in LEVELS:
         for name, role, nulls in writers:
             session = sessions[role]
-            session.do(f"BEGIN ISOLATION LEVEL {level}")
-            answers.append((name, session.ask(f"SELECT omega.{name}({nulls})").sqlstate))
-            session.do("ROLLBACK")
+            session.execute(f"BEGIN ISOLATION LEVEL {level}")
+            answers.append((name, session.try_execute(f"SELECT omega.{name}({nulls})").sqlstate))
+            session.execute("ROLLBACK")
 
     assert len({name for name, _ in answers}) > 15
-    assert {(name, UNSUPPORTED) for name, _ in answers} == set(answers)
+    assert {(name, NOT_SUPPORTED) for name, _ in answers} == set(answers)
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_each_verb_of_the_owner_refuses_every_other_level(
-    owner: Session, stage: Stage, level: str
+def test_each_function_of_the_owner_refuses_other_levels(
+    owner: Session, database: Database, level: str
 ) -> None:
-    ((every,),) = stage.see(
+    ((all_functions,),) = database.query(
         "SELECT array_agg(proname::text) FROM pg_proc WHERE pronamespace = 'omega'::regnamespace"
     )
-    owner.do(f"SET default_transaction_isolation = '{level}'")
+    owner.execute(f"SET default_transaction_isolation = '{level}'")
     answers = {
-        name: ask(owner, name, *[None] * calling(name).count("%s")).sqlstate for name in OWNERS
+        name: try_call(owner, name, *[None] * call_sql(name).count("%s")).sqlstate
+        for name in OWNER_FUNCTIONS
     }
-    added = owner.ask("SELECT omega.add_machines(0, '{}', '{}', '{}', '{}')").sqlstate
+    added = owner.try_execute("SELECT omega.add_machines(0, '{}', '{}', '{}', '{}')").sqlstate
 
-    assert set(every).issuperset(OWNERS)
-    assert dict.fromkeys(OWNERS, UNSUPPORTED) == answers
-    assert UNSUPPORTED == added
+    assert set(all_functions).issuperset(OWNER_FUNCTIONS)
+    assert dict.fromkeys(OWNER_FUNCTIONS, NOT_SUPPORTED) == answers
+    assert NOT_SUPPORTED == added
 
 
 @pytest.mark.parametrize(
@@ -77,83 +92,86 @@ def test_each_verb_of_the_owner_refuses_every_other_level(
     ],
 )
 def test_a_commit_on_an_old_snapshot_grants_nothing(
-    stage: Stage,
+    database: Database,
     owner: Session,
     submitter: Session,
     scheduler: Session,
     settings: list[str],
 ) -> None:
     add_machines(owner, 1)
-    submit(submitter, a_job())
-    (mine,) = lease(scheduler)
+    submit_jobs(submitter, a_job())
+    (lease,) = lease_jobs(scheduler)
     for setting in settings:
-        scheduler.do(setting)
-    do(scheduler, "read_mark")
-    # The quota is new to everybody: it is counted as soon as nobody can grant past it.
-    do(owner, "set_quota", "tenant", "ann", [0] * 5)
+        scheduler.execute(setting)
+    call(scheduler, "read_mark")
+    # The snapshot is older than the quota.
+    call(owner, "set_quota", "tenant", "ann", [0] * 5)
 
-    refused = ask(scheduler, "commit_claims", *one(1, Claim(mine, 0, 1)).arguments)
-    scheduler.do("ROLLBACK")
+    refused = try_call(
+        scheduler, "commit_claims", *make_transaction(1, Claim(lease, 0, 1)).arguments
+    )
+    scheduler.execute("ROLLBACK")
 
-    assert UNSUPPORTED == refused.sqlstate
-    assert [] == places(stage)
-    assert [] == wrongs(stage)
+    assert NOT_SUPPORTED == refused.sqlstate
+    assert [] == running_tasks(database)
+    assert [] == violations(database)
 
 
-def test_read_uncommitted_sees_as_much_or_is_refused(
-    stage: Stage, owner: Session, submitter: Session, scheduler: Session
+def test_a_commit_at_read_uncommitted_sees_a_new_quota_or_is_refused(
+    database: Database, owner: Session, submitter: Session, scheduler: Session
 ) -> None:
     add_machines(owner, 1)
-    submit(submitter, a_job())
-    (mine,) = lease(scheduler)
-    scheduler.do("BEGIN ISOLATION LEVEL READ UNCOMMITTED")
-    do(scheduler, "read_mark")
-    do(owner, "set_quota", "tenant", "ann", [0] * 5)
+    submit_jobs(submitter, a_job())
+    (lease,) = lease_jobs(scheduler)
+    scheduler.execute("BEGIN ISOLATION LEVEL READ UNCOMMITTED")
+    call(scheduler, "read_mark")
+    call(owner, "set_quota", "tenant", "ann", [0] * 5)
 
-    answer = ask(scheduler, "commit_claims", *one(1, Claim(mine, 0, 1)).arguments)
-    scheduler.do("ROLLBACK" if answer.sqlstate else "COMMIT")
+    answer = try_call(
+        scheduler, "commit_claims", *make_transaction(1, Claim(lease, 0, 1)).arguments
+    )
+    scheduler.execute("ROLLBACK" if answer.sqlstate else "COMMIT")
 
-    assert answer.sqlstate in {"", UNSUPPORTED}
-    assert [] == places(stage)
+    assert answer.sqlstate in {"", NOT_SUPPORTED}
+    assert [] == running_tasks(database)
 
 
-def test_two_who_wait_for_one_machine_oversell_nothing(
-    stage: Stage, owner: Session, submitter: Session, scheduler: Session
+def test_two_commits_that_wait_for_one_machine_do_not_oversell_it(
+    database: Database, owner: Session, submitter: Session, scheduler: Session
 ) -> None:
     (machine,) = add_machines(owner, 1, (1_500,) + (0,) * 10)
-    submit(submitter, a_job(), a_job())
-    first, second = lease(scheduler)
-    rival = stage.session("rival", "omega_scheduler")
-    scheduler.do("BEGIN")
-    rival.do("BEGIN")
-    do(rival, "read_mark")
-    assert (0,) == commit(scheduler, one(1, Claim(first, 0, machine))).verdicts
+    submit_jobs(submitter, a_job(), a_job())
+    first, second = lease_jobs(scheduler)
+    rival = database.session("rival", "omega_scheduler")
+    scheduler.execute("BEGIN")
+    rival.execute("BEGIN")
+    call(rival, "read_mark")
+    assert (0,) == commit(scheduler, make_transaction(1, Claim(first, 0, machine))).verdicts
 
-    start(rival, "commit_claims", *one(2, Claim(second, 0, machine)).arguments)
-    stage.settle()
-    assert {"rival"} == stage.waiting().keys()
-    scheduler.do("COMMIT")
+    start(rival, "commit_claims", *make_transaction(2, Claim(second, 0, machine)).arguments)
+    database.settle()
+    assert {"rival"} == database.waiting().keys()
+    scheduler.execute("COMMIT")
 
     ((verdicts, *_),) = rival.answer.rows
-    rival.do("COMMIT")
+    rival.execute("COMMIT")
     assert [2] == verdicts
-    assert [] == wrongs(stage)
+    assert [] == violations(database)
 
 
-def test_the_levels_are_asked_of_a_cell_at_work(
-    stage: Stage, owner: Session, submitter: Session, scheduler: Session
+def test_a_commit_that_was_refused_for_its_level_is_granted_at_read_committed(
+    database: Database, owner: Session, submitter: Session, scheduler: Session
 ) -> None:
-    """The same calls, with arguments that are right, are answered at the right level."""
     add_machines(owner, 1)
-    submit(submitter, a_job(a_group(tasks=2)))
-    (mine,) = lease(scheduler)
-    arguments = one(1, Claim(mine, 0, 1)).arguments
-    scheduler.do("BEGIN ISOLATION LEVEL SERIALIZABLE")
-    assert UNSUPPORTED == ask(scheduler, "commit_claims", *arguments).sqlstate
-    scheduler.do("ROLLBACK")
-    scheduler.do("SET default_transaction_isolation = 'read committed'")
+    submit_jobs(submitter, a_job(a_group(tasks=2)))
+    (lease,) = lease_jobs(scheduler)
+    arguments = make_transaction(1, Claim(lease, 0, 1)).arguments
+    scheduler.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+    assert NOT_SUPPORTED == try_call(scheduler, "commit_claims", *arguments).sqlstate
+    scheduler.execute("ROLLBACK")
+    scheduler.execute("SET default_transaction_isolation = 'read committed'")
 
-    assert not ask(scheduler, "commit_claims", *arguments).sqlstate
-    assert [(mine.job, 0, 1)] == places(stage)
-    do(owner, "set_quota", "tenant", "ann", [UNLIMITED] * 5)
-    assert [] == wrongs(stage)
+    assert not try_call(scheduler, "commit_claims", *arguments).sqlstate
+    assert [(lease.job, 0, 1)] == running_tasks(database)
+    call(owner, "set_quota", "tenant", "ann", [UNLIMITED] * 5)
+    assert [] == violations(database)

@@ -1,4 +1,4 @@
-"""Setting a quota keeps nobody else waiting, whatever is open, and however long it takes."""
+"""Setting, counting or removing a quota blocks no other tenant, whatever transactions are open."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,151 +6,165 @@ from contextlib import contextmanager
 import pytest
 from psycopg.types.json import Jsonb
 
-from tests.attack.books import wrongs
-from tests.attack.calls import LEASE_MS, Lease, ask, calling, do, start, step
-from tests.attack.quota_cast import ANN, DEEDS, RUNNING, Cast, cores, do_deed
-from tests.attack.sessions import Session, Stage
+from tests.attack.audit import violations
+from tests.attack.calls import LEASE_MS, Lease, call, call_sql, start, step, try_call
+from tests.attack.quota_scenario import (
+    ANN,
+    OPERATIONS,
+    RUNNING,
+    QuotaScenario,
+    begin_operation,
+    cores,
+)
+from tests.attack.sessions import Database, Session
 from tests.attack.wires import a_job
 
 SCOPES = (("tenant", "ann"), ("scheduler", "batch"))
 
 
-def opened(cast: Cast, what: str) -> Session:
-    """Leave a transaction open in which this was done; return whose."""
-    if what in DEEDS:
-        return do_deed(cast, what)
-    cast.other.do("BEGIN")
-    cast.both.do("BEGIN")
+def begin_call(scenario: QuotaScenario, what: str) -> Session:
+    """Make a call in a transaction that stays open; return its session."""
+    if what in OPERATIONS:
+        return begin_operation(scenario, what)
+    scheduler, submitting = scenario.other_scheduler, scenario.submitting_scheduler
+    scheduler.execute("BEGIN")
+    submitting.execute("BEGIN")
     match what:
         case "a submission":
-            do(cast.both, "submit_jobs", Jsonb([a_job()]))
-            return cast.both
+            call(submitting, "submit_jobs", Jsonb([a_job()]))
+            return submitting
         case "a lease":
-            do(cast.submitter, "submit_jobs", Jsonb([a_job()]))
-            do(cast.other, "lease_jobs", "batch", "me", 1, LEASE_MS)
+            call(scenario.submitter, "submit_jobs", Jsonb([a_job()]))
+            call(scheduler, "lease_jobs", "batch", "me", 1, LEASE_MS)
         case "a read of quotas":
-            do(cast.other, "read_quotas")
+            call(scheduler, "read_quotas")
         case "a renewal":
-            do(cast.other, "renew_leases", [cast.ann.job], [cast.ann.token], LEASE_MS)
+            call(scheduler, "renew_leases", [scenario.ann.job], [scenario.ann.token], LEASE_MS)
         case "a commit of another tenant":
-            claims = cast.claims(cast.bob, RUNNING)
-            do(cast.other, "commit_claims", *claims.arguments)
-    return cast.other
+            transaction = scenario.claim_cores(scenario.bob, RUNNING)
+            call(scheduler, "commit_claims", *transaction.arguments)
+    return scheduler
 
 
-OPEN = (
+CALLS = (
     "a submission",
     "a lease",
     "a read of quotas",
     "a renewal",
     "a commit of another tenant",
-    *DEEDS,
+    *OPERATIONS,
 )
 
 
 @contextmanager
-def others_go_on(cast: Cast) -> Iterator[None]:
-    """See that what another tenant does is done at once, before and after the block."""
-    go_on(cast)
+def another_tenant_never_waits(scenario: QuotaScenario) -> Iterator[None]:
+    """Check that the calls of another tenant return at once, before and after the block."""
+    check_another_tenant(scenario)
     yield
-    go_on(cast)
+    check_another_tenant(scenario)
 
 
-def go_on(cast: Cast) -> None:
-    """Submit, lease, place and cancel a job of Carl's, each a statement of its own."""
-    stage = cast.stage
+def check_another_tenant(scenario: QuotaScenario) -> None:
+    """Submit, lease, place and cancel a job of Carl; no call may wait for a lock."""
+    database = scenario.database
     roles = ("omega_submitter", "omega_scheduler")
-    bystander = stage.sessions.get("bystander") or stage.session("bystander", *roles)
+    carl = database.sessions.get("carl") or database.session("carl", *roles)
     wire = a_job(tenant="carl", scheduler="carls")
-    assert step(stage, bystander, "submit_jobs", Jsonb([wire])), "a submission waits"
-    assert step(stage, bystander, "lease_jobs", "carls", "me", 1, LEASE_MS), "a lease waits"
-    ((job, token, *_),) = bystander.answer.rows
-    claims = cast.claims(Lease(job, token), 0, machine=2)
-    assert step(stage, bystander, "commit_claims", *claims.arguments), "a commit waits"
-    assert [0] == bystander.answer.rows[0][0]
-    assert step(stage, bystander, "read_quotas"), "a read waits"
-    assert step(stage, bystander, "cancel_job", job), "a cancellation waits"
-    assert {"owner"}.issuperset(stage.waiting())
+    assert step(database, carl, "submit_jobs", Jsonb([wire])), "submit_jobs waits"
+    assert step(database, carl, "lease_jobs", "carls", "me", 1, LEASE_MS), "lease_jobs waits"
+    ((job, token, *_),) = carl.answer.rows
+    transaction = scenario.claim_cores(Lease(job, token), 0, machine=2)
+    assert step(database, carl, "commit_claims", *transaction.arguments), "commit_claims waits"
+    assert [0] == carl.answer.rows[0][0]
+    assert step(database, carl, "read_quotas"), "read_quotas waits"
+    assert step(database, carl, "cancel_job", job), "cancel_job waits"
+    assert {"owner"}.issuperset(database.waiting())
 
 
-def test_a_new_quota_waits_for_nobody_and_nobody_for_it(cast: Cast) -> None:
-    for what in OPEN:
-        session = opened(cast, what)
-        start(cast.owner, "set_quota", *ANN, cores(3))
-        cast.stage.settle(cast.owner)
-        with others_go_on(cast):
-            assert cast.owner.is_done, what
-        for name in ("other", "both", session.name):
-            cast.stage.sessions[name].do("ROLLBACK")
-
-        assert [(False,)] == cast.owner.answer.rows
-        assert [(True,)] == cast.count().rows, what
-        assert [] == wrongs(cast.stage), what
-        assert [(True,)] == do(cast.owner, "remove_quota", *ANN)
-        cast.repair()
-
-
-@pytest.mark.parametrize(("what", "scope"), [("places", SCOPES[0]), ("ends", SCOPES[1])])
-def test_others_go_on_while_a_quota_waits_to_count(
-    cast: Cast, what: str, scope: tuple[str, str]
+def test_setting_a_new_quota_neither_waits_nor_blocks_another_tenant(
+    scenario: QuotaScenario,
 ) -> None:
-    session = opened(cast, what)
-    do(cast.owner, "set_quota", *scope, cores(30))
+    for what in CALLS:
+        session = begin_call(scenario, what)
+        start(scenario.owner, "set_quota", *ANN, cores(3))
+        scenario.database.settle(scenario.owner)
+        with another_tenant_never_waits(scenario):
+            assert scenario.owner.is_done, what
+        for it in (scenario.other_scheduler, scenario.submitting_scheduler, session):
+            it.execute("ROLLBACK")
 
-    start(cast.owner, "count_quota", *scope)
-    with others_go_on(cast):
-        assert cast.owner.answer.sqlstate in {"", "55P03"}
-    session.do("COMMIT")
+        assert [(False,)] == scenario.owner.answer.rows
+        assert [(True,)] == scenario.count_quota().rows, what
+        assert [] == violations(scenario.database), what
+        assert [(True,)] == call(scenario.owner, "remove_quota", *ANN)
+        scenario.restore_machines()
 
-    assert [(True,)] == cast.count(scope).rows
-    assert [] == wrongs(cast.stage)
+
+@pytest.mark.parametrize(("what", "scope"), [("place", SCOPES[0]), ("end", SCOPES[1])])
+def test_a_count_that_waits_blocks_no_other_tenant(
+    scenario: QuotaScenario, what: str, scope: tuple[str, str]
+) -> None:
+    session = begin_call(scenario, what)
+    call(scenario.owner, "set_quota", *scope, cores(30))
+
+    start(scenario.owner, "count_quota", *scope)
+    with another_tenant_never_waits(scenario):
+        assert scenario.owner.answer.sqlstate in {"", "55P03"}
+    session.execute("COMMIT")
+
+    assert [(True,)] == scenario.count_quota(scope).rows
+    assert [] == violations(scenario.database)
 
 
 @pytest.mark.parametrize("scope", SCOPES, ids=lambda scope: scope[0])
 @pytest.mark.parametrize("change", ["set", "remove"])
-def test_others_go_on_while_a_quota_that_counts_is_changed(
-    cast: Cast, change: str, scope: tuple[str, str]
+def test_changing_a_counted_quota_blocks_no_other_tenant(
+    scenario: QuotaScenario, change: str, scope: tuple[str, str]
 ) -> None:
-    do(cast.owner, "set_quota", *scope, cores(30))
-    assert [(True,)] == cast.count(scope).rows
-    session = opened(cast, "places")
+    call(scenario.owner, "set_quota", *scope, cores(30))
+    assert [(True,)] == scenario.count_quota(scope).rows
+    session = begin_call(scenario, "place")
 
     if change == "set":
-        start(cast.owner, "set_quota", *scope, cores(20))
+        start(scenario.owner, "set_quota", *scope, cores(20))
     else:
-        start(cast.owner, "remove_quota", *scope)
-    cast.stage.settle()
-    with others_go_on(cast):
-        session.do("COMMIT")
+        start(scenario.owner, "remove_quota", *scope)
+    scenario.database.settle()
+    with another_tenant_never_waits(scenario):
+        session.execute("COMMIT")
 
-    assert [(True,)] == cast.owner.answer.rows
-    assert [] == wrongs(cast.stage)
-
-
-@pytest.mark.parametrize("verb", ["set_quota", "count_quota", "remove_quota"])
-def test_others_go_on_while_the_owner_leaves_a_transaction_open(cast: Cast, verb: str) -> None:
-    if verb != "set_quota":
-        do(cast.owner, "set_quota", *ANN, cores(30))
-    limits = [cores(30)] if verb == "set_quota" else []
-    cast.owner.do("BEGIN")
-    assert step(cast.stage, cast.owner, verb, *ANN, *limits)
-
-    with others_go_on(cast):
-        assert [] == [name for name in cast.stage.waiting() if name != "owner"]
-    cast.owner.do("COMMIT")
-
-    assert [] == wrongs(cast.stage)
+    assert [(True,)] == scenario.owner.answer.rows
+    assert [] == violations(scenario.database)
 
 
-def test_a_login_that_only_looks_keeps_no_quota_from_being_set(stage: Stage, cast: Cast) -> None:
-    """What a reader may lock, it may hold for as long as it likes."""
-    reader = stage.session("reader", "omega_reader")
-    reader.do("BEGIN")
+@pytest.mark.parametrize("function", ["set_quota", "count_quota", "remove_quota"])
+def test_an_open_transaction_of_the_owner_blocks_no_other_tenant(
+    scenario: QuotaScenario, function: str
+) -> None:
+    if function != "set_quota":
+        call(scenario.owner, "set_quota", *ANN, cores(30))
+    limits = [cores(30)] if function == "set_quota" else []
+    scenario.owner.execute("BEGIN")
+    assert step(scenario.database, scenario.owner, function, *ANN, *limits)
+
+    with another_tenant_never_waits(scenario):
+        assert [] == [name for name in scenario.database.waiting() if name != "owner"]
+    scenario.owner.execute("COMMIT")
+
+    assert [] == violations(scenario.database)
+
+
+def test_an_open_transaction_of_a_reader_does_not_block_the_owner(
+    database: Database, scenario: QuotaScenario
+) -> None:
+    """A reader may hold its table locks for as long as it likes."""
+    reader = database.session("reader", "omega_reader")
+    reader.execute("BEGIN")
     for table in ("job", "quota", "quota_shard", "allocation", "process"):
-        reader.do(f"SELECT count(*) FROM omega.{table}")
-    for verb, *more in (("set_quota", cores(3)), ("count_quota",), ("remove_quota",)):
-        cast.owner.start(calling(verb), [*ANN, *more])
-        stage.settle()
-        assert cast.owner.is_done, verb
-        assert not cast.owner.answer.sqlstate, cast.owner.answer.said
-    assert not ask(cast.submitter, "cancel_job", cast.ann.job).sqlstate
+        reader.execute(f"SELECT count(*) FROM omega.{table}")
+    for function, *more in (("set_quota", cores(3)), ("count_quota",), ("remove_quota",)):
+        scenario.owner.start(call_sql(function), [*ANN, *more])
+        database.settle()
+        assert scenario.owner.is_done, function
+        assert not scenario.owner.answer.sqlstate, scenario.owner.answer.message
+    assert not try_call(scenario.submitter, "cancel_job", scenario.ann.job).sqlstate

@@ -1,9 +1,9 @@
-"""Jobs in the wire form, written down by hand: what `omega.submit_jobs` is to understand.
+"""Jobs in the JSON form that `omega.submit_jobs` reads, and the kinds of a machine's amounts.
 
-The kinds of a machine's amounts, too, are told once, here, in the order of the table's columns.
+The kinds are in the order of the columns of `omega.machine`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 Wire = dict[str, Any]
@@ -14,8 +14,8 @@ UNLIMITED = 2**58
 
 
 def a_group(**changed: object) -> Wire:
-    """One task of a core."""
-    plain: Wire = {
+    """Return a group of one task that asks for one core."""
+    defaults: Wire = {
         "tasks": 1,
         "cpu_milli": 1_000,
         "memory_mib": 0,
@@ -27,17 +27,17 @@ def a_group(**changed: object) -> Wire:
         "spread_over": None,
         "different_machines": False,
     }
-    return {**plain, **changed}
+    return {**defaults, **changed}
 
 
 def a_constraint(**changed: object) -> Wire:
-    """One that names one value."""
+    """Return a constraint with one value."""
     return {"attribute": "zone", "operator": "in", "values": ["a"], **changed}
 
 
 def a_job(*groups: Wire, **changed: object) -> Wire:
-    """A job of one group with one task, unless told otherwise."""
-    plain: Wire = {
+    """Return a job; without groups, it has one group of one task."""
+    defaults: Wire = {
         "name": "job",
         "scheduler": "batch",
         "tenant": "ann",
@@ -46,7 +46,7 @@ def a_job(*groups: Wire, **changed: object) -> Wire:
         "groups": list(groups) or [a_group()],
         "training": None,
     }
-    return {**plain, **changed}
+    return {**defaults, **changed}
 
 
 def tasks_of(wire: Mapping[str, Any]) -> int:
@@ -55,15 +55,10 @@ def tasks_of(wire: Mapping[str, Any]) -> int:
 
 
 def demand_of(wire: Mapping[str, Any], task: int) -> tuple[int, ...]:
-    """Return what a task asks for: a row of amounts, its GPUs on the first devices."""
+    """Return the amounts that a task asks for, its GPUs on the first devices."""
     for group in wire["groups"]:
         if task < group["tasks"]:
             devices = [group["gpu_slices"]] * group["gpus"] + [0] * (DEVICES - group["gpus"])
             return (group["cpu_milli"], group["memory_mib"], group["disk_mib"], *devices)
         task -= group["tasks"]
     raise AssertionError("the job has no such task")
-
-
-def cost_of(amounts: Sequence[int]) -> list[int]:
-    """Return what amounts are charged at: CPU, memory, disk, slices of all devices; no jobs."""
-    return [*amounts[:3], sum(amounts[3:]), 0]

@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 
 from omega.clock import RealClock
 from omega.lifecycle.states import State
-from omega.store.postgres.access import looking, read_access
+from omega.store.postgres.access import catalogue_connection, read_access
 from omega.store.postgres.health.examination import examine
 from omega.store.postgres.health.findings import Severity
 from omega.store.postgres.health.of_logins import LOGINS as JUDGES_OF_LOGINS
@@ -169,7 +169,7 @@ def test_the_limits_are_set_as_the_page_says(
                 [ours["bob"]] * 3,
             ).fetchone()
         said.append(shell.type(shlex.split(INIT)))
-    with looking(cell) as connection:
+    with catalogue_connection(cell) as connection:
         access = read_access(connection)
     findings = examine(cell, RealClock(), open_for_s=3_600)
 

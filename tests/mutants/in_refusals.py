@@ -12,14 +12,15 @@ FORCE = f"{FUNCTIONS}/force.sql"
 HISTORY = f"{FUNCTIONS}/history.sql"
 NODES = f"{FUNCTIONS}/nodes.sql"
 COMMIT = f"{FUNCTIONS}/commit_claims.sql"
+TASKS = f"{FUNCTIONS}/tasks.sql"
 AMOUNTS = f"{FUNCTIONS}/verify_amounts.sql"
 ARGUMENTS_REFUSED = (
     "tests/postgres/test_refused_arguments.py",
     "tests/attack/test_refused_jobs.py",
-    "tests/attack/test_refused_words.py",
+    "tests/attack/test_refused_text.py",
 )
 OF_ISOLATION = ("tests/attack/test_isolation.py",)
-OF_LEASES = ("tests/attack/test_leases.py", "tests/attack/test_refused_words.py")
+OF_LEASES = ("tests/attack/test_leases.py", "tests/attack/test_refused_text.py")
 OF_MACHINES = ("tests/attack/test_machines_reopened.py",)
 OF_LOCKS = ("tests/attack/test_locks.py",)
 
@@ -71,8 +72,8 @@ WIRE = (
     mutant(
         "wire-of-any-length",
         SPECS,
-        "ELSIF octet_length(_spec::text) > ${wire_bytes_max} THEN",
-        "ELSIF false THEN",
+        "CASE WHEN octet_length(_spec::text) > ${wire_bytes_max} THEN",
+        "CASE WHEN false THEN",
         "A few jobs fill the memory of every scheduler of their kind.",
     ),
     mutant(
@@ -92,7 +93,7 @@ WIRE = (
     mutant(
         "lease-of-any-bytes",
         QUEUE,
-        "(WHERE t.bytes <= ${lease_bytes_max} OR t.bytes = t.wire_bytes) INTO",
+        "(WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO",
         "(WHERE true) INTO",
         "One lease fills the memory of a scheduler.",
         tests=OF_LEASES,
@@ -100,15 +101,40 @@ WIRE = (
     mutant(
         "large-job-never-leased",
         QUEUE,
-        "(WHERE t.bytes <= ${lease_bytes_max} OR t.bytes = t.wire_bytes) INTO",
-        "(WHERE t.bytes < t.wire_bytes) INTO",
+        "(WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO",
+        "(WHERE t.bytes < 0) INTO",
         "Nothing is leased.",
         tests=("tests/contract/test_postgres_store.py",),
     ),
     mutant(
+        "small-jobs-counted",
+        ARGUMENTS,
+        "CASE WHEN _wire_bytes > ${wire_bytes_small} THEN _wire_bytes ELSE 0 END",
+        "_wire_bytes",
+        "A few large jobs that are never placed hide all others.",
+        tests=OF_LEASES,
+    ),
+    mutant(
+        "recall-of-any-bytes",
+        ROUNDS,
+        "(WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO",
+        "(WHERE true) INTO",
+        "A round that recalls what runs fills the memory of a scheduler.",
+        tests=OF_LEASES,
+    ),
+    mutant(
+        "training-measured-before-it-is-read",
+        SPECS,
+        "IF NOT coalesce(is_training(_spec -> 'training'), false) THEN",
+        "IF octet_length(_spec::text) > ${wire_bytes_max} THEN RETURN 'long';"
+        " ELSIF NOT coalesce(is_training(_spec -> 'training'), false) THEN",
+        "A submission of some bytes has its backend write gigabytes.",
+        tests=("tests/attack/test_refused_jobs.py",),
+    ),
+    mutant(
         "parked-of-any-bytes",
         QUEUE,
-        "WHERE j.bytes <= ${lease_bytes_max} OR j.bytes = j.wire_bytes",
+        "WHERE j.large = 0 OR j.bytes <= ${lease_bytes_max} OR j.bytes = j.large",
         "WHERE true",
         "Parked jobs fill the memory of every scheduler that looks after them.",
         tests=OF_LEASES,
@@ -139,8 +165,8 @@ JSON = (
     mutant(
         "any-number-of-reports",
         REGISTRY,
-        ">= ${processes_per_login_max} THEN",
-        ">= 2147483647 THEN",
+        ">= ${processes_per_login_max} THEN\n        RAISE",
+        ">= 2147483647 THEN\n        RAISE",
         "One login fills the screen, and the memory, of whoever watches.",
         tests=("tests/postgres/test_reports_of_logins.py",),
     ),
@@ -239,8 +265,9 @@ LOCKS = (
     mutant(
         "end-locks-any-job",
         NODES,
-        "JOIN allocation a USING (job_id, task)\n             WHERE w.started_ms IS NULL OR",
-        "LEFT JOIN allocation a USING (job_id, task)\n             WHERE true OR",
+        "JOIN allocation a USING (job_id, task)\n             WHERE _started_ms IS NULL OR"
+        " w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;\n        END IF;",
+        "LEFT JOIN allocation a USING (job_id, task);\n        END IF;",
         "A node that leaves a transaction open holds up jobs that do not run there.",
         tests=OF_LOCKS,
     ),
@@ -255,9 +282,26 @@ LOCKS = (
     mutant(
         "commit-locks-machines-without-a-lease",
         COMMIT,
-        "CASE WHEN true = ANY (held) THEN named ELSE '{}' END",
-        "named",
+        "CASE WHEN some_held\n                        THEN named ||",
+        "CASE WHEN true THEN named ||",
         "A scheduler without leases holds up the whole cell.",
+        tests=OF_LOCKS,
+    ),
+    mutant(
+        "commit-locks-quotas-without-a-lease",
+        COMMIT,
+        "IF limited AND some_held THEN",
+        "IF limited THEN",
+        "A scheduler without leases holds up all commits of a tenant.",
+        tests=OF_LOCKS,
+    ),
+    mutant(
+        "end-locks-machines-of-other-starts",
+        TASKS,
+        "                    WHERE _started_ms IS NULL OR w.started_ms ="
+        " (extract(epoch FROM a.started_at) * 1000)::bigint)\n",
+        "                    )\n",
+        "A node that names tasks by other starts holds up machines that are not its own.",
         tests=OF_LOCKS,
     ),
     mutant(
@@ -266,7 +310,7 @@ LOCKS = (
         "<> jsonb_build_array(g.it -> 'cpu_milli', g.it -> 'memory_mib', g.it -> 'disk_mib')",
         "<> to_jsonb(h.amounts[1 : ${kinds_without_devices}])",
         "Nobody finds a scheduler that gives tasks more than they ask for.",
-        tests=("tests/attack/test_verified.py",),
+        tests=("tests/attack/test_verify.py",),
     ),
 )
 MUTANTS: tuple[Mutant, ...] = (*WIRE, *JSON, *TIMES, *LOCKS)

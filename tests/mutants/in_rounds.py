@@ -23,7 +23,7 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "recall-of-other-kinds",
         ROUNDS,
-        "AND j.scheduler = of.scheduler\n               AND (",
+        "AND j.scheduler = of.scheduler\n                       AND (",
         "AND (",
         "One kind of scheduler moves the jobs of another.",
     ),

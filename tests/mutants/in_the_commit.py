@@ -78,6 +78,14 @@ LOCKS = (
         tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
+        "alternates-not-locked",
+        COMMIT,
+        "PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;",
+        "",
+        "Rows of two moments are answered: no order of the commits explains them.",
+        tests=("tests/attack/test_locks.py",),
+    ),
+    mutant(
         "machines-of-moving-tasks-not-locked",
         COMMIT,
         "(j.minimum > 0 OR a.job_id = ANY (_jobs))",

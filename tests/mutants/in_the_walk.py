@@ -144,8 +144,8 @@ EXCHANGES = (
     mutant(
         "fallen-gang-whose-others-stay",
         PARTS,
-        "- broken.named < _minimum[broken.party]",
-        "- broken.named < 0",
+        "- named.tasks < _minimum[named.party]",
+        "- named.tasks < 0",
         "What is left of a gang holds its machines and does nothing.",
     ),
     mutant(

@@ -156,6 +156,26 @@ def test_the_storage_options_that_are_declared_are_in_the_database(database_url:
     assert declared == _rows(database_url, OPTIONS)
 
 
+def test_a_job_with_numbers_that_no_program_reads_does_not_stop_a_migration(
+    empty_database_url: str,
+) -> None:
+    """Older functions let it in; its text would be thousands of times as long as it is."""
+    schema.migrate(empty_database_url)
+    with closing(PostgresStore(empty_database_url)) as store:
+        hostile, honest = store.submit([a_spec(1), a_spec(1)])
+    schema.downgrade(empty_database_url, "0011")
+    with psycopg.connect(empty_database_url) as owner:
+        owner.execute(
+            "UPDATE omega.job_spec SET wire = wire || %s::jsonb WHERE job_id = %s",
+            (f'{{"junk": [{", ".join(["1e130000"] * 20_000)}]}}', hostile),
+        )
+    schema.migrate(empty_database_url)
+
+    with closing(PostgresStore(empty_database_url)) as store:
+        leased = store.lease("batch", holder="me", jobs_max=9, lease_ms=60_000)
+    assert [honest] == [job.id for job in leased]
+
+
 def complaint(url: str) -> str:
     """Return what a store says of a database that it cannot use."""
     with (

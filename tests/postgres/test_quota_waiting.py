@@ -145,6 +145,39 @@ def test_an_end_that_begins_while_a_quota_is_counted_is_given_back(
     assert [] == list(store.verify())
 
 
+def test_an_open_transaction_is_named_and_others_are_not(
+    database_url: str, store: PostgresStore
+) -> None:
+    """It may end only what holds the count up; the quota says that it is not counted."""
+    one, two = store.add_machines(a_cell(2)).tolist()
+    running, another = (a_running_job(store, a_spec(), [machine]) for machine in (one, two))
+    limits = [2 * CORE] + [UNLIMITED] * 4
+    count = "SELECT omega.count_quota('tenant', 'ann')"
+    with held_open(database_url, lambda mine: end(mine, another, 0)) as past:
+        store._link.call(  # noqa: SLF001
+            "SELECT omega.set_quota('tenant', 'ann', %s)", (Big(limits),)
+        )
+        (before,) = store.quotas()
+        with (
+            ThreadPoolExecutor(1) as pool,
+            psycopg.connect(database_url, application_name="omega counter") as counter,
+        ):
+            answer = pool.submit(counter.execute, count)
+            wait_until(lambda: waits(database_url, "omega counter", "Timeout"), "it to wait")
+            with held_open(database_url, lambda mine: end(mine, running, 0)) as since:
+                error = answer.exception()
+                its, others = past.info.backend_pid, since.info.backend_pid
+    assert isinstance(error, psycopg.errors.LockNotAvailable)
+    assert f"process {its}" in str(error)
+    assert f"process {others}" not in str(error)
+    assert not before.counted
+
+    store.set_quota(before.quota)
+    (after,) = store.quotas()
+    assert after.counted
+    assert [] == list(store.verify())
+
+
 def waits(url: str, application: str, what: str = "Lock") -> bool:
     """Say whether a session waits for a lock, or something else."""
     with psycopg.connect(url) as connection:

@@ -103,6 +103,22 @@ def test_a_login_has_only_so_many_reports(
     assert "n7" not in replicas
 
 
+def test_reports_of_processes_that_were_killed_keep_no_new_ones_away(
+    store: PostgresStore, alice: Store, database_url: str
+) -> None:
+    alice.report("batch", "0", pid=1, facts={})
+    with psycopg.connect(database_url) as owner:
+        owner.execute(
+            "INSERT INTO omega.process (kind, replica, pid, facts, login, seen_at)"
+            " SELECT kind, 'n' || n, 1, facts, login, seen_at - interval '11 seconds'"
+            "   FROM omega.process, generate_series(2, %s) AS n",
+            (LIMITS.processes_per_login_max,),
+        )
+    alice.report("batch", "1", pid=1, facts={})
+
+    assert {"0", "1"} == {report.replica for report in store.reports()}
+
+
 def test_the_owner_removes_any(store: PostgresStore, alice: Store) -> None:
     alice.report("batch", "0", pid=1, facts={"by": "alice"})
     alice.forget("batch", "1")

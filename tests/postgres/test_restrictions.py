@@ -11,7 +11,7 @@ from psycopg import errors, sql
 from omega.clock import RealClock
 from omega.errors import SettingsError
 from omega.store.postgres import history, roles, schema
-from omega.store.postgres.access import FUNCTIONS, Access, looking, read_access
+from omega.store.postgres.access import FUNCTIONS, Access, catalogue_connection, read_access
 from omega.store.postgres.databases import made_anew, name_of
 from omega.store.postgres.health.examination import examine
 from omega.store.postgres.restrictions import (
@@ -73,7 +73,7 @@ def give_database(empty_database_url: str, owner: str) -> None:
 
 
 def access(url: str) -> Access:
-    with looking(url) as connection:
+    with catalogue_connection(url) as connection:
         return read_access(connection)
 
 

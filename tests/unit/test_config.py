@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from omega.config import DAY_MS, UNREADABLE_URL, Settings, environment_names, load_settings
 from omega.errors import SettingsError
+from omega.limits import LIMITS
 
 
 @pytest.fixture(autouse=True)
@@ -250,6 +251,15 @@ def test_no_time_is_longer_than_a_day(name: str) -> None:
     (problem,) = problems_of(**{name: DAY_MS + 1})
 
     assert f"{name} (as an argument) must be less than or equal to {DAY_MS}" in problem
+
+
+def test_no_lease_is_longer_than_the_database_takes() -> None:
+    longest = LIMITS.lease_ms_max
+
+    (problem,) = problems_of(lease_ms=longest + 1)
+
+    assert longest == load_settings(lease_ms=longest).lease_ms
+    assert f"lease_ms (as an argument) must be less than or equal to {longest}" in problem
 
 
 def test_a_file_that_is_not_utf_8_is_told(tmp_path: Path) -> None:

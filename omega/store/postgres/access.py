@@ -60,7 +60,7 @@ OF_FUNCTIONS: Final = """
      WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proname ~ %s
      ORDER BY 1
 """
-SAID: Final = """
+DATABASE_SETTINGS: Final = """
     SELECT c.entry
       FROM pg_db_role_setting s, unnest(s.setconfig) AS c (entry)
      WHERE s.setrole = 0
@@ -109,7 +109,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Access:
-    """All of it."""
+    """What logins may do in one database."""
 
     database: str
     owner: str
@@ -134,8 +134,8 @@ class Access:
 
 
 @contextmanager
-def looking(url: str) -> Iterator[_Connection]:
-    """Give a connection that names in catalogues mean the same for, whoever has made others.
+def catalogue_connection(url: str) -> Iterator[_Connection]:
+    """Open a connection with our search_path, so that others' objects cannot shadow catalogues.
 
     Raises StoreUnavailable if the server does not answer.
     """
@@ -185,5 +185,6 @@ def is_off(timeout: str) -> bool:
 def _timeouts(connection: _Connection) -> dict[str, str]:
     """Return what is set, as it was written; what a role brings along for itself does not count."""
     of_server = connection.execute(OF_SERVER, (list(TIMEOUTS),)).fetchall()
-    said = [str(entry).partition("=") for (entry,) in connection.execute(SAID)]
+    entries = connection.execute(DATABASE_SETTINGS).fetchall()
+    said = [str(entry).partition("=") for (entry,) in entries]
     return {**dict(of_server), **{name: value for name, _, value in said if name in TIMEOUTS}}

@@ -220,10 +220,12 @@ class PostgresCell:
 
     def quotas(self) -> list[QuotaUse]:
         """Return all quotas with what is left of each, by scope and name."""
-        rows = self._link.call("SELECT scope, name, limits, remains FROM omega.read_quotas()")
+        rows = self._link.call(
+            "SELECT scope, name, limits, remains, counted FROM omega.read_quotas()"
+        )
         return [
-            QuotaUse.of_rows(QuotaScope(scope), name, limits, left)
-            for scope, name, limits, left in rows
+            QuotaUse.of_rows(QuotaScope(scope), name, limits, left, counted=counted)
+            for scope, name, limits, left, counted in rows
         ]
 
     def notices(self) -> list[Notice]:
@@ -257,7 +259,7 @@ class PostgresCell:
         return [Violation(*row) for row in rows]
 
     def verify_amounts(self) -> Sequence[Violation]:
-        """Return the live tasks that hold something else than their job asks for.
+        """Return the live tasks whose allocated amounts differ from their job's request.
 
         A commit does not compare the two: schedulers are trusted with it (docs/roles.md).
         """

@@ -139,7 +139,7 @@ class Link:
                 raise InvariantBroken(_sentence(broken)) from broken
             except _REFUSED as refused:
                 raise BadInput(_sentence(refused)) from refused
-            except UnicodeError as refused:  # half a character, such as a command line may hold
+            except UnicodeError as refused:  # a lone surrogate, such as a command line may hold
                 raise BadInput(f"a text cannot be written as UTF-8: {refused}") from refused
             except psycopg.Error as silence:
                 # QueryCanceled, AdminShutdown, a lost connection: the effect is unknown.

@@ -8,7 +8,7 @@ Source   docs/decisions/0029-hostile-logins.md. Python's decoder raises for what
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from psycopg import Connection
 from psycopg.adapt import Buffer, Loader
@@ -16,13 +16,16 @@ from psycopg.pq import Format
 
 from omega.errors import BadInput
 
+_BINARY_VERSION: Final = 1
+
 
 class _Text(Loader):
-    """What a server sends in its binary format is the text, after the number of the format."""
+    """Binary jsonb is one version byte, then the text."""
 
     format = Format.BINARY
 
     def load(self, data: Buffer) -> str:
+        assert data[0] == _BINARY_VERSION, "no other version of binary jsonb is known"
         return bytes(data[1:]).decode()
 
 

@@ -1,9 +1,10 @@
-"""Limits on what a login can use up: set as far as the database's user may, told as far as not.
+"""Limits on what a login can use up: sets what the user may set; returns the rest.
 
 Goal     Keep one login from taking all locks, connections and disk from the others.
 Promise  Harmless when repeated: what is set stays, also what an operator has set otherwise.
          Whatever the user may not set is returned, with who may and by which statement; that is no
-         error. Owners and superusers are never limited.
+         error. Owners and superusers get no connection limit; the timeouts apply to their sessions
+         as well.
 Source   docs/decisions/0017-roles.md; docs/roles.md says what remains possible.
 """
 
@@ -15,7 +16,7 @@ from typing import Final
 import psycopg
 from psycopg import sql
 
-from omega.store.postgres.access import FUNCTIONS, Access, Member, looking, read_access
+from omega.store.postgres.access import FUNCTIONS, Access, Member, catalogue_connection, read_access
 from omega.store.postgres.tables import SCHEMA
 
 TIMEOUTS_SET: Final = {
@@ -72,7 +73,7 @@ def restrict(url: str) -> Restricted:
 
     Raises StoreUnavailable if the server does not answer.
     """
-    with looking(url) as connection:
+    with catalogue_connection(url) as connection:
         before = missing(read_access(connection))
         for one in before:
             # Some refusals are only warnings, and another database's owner may be setting the same

@@ -20,6 +20,7 @@ import numpy as np
 from omega.errors import BadInput, did_you_mean, shortened
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Score
+from omega.model.names import is_printable_name
 
 _T = TypeVar("_T", int, float)
 
@@ -76,7 +77,7 @@ class Table:
                 for row, word in enumerate(words)
                 if not (word or may_miss)
                 or len(word) > LIMITS.name_length_max
-                or not word.isprintable()
+                or not is_printable_name(word)
             )
             wanted = f"a name of up to {LIMITS.name_length_max} printable characters"
         if (row := next(wrong, None)) is not None:

@@ -30,7 +30,7 @@ def test_what_cannot_be_printed_is_written_as_python_does(text: str, written: st
 
 
 def test_a_layout_may_end_lines() -> None:
-    assert "a\nb\\r" == escaped("a\nb\r", but="\n")
+    assert "a\nb\\r" == escaped("a\nb\r", keep="\n")
 
 
 @pytest.mark.parametrize("text", [*HOSTILE.values(), LONG, LONG_AND_UNPRINTABLE])

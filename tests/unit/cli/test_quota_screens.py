@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
 
 import pytest
 from rich.cells import cell_len
@@ -143,7 +145,23 @@ def test_a_row_has_every_budget_exactly() -> None:
     assert {
         "scope": "tenant",
         "name": "ann",
+        "counted": True,
         "limits": {**nothing, "cpu_milli": 1_500, "jobs": 3},
         "used": {**nothing, "cpu_milli": 1_501, "jobs": 0},
         "left": {**nothing, "cpu_milli": -1, "jobs": 3},
     } == row
+
+
+def test_of_a_quota_that_is_not_counted_nobody_says_what_is_used() -> None:
+    use = replace(a_use({JOBS: 3}, {JOBS: 0}), counted=False)
+
+    limit, used, left = drawn(quotas_table([use]))[1:]
+    row = row_of(use)
+
+    assert ["tenant", "ann", "limit", "-", "-", "-", "-", "3"] == limit.split()
+    assert "not counted: set it again" in used
+    assert ["used", "-", "-", "-", "-", "-"] == used.split()[-6:]
+    assert ["left", "-", "-", "-", "-", "0"] == left.split()
+    assert "used up: tenant ann (not counted); see: omega quota list" == str(used_up_line([use]))
+    assert not row["counted"]
+    assert {None} == set(cast("dict[str, object]", row["used"]).values())

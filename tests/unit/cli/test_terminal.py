@@ -157,7 +157,7 @@ def test_a_live_screen_keeps_its_own_controls() -> None:
     assert "\x1b[?1049h" in written
 
 
-def test_what_is_printed_elsewhere_during_a_live_screen_is_no_rawer(
+def test_what_is_printed_elsewhere_during_a_live_screen_is_escaped_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     beneath = guarded(monkeypatch)

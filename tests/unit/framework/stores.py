@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from omega.errors import NotAllowed, StoreUnavailable
+from omega.errors import BadInput, NotAllowed, StoreUnavailable
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
@@ -65,3 +65,16 @@ class Forbidden(PassThrough):
 
     def forget(self, kind: str, replica: str) -> None:
         raise NotAllowed(f"{kind}/{replica} may not be forgotten")
+
+
+class RefusesMemos(PassThrough):
+    """Takes no memo in which one of these fields tells anything."""
+
+    def __init__(self, store: Store, *fields: str) -> None:
+        super().__init__(store)
+        self._fields = fields
+
+    def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
+        if any(memo.get(field) for field in self._fields):
+            raise BadInput("this memo is too long")
+        return super().note_round(scheduler, number, memo)

@@ -10,8 +10,8 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.config import Settings
-from omega.errors import BadInput, InvariantBroken, StoreUnavailable
-from omega.events import Event, JobAttempted, StoreFaltered
+from omega.errors import InvariantBroken, StoreUnavailable
+from omega.events import Event, JobAttempted, MemoRefused
 from omega.framework.round_process import RoundProcess
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Transaction
@@ -25,6 +25,7 @@ from omega.testing.pass_through import PassThrough
 from omega.testing.steps import places, recall, status_of
 from schedulers.ml_gpu import MlGpuScheduler
 from tests.unit.framework.loops import InOrder
+from tests.unit.framework.stores import RefusesMemos
 
 SETTINGS = Settings()
 POLL_S = SETTINGS.poll_interval_ms / 1_000
@@ -69,15 +70,6 @@ class Deadly(PassThrough):
     ) -> list[LeasedJob]:
         self.recalled.append([] if jobs is None else list(jobs))
         return super().recall(scheduler, number, jobs, lease_ms=lease_ms)
-
-
-class ShortOfPaper(PassThrough):
-    """Takes no memo that tells anything of a plan."""
-
-    def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
-        if memo["plan"]:
-            raise BadInput("this memo is too long")
-        return super().note_round(scheduler, number, memo)
 
 
 class Away(PassThrough):
@@ -295,13 +287,14 @@ class TestRoundProcess:
         assert isinstance(jobs, list)
         return jobs
 
-    def test_a_memo_that_is_too_long_ends_nobody(self) -> None:
-        self.play(self.a_process(store=ShortOfPaper(self.store)), rounds=3)
+    @pytest.mark.parametrize("fields", [("plan",), ("plan", "jobs")])
+    def test_a_memo_that_is_too_long_does_not_end_the_process(self, fields: Sequence[str]) -> None:
+        self.play(self.a_process(store=RefusesMemos(self.store, *fields)), rounds=3)
 
         assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
-        assert {} == self.memo()["plan"]
-        whys = {event.why for event in self.events if isinstance(event, StoreFaltered)}
-        assert {"shares are promised anew: this memo is too long"} == whys
+        assert not any(self.memo().get(field) for field in fields)
+        whys = {event.why for event in self.events if isinstance(event, MemoRefused)}
+        assert {"this memo is too long"} == whys
 
     def test_stopped_in_mid_round_it_gives_everything_back(self) -> None:
         self.play(self.a_process(), rounds=2)

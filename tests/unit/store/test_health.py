@@ -219,7 +219,7 @@ def test_each_thing_that_is_open_to_logins_is_one_complaint() -> None:
     assert all(one.why and one.found for one in found.values())
 
 
-def test_where_no_login_has_a_role_nobody_is_kept_out() -> None:
+def test_without_logins_in_our_roles_every_check_passes() -> None:
     assert [] == complaints(HEALTHY, replace(OPEN, members=()))
 
 
@@ -245,7 +245,7 @@ def test_other_databases_are_closed_without_a_grant_here() -> None:
     assert 'REVOKE CONNECT ON DATABASE "postgres", "template1" FROM PUBLIC' == finding.run
 
 
-def test_a_timeout_of_nothing_is_none() -> None:
+def test_a_zero_timeout_counts_as_off() -> None:
     assert ["", "0", "0ms", " 0.0 min"] == [
         said for said in ("", "0", "0ms", " 0.0 min", "1", "5min", "0.5s", "10ms") if is_off(said)
     ]

@@ -175,6 +175,8 @@ def test_constraints_are_short_sentences(
         ("name: train", "name: ''", 1, "name", "it must not be empty"),
         ("name: train", f"name: {'x' * 201}", 1, "name", "longer than 200 characters"),
         ("name: train", 'name: "a\\0"', 1, "name", "characters that cannot be printed"),
+        ("name: train", "name: a\u3164b", 1, "name", "characters that cannot be printed"),
+        ("tenant: vision", "tenant: \u115f", 3, "tenant", "characters that cannot be printed"),
         ("name: train\n", "", 1, "name", "this field must be given"),
         ("true", "maybe", 14, "groups[0].different_machines", "'maybe' is not true or false"),
         ("ssd exists", "ssd exist", 17, "groups[0].constraints[1]", "is not a constraint; write"),
@@ -303,9 +305,9 @@ def test_a_job_is_as_long_as_the_store_takes_it(monkeypatch: pytest.MonkeyPatch)
     (spec,) = parse_specs(text, "jobs.yaml")
     size = len(json.dumps(spec_to_wire(spec), ensure_ascii=False).encode())
 
-    monkeypatch.setattr(module, "LIMITS", Limits(wire_bytes_max=size))
+    monkeypatch.setattr(module, "LIMITS", Limits(wire_bytes_small=1, wire_bytes_max=size))
     assert [spec] == parse_specs(text, "jobs.yaml")
-    monkeypatch.setattr(module, "LIMITS", Limits(wire_bytes_max=size - 1))
+    monkeypatch.setattr(module, "LIMITS", Limits(wire_bytes_small=1, wire_bytes_max=size - 1))
     with pytest.raises(BadInput) as refusal:
         parse_specs(f"{SMALL}---\n{text}", "jobs.yaml")
     assert f"jobs.yaml, line 5: the job is {size:,} bytes long as it is stored" in str(

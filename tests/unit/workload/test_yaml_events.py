@@ -44,7 +44,7 @@ def test_libyaml_is_used_where_it_is_there() -> None:
         ("- &a 1\n" + "- *a\n" * 1_000, 3 + 2, "line 2: aliases are not read here; write it out"),
         ("- 1\n" * 1_000, 3 + 100, "line 100: there are more than 100 keys and values in it"),
         ("- {}\n" * 1_000, 3 + 199, "line 100: there are more than 100 keys and values in it"),
-        ("a: 1\n" * 1_000, 3 + 3, "line 2, field a: this is said twice"),
+        ("a: 1\n" * 1_000, 3 + 3, "line 2, field a: this key occurs twice"),
         ("".join(f"a{n}: 1\n" for n in range(1_000)), 3 + 100, "line 50: there are more than 100"),
         ("[" * 100_000, 3 + 16, "line 1: this is nested too deeply"),
         ("{" * 100_000, 4, "line 1: a key must be a word"),

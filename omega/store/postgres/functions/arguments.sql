@@ -34,6 +34,13 @@ BEGIN
           USING ERRCODE = 'invalid_parameter_value';
 END $$;
 
+-- How many bytes of a job's wire form count against what one answer may hold. Small jobs count nothing: however
+-- many large ones there are, they hide none of the others.
+CREATE FUNCTION omega.counted_bytes(_wire_bytes integer)
+RETURNS integer LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN _wire_bytes > ${wire_bytes_small} THEN _wire_bytes ELSE 0 END
+$$;
+
 -- Refuse any other isolation level than the one that all functions that write are made for: under it, whoever
 -- has waited for a row sees it, and all that others have committed, as they are then.
 CREATE FUNCTION omega.needs_read_committed()
@@ -115,7 +122,7 @@ END $$;
 -- Whether a JSON value is an array of so many such texts at most.
 CREATE FUNCTION omega.are_names(_value jsonb, _length_max integer)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN jsonb_typeof(_value) <> 'array' THEN false
+    SELECT CASE WHEN jsonb_typeof(_value) IS DISTINCT FROM 'array' THEN false
                 WHEN jsonb_array_length(_value) > _length_max THEN false
                 ELSE NOT EXISTS (SELECT FROM jsonb_array_elements(_value) AS e (it) WHERE NOT omega.is_name(e.it)) END
 $$;

@@ -56,7 +56,7 @@ BEGIN
           OR array_position(_seen, NULL) IS NOT NULL OR array_position(_shapes, NULL) IS NOT NULL
           OR array_position(_amounts, NULL) IS NOT NULL
             THEN 'an entry is null'
-        WHEN 2147483647 = ANY (_tasks) THEN 'a task has a number that no task has'
+        WHEN 2147483647 = ANY (_tasks) THEN 'a task number is too large'
         WHEN 0 > ANY (_amounts) THEN 'an amount is negative'
         WHEN 0 > ANY (_minimums) THEN 'a minimum is negative'
         WHEN 1 > ANY (_shapes) OR cardinality(_amounts) / ${kinds} < ANY (_shapes)

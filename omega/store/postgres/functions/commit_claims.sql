@@ -23,6 +23,7 @@ DECLARE
     named integer[];       -- all machines named
     touched integer[];     -- and those that the fall of a gang can touch
     held boolean[];        -- an entry a job: is the lease still theirs?
+    some_held boolean;     -- if none is, nothing is granted, and no row is locked
     rest int4multirange[];  -- an entry a job: its unplaced tasks if all claims stand
     sound boolean;         -- all claims stand, as far as jobs and quotas are concerned
     with_devices boolean;  -- some claim asks for some
@@ -75,6 +76,7 @@ BEGIN
                     WHERE a.amount > 0 AND (a.n - 1) % ${kinds} >= ${kinds_without_devices})
       INTO held, rest, sound, with_devices
       FROM facts f;
+    some_held := true = ANY (held);
 
     -- Quotas too are looked for in a statement of its own, after the locks: docs/decisions/0029.
     SELECT q.there, t.id IS NOT NULL, t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines,
@@ -89,7 +91,7 @@ BEGIN
         RETURN;
     END IF;
 
-    IF limited THEN
+    IF limited AND some_held THEN
         draw := hold_quotas(_jobs, _ends, _shapes, _amounts, _other_claims, _other_shapes, _evict_jobs);
     ELSE
         SELECT '{}'::integer[] AS quotas, NULL::bigint[] AS budget, true AS covered INTO draw;
@@ -118,9 +120,11 @@ BEGIN
             fresh := packed_machines(named);
         END IF;
     ELSE
-        touched := CASE WHEN true = ANY (held) THEN named ELSE '{}' END || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
-                                   WHERE a.job_id = ANY (_evict_jobs)
-                                     AND (j.minimum > 0 OR a.job_id = ANY (_jobs)));
+        touched := CASE WHEN some_held
+                        THEN named || ARRAY(SELECT a.machine_id FROM allocation a JOIN job j ON j.id = a.job_id
+                                             WHERE a.job_id = ANY (_evict_jobs)
+                                               AND (j.minimum > 0 OR a.job_id = ANY (_jobs)))
+                        ELSE '{}' END;
         PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;
         judged := judge_claims(_by_sequence, _jobs, _minimums, _ends, _tasks, _machines, _seen, _shapes, _amounts,
                                _other_claims, _other_machines, _other_seen, _other_shapes,

@@ -15,6 +15,8 @@ CREATE FUNCTION omega.judge_claims(
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     unplaced boolean[];     -- an entry a claim, as the commit began
+    moves boolean[];        -- an entry a claim: it evicts its own task
+    own integer[];          -- an entry a claim: the victim that is its own task, or null
     at integer[];           -- an entry a claim: its machine's place in the arrays below, or null
     other_at integer[];     -- an entry an alternate, likewise
     ids integer[];          -- an entry a machine
@@ -64,9 +66,15 @@ BEGIN
     SELECT v.party, v.task, v.at, v.amounts, v.live, v.evict_victim
       INTO victim_party, victim_task, victim_at, victim_amounts, live, evict_victim
       FROM victims(party, ids, _evict_jobs, _evict_tasks) AS v;
-    SELECT coalesce(array_agg(coalesce(j.unplaced @> c.task, false) ORDER BY c.n), '{}') INTO unplaced
+    SELECT array_agg(coalesce(j.unplaced @> c.task, false) ORDER BY c.n), array_agg(w.claim IS NOT NULL ORDER BY c.n),
+           array_agg(v.n ORDER BY c.n)
+      INTO unplaced, moves, own
       FROM unnest(_tasks, claimants(_jobs, _ends)) WITH ORDINALITY AS c (task, job, n)
-      LEFT JOIN job j ON j.id = c.job;
+      LEFT JOIN job j ON j.id = c.job
+      LEFT JOIN (SELECT DISTINCT * FROM unnest(_evict_claims, _evict_jobs, _evict_tasks)) AS w (claim, job, task)
+             ON w.claim = c.n AND w.job = c.job AND w.task = c.task
+      LEFT JOIN (SELECT party[u.of_party], u.task, u.n FROM unnest(victim_party, victim_task) WITH ORDINALITY AS u (of_party, task, n)
+                ) AS v (job, task, n) ON v.job = c.job AND v.task = c.task;
     verdicts := array_fill(0::smallint, ARRAY[cardinality(_tasks)]);
     landed := _machines;
     landed_shapes := _shapes;
@@ -78,14 +86,11 @@ BEGIN
         FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
             falling := '{}';
             place := at[c];
-            is_placed := NOT unplaced[c] AND NOT EXISTS (
-                SELECT FROM unnest(fallen) AS f WHERE victim_party[f] = j AND victim_task[f] = _tasks[c]);
+            is_placed := NOT unplaced[c] AND coalesce(live[own[c]], true);
             verdict := CASE
                 WHEN NOT held[j] THEN 4
                 WHEN here @> _tasks[c] THEN 5
-                WHEN is_placed AND NOT EXISTS (
-                    SELECT FROM unnest(_evict_claims, _evict_jobs, _evict_tasks) AS w (claim, job, task)
-                     WHERE w.claim = c AND w.job = _jobs[j] AND w.task = _tasks[c]) THEN 5
+                WHEN is_placed AND NOT moves[c] THEN 5
                 ELSE of_machine(states[place], _by_sequence AND _seen[c] <> sequences[place]) END;
 
             WHILE _evict_claims[e] = c LOOP
@@ -104,7 +109,7 @@ BEGIN
                 e := e + 1;
             END LOOP;
             IF verdict = 0 AND cardinality(falling) > 0 THEN
-                falling := with_their_gangs(falling, victim_party, victim_task, live, minimum, placed);
+                falling := with_their_gangs(falling, victim_party, live, minimum, placed);
             END IF;
             IF verdict = 0 AND NOT fits(free, place, asked, _amounts, _shapes[c], falling, victim_at, victim_amounts) THEN
                 verdict := 2;

@@ -86,14 +86,30 @@ BEGIN
     RETURN true;
 END $$;
 
--- What falls, with the rest of each gang that is left with less than its minimum.
+-- What falls, with the rest of each gang that is left with less than its minimum. The victims of one job lie
+-- together, by task: only those of gangs that break are looked at.
 CREATE FUNCTION omega.with_their_gangs(
-    _falling integer[], _party integer[], _task integer[], _live boolean[], _minimum integer[], _placed integer[]
-) RETURNS integer[] LANGUAGE sql IMMUTABLE AS $$
-    SELECT _falling || coalesce(array_agg(v ORDER BY broken.first, _task[v]), '{}')
-      FROM (SELECT _party[f] AS party, min(n) AS first, count(*) AS named
-              FROM unnest(_falling) WITH ORDINALITY AS u (f, n) GROUP BY 1) AS broken,
-           generate_subscripts(_party, 1) AS v
-     WHERE _minimum[broken.party] > 0 AND _placed[broken.party] - broken.named < _minimum[broken.party]
-       AND _party[v] = broken.party AND _live[v] AND NOT v = ANY (_falling)
-$$;
+    _falling integer[], _party integer[], _live boolean[], _minimum integer[], _placed integer[]
+) RETURNS integer[] LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    broken integer;
+    victim integer;
+    falling integer[] := _falling;
+BEGIN
+    FOR broken IN
+        SELECT named.party
+          FROM (SELECT _party[f] AS party, min(n) AS first, count(*) AS tasks
+                  FROM unnest(_falling) WITH ORDINALITY AS u (f, n) GROUP BY 1) AS named
+         WHERE _minimum[named.party] > 0 AND _placed[named.party] - named.tasks < _minimum[named.party]
+         ORDER BY named.first
+    LOOP
+        victim := array_position(_party, broken);
+        WHILE _party[victim] = broken LOOP
+            IF _live[victim] AND NOT victim = ANY (_falling) THEN
+                falling := falling || victim;
+            END IF;
+            victim := victim + 1;
+        END LOOP;
+    END LOOP;
+    RETURN falling;
+END $$;

@@ -44,7 +44,7 @@ BEGIN
                    CASE WHEN _started_ms IS NOT NULL THEN coalesce(array_agg(w.started_ms), '{}') END
               INTO _jobs, _tasks, _started_ms
               FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
-             WHERE w.started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;
+             WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;
         END IF;
         -- While the jobs' rows are held, nobody begins or ends a task of theirs.
         PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;

@@ -49,7 +49,7 @@ BEGIN
 END $$;
 
 -- Take pending jobs of a kind, highest precedence first, then oldest: no more bytes of them than one lease may
--- hold, but one at least. Whose row is locked and not taken is left to whoever comes next.
+-- hold, but one at least. A row that is locked but exceeds the byte limit stays pending.
 CREATE FUNCTION omega.lease_jobs(_scheduler text, _holder text, _jobs_max integer, _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
@@ -63,11 +63,12 @@ BEGIN
     PERFORM needs_read_committed();
     lasts := lease_length(_lease_ms);
     IF NOT is_name(_holder) THEN
-        RAISE EXCEPTION 'bad lease: its holder has no name that can be printed' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'bad lease: the name of its holder is empty, too long or not printable' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     -- In a statement of its own: what is read of a job below is as it is now that its row is locked.
-    SELECT array_agg(t.id) FILTER (WHERE t.bytes <= ${lease_bytes_max} OR t.bytes = t.wire_bytes) INTO taken
-      FROM (SELECT j.id, s.wire_bytes, sum(s.wire_bytes) OVER (ORDER BY j.precedence DESC, j.id) AS bytes
+    SELECT array_agg(t.id) FILTER (WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO taken
+      FROM (SELECT j.id, counted_bytes(s.wire_bytes) AS large,
+                   sum(counted_bytes(s.wire_bytes)) OVER (ORDER BY j.precedence DESC, j.id) AS bytes
               FROM (SELECT id, precedence FROM job
                      WHERE scheduler = _scheduler AND state = 'pending' AND not_before <= clock_timestamp()
                      ORDER BY precedence DESC, id LIMIT at_most(_jobs_max) FOR NO KEY UPDATE SKIP LOCKED) AS j
@@ -179,13 +180,13 @@ RETURNS TABLE (
            (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
            (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
            siblings.tasks, siblings.machines
-      FROM (SELECT p.*, sum(p.wire_bytes) OVER (ORDER BY p.precedence DESC, p.id) AS bytes
-              FROM (SELECT p.*, s.wire, s.wire_bytes, s.sited FROM job p JOIN job_spec s ON s.job_id = p.id
+      FROM (SELECT p.*, sum(p.large) OVER (ORDER BY p.precedence DESC, p.id) AS bytes
+              FROM (SELECT p.*, s.wire, counted_bytes(s.wire_bytes) AS large, s.sited FROM job p JOIN job_spec s ON s.job_id = p.id
                      WHERE p.scheduler = _scheduler AND p.state = 'parked'
                      ORDER BY p.precedence DESC, p.id LIMIT at_most(_jobs_max)) AS p) AS j
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
                            FROM allocation a WHERE a.job_id = j.id AND j.sited AND j.placed > 0) AS siblings ON true
-     WHERE j.bytes <= ${lease_bytes_max} OR j.bytes = j.wire_bytes
+     WHERE j.large = 0 OR j.bytes <= ${lease_bytes_max} OR j.bytes = j.large
      ORDER BY j.precedence DESC, j.id
 $$;
 

@@ -1,5 +1,5 @@
--- Setting quotas: docs/decisions/0016 and 0029. Nobody but the commits of the quota's own tenant, or of its kind of
--- scheduler, ever waits for whoever sets one.
+-- Setting quotas: docs/decisions/0016 and 0029. Only commits and ends of the jobs that a
+-- quota covers wait while it is set.
 
 -- Set a quota or change its limits; whether it counts what its jobs hold. A new one does not: until count_quota
 -- has, it is overdrawn by more than anybody can give back, so that nothing more is granted.
@@ -38,10 +38,10 @@ END $$;
 
 -- The open transactions of others that may have granted or ended something under no quota at all: they have
 -- looked for one, and hold jobs. Locks on tables are taken before a statement looks at its rows, and kept to
--- the end; by pids, or names of prepared transactions.
+-- the end. An entry a transaction in each array; one that is prepared has no process.
 CREATE FUNCTION omega.transactions_past_quotas(OUT transactions text[], OUT pids integer[])
 LANGUAGE sql STABLE AS $$
-    SELECT coalesce(array_agg(l.virtualtransaction), '{}'), coalesce(array_agg(l.pid) FILTER (WHERE l.pid IS NOT NULL), '{}')
+    SELECT coalesce(array_agg(l.virtualtransaction), '{}'), coalesce(array_agg(l.pid), '{}')
       FROM (SELECT virtualtransaction, pid FROM pg_locks
              WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
                AND pid IS DISTINCT FROM pg_backend_pid() AND granted
@@ -57,7 +57,7 @@ RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     it record;
     past text[];
-    still record;
+    open_now record;
     patience timestamptz := clock_timestamp() + interval '1 s';
     held bigint[];
 BEGIN
@@ -71,13 +71,15 @@ BEGIN
     END IF;
     SELECT t.transactions INTO past FROM transactions_past_quotas() AS t;
     LOOP
-        SELECT * INTO still FROM transactions_past_quotas();
-        past := ARRAY(SELECT unnest(past) INTERSECT SELECT unnest(still.transactions));
+        SELECT * INTO open_now FROM transactions_past_quotas();
+        past := ARRAY(SELECT unnest(past) INTERSECT SELECT unnest(open_now.transactions));
         EXIT WHEN cardinality(past) = 0;
         IF clock_timestamp() > patience THEN
             RAISE EXCEPTION 'the quota of % % grants nothing yet: a transaction that began before it is still open (%); set it again',
-                _scope, _name, coalesce((SELECT string_agg(format('login %s, process %s', a.usename, a.pid), '; ')
-                                           FROM pg_stat_activity a WHERE a.pid = ANY (still.pids)), 'a prepared one')
+                _scope, _name,
+                (SELECT string_agg(coalesce(format('login %s, process %s', a.usename, a.pid), 'a prepared one'), '; ')
+                   FROM unnest(open_now.transactions, open_now.pids) AS o (transaction, pid) LEFT JOIN pg_stat_activity a USING (pid)
+                  WHERE o.transaction = ANY (past))
                 USING ERRCODE = 'lock_not_available';
         END IF;
         PERFORM pg_sleep(0.01);
@@ -109,7 +111,7 @@ END $$;
 
 -- All quotas, their limits and what is left of each: nothing, until it counts.
 CREATE FUNCTION omega.read_quotas()
-RETURNS TABLE (scope text, name text, limits bigint[], remains bigint[]) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
-    SELECT q.scope, q.name, q.limits, ARRAY[ [[ CASE WHEN q.counted THEN sum(s.free[${number}]) ELSE 0 END::bigint ]] ]
+RETURNS TABLE (scope text, name text, limits bigint[], remains bigint[], counted boolean) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+    SELECT q.scope, q.name, q.limits, ARRAY[ [[ CASE WHEN q.counted THEN sum(s.free[${number}]) ELSE 0 END::bigint ]] ], q.counted
       FROM quota q JOIN quota_shard s ON s.quota_id = q.id GROUP BY q.id ORDER BY q.scope, q.name
 $$;

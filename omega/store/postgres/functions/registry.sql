@@ -16,12 +16,15 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
-    -- A process that was killed has left its last report behind, and may have had another login.
+    -- A process that was killed has left its last report behind, and may have had another login. Such reports are
+    -- kept for a day, unless they are so many that they would keep new processes away.
     DELETE FROM process
      WHERE (kind, replica, login) IN (
                SELECT kind, replica, login FROM process
                 WHERE kind = _kind AND replica = _replica AND seen_at < clock_timestamp() - interval '10 seconds'
-                   OR login = session_user AND seen_at < clock_timestamp() - interval '1 day'
+                   OR login = session_user AND seen_at < clock_timestamp() - CASE
+                          WHEN (SELECT count(*) FROM process WHERE login = session_user) >= ${processes_per_login_max} THEN interval '10 seconds'
+                          ELSE interval '1 day' END
                   FOR UPDATE SKIP LOCKED);
     IF (SELECT count(*) FROM process WHERE login = session_user) >= ${processes_per_login_max} THEN
         RAISE EXCEPTION '${processes_per_login_max} processes report as login %, and no more may', session_user
@@ -31,7 +34,7 @@ BEGIN
         ON CONFLICT (kind, replica, login) DO UPDATE SET facts = excluded.facts, seen_at = excluded.seen_at, pid = excluded.pid;
 END $$;
 
--- Remove a process that has ended cleanly; another login's report stays.
+-- Remove a process that has ended cleanly. Other logins' reports of that name stay, unless the owner calls.
 CREATE FUNCTION omega.forget_process(_kind text, _replica text)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN

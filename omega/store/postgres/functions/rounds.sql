@@ -26,12 +26,12 @@ BEGIN
     IF NOT is_name(_scheduler) OR NOT is_name(_holder) THEN
         RAISE EXCEPTION 'bad round: it takes the names of a kind of scheduler and of a holder' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- A look first: who only asks locks nothing.
+    -- Check first without a lock, so that polling locks nothing.
     due_in_ms := round_ends_in(_scheduler, lasts);
     IF due_in_ms > 0 THEN
         RETURN;
     ELSIF due_in_ms IS NULL AND (SELECT count(*) FROM round r WHERE r.login = session_user) >= ${rounds_per_login_max} THEN
-        RAISE EXCEPTION 'login % has begun rounds of ${rounds_per_login_max} kinds of scheduler, and may of no more', session_user
+        RAISE EXCEPTION 'login % has begun rounds of ${rounds_per_login_max} kinds of scheduler, which is the limit', session_user
               USING ERRCODE = 'program_limit_exceeded';
     END IF;
     due_in_ms := NULL;
@@ -66,7 +66,8 @@ END $$;
 
 -- Lease to the holder of this round those of the jobs, or of all if they are null, that are of its kind and run,
 -- or that whoever held the round before has still under a lease; what runs runs on, and each tells where. None
--- if the round is no longer the last, or another login's. The columns are those of lease_jobs.
+-- if the round is no longer the last, or another login's. Large jobs beyond what one answer may hold run on without
+-- being recalled. The columns are those of lease_jobs.
 CREATE FUNCTION omega.recall_jobs(_scheduler text, _number bigint, _jobs bigint[], _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
@@ -83,12 +84,14 @@ BEGIN
     SELECT * INTO of FROM round r
      WHERE r.scheduler = _scheduler AND r.number = _number AND (r.login = session_user OR is_owner());
     -- In a statement of its own: where a job runs is read below as it is now that its row is locked.
-    SELECT array_agg(t.id) INTO taken
-      FROM (SELECT j.id FROM job j
-             WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = of.scheduler
-               AND (j.state = 'running'
-                    OR j.state = 'planning' AND j.lease_holder = of.holder_before AND j.lease_login = of.login_before)
-             ORDER BY j.id FOR NO KEY UPDATE) AS t;
+    SELECT array_agg(t.id) FILTER (WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO taken
+      FROM (SELECT j.id, counted_bytes(s.wire_bytes) AS large, sum(counted_bytes(s.wire_bytes)) OVER (ORDER BY j.id) AS bytes
+              FROM (SELECT j.id FROM job j
+                     WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = of.scheduler
+                       AND (j.state = 'running'
+                            OR j.state = 'planning' AND j.lease_holder = of.holder_before AND j.lease_login = of.login_before)
+                     ORDER BY j.id FOR NO KEY UPDATE) AS j
+              JOIN job_spec s ON s.job_id = j.id) AS t;
     IF NOT EXISTS (SELECT FROM round r WHERE r.scheduler = _scheduler AND r.number = _number) THEN
         RETURN;  -- the next one has begun while we waited
     END IF;

@@ -24,7 +24,7 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
        AND (_it -> 'duration_ms' = 'null' OR omega.is_whole(_it -> 'duration_ms', 0, ${duration_ms_max}))
        AND (_it -> 'spread_over' = 'null' OR omega.is_name(_it -> 'spread_over'))
        AND jsonb_typeof(_it -> 'different_machines') = 'boolean'
-       AND CASE WHEN jsonb_typeof(_it -> 'constraints') <> 'array' THEN false
+       AND CASE WHEN jsonb_typeof(_it -> 'constraints') IS DISTINCT FROM 'array' THEN false
                 WHEN jsonb_array_length(_it -> 'constraints') > ${constraints_per_group_max} THEN false
                 ELSE NOT EXISTS (SELECT FROM jsonb_array_elements(_it -> 'constraints') AS c (it)
                                   WHERE NOT coalesce(omega.is_constraint(c.it), false)) END
@@ -62,14 +62,13 @@ BEGIN
         RETURN format('it has %s tasks, more than ${tasks_per_job_max}', tasks);
     ELSIF NOT is_whole(_spec -> 'minimum', 0, tasks) THEN
         RETURN 'its minimum is no number from 0 to that of its tasks';
-    ELSIF octet_length(_spec::text) > ${wire_bytes_max} THEN
-        RETURN 'it is longer than ${wire_bytes_max} bytes';
-    ELSIF coalesce(_spec -> 'training', 'null') = 'null' THEN
-        RETURN NULL;
-    ELSIF NOT coalesce(is_training(_spec -> 'training'), false) THEN
-        RETURN 'its training is no model and number of steps from 1 to ${steps_max}';
-    ELSIF EXISTS (SELECT FROM jsonb_array_elements(_spec -> 'groups') AS g (it) WHERE g.it -> 'duration_ms' <> 'null') THEN
-        RETURN 'its tasks have durations, but a training job ends after its steps';
+    ELSIF coalesce(_spec -> 'training', 'null') <> 'null' THEN
+        IF NOT coalesce(is_training(_spec -> 'training'), false) THEN
+            RETURN 'its training is no model and number of steps from 1 to ${steps_max}';
+        ELSIF EXISTS (SELECT FROM jsonb_array_elements(_spec -> 'groups') AS g (it) WHERE g.it -> 'duration_ms' <> 'null') THEN
+            RETURN 'its tasks have durations, but a training job ends after its steps';
+        END IF;
     END IF;
-    RETURN NULL;
+    -- Last: a number that is not yet known to be short may be thousands of times as long as a text.
+    RETURN CASE WHEN octet_length(_spec::text) > ${wire_bytes_max} THEN 'it is longer than ${wire_bytes_max} bytes' END;
 END $$;

@@ -1,4 +1,4 @@
--- The live tasks that hold something else than their job asks for, as rows like those of verify: a commit does not
+-- The live tasks whose allocated amounts differ from their job's request, as rows like those of verify: a commit does not
 -- compare the two, and this is how a scheduler that should not have been trusted with amounts is found.
 CREATE FUNCTION omega.verify_amounts()
 RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$

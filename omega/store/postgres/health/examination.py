@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Final
 
 from omega.clock import Clock
-from omega.store.postgres.access import Access, looking, read_access
+from omega.store.postgres.access import Access, catalogue_connection, read_access
 from omega.store.postgres.connection import Link
 from omega.store.postgres.health import of_logins, of_settings, of_state
 from omega.store.postgres.health.findings import Finding, Severity
@@ -24,7 +24,7 @@ def examine(url: str, clock: Clock, *, open_for_s: float) -> list[Finding]:
     with closing(link):
         signs = read_signs(link, clock)
     # Not by the link, which has timeouts of its own and cannot see those of the database.
-    with looking(url) as connection:
+    with catalogue_connection(url) as connection:
         access = read_access(connection)
     return diagnose(signs, access, open_for_s=open_for_s)
 

@@ -1,8 +1,8 @@
 """What logins may do besides their work, and what that means for a cell.
 
 Goal     Say which login could take what all share, or go around its role.
-Promise  Pure functions of what is open, one a thing. A server without logins of our roles has
-         nobody to keep out, and no complaint. What `omega db init --roles` sets is no complaint.
+Promise  One pure function for each check. Without logins in our roles every check passes. What
+         `omega db init --roles` sets is no complaint.
 Source   docs/roles.md, "Set limits".
 """
 

@@ -91,7 +91,7 @@ def test_a_word_that_is_not_allowed_is_named(tmp_path: Path) -> None:
         table.words("e", allowed={"add", "remove"})
 
 
-@pytest.mark.parametrize("name", ["", "x" * 201, "tab\there"])
+@pytest.mark.parametrize("name", ["", "x" * 201, "tab\there", "a\u3164b"])
 def test_a_name_is_short_and_printable(tmp_path: Path, name: str) -> None:
     table = table_of(tmp_path, f"n,m\n{name},1\n", "n")
 

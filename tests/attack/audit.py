@@ -1,10 +1,10 @@
-"""The attack's own audit: what must be so in a cell, whatever was done to it, in plain SQL.
+"""Audit queries: the invariants of a cell, in plain SQL.
 
-Each query finds what is wrong, and nothing if all is well. It reads committed rows as a superuser,
-so that a transaction that is still open does not show.
+Each query returns the rows that violate an invariant. It reads committed rows as a superuser, so
+open transactions do not affect it.
 """
 
-from tests.attack.sessions import Stage
+from tests.attack.sessions import Database
 from tests.attack.wires import DEVICES, KINDS
 
 _USED = ", ".join(f"m.{kind}_used" for kind in KINDS)
@@ -16,21 +16,21 @@ _OVER = " OR ".join(
 _SLICES = " + ".join(f"a.gpu_{n}" for n in range(DEVICES))
 _HELD = ", ".join(f"a.gpu_{n}" for n in range(DEVICES))
 
-SUMS = {
-    "what is used of a machine is the sum of what runs there": f"""
+INVARIANTS = {
+    "the used amounts of a machine are the sum of its allocations": f"""
         SELECT m.id, ARRAY[{_USED}], s.sums FROM omega.machine m
          CROSS JOIN LATERAL (SELECT ARRAY[{_SUMS}]::integer[] AS sums
                                FROM omega.allocation a WHERE a.machine_id = m.id) AS s
          WHERE ARRAY[{_USED}] <> s.sums""",
     "no machine is oversold": f"SELECT m.id FROM omega.machine m WHERE {_OVER}",
-    "a task runs once": """
+    "a task has one allocation at most": """
         SELECT job_id, task FROM omega.allocation GROUP BY 1, 2 HAVING count(*) > 1""",
-    "what runs is a task of a job that goes on, on a machine that there is": """
+    "an allocation belongs to an unfinished job and an existing machine": """
         SELECT a.job_id, a.task, a.machine_id FROM omega.allocation a
           LEFT JOIN omega.job j ON j.id = a.job_id LEFT JOIN omega.machine m ON m.id = a.machine_id
          WHERE j.id IS NULL OR m.id IS NULL OR a.task NOT BETWEEN 0 AND j.tasks - 1
             OR j.state IN ('succeeded', 'cancelled')""",
-    "a task runs, or waits, or is over": """
+    "a task is exactly one of running, unplaced and ended": """
         SELECT j.id, t.task FROM omega.job j
          CROSS JOIN LATERAL generate_series(0, j.tasks - 1) AS t (task)
          CROSS JOIN LATERAL (
@@ -41,29 +41,29 @@ SUMS = {
                       WHERE e.job_id = j.id AND e.task = t.task AND e.cause = 'ended') AS is_over
          ) AS x
          WHERE j.tasks <= 1000 AND x.runs + x.waits + x.is_over <> 1""",
-    "a job's counts are those of its tasks": """
+    "the counts of a job are those of its tasks": """
         SELECT j.id, j.placed, j.ended FROM omega.job j
          WHERE j.placed <> j.ended + (SELECT count(*) FROM omega.allocation a WHERE a.job_id = j.id)
             OR j.ended <> (SELECT count(*) FROM omega.ended_task e
                             WHERE e.job_id = j.id AND e.cause = 'ended')""",
-    "a job is in the state that its tasks and its lease tell of": """
+    "the state of a job matches its tasks and its lease": """
         SELECT j.id, j.state FROM omega.job j
          WHERE (j.state = 'planning') <> (j.lease_token IS NOT NULL)
             OR j.state = 'running' AND (NOT isempty(j.unplaced) OR j.ended = j.tasks)
             OR j.state = 'succeeded' AND j.ended <> j.tasks
             OR j.state = 'parked' AND isempty(j.unplaced)
             OR j.state = 'planning' AND j.lease_expires_at IS NULL""",
-    "what runs of a gang is enough": """
+    "a gang runs at least its minimum": """
         SELECT j.id FROM omega.job j WHERE j.placed > j.ended AND j.placed < j.minimum""",
-    "a machine's sequence has risen with each commit that was granted room there": """
+    "the sequence of a machine has risen with each granted commit": """
         SELECT m.id FROM omega.machine m
          WHERE m.sequence < (SELECT count(*) FROM omega.transaction t
                               WHERE EXISTS (SELECT FROM unnest(t.machines, t.verdicts) AS c (it, v)
                                              WHERE c.it = m.id AND c.v = 0))""",
-    "a job is described": """
+    "each job has a spec": """
         SELECT j.id FROM omega.job j LEFT JOIN omega.job_spec s ON s.job_id = j.id
          WHERE s.job_id IS NULL""",
-    "what is left of a quota is its limit less what its jobs hold": f"""
+    "the remainder of a quota is its limit minus the allocations of its jobs": f"""
         SELECT q.scope, q.name, q.limits, q.remains, held.used FROM omega.read_quotas() AS q
          CROSS JOIN LATERAL (
              SELECT ARRAY[coalesce(sum(a.cpu_milli), 0), coalesce(sum(a.memory_mib), 0),
@@ -76,12 +76,12 @@ SUMS = {
          WHERE to_jsonb(t) ->> 'counted' IS DISTINCT FROM 'false'
            AND EXISTS (SELECT FROM generate_subscripts(q.limits, 1) AS b
                         WHERE q.limits[b] <> q.remains[b] + held.used[b])""",
-    "verify finds nothing": "SELECT * FROM omega.verify()",
+    "omega.verify() returns nothing": "SELECT * FROM omega.verify()",
 }
-"""What holds whoever was at work."""
+"""These hold whatever logins do."""
 
-HONEST = {
-    "a task holds what its job asks for": f"""
+AMOUNT_INVARIANTS = {
+    "an allocation has the amounts that its job asks for": f"""
         SELECT a.job_id, a.task FROM omega.allocation a
          CROSS JOIN LATERAL (
              SELECT g.it FROM (
@@ -99,21 +99,22 @@ HONEST = {
             OR held.devices > 0 AND (held.most <> (own.it ->> 'gpu_slices')::integer
                                      OR held.slices <> held.devices * held.most)""",
 }
-"""What holds besides where no scheduler claims other amounts than its jobs ask for."""
+"""These hold as long as schedulers claim the amounts that jobs ask for."""
 
-LOCKS = """
+LOCKS_OF = """
     SELECT l.pid, l.locktype, l.mode, l.relation::regclass::text FROM pg_locks l
      WHERE l.pid = ANY (%s::int[]) AND l.locktype NOT IN ('virtualxid')
 """
 
 
-def wrongs(stage: Stage, *, honest: bool = True) -> list[str]:
-    """Return what is wrong with the cell, each in a line."""
-    queries = {**SUMS, **(HONEST if honest else {})}
-    return [f"{law}: {row}" for law, query in queries.items() for row in stage.see(query)]
+def violations(database: Database, *, check_amounts: bool = True) -> list[str]:
+    """Return the violated invariants, one line for each offending row."""
+    queries = {**INVARIANTS, **(AMOUNT_INVARIANTS if check_amounts else {})}
+    return [f"{name}: {row}" for name, query in queries.items() for row in database.query(query)]
 
 
-def leftovers(stage: Stage) -> list[str]:
-    """Return the locks that sessions hold although no transaction of theirs is open."""
-    idle = [it.pid for it in stage.sessions.values() if it.is_done and not it.in_transaction]
-    return [str(row) for row in stage.see(LOCKS, [idle])]
+def leftover_locks(database: Database) -> list[str]:
+    """Return the locks of sessions that have no open transaction."""
+    sessions = database.sessions.values()
+    idle = [session.pid for session in sessions if session.is_done and not session.in_transaction]
+    return [str(row) for row in database.query(LOCKS_OF, [idle])]
