@@ -162,8 +162,8 @@ def check_invariants(history: History) -> None:
 def check_replays(history: History) -> None:
     """A granted transaction that is sent again returns the first outcome or grants nothing new.
 
-    If its record was pruned, a copy that was sent since was refused as its lease was lost. Then that
-    is the recorded outcome.
+    If its record was pruned, a copy that was sent since was refused as its lease was lost. That is
+    then the recorded outcome.
     """
     was_pruned = "prune_history returned rows" in history.log
     before = running_tasks(history.database)
