@@ -171,17 +171,16 @@ ENDS = (
     mutant(
         "ends-lock-machines-downwards",
         TASKS,
-        "* 1000)::bigint)\n      ORDER BY id FOR",
-        "* 1000)::bigint)\n      ORDER BY id DESC FOR",
+        "JOIN allocation a USING (job_id, task))\n      ORDER BY id FOR",
+        "JOIN allocation a USING (job_id, task))\n      ORDER BY id DESC FOR",
         "Ends and commits wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_STORES,
     ),
     mutant(
         "end-of-another-allocation",
         TASKS,
-        "AND (_started_ms IS NULL OR w.started_ms ="
-        " (extract(epoch FROM a.started_at) * 1000)::bigint)",
-        "",
+        "w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint",
+        "true",
         "A node that comes late ends what was placed anew since.",
     ),
     mutant(

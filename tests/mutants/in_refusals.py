@@ -12,7 +12,6 @@ FORCE = f"{FUNCTIONS}/force.sql"
 HISTORY = f"{FUNCTIONS}/history.sql"
 NODES = f"{FUNCTIONS}/nodes.sql"
 COMMIT = f"{FUNCTIONS}/commit_claims.sql"
-TASKS = f"{FUNCTIONS}/tasks.sql"
 AMOUNTS = f"{FUNCTIONS}/verify_amounts.sql"
 ARGUMENTS_REFUSED = (
     "tests/postgres/test_refused_arguments.py",
@@ -293,15 +292,6 @@ LOCKS = (
         "IF limited AND some_held THEN",
         "IF limited THEN",
         "A scheduler without leases holds up all commits of a tenant.",
-        tests=OF_LOCKS,
-    ),
-    mutant(
-        "end-locks-machines-of-other-starts",
-        TASKS,
-        "                    WHERE _started_ms IS NULL OR w.started_ms ="
-        " (extract(epoch FROM a.started_at) * 1000)::bigint)\n",
-        "                    )\n",
-        "A node that names tasks by other starts holds up machines that are not its own.",
         tests=OF_LOCKS,
     ),
     mutant(

@@ -19,9 +19,8 @@ BEGIN
         PERFORM give_back_to_quotas(_jobs, _tasks, _started_ms);
     END IF;
     PERFORM 1 FROM machine
-      WHERE id IN (SELECT a.machine_id FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms)
-                     JOIN allocation a USING (job_id, task)
-                    WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint)
+      WHERE id IN (SELECT a.machine_id FROM unnest(_jobs, _tasks) AS w (job_id, task)
+                     JOIN allocation a USING (job_id, task))
       ORDER BY id FOR NO KEY UPDATE;
 
     WITH ended AS (
