@@ -82,7 +82,7 @@ def used_up_line(uses: Sequence[QuotaUse]) -> Text | None:
     if not gone:
         return None
     told = [
-        f"{whose(use.quota)} ({', '.join(NAMES[b] for b in budgets) if use.counted else 'not counted'})"
+        f"{whose(use.quota)} ({_names(budgets) if use.counted else 'not counted'})"
         for use, budgets in gone[:QUOTAS_SHOWN]
     ]
     more = len(gone) - QUOTAS_SHOWN
@@ -112,6 +112,10 @@ def row_of(use: QuotaUse) -> dict[str, object]:
         "used": {b.column: used.get(b) for b in Budget},
         "left": {b.column: left.get(b) for b in Budget},
     }
+
+
+def _names(budgets: Sequence[Budget]) -> str:
+    return ", ".join(NAMES[budget] for budget in budgets)
 
 
 def _used(use: QuotaUse) -> dict[Budget, int]:

@@ -86,7 +86,7 @@ class QuotaUse:
     left: Mapping[Budget, int]
     """For each limited budget; negative where the limit was lowered below what is used."""
     counted: bool = True
-    """Whether what its jobs hold has been added up. Until then nothing is left, whatever is used."""
+    """Whether what its jobs hold has been added up. Until then nothing is left of it."""
 
     @classmethod
     def of_rows(
