@@ -1,5 +1,6 @@
 """A database beside the user's own, made anew."""
 
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlencode
 
 import psycopg
@@ -17,6 +18,8 @@ from omega.store.postgres.databases import (
     suffixed,
 )
 from omega.store.postgres.schema import current, head, migrate
+from tests.fixtures.at_work import wait_until
+from tests.fixtures.logins import Login
 
 
 def test_a_database_is_named_after_the_one_beside_it() -> None:
@@ -110,6 +113,31 @@ def test_who_may_not_make_databases_is_told(empty_database_url: str) -> None:
     finally:
         with psycopg.connect(empty_database_url, autocommit=True) as connection:
             connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(role)))
+
+
+def test_a_superusers_process_in_a_database_is_waited_for(
+    empty_database_url: str, own_login: Login
+) -> None:
+    """Such as autovacuum's; an owner who is no superuser cannot end it."""
+    owner = own_login("maker", "CREATEDB")
+    name = name_of(suffixed(owner, "_x"))
+    with (
+        psycopg.connect(empty_database_url, autocommit=True) as onlooker,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        making = made_anew(owner, "_x", stays=False)
+        making.__enter__()
+        intruder = psycopg.connect(beside(empty_database_url, name))
+        ending = pool.submit(making.__exit__, None, None, None)
+        plainly = "SELECT FROM pg_stat_activity WHERE state = 'active' AND query = %s"
+        drop = sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name))
+        said = [drop.as_string(onlooker)]
+        wait_until(lambda: onlooker.execute(plainly, said).rowcount, "the drop to wait")
+        intruder.close()
+        ending.result()
+        left = onlooker.execute("SELECT FROM pg_database WHERE datname = %s", [name]).rowcount
+
+    assert 0 == left
 
 
 def test_a_server_that_does_not_answer_is_unavailable() -> None:

@@ -103,5 +103,13 @@ def _make(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None
 
 
 def _drop(connection: psycopg.Connection[tuple[object, ...]], name: str) -> None:
-    drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
-    connection.execute(drop.format(sql.Identifier(name)))
+    drop = sql.SQL("DROP DATABASE IF EXISTS {}").format(sql.Identifier(name))
+    try:
+        connection.execute(drop + sql.SQL(" WITH (FORCE)"))
+    except psycopg.errors.InsufficientPrivilege:
+        # Only a superuser may end a superuser's processes, such as autovacuum's. Without FORCE the
+        # server asks autovacuum to end, and waits for five seconds.
+        try:
+            connection.execute(drop)
+        except psycopg.errors.ObjectInUse as in_use:
+            raise StoreUnavailable(f"another process works in the database {name}") from in_use
