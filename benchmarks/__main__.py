@@ -26,9 +26,10 @@ from benchmarks import (
     sync,
 )
 from benchmarks.documents import read
-from benchmarks.harness import present, refuse_undrawable
+from benchmarks.harness import present
 from benchmarks.options import PlotTo
 from omega.cli.main import run_command_line
+from omega.cli.pictures import refuse_undrawable
 from omega.cli.terminal import PrintableConsole
 
 BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {

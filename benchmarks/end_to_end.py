@@ -30,7 +30,7 @@ from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, nu
 from benchmarks.postgres import statements
 from benchmarks.ratios import milliseconds
 from benchmarks.shapes import FIGURES, PUBLISHED, Shape
-from omega.cli.options import a_number
+from omega.cli.options import number_option
 from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.errors import InvariantBroken
 from omega.limits import LIMITS
@@ -326,10 +326,9 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     ] = ",".join(PUBLISHED),
     load: Annotated[
         float,
-        typer.Option(
-            min=0.01,
-            max=0.95,
-            callback=a_number,
+        number_option(
+            lowest=0.01,
+            highest=0.95,
             metavar="X",
             help="Share of the drained rate at which the stream submits.",
         ),

@@ -76,7 +76,7 @@ class Fragmentation:
         """Fill the cell by each policy, with the same jobs in the same order; then in another."""
         if self.trace is None:
             raise BadInput(f"name the folder of the trace {OPENB.name}", field="--trace")
-        cell = OPENB.load(self.trace, chance=np.random.default_rng(self.seed))
+        cell = OPENB.load(self.trace, np.random.default_rng(self.seed))
         jobs = [a_job(spec=arrival.spec, job=n + 1) for n, arrival in enumerate(cell.arrivals)]
         places = policies(jobs)
         total = int(cell.machines.capacity[:, DEVICES].sum())

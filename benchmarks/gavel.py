@@ -20,7 +20,7 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
 from benchmarks.paper.claims import Claim, table, where
 from benchmarks.paper.figure import Workers, run_all
-from omega.cli.options import a_number
+from omega.cli.options import number_option
 from omega.cli.pictures import Picture, magnitudes, series
 from omega.sim.sweep import Figures, Trial
 from omega.workload.throughputs import Throughputs, read_throughputs
@@ -273,7 +273,7 @@ def _of_restarts(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
 def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     hours: Annotated[
         float,
-        typer.Option(min=1, max=1e5, callback=a_number, metavar="H", help="In which jobs come."),
+        number_option(lowest=1, highest=1e5, metavar="H", help="In which jobs come."),
     ] = 860.0,
     jobs_by_round: Annotated[
         int, typer.Option(min=4, metavar="N", help="Jobs, where lengths of rounds are compared.")

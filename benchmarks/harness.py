@@ -11,8 +11,8 @@ from rich.console import RenderableType
 
 from benchmarks import environment
 from benchmarks.postgres.statements import connect, server_settings
-from omega.cli.consoles import Output, refuse_unwritable
-from omega.cli.pictures import Picture, require_drawing
+from omega.cli.consoles import Output
+from omega.cli.pictures import Picture, refuse_undrawable
 from omega.cli.stopping import stop_on_signals
 from omega.cli.terminal import PrintableConsole
 from omega.clock import Clock, RealClock
@@ -119,13 +119,6 @@ def present(
     console.print(findings.finding, style="bold")
     if plot_to is not None:
         benchmark.draw(findings).save(plot_to)
-
-
-def refuse_undrawable(plot_to: Path | None) -> None:
-    """Raise, before the work, for a picture that could not be drawn or written after it."""
-    if plot_to is not None:
-        refuse_unwritable(plot_to, field="--plot")
-        require_drawing()
 
 
 def _settings_of(url: str) -> Mapping[str, str]:

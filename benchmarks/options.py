@@ -1,11 +1,10 @@
 """Options that several benchmarks have, declared once."""
 
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from omega.cli.options import DataDir, JsonTo, Seed, a_number
+from omega.cli.options import DataDir, JsonTo, PlotTo, Seed, number_option
 from omega.errors import BadInput
 
 __all__ = ["DataDir", "JsonTo", "PlotTo", "Seconds", "Seed", "Smoke", "numbers", "words"]
@@ -18,17 +17,12 @@ Smoke = Annotated[
 ]
 Seconds = Annotated[
     float | None,
-    typer.Option(
-        min=0.01,
-        max=1e6,
-        callback=a_number,
+    number_option(
+        lowest=0.01,
+        highest=1e6,
         metavar="S",
         help="Time to spend measuring: more time, less noise.",
     ),
-]
-PlotTo = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE.png", help="Draw the results into a picture."),
 ]
 
 

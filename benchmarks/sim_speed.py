@@ -24,7 +24,7 @@ from rich.table import Table
 
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
-from omega.cli.options import a_number
+from omega.cli.options import number_option
 from omega.cli.pictures import Picture, bars
 from omega.clock import RealClock
 from omega.errors import InvariantBroken
@@ -303,7 +303,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     machines: Annotated[int, typer.Option(min=4, max=1_000_000, metavar="N")] = 12_500,
     hours: Annotated[
         float,
-        typer.Option(min=0.01, max=1_000, callback=a_number, metavar="H", help="Simulated."),
+        number_option(lowest=0.01, highest=1_000, metavar="H", help="Simulated."),
     ] = 20.0,
     tasks: Annotated[
         int, typer.Option(min=1, max=100_000_000, metavar="N", help="That arrive, about.")

@@ -15,7 +15,7 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Smoke
 from benchmarks.paper.claims import Claim, Row, table
 from benchmarks.paper.setting import RECORDED, Setting, simulate
-from omega.cli.options import a_number
+from omega.cli.options import number_option
 from omega.cli.pictures import Picture, Stroke, magnitudes, series
 from omega.cli.sim_workers import cores, processes
 from omega.errors import BadInput, InvariantBroken
@@ -202,7 +202,7 @@ def curves(
 
 Hours = Annotated[
     float | None,
-    typer.Option(min=0.001, max=1_000, callback=a_number, metavar="H", help="Simulated hours."),
+    number_option(lowest=0.001, highest=1_000, metavar="H", help="Simulated hours."),
 ]
 Seeds = Annotated[int, typer.Option(min=1, max=1_000, metavar="N", help="Runs of each point.")]
 Workers = Annotated[

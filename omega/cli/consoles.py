@@ -135,9 +135,17 @@ def describe_environment() -> dict[str, object]:
 def refuse_unwritable(path: Path, *, field: str) -> None:
     """Raise BadInput for a file that could not be written when the work is done."""
     folder = path.absolute().parent
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # which no name is too long for
         raise BadInput(f"there is no folder {folder} to write to", field=field)
-    if path.is_dir():
+    if os.path.isdir(path):
         raise BadInput(f"{path} is a folder, not a file", field=field)
-    if not os.access(path if path.exists() else folder, os.W_OK):
+    try:
+        path.stat()
+    except FileNotFoundError:
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    else:
+        writable = os.access(path, os.W_OK)
+    if not writable:
         raise BadInput(f"{path} cannot be written", field=field)

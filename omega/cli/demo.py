@@ -32,7 +32,7 @@ from omega.cli.options import (
     Speedup,
     TraceOptions,
     TTask,
-    a_number,
+    number_option,
     read_crews,
     replicas_of,
 )
@@ -44,6 +44,7 @@ from omega.cli.supervisor import ChildSpec, Supervisor, omega_command
 from omega.cli.wording import duration, things
 from omega.clock import Clock, RealClock
 from omega.config import Settings, load_settings
+from omega.errors import BadInput
 from omega.framework.patience import Patience
 from omega.framework.registry import find_scheduler
 from omega.store.base import Store
@@ -63,10 +64,9 @@ Trace = Annotated[
 ]
 Seconds = Annotated[
     float,
-    typer.Option(
-        min=0.1,
-        max=86_400,
-        callback=a_number,
+    number_option(
+        lowest=0.1,
+        highest=86_400,
         metavar="N",
         help="How long jobs keep arriving.",
     ),
@@ -82,10 +82,9 @@ MachineCount = Annotated[
 ]
 Fill = Annotated[
     float,
-    typer.Option(
-        min=0,
-        max=0.95,
-        callback=a_number,
+    number_option(
+        lowest=0,
+        highest=0.95,
         metavar="X",
         help="Share of it that is taken at first.",
     ),
@@ -98,10 +97,9 @@ PictureTo = Annotated[
 ]
 TimeOfJob = Annotated[
     float | None,
-    typer.Option(
-        min=0,
-        max=DECISION_S_MAX,
-        callback=a_number,
+    number_option(
+        lowest=0,
+        highest=DECISION_S_MAX,
         metavar="S",
         help="Seconds added to each decision on a job; 0.04 if not given, for traces 0.",
     ),
@@ -132,6 +130,8 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     """
     output = Output(json_to)
     if picture_to is not None:
+        if picture_to.suffix.lower() != ".svg":
+            raise BadInput(f"{picture_to} does not end in .svg", field="--picture")
         refuse_unwritable(picture_to, field="--picture")
     plan = DemoPlan(
         seconds=seconds,

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from omega.cli.cells import OfDemo, cell_url
 from omega.cli.consoles import Output
-from omega.cli.options import DataDir, JsonTo, a_number
+from omega.cli.options import DataDir, JsonTo, number_option
 from omega.cli.printable import printable
 from omega.clock import RealClock
 from omega.config import DAY_MS
@@ -35,10 +35,9 @@ STYLES: Final = {
 def command(
     open_for: Annotated[
         float,
-        typer.Option(
-            min=0,
-            max=DAY_MS / 1_000,
-            callback=a_number,
+        number_option(
+            lowest=0,
+            highest=DAY_MS / 1_000,
             metavar="S",
             help="How long a transaction may be open.",
         ),

@@ -16,7 +16,7 @@ import typer
 from omega.cli.cells import cell_settings
 from omega.cli.chance import chance_of
 from omega.cli.consoles import Output, warn
-from omega.cli.options import DataDir, EndWithParent, Speedup, a_name, a_number
+from omega.cli.options import DataDir, EndWithParent, Speedup, a_name, number_option
 from omega.cli.processes import NODES
 from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.cli.wording import things
@@ -54,10 +54,9 @@ def simulate(
     ] = None,
     restart: Annotated[
         float,
-        typer.Option(
-            min=0,
-            max=RESTART_S_MAX,
-            callback=a_number,
+        number_option(
+            lowest=0,
+            highest=RESTART_S_MAX,
             metavar="SECONDS",
             help="What training loses to an interruption, in its own time.",
         ),

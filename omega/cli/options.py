@@ -5,14 +5,15 @@ Promise  What cannot be read is BadInput that names the option; nothing has been
 Source   typer, whose options are annotations; docs/decisions/0009-errors-and-retries.md.
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from omega.cell.partition import PARTS_MAX
 from omega.config import SPEEDUP_MAX, SPEEDUP_MIN
@@ -27,13 +28,26 @@ SCHEDULERS_MAX: Final = 64
 """Schedulers that one command starts, each a process with connections of its own."""
 DECISION_S_MAX: Final = 3_600.0
 """Seconds that one decision may be made to take."""
+SEED_MAX: Final = 2**63 - 1
+"""What fits 64 bits, for whoever reads the document."""
 
 
-def a_number(value: float | None) -> float | None:
-    """Refuse what reads as a number and is none, which no bound keeps out."""
-    if value is not None and math.isnan(value):
-        raise typer.BadParameter("it is not a number")
-    return value
+def number_option(*names: str, lowest: float, highest: float, **how: Any) -> Any:  # noqa: ANN401 - typer's
+    """Return an option for a finite number in these bounds.
+
+    Of typer's own bounds, nan is told that it is above the upper one. Words are pydantic's, as
+    those of typer are.
+    """
+    bounded = TypeAdapter(Annotated[float, Field(ge=lowest, le=highest, allow_inf_nan=False)])
+
+    def read(text: object) -> float:
+        try:
+            return bounded.validate_python(text)
+        except ValidationError as error:
+            (problem,) = error.errors()
+            raise PydanticCustomError("number", "{why}", {"why": problem["msg"]}) from None
+
+    return typer.Option(*names, parser=read, min=lowest, max=highest, **how)
 
 
 def a_name(value: str) -> str:
@@ -56,6 +70,10 @@ JsonTo = Annotated[
     typer.Option(
         "--json", metavar="FILE|-", help="Write the results as one JSON document; - is stdout."
     ),
+]
+PlotTo = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE.png", help="Draw the results; also .svg and .pdf."),
 ]
 EndWithParent = Annotated[
     bool, typer.Option("--end-with-parent", hidden=True, help="End when standard input does.")
@@ -87,20 +105,18 @@ TurnOf = Annotated[
 ]
 Gap = Annotated[
     float,
-    typer.Option(
-        min=0.001,
-        max=DECISION_S_MAX,
-        callback=a_number,
+    number_option(
+        lowest=0.001,
+        highest=DECISION_S_MAX,
         metavar="S",
         help="Of --sync partitioned: in how many seconds every part has its turn.",
     ),
 ]
 Speedup = Annotated[
     float | None,
-    typer.Option(
-        min=SPEEDUP_MIN,
-        max=SPEEDUP_MAX,
-        callback=a_number,
+    number_option(
+        lowest=SPEEDUP_MIN,
+        highest=SPEEDUP_MAX,
         metavar="X",
         help="Seconds of a task's life in one second; 1 if not given.",
     ),
@@ -115,25 +131,23 @@ TraceOptions = Annotated[
 ]
 TJob = Annotated[
     float,
-    typer.Option(
-        min=0,
-        max=DECISION_S_MAX,
-        callback=a_number,
+    number_option(
+        lowest=0,
+        highest=DECISION_S_MAX,
         metavar="S",
         help="Seconds added to each decision on a job.",
     ),
 ]
 TTask = Annotated[
     float,
-    typer.Option(
-        min=0,
-        max=DECISION_S_MAX,
-        callback=a_number,
+    number_option(
+        lowest=0,
+        highest=DECISION_S_MAX,
         metavar="S",
         help="Seconds added to it for each of the job's tasks.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all chance.")]
+Seed = Annotated[int, typer.Option(min=0, max=SEED_MAX, metavar="N", help="Seed of all chance.")]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Pictures of results: one look for all, drawn without a screen.
 
 Goal     Let every picture be read without words around it, and all be of one family.
-Promise  A PNG file. What cannot draw is told before the work rather than after it.
+Promise  A file of the kind that its ending says. What cannot be drawn is told before the work, not
+         after it.
 Source   matplotlib, the optional extra `plot`.
 """
 
@@ -11,8 +12,11 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final, Literal
 
-from omega.errors import SettingsError
+from omega.cli.consoles import refuse_unwritable
+from omega.errors import BadInput, SettingsError
 
+FORMATS: Final = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
+"""By the ending of a file's name."""
 COLOURS: Final = (
     "#0b5cad",
     "#4aa3ff",
@@ -39,8 +43,13 @@ DOTS_AN_INCH: Final = 110
 PLAIN_NUMBERS: Final = "{x:,.10g}"
 
 
-def require_drawing() -> None:
-    """Raise SettingsError if nothing can draw here, before the work rather than after it."""
+def refuse_undrawable(plot_to: Path | None) -> None:
+    """Raise, before the work, for a picture that could not be drawn or written after it."""
+    if plot_to is None:
+        return
+    if plot_to.suffix.lower() not in FORMATS:
+        raise BadInput(f"{plot_to} ends in none of {', '.join(FORMATS)}", field="--plot")
+    refuse_unwritable(plot_to, field="--plot")
     try:
         import matplotlib  # noqa: F401, PLC0415 - an optional extra
     except ModuleNotFoundError as error:
@@ -100,7 +109,7 @@ class Picture:
         figure.text(0.5, MARGIN / 3 / height, self._note, ha="center", fontsize=8, color="#555555")
         engine: Any = figure.get_layout_engine()
         engine.set(rect=(0, MARGIN / height, 1, self._panels_height / height))
-        figure.savefig(path, dpi=DOTS_AN_INCH, format="png")
+        figure.savefig(path, dpi=DOTS_AN_INCH, format=FORMATS[path.suffix.lower()])
 
 
 def steps(axis: Any, values: Sequence[int]) -> None:  # noqa: ANN401 - matplotlib's axes

@@ -17,12 +17,11 @@ from rich.table import Table
 
 from omega.cli import sim_fit, sim_sweep
 from omega.cli.consoles import Output, refuse_unwritable
-from omega.cli.options import JsonTo
-from omega.cli.pictures import require_drawing
+from omega.cli.options import JsonTo, PlotTo
+from omega.cli.pictures import refuse_undrawable
 from omega.cli.plans import takes
 from omega.cli.sim_plan import SimPlan
 from omega.cli.sim_run_picture import Series
-from omega.cli.sim_sweep import PlotTo
 from omega.clock import RealClock
 from omega.errors import BadInput
 from omega.sim.experiment import Experiment, Run
@@ -67,9 +66,7 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
     [bold]omega sim run --trace google-2011 --hours 1.39 --batch-schedulers 4[/]
     """
     output = Output(json_to)
-    if plot_to is not None:
-        refuse_unwritable(plot_to, field="--plot")
-        require_drawing()
+    refuse_undrawable(plot_to)
     series = Series()
     clock = RealClock()
     with output.console.status("Reading the trace") if plan.trace else nullcontext():

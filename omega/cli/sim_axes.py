@@ -79,5 +79,7 @@ def _texts(values: str) -> list[str]:
             f"{values!r} is no range; write for example log:0.01..100/9 or lin:1..5/5",
             field=OPTION,
         )
-    points = np.geomspace(start, stop, count) if is_log else np.linspace(start, stop, count)
-    return [f"{value:.{DIGITS}g}" for value in points.tolist()]
+    with np.errstate(over="ignore", invalid="ignore"):  # the option says what it thinks of it
+        points = np.geomspace(start, stop, count) if is_log else np.linspace(start, stop, count)
+    rounded = (float(f"{value:.{DIGITS}g}") for value in points.tolist())
+    return [np.format_float_positional(value, trim="-") for value in rounded]  # as integers are

@@ -6,6 +6,7 @@ Promise  Each law stands beside what was observed, with how far it is off: the e
 Source   Omega (EuroSys 2013), figures 3 and 4; omega.workload.fits.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from math import sqrt
@@ -18,11 +19,10 @@ from rich.text import Text
 
 from omega.cli.chance import chance_of
 from omega.cli.consoles import Output, refuse_unwritable
-from omega.cli.options import JsonTo, Seed, TraceOptions, a_number
-from omega.cli.pictures import require_drawing
+from omega.cli.options import JsonTo, PlotTo, Seed, TraceOptions, number_option
+from omega.cli.pictures import refuse_undrawable
 from omega.cli.sim_fit_picture import draw
 from omega.cli.sim_plan import HOURS_MAX
-from omega.cli.sim_sweep import PlotTo
 from omega.cli.sources import read_options
 from omega.cli.terminal import PrintableConsole
 from omega.cli.wording import UNKNOWN
@@ -55,10 +55,9 @@ class Choice(StrEnum):
 
 Hours = Annotated[
     float | None,
-    typer.Option(
-        min=0.001,
-        max=HOURS_MAX,
-        callback=a_number,
+    number_option(
+        lowest=0.001,
+        highest=HOURS_MAX,
         metavar="H",
         help="Hours of it; as many as the trace has.",
     ),
@@ -89,9 +88,7 @@ def command(
     output = Output(json_to)
     if to is not None:
         refuse_unwritable(to, field="--to")
-    if plot_to is not None:
-        refuse_unwritable(plot_to, field="--plot")
-        require_drawing()
+    refuse_undrawable(plot_to)
     options = read_options(trace_option or [])
     arrivals = _read(trace, options, seed)
     workloads = fitted(arrivals)
@@ -123,13 +120,13 @@ def command(
 
 
 def _read(trace: Path, options: Mapping[str, str], seed: int) -> Sequence[Arrival]:
-    if not trace.is_dir():
+    if not os.path.isdir(trace):  # which no name is too long for
         if options:
             raise BadInput("a job list has no options", field="--trace-option")
         return read_job_list(trace)
     loader = detect(trace)
     ours = {name: value for name, value in AS_SUBMITTED.items() if name in loader.options}
-    return loader.load(trace, chance=chance_of(seed), **{**ours, **options}).arrivals
+    return loader.load(trace, chance_of(seed), **{**ours, **options}).arrivals
 
 
 def _draw(

@@ -15,17 +15,24 @@ from typing import Annotated, Any, Final
 import typer
 
 from omega.cli.chance import chance_of
-from omega.cli.options import DECISION_S_MAX, SCHEDULERS_MAX, Seed, TraceOptions, a_number
+from omega.cli.options import (
+    DECISION_S_MAX,
+    SCHEDULERS_MAX,
+    Seed,
+    TraceOptions,
+    number_option,
+)
 from omega.cli.sources import read_options, read_trace
 from omega.errors import BadInput
 from omega.framework.chance import chance_of as chance_by_name
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
 from omega.sim.experiment import Architecture, Assignment, Experiment
-from omega.workload.arrivals import SERVICE, Arrival, Workload
+from omega.workload.arrivals import MS_PER_S, SERVICE, Arrival, Workload
 from omega.workload.machine_events import Failures
-from omega.workload.traces.omega_sim import read_job_list, uniform_workload
+from omega.workload.traces.omega_sim import CPUS_MAX, GB_MAX, read_job_list, uniform_workload
 
 PLACING: Final = "batch"
 """The kind that places all jobs of a list: randomised first fit, as in the paper's simulator."""
@@ -35,6 +42,12 @@ SEED_OF_TRACES: Final = 0
 """A trace is what it is: the seed of a run is for those who schedule it."""
 HOURS_MAX: Final = 24 * 366
 MACHINES_MAX: Final = 1_000_000
+PREFILL_MAX: Final = 10_000_000
+"""Tasks, some gigabytes."""
+FAILURES_MAX: Final = 1_000_000
+"""Of all machines up to the horizon, on average."""
+CENTURY_S: Final = LIMITS.duration_ms_max / MS_PER_S
+S_PER_H: Final = 3_600
 
 
 Given = tuple[Arrival, ...] | Workload
@@ -49,12 +62,8 @@ class Unit(StrEnum):
     GANG = "gang"
 
 
-def _number(help_: str | None = None, **how: Any) -> Any:  # noqa: ANN401 - typer's own
-    return typer.Option(callback=a_number, help=help_, **how)
-
-
-def _seconds(help_: str) -> Any:  # noqa: ANN401 - likewise
-    return _number(help_, min=0, max=DECISION_S_MAX, metavar="S")
+def _seconds(help_: str) -> Any:  # noqa: ANN401 - typer's own
+    return number_option(lowest=0, highest=DECISION_S_MAX, metavar="S", help=help_)
 
 
 def _schedulers() -> Any:  # noqa: ANN401 - likewise
@@ -78,13 +87,21 @@ class SimPlan:
     ] = None
     trace_option: TraceOptions = None
     machines: Annotated[int, typer.Option(min=1, max=MACHINES_MAX, metavar="N")] = 1_000
-    cpus: Annotated[float, _number("Cores of a machine.", min=0.001, metavar="N")] = 4
-    memory_gib: Annotated[float, _number(min=0.001, metavar="N")] = 16
+    cpus: Annotated[
+        float,
+        number_option(lowest=0.001, highest=CPUS_MAX, metavar="N", help="Cores of a machine."),
+    ] = 4
+    memory_gib: Annotated[float, number_option(lowest=0.001, highest=GB_MAX, metavar="N")] = 16
     prefill_tasks: Annotated[
         int,
-        typer.Option(min=0, metavar="N", help="Tasks of 1 core and 2 GiB, there all the time."),
+        typer.Option(
+            min=0,
+            max=PREFILL_MAX,
+            metavar="N",
+            help="Tasks of 1 core and 2 GiB, there all the time.",
+        ),
     ] = 2_400
-    hours: Annotated[float, _number(min=0.001, max=HOURS_MAX, metavar="H")] = 6
+    hours: Annotated[float, number_option(lowest=0.001, highest=HOURS_MAX, metavar="H")] = 6
     architecture: Annotated[
         Architecture, typer.Option(help="Who takes which jobs, and what they see.")
     ] = Architecture.SHARED_STATE
@@ -100,11 +117,11 @@ class SimPlan:
     t_task_service: Annotated[float, _seconds("And for each of its tasks.")] = 0.005
     batch_share: Annotated[
         float,
-        _number(
-            "Of a static partition: batch jobs' share of the machines.",
-            min=0.01,
-            max=0.99,
+        number_option(
+            lowest=0.01,
+            highest=0.99,
             metavar="X",
+            help="Of a static partition: batch jobs' share of the machines.",
         ),
     ] = 0.5
     assignment: Annotated[
@@ -112,10 +129,18 @@ class SimPlan:
     ] = Assignment.DEALT
     machine_failures_every: Annotated[
         float | None,
-        _number("Mean time that a machine is up; none fails if not given.", min=0.001, metavar="H"),
+        number_option(
+            lowest=0.001,
+            highest=CENTURY_S / S_PER_H,
+            metavar="H",
+            help="Mean time that a machine is up; none fails if not given.",
+        ),
     ] = None
     machine_repair: Annotated[
-        float, _number("Mean time until it is back.", min=0.001, metavar="S")
+        float,
+        number_option(
+            lowest=0.001, highest=CENTURY_S, metavar="S", help="Mean time until it is back."
+        ),
     ] = 600.0
     seed: Seed = 0
     audit: Annotated[
@@ -191,14 +216,14 @@ class SimPlan:
             },
             assignment=self.assignment,
             gangs=self.granularity is Unit.GANG,
-            horizon_s=self.hours * 3_600,
+            horizon_s=self.hours * S_PER_H,
             seed=self.seed,
             audited=self.audit,
         )
 
     def _with_failures(self, workload: Workload) -> Workload:
         """Return the workload with machines that fail as asked; refuse what is not simulated."""
-        horizon_s = self.hours * 3_600
+        horizon_s = self.hours * S_PER_H
         if self.machine_failures_every is not None:
             if workload.machine_events:
                 raise BadInput(
@@ -207,8 +232,13 @@ class SimPlan:
                     field="--machine-failures-every",
                 )
             failures = Failures(
-                every_s=self.machine_failures_every * 3_600, repair_s=self.machine_repair
+                every_s=self.machine_failures_every * S_PER_H, repair_s=self.machine_repair
             )
+            if failures.mean(len(workload.machines), horizon_s) > FAILURES_MAX:
+                raise BadInput(
+                    f"more than {FAILURES_MAX:,} failures would be simulated",
+                    field="--machine-failures-every",
+                )
             chance = chance_by_name(self.seed, "machine failures")
             events = failures.draw(len(workload.machines), horizon_s, chance)
             workload = replace(workload, machine_events=events)

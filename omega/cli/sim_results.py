@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import BaseModel, TypeAdapter
 from rich.table import Table
 
 from omega import __version__
@@ -28,6 +29,17 @@ SEEDS, DEVIATION, GIVEN, VARIED = "seeds", "deviation", "given", "vary"
 NOT_SEEN: Final = 0.001
 """Of a mean: a deviation that would not show in its three digits."""
 MEASURES: Final = {"busy": "busy", "conflict_fraction": "conflicts", "wait_mean_s": "wait s"}
+
+
+class _Measures(BaseModel, extra="allow", strict=True):
+    """What an earlier document must hold of a workload to be shown: the keys of MEASURES."""
+
+    busy: float | None
+    conflict_fraction: float | None
+    wait_mean_s: float | None
+
+
+_BY_WORKLOAD: Final = TypeAdapter(dict[str, _Measures])
 
 
 class Results:
@@ -153,12 +165,10 @@ class Results:
         return json.dumps([__version__, told], sort_keys=True)
 
     def _earlier(self, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-        """Yield the rows of a document with what they depend on; none of a file that is not there.
+        """Yield the rows of a document with what they depend on.
 
         A row is given the values of our axes: it may come of a sweep that varied something else.
         """
-        if not path.exists():
-            return
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
             said, version = read["parameters"], read["environment"]["omega"]
@@ -171,8 +181,13 @@ class Results:
                 given = said[GIVEN][told["jobs"] or told["trace"]]
                 told |= {"given": given, "seed": row[SEEDS]}
                 if version == __version__:
+                    for part in (row, row.get(DEVIATION, {})):
+                        _BY_WORKLOAD.validate_python({n: part[n] for n in WORKLOADS if n in part})
                     yield {**ours, **figures}, self._key(told)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except OSError as error:
+            why_not = error.strerror or str(error)
+            raise BadInput(f"it cannot be read: {why_not}", file=str(path)) from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise BadInput("this is no document of a sweep", file=str(path)) from error
 
 

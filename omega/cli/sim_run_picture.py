@@ -1,10 +1,12 @@
 """A run as a picture: how full the cell is and how many jobs wait, over time.
 
 Goal     See whether a run is in balance, or fills up towards the horizon.
-Promise  One sample a minute of virtual time; watching changes nothing of the run.
+Promise  One sample a minute of virtual time; watching changes nothing of the run. While no machine
+         is up, there is no share of anything: the line has a gap.
 Source   Omega (EuroSys 2013), figure 16, which shows utilisation over time.
 """
 
+from math import isnan, nan
 from typing import Final
 
 from omega.cli.pictures import COLOURS, Picture
@@ -30,8 +32,10 @@ class Series:
             return
         total = sum(int(cell.total[Kind.CPU_MILLI]) for cell in run.cells)
         self._hours.append(now_s / S_PER_H)
-        self._used.append(sum(cell.cpu_used for cell in run.cells) / total)
-        self._locked.append(sum(cell.cpu_locked for cell in run.cells) / total)
+        used = sum(cell.cpu_used for cell in run.cells)
+        locked = sum(cell.cpu_locked for cell in run.cells)
+        self._used.append(used / total if total else nan)
+        self._locked.append(locked / total if total else nan)
         for workload, jobs in run.waiting.items():
             self._waiting.setdefault(workload, []).append(jobs)
 
@@ -40,7 +44,7 @@ class Series:
         picture = Picture(self._finding(), rows=2, note=note)
         above, below = picture.panels[:, 0]
         above.plot(self._hours, self._used, label="CPU used by tasks", color=COLOURS[0])
-        if any(self._locked):
+        if any(share > 0 for share in self._locked):
             above.plot(self._hours, self._locked, label="CPU locked by offers", color=COLOURS[3])
         above.set_ylim(0, 1)
         above.set_ylabel("share of all CPU")
@@ -65,4 +69,6 @@ class Series:
             f"{jobs[-1]:,} {workload} jobs wait at the end, at most {max(jobs):,}"
             for workload, jobs in self._waiting.items()
         ]
-        return "; ".join([f"At most {max(self._used):.0%} of all CPU is used", *waits])
+        known = [share for share in self._used if not isnan(share)]
+        used = f"At most {max(known):.0%} of all CPU is used" if known else "No machine is ever up"
+        return "; ".join([used, *waits])

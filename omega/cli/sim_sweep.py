@@ -8,14 +8,15 @@ Source   Omega (EuroSys 2013), section 4: sweeps over decision times; omega.sim.
 """
 
 from concurrent.futures import BrokenExecutor
+from math import prod
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from omega.cli.consoles import Output, refuse_unwritable
-from omega.cli.options import JsonTo
-from omega.cli.pictures import require_drawing
+from omega.cli.consoles import Output
+from omega.cli.options import JsonTo, PlotTo
+from omega.cli.pictures import refuse_undrawable
 from omega.cli.plans import takes
 from omega.cli.sim_axes import read_axes
 from omega.cli.sim_picture import draw
@@ -58,9 +59,6 @@ Dask = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Simulate on the Dask cluster of this scheduler."),
 ]
-PlotTo = Annotated[
-    Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the figures.")
-]
 Resume = Annotated[
     Path | None,
     typer.Option(metavar="FILE.json", help="Take what agrees from an earlier document."),
@@ -89,13 +87,11 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     if workers is not None and dask is not None:
         raise BadInput("a Dask cluster has workers of its own", field="--workers")
     output = Output(json_to)
-    if plot_to is not None:
-        refuse_unwritable(plot_to, field="--plot")
-        require_drawing()
+    refuse_undrawable(plot_to)
     axes = read_axes(vary, context)
-    results = Results(plan, axes, seeds)
-    if results.runs > RUNS_MAX:
+    if seeds * prod(map(len, axes.values())) > RUNS_MAX:
         raise BadInput(f"more than {RUNS_MAX:,} runs are not begun", field="--vary")
+    results = Results(plan, axes, seeds)
     if resume is not None and not results.resume(resume):
         output.console.print(f"Nothing of {resume} can be used again.")
     _conduct(results, workers, dask, output)

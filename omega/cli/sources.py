@@ -46,7 +46,7 @@ def read_source(
 
 def read_trace(folder: Path, chance: np.random.Generator, options: Mapping[str, str]) -> Workload:
     """Read the trace in a folder."""
-    return detect(folder).load(folder, chance=chance, **options)
+    return detect(folder).load(folder, chance, **options)
 
 
 def read_options(pairs: Sequence[str], *, option: str = "--trace-option") -> dict[str, str]:

@@ -7,6 +7,7 @@ Source   docs/papers/omega.md, one attempt at one job; omega.framework.effects.
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from omega.cell.view import View
 from omega.framework.attempt import Replica, attempt
@@ -17,6 +18,7 @@ from omega.model.outcomes import Outcome
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
 from omega.sim.queue import Patience, Queue
+from omega.sim.rows import Look
 from omega.sim.world import World
 
 
@@ -43,7 +45,9 @@ class Agent:
         self._horizon_s = horizon_s
         self.ledger = Ledger(next(iter(replicas.values())).name)
         self._queue = Queue(world.engine, patience, self.ledger, self._begin_if_idle)
-        self._view = world.cell.view()
+        self._view = world.cell.view
+        self._look: Look | None = None
+        """What it goes by, if not by the cell as it is."""
         self._job: SimulatedJob | None = None
         self._steps: Steps[list[Attempted]] | None = None
         self._thinks_s = 0.0
@@ -68,10 +72,12 @@ class Agent:
         """Answer effects until one takes time, or the attempt is over."""
         assert self._steps is not None
         try:
-            effect = self._steps.send(answer)
+            with self._as_seen():
+                effect = self._steps.send(answer)
             while not isinstance(effect, Think):
                 effect = self._steps.send(self._answer(effect))
         except StopIteration as end:
+            self._forget()
             self._settle(end.value[0])
             return
         self._thinks_s = effect.seconds
@@ -82,22 +88,31 @@ class Agent:
     def _decide(self) -> None:
         assert self._job is not None
         self._job.attempts += 1
-        if self._sees_the_present:
-            self._world.cell.catch_up(self._view)
         self._go_on(None)
+
+    def _as_seen(self) -> AbstractContextManager[None]:
+        return nullcontext() if self._look is None else self._view.as_of(self._look)
+
+    def _forget(self) -> None:
+        if self._look is not None:
+            self._view.forget(self._look)
+            self._look = None
 
     def _answer(self, effect: Effect) -> View | Outcome:
         if isinstance(effect, Commit):
             return self._commit(effect.transaction)
         assert isinstance(effect, Refresh)
+        self._forget()
         if not self._sees_the_present:  # who does looks when the decision is over
-            self._world.cell.catch_up(self._view)
+            self._look = self._view.look()
         return self._view
 
     def _commit(self, transaction: Transaction) -> Outcome:
         assert self._job is not None
         outcome = self._world.cell.commit(transaction, self._job.lease)
         self._claimed = True
+        if self._look is not None:
+            self._view.look_again(self._look, transaction.claims.machine)
         self.ledger.judge(outcome, self._thinks_s)
         if outcome.refused < len(outcome.verdicts):
             self._world.run(self._job, transaction.claims, outcome, lose=self._queue.lose)

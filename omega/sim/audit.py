@@ -36,8 +36,10 @@ OFFERS_BETWEEN: Final = 16
 class AuditedCell(SimulatedCell):
     """A cell that is watched."""
 
-    def __init__(self, machines: Machines, used: Amounts, engine: Engine) -> None:
-        super().__init__(machines, used)
+    def __init__(
+        self, machines: Machines, used: Amounts, engine: Engine, *, machines_change: bool = False
+    ) -> None:
+        super().__init__(machines, used, machines_change=machines_change)
         self._ids = integers(range(1, len(machines) + 1))
         self.books = Books(self.rows(self._ids), lambda: engine.now_s)
         self.events = 0

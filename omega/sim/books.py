@@ -253,7 +253,7 @@ class Books:
         self.live[task] = machine, amounts
         self._placed[task[0]] += 1
         self._add(self.used, machine, amounts, 1)
-        if self._taken is not None:
+        if self._taken is not None and any(amounts):
             self._take_of_offers(machine, amounts)
         self._expect_room(machine)
 

@@ -1,29 +1,29 @@
 """The cell in virtual time: machine rows and the judge, without leases, queue or records.
 
 Goal     Commit as a live store does, at the speed of arrays.
-Promise  Judges by `omega.cell.judge`, the rule that Postgres is tested against. Views are patched
-         by rows as live ones are; nothing is copied for an attempt but what changed.
+Promise  Judges by `omega.cell.judge`, the rule that Postgres is tested against; claims that all fit
+         together are granted without it. Nothing is copied for an attempt but what changed.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
 from collections.abc import Sequence
-from math import inf
 from typing import Final
 
 import numpy as np
 
 from omega.cell.judge import judge
 from omega.cell.standing import Standing
-from omega.cell.view import View
-from omega.model.arrays import Amounts, Counts, Ids, Index, integers
-from omega.model.claims import Transaction
+from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, integers
+from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows, Machines, MachineState
-from omega.model.outcomes import Outcome
+from omega.model.outcomes import NOBODY, Outcome
 from omega.model.resources import Kind
+from omega.sim.rows import CellRows
 from omega.store.memory_machines import MachineTable
 
 CPU: Final = int(Kind.CPU_MILLI)
+NO_ROWS: Final = MachineRows.none()
 
 ByKind = Sequence[Counts]
 """Amounts of all machines, kind by kind: what is contiguous is quickly added and compared."""
@@ -32,13 +32,15 @@ ByKind = Sequence[Counts]
 class SimulatedCell:
     """Some machines, and what is used of them."""
 
-    def __init__(self, machines: Machines, used: Amounts) -> None:
+    def __init__(self, machines: Machines, used: Amounts, *, machines_change: bool = False) -> None:
+        """`machines_change` if `set_state` and `resize` will be called."""
         self._made_of = machines
-        self._machines = MachineTable()
-        self._machines.add(machines, 0)
-        self._machines.used += used
-        self._number = 0
-        self.total: Amounts = self._machines.capacity.sum(axis=0)
+        table = MachineTable()
+        table.add(machines, 0)
+        table.used += used
+        self.view = CellRows(table.snapshot(0), machines_change=machines_change)
+        """All machines as they are now; `view.as_of` shows them as they were."""
+        self.total: Amounts = table.capacity.sum(axis=0)
         """Of the machines that are open."""
         self.cpu_used = int(used[:, CPU].sum())
         """By tasks."""
@@ -47,21 +49,18 @@ class SimulatedCell:
 
     def rows(self, machine: Ids) -> MachineRows:
         """Return the rows of these machines as they are now, in order of id."""
-        return self._machines.rows(self._machines.named(machine))
-
-    def view(self) -> View:
-        """Return a new view of all machines."""
-        return View(self._machines.snapshot(self._number))
-
-    def catch_up(self, view: View) -> None:
-        """Let a view see what has changed since it last did."""
-        if view.mark < self._number:
-            changes = self._machines.changes_since(view.mark, self._number, known=view.revision)
-            view.catch_up(changes)
+        return self.view.at(machine)
 
     def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
-        """Judge the claims of one job against the cell as it is now; apply those that stand."""
+        """Judge the claims of one job against the cell as it is now; apply those that stand.
+
+        The outcome brings no fresh rows: the view has them.
+        """
         claims = transaction.claims
+        if self._fit_together(transaction, job):
+            self.cpu_used += len(claims) * int(claims.shapes[0, CPU])
+            nothing_refused = np.zeros(len(claims), np.int8)
+            return Outcome(nothing_refused, claims.machine, NOBODY, NOBODY, NO_ROWS)
         standing = Standing(
             lease_held=np.ones(1, dtype=np.bool_),
             minimum=integers([job.spec.minimum]),
@@ -69,18 +68,32 @@ class SimulatedCell:
             precedence=integers([job.spec.precedence]),
             unplaced=np.ones(len(claims), dtype=np.bool_),
         )
-        rows = self._machines.rows(self._machines.named(claims.machine))
-        outcome = judge(rows, transaction, standing)
+        outcome = judge(self.view.at(claims.machine), transaction, standing)
         if np.count_nonzero(outcome.accepted):
-            self._number += 1
-            self._machines.write(outcome.fresh, self._number)
+            self.view.write(outcome.fresh)
             self.cpu_used += int(claims.demand[outcome.accepted, CPU].sum())
         return outcome
 
+    def _fit_together(self, transaction: Transaction, job: LeasedJob) -> bool:
+        """Grant claims of one shape if all of them stand, whatever their order.
+
+        Then `judge` would grant all of them, too. Otherwise nothing is changed.
+        """
+        claims, (part,) = transaction.claims, transaction.jobs
+        if (
+            len(claims.shapes) != 1
+            or len(claims.alternates)
+            or len(claims.evictions)
+            or len(claims) < max(part.minimum, job.lacking)
+            or not ascends(claims.task)
+        ):
+            return False
+        seen = claims.seen if transaction.rule is ConflictRule.SEQUENCE else None
+        return self.view.claim(claims.machine, seen, claims.shapes[0])
+
     def release(self, machine: Ids, amounts: Amounts) -> None:
         """Free what tasks that end have used."""
-        self._number += 1
-        self._machines.free(machine, amounts, self._number)
+        self.view.release(machine, amounts)
         self.cpu_used -= int(amounts[:, CPU].sum())
 
     def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
@@ -90,39 +103,31 @@ class SimulatedCell:
 
     def set_state(self, machine: int, state: MachineState) -> None:
         """Open a machine, or let it be down."""
-        self._number += 1
-        if self._machines.set_state(integers([machine]), state, self._number):
-            capacity = self._machines.capacity[machine - 1]
+        if self.view.set_state(machine, state):
+            capacity = self.view.capacity[machine - 1]
             is_open = state is MachineState.OPEN
             self.total = self.total + (capacity if is_open else -capacity)
 
     def resize(self, machine: int, capacity: Amounts) -> None:
         """Change what a machine has; what is used above it goes on until it ends."""
-        if self._machines.state[machine - 1] == MachineState.OPEN:
-            self.total = self.total + capacity - self._machines.capacity[machine - 1]
-        self._number += 1
-        self._machines.resize(machine, capacity, inf, self._number)
+        if self.view.state[machine - 1] == MachineState.OPEN:
+            self.total = self.total + capacity - self.view.capacity[machine - 1]
+        self.view.resize(machine, capacity)
 
     @property
     def free(self) -> ByKind:
         """What is not used, as new arrays: of the kinds, the first, that some machine has."""
         kinds = int(self.total.nonzero()[0].max(initial=CPU)) + 1
-        machines = self._machines
-        return [machines.capacity[:, kind] - machines.used[:, kind] for kind in range(kinds)]
+        return [self.view.free[:, kind].copy() for kind in range(kinds)]
 
     def twin(self) -> "SimulatedCell":
         """Return a cell of the same machines on which nothing is free."""
-        return SimulatedCell(self._made_of, self._machines.capacity.copy())
+        return SimulatedCell(self._made_of, self.view.capacity.copy())
 
     def have_free(self, free: ByKind, at: Index) -> None:
-        """Have just so much free, which is another amount than before on these machines alone."""
-        machines = self._machines
-        for kind, amount in enumerate(free):
-            machines.used[at, kind] = machines.capacity[at, kind] - amount[at]
+        """Set what is free; `at` are the machines of which it is another amount than before."""
+        self.view.have_free(free, at)
         self.cpu_used = int(self.total[CPU] - free[CPU].sum())
-        self._number += 1
-        machines.revision[at] += 1
-        machines.changed(at, self._number)
 
     @property
     def free_cpu_milli(self) -> int:

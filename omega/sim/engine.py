@@ -9,6 +9,10 @@ Source   docs/papers/omega.md, the event model; the order of what is simultaneou
 from collections.abc import Callable
 from enum import IntEnum
 from heapq import heappop, heappush
+from math import ceil, inf
+
+Sample = Callable[[int], None]
+"""Told how many samples to take of what has not changed between them."""
 
 
 class Order(IntEnum):
@@ -21,8 +25,6 @@ class Order(IntEnum):
     ARRIVAL = 2
     DECISION = 3
     RETRY = 4
-    SAMPLE = 5
-    """Figures are read when all else is done."""
 
 
 class Engine:
@@ -33,6 +35,9 @@ class Engine:
         self.executed = 0
         self._events: list[tuple[float, int, int, Callable[[], None]]] = []
         self._asked_for = 0
+        self._sample: Sample = lambda _: None
+        self._sample_s = inf
+        self._next_sample_s = inf
 
     def at(self, time_s: float, order: Order, action: Callable[[], None]) -> None:
         """Have something done at a time that has not passed."""
@@ -40,9 +45,28 @@ class Engine:
         self._asked_for += 1
         heappush(self._events, (time_s, order, self._asked_for, action))
 
+    def sample(self, every_s: float, take: Sample) -> None:
+        """Have samples taken again and again, each as an event after all others of its moment."""
+        self._sample, self._sample_s = take, every_s
+        self._next_sample_s = self.now_s + every_s
+
     def run(self, horizon_s: float) -> None:
         """Execute events until one lies beyond the horizon; that one still is, as the last."""
-        while self._events and self.now_s <= horizon_s:
-            self.now_s, _, _, action = heappop(self._events)
-            self.executed += 1
-            action()
+        while self.now_s <= horizon_s:
+            due_s = self._events[0][0] if self._events else inf
+            if self._next_sample_s < due_s:
+                self._take_samples(min(due_s, horizon_s))
+            elif self._events:
+                self.now_s, _, _, action = heappop(self._events)
+                self.executed += 1
+                action()
+            else:
+                return
+
+    def _take_samples(self, until_s: float) -> None:
+        """Take the next sample, and those after it that lie before a moment."""
+        samples = max(1, ceil((until_s - self._next_sample_s) / self._sample_s))
+        self.now_s = self._next_sample_s + (samples - 1) * self._sample_s
+        self._next_sample_s += samples * self._sample_s
+        self.executed += samples
+        self._sample(samples)

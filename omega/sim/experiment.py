@@ -152,7 +152,8 @@ class Run:
                 if experiment.assignment is Assignment.LEAST_LOADED:
                     submit = partial(self._submit_to_least_loaded, job)
                 self.engine.at(arrival.submit_s, Order.ARRIVAL, submit)
-        self._sample()
+        self._sample(1)
+        self.engine.sample(SAMPLE_S, self._sample)
 
     @property
     def waiting(self) -> dict[str, int]:
@@ -219,11 +220,12 @@ class Run:
         events = self.experiment.machine_events
         running = Running() if events else None
         if self.experiment.audited:
-            cell = AuditedCell(machines, used, self.engine)
-            self._audited.append(cell)
-            world: World = AuditedWorld(self.engine, cell, running)
+            audited = AuditedCell(machines, used, self.engine, machines_change=bool(events))
+            self._audited.append(audited)
+            world: World = AuditedWorld(self.engine, audited, running)
         else:
-            world = World(self.engine, SimulatedCell(machines, used), running)
+            cell = SimulatedCell(machines, used, machines_change=bool(events))
+            world = World(self.engine, cell, running)
         world.start(start)
         play(world, events, part)
         return world
@@ -291,13 +293,12 @@ class Run:
             spec = replace(spec, minimum=spec.tasks)
         return LeasedJob(number, NO_TOKEN, spec, np.arange(spec.tasks))
 
-    def _sample(self) -> None:
+    def _sample(self, samples: int) -> None:
         for cell in self.cells:
-            self._there += int(cell.total[Kind.CPU_MILLI])
-            self._used += cell.cpu_used
-            self._locked += cell.cpu_locked
+            self._there += samples * int(cell.total[Kind.CPU_MILLI])
+            self._used += samples * cell.cpu_used
+            self._locked += samples * cell.cpu_locked
         self._advance(self.engine.now_s)
-        self.engine.at(self.engine.now_s + SAMPLE_S, Order.SAMPLE, self._sample)
 
 
 def _durations_s(spec: JobSpec) -> tuple[float | None, ...]:

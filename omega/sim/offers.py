@@ -133,7 +133,6 @@ class Framework:
         self._runs = np.zeros_like(world.cell.total)
         self._offer = world.cell.twin()
         """The offer that is being filled, which takes no time: one serves for all."""
-        self._view = self._offer.view()
         self._was_free = self._offer.free
         """On the offer, when it was last filled."""
 
@@ -192,8 +191,7 @@ class Framework:
             def answer(effect: Effect) -> View | Outcome | None:
                 match effect:
                     case Refresh():
-                        self._offer.catch_up(self._view)
-                        return self._view
+                        return self._offer.view
                     case Think():
                         return None
                     case Commit(transaction):

@@ -9,7 +9,7 @@ Source   Omega (EuroSys 2013), figures 3 and 4: the distributions that the paper
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,10 @@ BY_CHANCE: Final = 1.36
 """Over the root of the number of jobs: a distance that chance exceeds once in twenty times."""
 LASTS_S_MAX: Final = 1e9
 """A law without bounds may draw what no list can hold."""
+DRAWN_MAX: Final = 5_000_000
+"""Jobs of a list that is drawn: some hundred bytes each, in memory."""
+LEAST_S: Final = 1e-9
+"""A time that is not 0."""
 GAP, TASKS, DURATION = "gap_s", "tasks", "duration_s"
 QUANTITIES: Final = (GAP, TASKS, DURATION)
 LISTED: Final = {BATCH: ("Batch", BATCH_FIRST_ID), SERVICE: ("Service", SERVICE_FIRST_ID)}
@@ -104,12 +108,20 @@ def draw_list(
     horizon_s: float,
     chance: np.random.Generator,
 ) -> str:
-    """Draw a job list as CSV; `laws` by workload and quantity. Streams are a workload's own."""
+    """Draw a job list as CSV; `laws` by workload and quantity. Streams are a workload's own.
+
+    Raises BadInput for more jobs than DRAWN_MAX.
+    """
     lines = [",".join(COLUMNS)]
     listed = [one for one in LISTED if one in workloads]
     for kind, stream in zip(listed, chance.spawn(len(listed)), strict=True):
         chosen = {name: laws[kind, name] for name in QUANTITIES}
-        lines += _rows(workloads[kind], chosen, horizon_s, stream)
+        # No two jobs of a list have one id, however many there are.
+        number = max(LISTED[kind][1], len(lines))
+        rows = _rows(workloads[kind], chosen, horizon_s, stream, number)
+        lines += islice(rows, DRAWN_MAX + 2 - len(lines))
+        if len(lines) > DRAWN_MAX + 1:
+            raise BadInput(f"more than {DRAWN_MAX:,} jobs would be drawn", field="--hours")
     return "\n".join(lines) + "\n"
 
 
@@ -182,8 +194,11 @@ def _shape(arrival: Arrival) -> tuple[int, int]:
 
 
 def _above_zero(values: Score) -> Score:
-    """Put what was measured as 0 halfway to the least that was measured as more."""
-    there = values[values > 0]
+    """Put what was measured as 0 halfway to the least that was measured as more.
+
+    Less than a nanosecond is 0: the quotient of two times must be a float, too.
+    """
+    there = values[values >= LEAST_S]
     return np.maximum(values, there.min() / 2 if len(there) else 1 / MS_PER_S)
 
 
@@ -206,8 +221,9 @@ def _rows(
     laws: Mapping[str, Law],
     horizon_s: float,
     chance: np.random.Generator,
+    number: int,
 ) -> Iterator[str]:
-    name, number = LISTED[workload.scheduler]
+    name = LISTED[workload.scheduler][0]
     fits = workload.fits
     at_a_time = max(JOBS_MIN, workload.jobs)
     now_s = 0.0

@@ -40,6 +40,10 @@ class Failures:
         assert self.every_s > 0
         assert self.repair_s > 0
 
+    def mean(self, machines: int, horizon_s: float) -> float:
+        """Return how many failures of so many machines there are, about."""
+        return machines * horizon_s / (self.every_s + self.repair_s)
+
     def draw(
         self, machines: int, horizon_s: float, chance: np.random.Generator
     ) -> tuple[MachineEvent, ...]:

@@ -8,6 +8,7 @@ from tests.mutants import (
     in_refusals,
     in_rounds,
     in_the_commit,
+    in_the_simulator,
     in_the_walk,
     in_training,
 )
@@ -24,6 +25,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_rounds.MUTANTS,
     *in_refusals.MUTANTS,
     *in_training.MUTANTS,
+    *in_the_simulator.MUTANTS,
 )
 _PARTS = list(dict.fromkeys(part_of(mutant) for mutant in _ALL))
 

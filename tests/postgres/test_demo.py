@@ -199,6 +199,7 @@ def test_a_demo_that_cannot_work_is_refused_before_anything_is_made(
         ("--trace", tmp_path),
         ("--json", tmp_path / "absent" / "out.json"),
         ("--picture", tmp_path / "absent" / "demo.svg"),
+        ("--picture", tmp_path / "demo.png"),
         ("--seconds", 0),
     ):
         ran = omega("demo", *arguments)

@@ -192,7 +192,7 @@ def test_a_gang_that_is_let_in_by_all_is_caught(monkeypatch: pytest.MonkeyPatch)
 def frees_twice(release: Callable[[SimulatedCell, Ids, Amounts], None]) -> Callable[..., None]:
     def faulty(cell: SimulatedCell, machine: Ids, amounts: Amounts) -> None:
         release(cell, machine, amounts)
-        cell._machines.used[machine[0] - 1] -= amounts[0]  # noqa: SLF001 - the fault
+        cell.view._free[machine[0] - 1] += amounts[0]  # noqa: SLF001 - the fault
 
     return faulty
 

@@ -126,7 +126,7 @@ def test_a_start_that_does_not_end_or_is_not_what_is_used_is_caught(
 
 
 def test_the_start_state_of_a_trace_ends_as_recorded() -> None:
-    workload = GOOGLE_2011.load(SAMPLE, chance=np.random.default_rng(0), pending="leave")
+    workload = GOOGLE_2011.load(SAMPLE, np.random.default_rng(0), pending="leave")
     state = StartState.of(workload.prefill, slice(0, len(workload.machines)))
     ends = {
         ends_s: state.amounts[rows, Kind.CPU_MILLI].sum()

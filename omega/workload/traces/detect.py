@@ -5,6 +5,7 @@ Promise  The one loader whose files are there; else BadInput lists what each loo
 Source   docs/decisions/0012-workloads.md.
 """
 
+import os
 from pathlib import Path
 
 from omega.errors import BadInput
@@ -19,7 +20,7 @@ LOADERS = {loader.name: loader for loader in (OPENB, GOOGLE_2011, OMEGA_SIM)}
 
 def detect(folder: Path) -> TraceLoader:
     """Return the loader of the trace in this folder."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # which no name is too long for
         raise BadInput("this is no folder", file=str(folder))
     for loader in LOADERS.values():
         if loader.recognises(folder):

@@ -59,7 +59,7 @@ class TraceLoader:
         either = [names[0] for table, names in self.tables.items() if table in self.alternatives]
         return ", ".join([*needed, *([" or ".join(either)] if either else [])])
 
-    def load(self, folder: Path, *, chance: np.random.Generator, **options: str) -> Workload:
+    def load(self, folder: Path, chance: np.random.Generator, /, **options: str) -> Workload:
         """Read the trace; an option that is not said has its default."""
         chosen = {name: values[0] for name, values in self.options.items()}
         for name, value in options.items():

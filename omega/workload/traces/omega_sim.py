@@ -1,8 +1,8 @@
 """Job lists of the paper's open simulator, and the cells they are meant for.
 
 Goal     The acceptance workloads W1 and W2 from their files, or any list in that format.
-Promise  A row is a job of one task group. A core is 1000 of `cpu_milli`, a GB is 1024 MiB; times
-         are kept to the millisecond for durations, exactly for submissions.
+Promise  A row is a job of one task group, and no two have one id. A core is 1000 of `cpu_milli`, a
+         GB is 1024 MiB; times are kept to the millisecond for durations, exactly for submissions.
 Source   docs/papers/omega.md; the format's columns are in `omega.workload.recipe`.
 """
 
@@ -25,6 +25,9 @@ CELLS = {"W1": W1, "W2": W2}
 SECONDS_MAX = 1e9
 CPU_MILLI_PER_CORE = 1_000
 MIB_PER_GB = 1_024
+CPUS_MAX = LIMITS.amount_max // CPU_MILLI_PER_CORE
+GB_MAX = LIMITS.amount_max // MIB_PER_GB
+"""Of one task, or of one machine."""
 
 
 def read_job_list(path: Path) -> tuple[Arrival, ...]:
@@ -33,14 +36,14 @@ def read_job_list(path: Path) -> tuple[Arrival, ...]:
     Raises BadInput for a malformed file.
     """
     table = read_table(path, COLUMNS)
-    identity = table.words("job_id")
+    identity = table.distinct("job_id")
     workload = table.words("workload", allowed=SCHEDULER_BY_WORKLOAD)
     submit_s = table.numbers("submit_s", highest=SECONDS_MAX).tolist()
     tasks = table.integers("tasks", lowest=1, highest=LIMITS.tasks_per_job_max).tolist()
     duration_s = table.numbers("duration_s", highest=SECONDS_MAX)
     durations_s = duration_s.tolist()
-    cpus = table.numbers("cpus_per_task", highest=LIMITS.amount_max // CPU_MILLI_PER_CORE)
-    memory_gb = table.numbers("mem_gb_per_task", highest=LIMITS.amount_max // MIB_PER_GB)
+    cpus = table.numbers("cpus_per_task", highest=CPUS_MAX)
+    memory_gb = table.numbers("mem_gb_per_task", highest=GB_MAX)
     duration_ms = np.rint(duration_s * MS_PER_S).astype(np.int64).tolist()
     cpu_milli = np.rint(cpus * CPU_MILLI_PER_CORE).astype(np.int64).tolist()
     memory_mib = np.rint(memory_gb * MIB_PER_GB).astype(np.int64).tolist()

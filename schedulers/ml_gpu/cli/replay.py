@@ -15,7 +15,7 @@ import typer
 
 from omega.cli.chance import chance_of
 from omega.cli.consoles import Output
-from omega.cli.options import JsonTo, Seed, a_number
+from omega.cli.options import JsonTo, Seed, number_option
 from omega.cli.plans import takes
 from omega.clock import RealClock
 from omega.errors import BadInput, did_you_mean, shortened
@@ -33,7 +33,7 @@ ROUNDS_MAX: Final = 10_000_000
 
 
 def _seconds(about: str, *, least: float = 0) -> Any:  # noqa: ANN401 - typer's own type has no name
-    return typer.Option(min=least, max=SECONDS_MAX, callback=a_number, metavar="S", help=about)
+    return number_option(lowest=least, highest=SECONDS_MAX, metavar="S", help=about)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,14 @@
 
 import pytest
 
-from omega.cli.options import Crew, read_crews, read_pairs, read_turn, replicas_of
+from omega.cli.options import (
+    Crew,
+    number_option,
+    read_crews,
+    read_pairs,
+    read_turn,
+    replicas_of,
+)
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule
 from omega.sync.choice import Sync
@@ -54,6 +61,23 @@ def test_what_is_no_crew_is_refused(text: str, says: str) -> None:
         read_crews(text)
 
     assert says in str(refusal.value)
+
+
+def test_an_option_that_is_a_number_says_what_it_takes() -> None:
+    """The words are pydantic's; of typer's own bounds, nan is told that it is too large."""
+    option = number_option(lowest=0.5, highest=2, metavar="S")
+
+    assert (0.5, 2, "S") == (option.min, option.max, option.metavar)
+    assert [0.5, 2.0, 1e0] == [option.parser(text) for text in ("0.5", "2", 1.0)]
+    for text, says in (
+        ("nan", "a finite number"),
+        ("-inf", "a finite number"),
+        ("0.4", "greater than or equal to 0.5"),
+        ("1e300", "less than or equal to 2"),
+        ("{a}", "a valid number"),
+    ):
+        with pytest.raises(ValueError, match=f"Input should be {says}"):
+            option.parser(text)
 
 
 def test_pairs_are_read_in_order() -> None:

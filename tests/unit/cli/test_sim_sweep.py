@@ -301,6 +301,8 @@ def test_what_cannot_be_swept_is_bad_usage(
         '{"parameters": [], "environment": {"omega": ""}, "rows": []}',
         '{"parameters": {"vary": {"t_job',
         "[]",
+        "[" * 100_000,
+        "9" * 5_000,
     ],
 )
 def test_what_is_no_sweep_is_not_resumed(
@@ -312,6 +314,32 @@ def test_what_is_no_sweep_is_not_resumed(
 
     assert 2 == ran.code
     assert "run.json: this is no document of a sweep" in " ".join(ran.err.split())
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("part", "holds"),
+    [
+        ("batch", 5),
+        ("batch", {}),
+        ("batch", {"busy": "much", "conflict_fraction": 0.0, "wait_mean_s": None}),
+        ("deviation", {"service": []}),
+        ("deviation", None),
+    ],
+)
+def test_a_document_whose_figures_are_none_is_not_resumed(
+    omega: Omega, jobs: Path, tmp_path: Path, part: str, holds: object
+) -> None:
+    kept = tmp_path / "kept.json"
+    options = ("--jobs", jobs, "--vary", "t-job-service=1", "--seeds", 2)
+    omega(*SWEEP, *options, "--json", kept)
+    told = read(kept)
+    told["rows"][0][part] = holds
+    kept.write_text(json.dumps(told))
+    ran = omega(*SWEEP, *options, "--resume", kept)
+
+    assert 2 == ran.code
+    assert "kept.json: this is no document of a sweep" in " ".join(ran.err.split())
 
 
 def test_two_lists_are_the_same_if_their_files_are(jobs: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from omega.errors import BadInput
 from omega.testing.builders import a_spec
+from omega.workload import fits
 from omega.workload.arrivals import BATCH, SERVICE, Arrival
 from omega.workload.fits import DURATION, GAP, QUANTITIES, TASKS, draw_list, fitted
 from omega.workload.laws import Weibull
@@ -98,6 +99,46 @@ def test_a_list_that_is_drawn_is_like_the_trace(law: str, tmp_path: Path) -> Non
         below = max((share for at, share in shares.items() if at <= middle), default=0.0)
 
         assert abs(below - 0.5) < off + (0.06 if name == TASKS else 0)
+
+
+def test_no_two_jobs_of_a_drawn_list_have_one_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(fits.LISTED, SERVICE, ("Service", 3))
+    both = fitted(
+        sorted(
+            [*drawn_batch(), *arrivals_of(W2.service, 7_200, np.random.default_rng(1))],
+            key=lambda one: one.submit_s,
+        )
+    )
+    laws = {(kind, name): both[kind].fits[name].best for kind in both for name in QUANTITIES}
+    text = draw_list(both, laws, 1_800, np.random.default_rng(4))
+    ids = [int(line.partition(",")[0]) for line in text.splitlines()[1:]]
+
+    assert list(range(1, len(ids) + 1)) == ids
+    assert len(ids) == len(read_job_list(written(tmp_path, text)))
+
+
+def test_more_jobs_than_a_list_may_have_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = fitted(drawn_batch())
+    laws = {(BATCH, name): found[BATCH].fits[name].best for name in QUANTITIES}
+    text = draw_list(found, laws, 1_800, np.random.default_rng(4))
+    jobs = text.count("\n") - 1
+
+    monkeypatch.setattr(fits, "DRAWN_MAX", jobs)
+    assert text == draw_list(found, laws, 1_800, np.random.default_rng(4))
+    monkeypatch.setattr(fits, "DRAWN_MAX", jobs - 1)
+    with pytest.raises(BadInput, match="field --hours: more than"):
+        draw_list(found, laws, 1_800, np.random.default_rng(4))
+
+
+def test_a_time_that_is_as_good_as_none_is_none() -> None:
+    """The quotient of two times must be a float, too."""
+    lasting = (5e-324, 1e-300, 0.0, 1e9, 2.0)
+    jobs = [Arrival(float(n), a_spec(tasks=n + 1), (s,)) for n, s in enumerate(lasting)]
+    seen = next(iter(fitted(jobs).values())).fits[DURATION].seen
+
+    assert [1.0, 1.0, 1.0, 1e9, 2.0] == seen.values.tolist()
 
 
 def test_only_what_a_list_can_hold_is_drawn(tmp_path: Path) -> None:

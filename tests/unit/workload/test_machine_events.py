@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from omega.workload.machine_events import Failures
 
@@ -15,6 +16,14 @@ def test_each_machine_fails_and_comes_back_in_turn_within_the_horizon() -> None:
     for machine in range(20):
         ups = [event.up for event in events if event.machine == machine]
         assert [bool(number % 2) for number in range(len(ups))] == ups
+
+
+def test_how_many_failures_there_are_is_known_before_they_are_drawn() -> None:
+    failures = Failures(every_s=100.0, repair_s=25.0)
+    events = failures.draw(200, 10_000.0, np.random.default_rng(0))
+
+    assert 16_000 == failures.mean(200, 10_000.0)
+    assert 16_000 == pytest.approx(sum(not event.up for event in events), rel=0.02)
 
 
 def test_the_means_are_those_asked_for() -> None:

@@ -12,7 +12,7 @@ from omega.workload.traces.google_2011 import GOOGLE_2011
 
 
 def load(folder: Path, **options: str) -> Workload:
-    return GOOGLE_2011.load(folder, chance=np.random.default_rng(0), **options)
+    return GOOGLE_2011.load(folder, np.random.default_rng(0), **options)
 
 
 @pytest.fixture

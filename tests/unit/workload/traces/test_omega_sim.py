@@ -51,7 +51,7 @@ def test_what_the_recipe_writes_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_folder_brings_the_cell_of_the_list(samples: Path) -> None:
-    workload = OMEGA_SIM.load(samples / "omega-sim", chance=chance())
+    workload = OMEGA_SIM.load(samples / "omega-sim", chance())
     used = workload.prefill.used(len(workload.machines))
 
     assert 1_000 == len(workload.machines)
@@ -64,7 +64,7 @@ def test_the_folder_brings_the_cell_of_the_list(samples: Path) -> None:
 
 def test_a_list_that_is_not_there_is_named(samples: Path) -> None:
     with pytest.raises(BadInput, match="job list W1"):
-        OMEGA_SIM.load(samples / "omega-sim", chance=chance(), jobs="W1")
+        OMEGA_SIM.load(samples / "omega-sim", chance(), jobs="W1")
 
 
 def test_a_prefill_that_does_not_fit_is_refused() -> None:
@@ -95,9 +95,20 @@ def test_a_malformed_row_is_named_by_line_and_column(
     assert (2, field) == (caught.value.line, caught.value.field)
 
 
+def test_a_job_that_is_listed_twice_is_named(samples: Path, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    lines = (samples / "omega-sim" / "W2.csv").read_text().splitlines()
+    path.write_text("\n".join([*lines, lines[1]]))
+
+    with pytest.raises(BadInput, match="is there already") as caught:
+        read_job_list(path)
+
+    assert (len(lines) + 1, "job_id") == (caught.value.line, caught.value.field)
+
+
 @pytest.mark.trace
 @pytest.mark.parametrize(("jobs", "tasks"), [("W1", 232_650), ("W2", 91_378)])
 def test_the_published_lists_have_their_tasks(published: Path, jobs: str, tasks: int) -> None:
-    workload = OMEGA_SIM.load(published / "omega-sim", chance=chance(), jobs=jobs)
+    workload = OMEGA_SIM.load(published / "omega-sim", chance(), jobs=jobs)
 
     assert tasks == workload.tasks

@@ -14,7 +14,7 @@ from omega.workload.traces.openb import OPENB
 
 
 def load(folder: Path, **options: str) -> Workload:
-    return OPENB.load(folder, chance=np.random.default_rng(0), **options)
+    return OPENB.load(folder, np.random.default_rng(0), **options)
 
 
 def test_nodes_become_machines_with_gpu_slots_and_a_model(samples: Path) -> None:

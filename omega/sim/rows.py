@@ -1,0 +1,228 @@
+"""The rows of a simulated cell, and what they were when somebody looked who still thinks.
+
+Goal     Show each scheduler the cell as it was when it looked, without a copy of the cell.
+Promise  There is one set of rows, and one view of them for all schedulers of the cell: in virtual
+         time only one of them places at a time. While somebody thinks, each change keeps what the
+         changed rows were. `as_of` brings that back inside its block, where nothing is changed.
+Source   Omega (EuroSys 2013), section 3.4: private copy of cell state; docs/decisions/0030.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omega.cell.view import View
+from omega.model.arrays import Amounts, Ids, Index, counted, every_kind, holds, integers
+from omega.model.machines import MachineRows, MachineState, Snapshot
+from omega.model.resources import KINDS
+
+Columns = Sequence[NDArray[np.generic]]
+
+CHANGES_MAX = 1_024
+"""Changes after which those that everybody has seen are forgotten."""
+
+
+class _Shown(AbstractContextManager[None]):
+    """Rows with other values for a while.
+
+    A row may be named twice: then it has the last of the values, and its own is kept twice.
+    """
+
+    def __init__(self, columns: Columns, at: Index, values: Columns) -> None:
+        self._columns, self._at, self._values = columns, at, values
+
+    def __enter__(self) -> None:
+        at = self._at
+        self._own = [column[at] for column in self._columns]
+        for column, value in zip(self._columns, self._values, strict=True):
+            column[at] = value
+
+    def __exit__(self, *_: object) -> None:
+        for column, value in zip(self._columns, self._own, strict=True):
+            column[self._at] = value
+
+
+@dataclass(eq=False)
+class Look:
+    """When a scheduler looked at a cell: what it sees until it looks again."""
+
+    since: int
+    """How many changes there had been."""
+    seen: list[tuple[int, Index]] = field(default_factory=list)
+    """Rows that it was shown again later, after so many changes."""
+
+
+class CellRows(View):
+    """All machines of a simulated cell; the machine with id n is row n - 1."""
+
+    def __init__(self, snapshot: Snapshot, *, machines_change: bool) -> None:
+        """`machines_change` if capacities and states may."""
+        super().__init__(snapshot)
+        self._machines_change = machines_change
+        if machines_change:
+            self._kinds = KINDS
+        self._columns: list[NDArray[np.generic]] = [self._free[:, : self._kinds], self._sequence]
+        """What views show of a machine that may change."""
+        if machines_change:
+            self._columns += [self._capacity, self._state, self._open]
+        self._looks: dict[Look, None] = {}
+        self._changes: list[tuple[Index, Columns]] = []
+        """The rows that changed, and what they were."""
+        self._forgotten = 0
+        """How many changes lie before those."""
+
+    def look(self) -> Look:
+        """Look at the cell; until `forget`, it can be seen as it is now."""
+        look = Look(self._forgotten + len(self._changes))
+        self._looks[look] = None
+        return look
+
+    def look_again(self, look: Look, machine: Ids) -> None:
+        """See what some machines are like by now."""
+        look.seen.append((self._forgotten + len(self._changes), machine - 1))
+
+    def forget(self, look: Look) -> None:
+        """End a look."""
+        del self._looks[look]
+        if not self._looks:
+            self._drop(len(self._changes))
+        elif len(self._changes) > CHANGES_MAX:
+            self._drop(min(one.since for one in self._looks) - self._forgotten)
+
+    def as_of(self, look: Look) -> AbstractContextManager[None]:
+        """Show the cell, inside the block, as it was seen last."""
+        at, were = self._since(look)
+        return _Shown(self._columns, at, were) if len(at) else nullcontext()
+
+    def patch(self, rows: MachineRows) -> int:
+        """Do nothing: these are the cell's own rows."""
+        del rows
+        return 0
+
+    def at(self, machine: Ids) -> MachineRows:
+        """Return a copy of the rows of these machines as they are now, distinct, ascending."""
+        at = counted(machine)[0] - 1
+        at = at[(at >= 0) & (at < len(self))]
+        return MachineRows.trusted(
+            at + 1,
+            self._capacity[at],
+            self._capacity[at] - self._free[at],
+            self._sequence[at],
+            self._revision[at],
+            self._state[at],
+        )
+
+    def claim(self, machine: Ids, seen: Ids | None, demand: Amounts) -> bool:
+        """Grant tasks of one shape, an entry each, if all of them fit; else change nothing.
+
+        With `seen`, only where these are the machines' sequences.
+        """
+        at, times = counted(machine)
+        at -= 1
+        if at[0] < 0 or at[-1] >= len(self) or not holds(self._open[at]):
+            return False
+        if seen is not None and not holds(self._sequence[machine - 1] == seen):
+            return False
+        left = []
+        for kind in demand.nonzero()[0].tolist():
+            amount = self._free[:, kind][at] - times * int(demand[kind])
+            if amount.min() < 0:
+                return False
+            left.append((kind, amount))
+        self._keep(at)
+        for kind, amount in left:
+            self._free[:, kind][at] = amount
+        self._sequence[at] += 1
+        self._revision[at] += 1
+        return True
+
+    def write(self, rows: MachineRows) -> None:
+        """Take over what a commit has made of rows: of those that changed."""
+        newer = (rows.revision > self._revision[rows.id - 1]).nonzero()[0]
+        rows = rows.take(newer)
+        at = rows.id - 1
+        self._keep(at)
+        self._free[at] = rows.free
+        self._sequence[at] = rows.sequence
+        self._revision[at] = rows.revision
+        self._settle(at)
+
+    def release(self, machine: Ids, amounts: Amounts) -> None:
+        """Free what tasks have used, an entry each."""
+        at, times = counted(machine)
+        at -= 1
+        self._keep(at)
+        if amounts.strides[0] == 0:  # all have used the same
+            for kind in amounts[0].nonzero()[0].tolist():
+                self._free[:, kind][at] += times * int(amounts[0, kind])
+        else:
+            for kind in range(self._kinds):
+                np.add.at(self._free[:, kind], machine - 1, amounts[:, kind])
+        self._revision[at] += 1
+        self._settle(at)
+
+    def set_state(self, machine: int, state: MachineState) -> bool:
+        """Change the state of a machine; say whether it was another."""
+        at = integers([machine - 1])
+        if self._state[machine - 1] == state:
+            return False
+        self._keep(at)
+        self._state[at] = state
+        self._claimable_changed(at)
+        return True
+
+    def resize(self, machine: int, capacity: Amounts) -> None:
+        """Change what a machine has; less than nothing may be free of it then."""
+        at = integers([machine - 1])
+        self._keep(at)
+        self._free[at] += capacity - self._capacity[at]
+        self._capacity[at] = capacity
+        self._claimable_changed(at)
+
+    def have_free(self, free: Sequence[NDArray[np.int64]], at: Index) -> None:
+        """Have these amounts free in rows, by kind; each has an entry for every machine."""
+        self._keep(at)
+        for kind, amount in enumerate(free):
+            self._free[:, kind][at] = amount[at]
+        self._revision[at] += 1
+
+    def _claimable_changed(self, at: Index) -> None:
+        self._sequence[at] += 1
+        self._revision[at] += 1
+        self._settle(at)
+
+    def _settle(self, at: Index) -> None:
+        """Find out which of the rows take claims now."""
+        if self._machines_change:
+            is_open = self._state[at] == MachineState.OPEN
+            self._open[at] = is_open & every_kind(self._free[at] >= 0)
+
+    def _keep(self, at: Index) -> None:
+        """Keep what rows are that are about to change, as long as somebody may look back."""
+        if self._looks:
+            self._changes.append((at, [column[at] for column in self._columns]))
+
+    def _since(self, look: Look) -> tuple[Index, Columns]:
+        """Return the rows that changed since a look, and what they were, latest change first."""
+        changes = self._changes[look.since - self._forgotten :]
+        for until, seen in look.seen:
+            for nth in range(until - look.since):
+                at, were = changes[nth]
+                hidden = ~np.isin(at, seen)
+                changes[nth] = at[hidden], [column[hidden] for column in were]
+        if not changes:
+            return integers(), ()
+        if len(changes) == 1:
+            return changes[0]
+        changes.reverse()
+        ats, columns = zip(*changes, strict=True)
+        return np.concatenate(ats), [
+            np.concatenate(of_one) for of_one in zip(*columns, strict=True)
+        ]
+
+    def _drop(self, changes: int) -> None:
+        del self._changes[:changes]
+        self._forgotten += changes

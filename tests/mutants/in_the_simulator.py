@@ -1,0 +1,86 @@
+"""Faults in the simulated cell: what its schedulers see, and what is granted in place."""
+
+from tests.mutants.mutant import Mutant
+
+CELL = "omega/sim/cell.py"
+ROWS = "omega/sim/rows.py"
+TESTS = ("tests/property/test_simulated_cell.py", "tests/simulation")
+
+
+def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+    """Return a mutant of the simulated cell."""
+    return Mutant(name=f"sim.{name}", file=file, before=before, after=after, why=why, tests=TESTS)
+
+
+MUTANTS = (
+    mutant(
+        "latest-value-shown",
+        ROWS,
+        "        changes.reverse()\n",
+        "",
+        "A scheduler sees changes that were made while it thought.",
+    ),
+    mutant(
+        "past-stays",
+        ROWS,
+        "for column, value in zip(self._columns, self._own, strict=True):",
+        "for column, value in zip(self._columns, (), strict=False):",
+        "What has changed since somebody looked is undone.",
+    ),
+    mutant(
+        "claims-not-kept",
+        ROWS,
+        "        self._keep(at)\n        for kind, amount in left:",
+        "        for kind, amount in left:",
+        "Nobody conflicts: each sees the claims of all others at once.",
+    ),
+    mutant(
+        "ends-not-kept",
+        ROWS,
+        "        self._keep(at)\n        if amounts.strides[0] == 0:",
+        "        if amounts.strides[0] == 0:",
+        "A scheduler sees room that became free while it thought.",
+    ),
+    mutant(
+        "own-commits-not-seen",
+        ROWS,
+        "hidden = ~np.isin(at, seen)",
+        "hidden = np.ones(len(at), dtype=np.bool_)",
+        "A second try claims the room of the first once more.",
+    ),
+    mutant(
+        "forgotten-too-soon",
+        ROWS,
+        "self._drop(min(one.since for one in self._looks) - self._forgotten)",
+        "self._drop(len(self._changes))",
+        "Who thinks for long sees a mixture of then and now.",
+    ),
+    mutant(
+        "sequences-not-compared",
+        CELL,
+        "claims.seen if transaction.rule is ConflictRule.SEQUENCE else None",
+        "None",
+        "Runs by the sequence rule conflict as rarely as by the fit rule.",
+    ),
+    mutant(
+        "half-a-gang-in-place",
+        CELL,
+        "            or len(claims) < max(part.minimum, job.lacking)\n",
+        "",
+        "Half a gang runs, and waits for the other half while it holds its machines.",
+    ),
+    mutant(
+        "closed-machine-claimed",
+        ROWS,
+        "or not holds(self._open[at])",
+        "",
+        "Tasks are placed on machines that are down.",
+    ),
+    mutant(
+        "times-not-counted",
+        ROWS,
+        "amount = self._free[:, kind][at] - times * int(demand[kind])",
+        "amount = self._free[:, kind][at] - int(demand[kind])",
+        "A machine is sold twice within one transaction.",
+    ),
+)
