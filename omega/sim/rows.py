@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.cell.view import View
-from omega.model.arrays import Amounts, Ids, Index, counted, every_kind, holds, integers
+from omega.model.arrays import Amounts, Ids, Index, counted, distinct, every_kind, holds, integers
 from omega.model.machines import MachineRows, MachineState, Snapshot
 from omega.model.resources import KINDS
 
@@ -104,7 +104,7 @@ class CellRows(View):
 
     def at(self, machine: Ids) -> MachineRows:
         """Return a copy of the rows of these machines as they are now, distinct, ascending."""
-        at = counted(machine)[0] - 1
+        at = distinct(machine) - 1
         at = at[(at >= 0) & (at < len(self))]
         return MachineRows.trusted(
             at + 1,
@@ -152,15 +152,10 @@ class CellRows(View):
 
     def release(self, machine: Ids, amounts: Amounts) -> None:
         """Free what tasks have used, an entry each."""
-        at, times = counted(machine)
-        at -= 1
+        at = distinct(machine) - 1
         self._keep(at)
-        if amounts.strides[0] == 0:  # all have used the same
-            for kind in amounts[0].nonzero()[0].tolist():
-                self._free[:, kind][at] += times * int(amounts[0, kind])
-        else:
-            for kind in range(self._kinds):
-                np.add.at(self._free[:, kind], machine - 1, amounts[:, kind])
+        for kind in range(self._kinds):
+            np.add.at(self._free[:, kind], machine - 1, amounts[:, kind])
         self._revision[at] += 1
         self._settle(at)
 

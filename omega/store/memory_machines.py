@@ -13,7 +13,7 @@ import numpy as np
 
 from omega.cell.partition import WHOLE, Parts
 from omega.errors import BadInput
-from omega.model.arrays import Amounts, Ids, Index, Sequences, distinct, holds, integers
+from omega.model.arrays import Amounts, Ids, Index, distinct, holds, integers
 from omega.model.machines import (
     Catalogue,
     Changes,
@@ -197,20 +197,13 @@ class MachineTable:
             self.generation,
         )
 
-    def changes_since(
-        self, since: int, mark: int, parts: Parts = WHOLE, *, known: Sequences | None = None
-    ) -> Changes:
-        """Return the rows that transactions above the number `since` changed, in these parts.
-
-        Those are left out whose revision is `known`, an entry for each row of ours, already.
-        """
+    def changes_since(self, since: int, mark: int, parts: Parts = WHOLE) -> Changes:
+        """Return the rows that transactions above the number `since` changed, in these parts."""
         at = self._log.since(since)
         if at is None:
             at = np.flatnonzero(self.changed_by > since)
         if parts != WHOLE:
             at = at[parts.hold(at + 1)]
-        if known is not None:
-            at = at[self.revision[at] > known[at]]
         return Changes(self.rows(at), mark, self.generation)
 
     def changed(self, at: Index, number: int) -> None:

@@ -53,21 +53,20 @@ def ends_nothing(answer: Answer) -> bool:
     return answer.sqlstate == COLLISION or answer.rows == [(0,)]
 
 
-LOCKERS = ("a renewal", "the owner")
+@pytest.fixture(params=["a renewal", "the owner"])
+def locker(
+    request: pytest.FixtureRequest, database: Database, scheduler: Session, running: Lease
+) -> Session:
+    """A session whose open transaction has locked the job's row."""
+    session = scheduler if request.param == "a renewal" else database.owner("locker")
+    lock_job(session, running, request.param)
+    return session
 
 
-@pytest.mark.parametrize("how", LOCKERS)
 def test_a_machine_that_is_reopened_keeps_its_tasks(
-    database: Database,
-    owner: Session,
-    scheduler: Session,
-    cleaner: Session,
-    running: Lease,
-    how: str,
+    database: Database, owner: Session, locker: Session, cleaner: Session, running: Lease
 ) -> None:
     call(owner, "set_state", [1], DOWN)
-    locker = database.owner("locker") if how == "the owner" else scheduler
-    lock_job(locker, running, how)
     start(cleaner, "lose_tasks", [1])
     database.settle(cleaner)
     assert {"cleaner"} == database.waiting().keys()
@@ -80,18 +79,10 @@ def test_a_machine_that_is_reopened_keeps_its_tasks(
     assert [] == violations(database)
 
 
-@pytest.mark.parametrize("how", LOCKERS)
 def test_one_of_two_machines_that_is_reopened_keeps_its_tasks(
-    database: Database,
-    owner: Session,
-    scheduler: Session,
-    cleaner: Session,
-    running: Lease,
-    how: str,
+    database: Database, owner: Session, locker: Session, cleaner: Session, running: Lease
 ) -> None:
     call(owner, "set_state", [1, 2], DOWN)
-    locker = database.owner("locker") if how == "the owner" else scheduler
-    lock_job(locker, running, how)
     start(cleaner, "lose_tasks", [1, 2])
     database.settle(cleaner)
     call(owner, "set_state", [2], OPEN)
@@ -105,18 +96,10 @@ def test_one_of_two_machines_that_is_reopened_keeps_its_tasks(
     assert [] == violations(database)
 
 
-@pytest.mark.parametrize("how", LOCKERS)
 def test_a_machine_that_is_enlarged_keeps_its_tasks(
-    database: Database,
-    owner: Session,
-    scheduler: Session,
-    cleaner: Session,
-    running: Lease,
-    how: str,
+    database: Database, owner: Session, locker: Session, cleaner: Session, running: Lease
 ) -> None:
     call(owner, "resize_machine", 1, TOO_SMALL, 0)
-    locker = database.owner("locker") if how == "the owner" else scheduler
-    lock_job(locker, running, how)
     start(cleaner, "enforce_notice", 1)
     database.settle(cleaner)
     assert {"cleaner"} == database.waiting().keys()

@@ -37,8 +37,8 @@ MUTANTS = (
     mutant(
         "ends-not-kept",
         ROWS,
-        "        self._keep(at)\n        if amounts.strides[0] == 0:",
-        "        if amounts.strides[0] == 0:",
+        "        self._keep(at)\n        for kind in range(self._kinds):",
+        "        for kind in range(self._kinds):",
         "A scheduler sees room that became free while it thought.",
     ),
     mutant(

@@ -178,6 +178,26 @@ def test_an_open_transaction_is_named_and_others_are_not(
     assert [] == list(store.verify())
 
 
+def test_a_prepared_transaction_is_called_that(database_url: str, store: PostgresStore) -> None:
+    """It has no process, and whoever prepared it may be gone."""
+    running = a_running_job(store, a_spec(), store.add_machines(a_cell(1)).tolist())
+    limits = [CORE] + [UNLIMITED] * 4
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        if owner.execute("SHOW max_prepared_transactions").fetchall() == [("0",)]:
+            pytest.skip("this server prepares no transactions")
+        owner.execute("BEGIN")
+        owner.execute("SELECT omega.end_tasks(ARRAY[%s::bigint], '{0}', NULL)", (running.id,))
+        owner.execute("PREPARE TRANSACTION 'ends a task'")
+        try:
+            owner.execute("SELECT omega.set_quota('tenant', 'ann', %s)", (limits,))
+            with pytest.raises(psycopg.errors.LockNotAvailable, match=r"open \(a prepared one\)"):
+                owner.execute("SELECT omega.count_quota('tenant', 'ann')")
+        finally:
+            owner.execute("COMMIT PREPARED 'ends a task'")
+        assert [(True,)] == owner.execute("SELECT omega.count_quota('tenant', 'ann')").fetchall()
+    assert [] == list(store.verify())
+
+
 def waits(url: str, application: str, what: str = "Lock") -> bool:
     """Say whether a session waits for a lock, or something else."""
     with psycopg.connect(url) as connection:

@@ -78,17 +78,22 @@ def test_one_that_has_fallen_silent_is_replaced(
     assert before.started_ms < after.started_ms, "the same number, but another process"
 
 
+def multiply_reports(url: str, silent: str) -> None:
+    """Copy the only report until its login has as many as it may; the copies have been silent."""
+    with psycopg.connect(url) as owner:
+        owner.execute(
+            "INSERT INTO omega.process (kind, replica, pid, facts, login, seen_at)"
+            " SELECT kind, 'n' || n, 1, facts, login, seen_at - %s::interval"
+            "   FROM omega.process, generate_series(2, %s) AS n",
+            (silent, LIMITS.processes_per_login_max),
+        )
+
+
 def test_a_login_has_only_so_many_reports(
     store: PostgresStore, alice: Store, database_url: str
 ) -> None:
     alice.report("batch", "0", pid=1, facts={})
-    with psycopg.connect(database_url) as owner:
-        owner.execute(
-            "INSERT INTO omega.process (kind, replica, pid, facts, login)"
-            " SELECT kind, 'n' || n, 1, facts, login"
-            "   FROM omega.process, generate_series(2, %s) AS n",
-            (LIMITS.processes_per_login_max,),
-        )
+    multiply_reports(database_url, "0 seconds")
     with pytest.raises(BadInput, match="1000 processes report as login"):
         alice.report("batch", "1", pid=1, facts={})
     alice.report("batch", "0", pid=1, facts={"by": "alice"})
@@ -107,13 +112,7 @@ def test_reports_of_processes_that_were_killed_keep_no_new_ones_away(
     store: PostgresStore, alice: Store, database_url: str
 ) -> None:
     alice.report("batch", "0", pid=1, facts={})
-    with psycopg.connect(database_url) as owner:
-        owner.execute(
-            "INSERT INTO omega.process (kind, replica, pid, facts, login, seen_at)"
-            " SELECT kind, 'n' || n, 1, facts, login, seen_at - interval '11 seconds'"
-            "   FROM omega.process, generate_series(2, %s) AS n",
-            (LIMITS.processes_per_login_max,),
-        )
+    multiply_reports(database_url, "11 seconds")
     alice.report("batch", "1", pid=1, facts={})
 
     assert {"0", "1"} == {report.replica for report in store.reports()}

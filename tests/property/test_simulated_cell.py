@@ -158,10 +158,7 @@ class Model:
     def run(self, transaction: Transaction, granted: np.ndarray) -> None:
         if granted.any():
             claims = transaction.claims
-            amounts = claims.demand[granted]
-            if len(claims.shapes) == 1:
-                amounts = np.broadcast_to(claims.shapes[0], amounts.shape)
-            self.running.append((claims.machine[granted].tolist(), amounts))
+            self.running.append((claims.machine[granted].tolist(), claims.demand[granted]))
 
 
 @pytest.mark.parametrize("changing", [False, True])

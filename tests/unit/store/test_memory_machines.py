@@ -97,11 +97,3 @@ def test_what_changed_since_is_told_whether_or_not_it_is_still_known(
     told = [table.changes_since(since, mark=5).rows.id.tolist() for since in range(6)]
 
     assert [[1, 2, 3], [1, 2, 3], [1, 2], [1, 2], [2], []] == told
-
-
-def test_rows_that_are_known_as_they_are_now_are_left_out(table: MachineTable) -> None:
-    table.free(integers([1, 3]), np.zeros((2, KINDS), np.int64), number=2)
-
-    told = table.changes_since(1, mark=2, known=integers([0, 0, 1])).rows
-
-    assert [1] == told.id.tolist()

@@ -77,7 +77,8 @@ BEGIN
         IF clock_timestamp() > patience THEN
             RAISE EXCEPTION 'the quota of % % grants nothing yet: a transaction that began before it is still open (%); set it again',
                 _scope, _name,
-                (SELECT string_agg(coalesce(format('login %s, process %s', a.usename, a.pid), 'a prepared one'), '; ')
+                (SELECT string_agg(CASE WHEN o.pid IS NULL THEN 'a prepared one'
+                                        ELSE format('login %s, process %s', a.usename, o.pid) END, '; ')
                    FROM unnest(open_now.transactions, open_now.pids) AS o (transaction, pid) LEFT JOIN pg_stat_activity a USING (pid)
                   WHERE o.transaction = ANY (past))
                 USING ERRCODE = 'lock_not_available';
