@@ -20,7 +20,6 @@ from omega.errors import InvariantBroken
 from omega.events import TransactionJudged, ignore
 from omega.framework.patience import Patience
 from omega.framework.registry import find_scheduler
-from omega.framework.round_process import RoundProcess
 from omega.framework.runner import SchedulerProcess
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
@@ -76,8 +75,8 @@ class _Stage:
         self.commits: dict[str, list[dict[str, Any]]] = {play.kind: []}
         self.commits |= {kind: [] for kind in play.others}
         self._ran: list[tuple[float, np.ndarray[Any, np.dtype[np.int64]]]] = []
-        self._rounds = [self._process(RoundProcess, play.kind, name) for name in "ab"]
-        self._others = [self._process(SchedulerProcess, kind, "0") for kind in play.others]
+        self._rounds = [self._process(play.kind, name) for name in "ab"]
+        self._others = [self._process(kind, "0") for kind in play.others]
         patience = Patience(self._clock, ignore, Settings(), self._chance, Event())
         self._nodes = VirtualNodes(
             self.store,
@@ -132,12 +131,9 @@ class _Stage:
             np.concatenate([ended for _, _, ended in parts]),
         )
 
-    def _process(
-        self, process: type[SchedulerProcess], kind: str, replica: str
-    ) -> SchedulerProcess:
-        by_rounds = process is RoundProcess
-        settings = self._play.settings if by_rounds else {}
-        return process(
+    def _process(self, kind: str, replica: str) -> SchedulerProcess:
+        settings = self._play.settings if kind == self._play.kind else {}
+        return SchedulerProcess(
             scheduler=find_scheduler(kind).configured(settings),
             store=self.store,
             open_store=lambda: self.store,

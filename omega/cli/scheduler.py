@@ -37,7 +37,6 @@ from omega.cli.stopping import stop_on_signals, stop_with_parent
 from omega.clock import RealClock
 from omega.errors import BadInput, shortened
 from omega.framework.registry import find_scheduler, registered
-from omega.framework.round_process import RoundProcess
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
@@ -89,8 +88,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
         if end_with_parent:
             stop_with_parent(stop)
         with closing(store_at(url, settings, name)) as store:
-            runs = SchedulerProcess if scheduler.rounds is None else RoundProcess
-            runs(
+            SchedulerProcess(
                 scheduler=scheduler,
                 store=store,
                 open_store=lambda: store_at(url, settings, f"{name} heartbeat"),

@@ -13,12 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from omega.framework.patience import Patience
+from omega.framework.effects import Steps, asked
 from omega.lifecycle.states import ParkReason
 from omega.model.claims import Granularity
 from omega.model.jobs import TaskGroup
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget, QuotaScope, cost
-from omega.store.base import ParkedJob, Store
+from omega.store.base import ParkedJob
 
 Left = Mapping[tuple[QuotaScope, str], Sequence[int]]
 """What is left of quotas, by whom they are for, in the order of `Budget`; overdrawn is negative."""
@@ -27,9 +27,7 @@ Left = Mapping[tuple[QuotaScope, str], Sequence[int]]
 class Allowances:
     """What is left of all quotas, as it was last read."""
 
-    def __init__(self, store: Store, patience: Patience, granularity: Granularity) -> None:
-        self._store = store
-        self._patiently = patience
+    def __init__(self, granularity: Granularity) -> None:
         self._granularity = granularity
         self._left: Left = {}
         self._met = False
@@ -38,9 +36,10 @@ class Allowances:
         """Hear that a job has met its quota: by now, there may be enough left again."""
         self._met = True
 
-    def grew(self) -> bool:
+    def grew(self) -> Steps[bool]:
         """Read what is left; say whether any of it is more than before, or not yet looked at."""
-        before, self._left = self._left, self._read()
+        before = self._left
+        self._left = yield from self._read()
         met, self._met = self._met, False
         return met or any(
             whose not in self._left or not _covers(left, self._left[whose])
@@ -51,8 +50,8 @@ class Allowances:
         """Return what is left, to let jobs in."""
         return Admission(self._left, self._granularity)
 
-    def _read(self) -> Left:
-        uses = self._patiently("quotas", self._store.quotas)
+    def _read(self) -> Steps[Left]:
+        uses = yield from asked("quotas", lambda store: store.quotas())
         return {
             (use.quota.scope, use.quota.name): [use.left.get(b, UNLIMITED) for b in Budget]
             for use in uses

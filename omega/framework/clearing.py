@@ -12,10 +12,9 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.events import Sink, TasksLost
-from omega.framework.patience import Patience
+from omega.framework.effects import Steps, asked
 from omega.model.arrays import integers, some_kind
 from omega.model.machines import DEAD
-from omega.store.base import CellStore
 
 FAILED, SHRANK = "failed", "shrank"
 """Why tasks lose their places: their machine is down or gone, or has become too small for them."""
@@ -24,31 +23,32 @@ FAILED, SHRANK = "failed", "shrank"
 class Clearing:
     """Ends by force what runs on machines that a view shows as dead, or as used beyond measure."""
 
-    def __init__(self, cell: CellStore, sink: Sink, patience: Patience) -> None:
-        self._cell = cell
+    def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._patiently = patience
         self._cleared = integers()
         """Dead machines that have been cleared: tasks that ask for nothing show in no sum."""
 
-    def check(self, view: View) -> int:
+    def check(self, view: View) -> Steps[int]:
         """Do what is due by this view; return how many tasks lost their places."""
-        return self._clear_dead(view) + self._enforce_notices(view)
+        failed = yield from self._clear_dead(view)
+        shrank = yield from self._enforce_notices(view)
+        return failed + shrank
 
-    def _clear_dead(self, view: View) -> int:
+    def _clear_dead(self, view: View) -> Steps[int]:
         is_dead = np.isin(view.state, DEAD)
         in_use = some_kind(view.free != view.capacity)
         due = view.id[is_dead & (in_use | ~np.isin(view.id, self._cleared))]
         if not len(due):
             return 0
-        lost = self._patiently("lose_tasks", lambda: self._cell.lose_tasks(due))
+        lost = yield from asked("lose_tasks", lambda store: store.lose_tasks(due))
         self._cleared = view.id[is_dead]
         return self._told(lost, FAILED)
 
-    def _enforce_notices(self, view: View) -> int:
+    def _enforce_notices(self, view: View) -> Steps[int]:
         if not (view.free < 0).any():
             return 0
-        return self._told(self._patiently("enforce_notices", self._cell.enforce_notices), SHRANK)
+        lost = yield from asked("enforce_notices", lambda store: store.enforce_notices())
+        return self._told(lost, SHRANK)
 
     def _told(self, tasks: int, why: str) -> int:
         if tasks:

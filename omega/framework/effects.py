@@ -1,21 +1,26 @@
-"""What the scheduling loop asks of whoever drives it, as values.
+"""What a scheduler process asks of whoever drives it, as values.
 
-Goal     Keep the loop free of I/O: production answers with a database and real time, the
-         simulator with arrays and virtual time, and both measure the code that runs.
+Goal     Keep the process free of I/O: production answers with a database and real time, the
+         simulator with a memory store and virtual time, and both measure the code that runs.
 Promise  An effect is frozen and says all that is needed to answer it. The driver may take as long
-         as it likes and may drop the generator at any effect: nothing is half-done.
-Source   Omega (EuroSys 2013), section 3.4; psycopg's generators and dask's state machine.
+         as it likes and may drop the generator at any effect: nothing is half-done. What a call
+         raises is raised where the process asked for it.
+Source   Omega (EuroSys 2013), section 3.4; psycopg's generators and dask's state machine;
+         docs/decisions/0031-one-process-two-drivers.md.
 """
 
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from omega.cell.view import View
 from omega.events import TransactionJudged
 from omega.model.claims import Transaction
 from omega.model.outcomes import Outcome, Verdict
+from omega.store.base import Store
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -56,12 +61,31 @@ class Commit:
         )
 
 
-Effect = Refresh | Think | Commit
-Answer = View | Outcome | None
+@dataclass(frozen=True, eq=False)
+class Call(Generic[_T]):
+    """Call the store; answered with what it returns.
 
-_T = TypeVar("_T")
+    The driver repeats a call until the store answers, so a call must be harmless when repeated.
+    """
 
-Steps = Generator[Effect, Answer, _T]
+    operation: str
+    """Names the call in events."""
+    make: Callable[[Store], _T]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Let time pass, for there is nothing to do; answered with None.
+
+    It may end early, when the process is to stop or when there is work again.
+    """
+
+    seconds: float
+
+
+Effect = Refresh | Think | Commit | Call[Any] | Wait
+
+Steps = Generator[Effect, Any, _T]
 """A loop without I/O: yields effects, is sent their answers, returns its result."""
 
 
@@ -85,13 +109,27 @@ def committed(transaction: Transaction) -> Steps[Outcome]:
     return outcome
 
 
-def drive(steps: Steps[_T], answer: Callable[[Effect], Answer]) -> _T:
-    """Run a loop to its end, answering each effect at once; return its result."""
+def asked(operation: str, make: Callable[[Store], _T]) -> Steps[_T]:
+    """Call the store; return what it returns."""
+    answer: _T = yield Call(operation, make)
+    return answer
+
+
+def drive(steps: Steps[_T], answer: Callable[[Effect], object]) -> _T:
+    """Run a loop to its end, answering each effect at once; return its result.
+
+    What `answer` raises is raised where the loop asked.
+    """
     with closing(steps):
         try:
             effect = next(steps)
             while True:
-                effect = steps.send(answer(effect))
+                try:
+                    answered = answer(effect)
+                except Exception as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(answered)
         except StopIteration as end:
             result: _T = end.value
             return result

@@ -1,4 +1,4 @@
-"""Leases held by one process, and the thread that keeps them.
+"""The thread that renews the leases of a live process.
 
 Goal     Let a scheduler think for as long as it must, and let others have its jobs soon after it
          dies.
@@ -8,51 +8,14 @@ Source   docs/decisions/0004-the-job-queue.md; sync code only, threads for heart
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
-from uuid import UUID
 
 from omega.errors import StoreUnavailable
 from omega.events import Sink, StoreFaltered
-from omega.model.jobs import LeasedJob
+from omega.framework.leasing import Leases
 from omega.store.base import Store
-
-
-class Leases:
-    """The leases that a process holds; shared by its loop and its heartbeat."""
-
-    def __init__(self) -> None:
-        self._tokens: dict[int, UUID] = {}
-        self._lock = threading.Lock()
-
-    def take(self, jobs: Sequence[LeasedJob]) -> None:
-        """Begin to keep these jobs' leases."""
-        with self._lock:
-            self._tokens.update((job.id, job.token) for job in jobs)
-
-    def drop(self, jobs: Iterable[int]) -> None:
-        """Stop keeping the leases of these jobs; harmless where there is none."""
-        with self._lock:
-            for job in jobs:
-                self._tokens.pop(job, None)
-
-    def lose(self, leases: Mapping[int, UUID]) -> None:
-        """Stop keeping these leases, but not newer ones of the same jobs."""
-        with self._lock:
-            for job, token in leases.items():
-                if self._tokens.get(job) == token:
-                    del self._tokens[job]
-
-    def holds(self, job: LeasedJob) -> bool:
-        """Say whether the job's lease is held, as far as we know."""
-        with self._lock:
-            return self._tokens.get(job.id) == job.token
-
-    def held(self) -> dict[int, UUID]:
-        """Return the token of each lease held, by job."""
-        with self._lock:
-            return dict(self._tokens)
 
 
 class Heartbeat:

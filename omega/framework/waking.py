@@ -16,13 +16,13 @@ import numpy as np
 from omega.cell.view import View
 from omega.events import JobsWoken, Sink
 from omega.framework.allowance import Allowances
+from omega.framework.effects import Steps, asked
 from omega.framework.fitting import fitting
-from omega.framework.patience import Patience
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
 from omega.model.claims import Granularity
 from omega.model.machines import MachineRows
-from omega.store.base import ParkedJob, Store
+from omega.store.base import ParkedJob
 
 PARKED_MAX = 10_000
 """Parked jobs looked at in one check, those of highest precedence first."""
@@ -34,21 +34,17 @@ class Waker:
     def __init__(
         self,
         kind: str,
-        queue: Store,
         sink: Sink,
-        patience: Patience,
         granularity: Granularity = Granularity.INCREMENTAL,
     ) -> None:
         self._kind = kind
-        self._queue = queue
         self._sink = sink
-        self._patiently = patience
         self._room: Amounts | None = None
         self._could = MachineRows.none().capacity  # what open machines could hold, emptied
         self._generation = -1
         self._conflicts = False
         self._held_back = False
-        self._allowances = Allowances(queue, patience, granularity)
+        self._allowances = Allowances(granularity)
         self._woken: set[int] = set()
         """Jobs woken since the view last gained: they had their turn at this room."""
 
@@ -58,7 +54,7 @@ class Waker:
         if ParkReason.OVER_QUOTA in reasons:
             self._allowances.note()
 
-    def check(self, view: View) -> int:
+    def check(self, view: View) -> Steps[int]:
         """Wake the parked jobs that have room in this view; return how many were moved."""
         room = np.where(view.open[:, np.newaxis], view.free, 0)
         could = np.where(view.open[:, np.newaxis], view.capacity, 0)
@@ -66,13 +62,13 @@ class Waker:
         gained = moved or self._room is None or bool((room > self._room).any())
         conflicts, self._conflicts = self._conflicts, False
         self._room, self._could, self._generation = room, could, view.generation
-        grew = self._allowances.grew()
+        grew = yield from self._allowances.grew()
         if gained:
             self._woken.clear()
         elif not (grew or conflicts or self._held_back):
             return 0
-        parked = self._patiently(
-            "parked", lambda: self._queue.parked(self._kind, jobs_max=PARKED_MAX)
+        parked = yield from asked(
+            "parked", lambda store: store.parked(self._kind, jobs_max=PARKED_MAX)
         )
         helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
         fit = fitting(view, helped, self._allowances.admission())
@@ -80,7 +76,7 @@ class Waker:
         if not fit:
             return 0
         self._woken.update(fit)
-        woken = self._patiently("wake", lambda: self._queue.wake(fit))
+        woken = yield from asked("wake", lambda store: store.wake(fit))
         if woken:
             self._sink(JobsWoken(woken))
         return woken

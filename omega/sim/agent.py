@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from omega.cell.view import View
 from omega.framework.attempt import Replica, attempt
-from omega.framework.effects import Answer, Commit, Effect, Refresh, Steps, Think
+from omega.framework.effects import Commit, Effect, Refresh, Steps, Think
 from omega.framework.progress import Attempted
 from omega.model.claims import Transaction
 from omega.model.outcomes import Outcome
@@ -68,7 +68,7 @@ class Agent:
             self._steps = attempt(self._replicas[self._job.workload], [self._job.lease])
             self._go_on(None)
 
-    def _go_on(self, answer: Answer) -> None:
+    def _go_on(self, answer: object) -> None:
         """Answer effects until one takes time, or the attempt is over."""
         assert self._steps is not None
         try:

@@ -197,6 +197,8 @@ class Framework:
                     case Commit(transaction):
                         transactions.append(transaction)
                         return self._offer.commit(transaction, job.lease)
+                    case _:
+                        raise AssertionError("an attempt asks for nothing else")
 
             left = drive(attempt(self._replica, [job.lease]), answer)[0].job
         if transactions:

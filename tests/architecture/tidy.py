@@ -27,7 +27,7 @@ SQL = re.compile(
 GENERATORS_MADE_IN: dict[str, str] = {
     "omega/cli/chance.py": "one for each command, from the seed that its user gave",
     "omega/framework/chance.py": "one for each try, seeded from run, job, try and replica",
-    "omega/framework/runner.py": "one for a replica's waits, seeded from run, kind and replica",
+    "omega/framework/process.py": "one for a replica's waits, seeded from run, kind and replica",
 }
 """Files of the product that may make a random generator, each with its reason."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.events import Event, TransactionJudged
-from omega.framework.round_process import RoundProcess
+from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import State
 from omega.model.jobs import JobSpec, Training
 from omega.store.postgres.store import PostgresStore
@@ -26,7 +26,7 @@ def training(gpus: int) -> JobSpec:
 
 def rounds_of(store: PostgresStore, events: list[Event]) -> Iterator[int]:
     """Play rounds as fast as they come; yield how many jobs each was about."""
-    process = RoundProcess(
+    process = SchedulerProcess(
         scheduler=MlGpuScheduler.configured({"round": "0.01"}),
         store=store,
         open_store=lambda: store,

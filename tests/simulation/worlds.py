@@ -14,7 +14,7 @@ from omega.errors import StoreUnavailable
 from omega.events import Event, TransactionJudged
 from omega.framework.aftermath import aftermath
 from omega.framework.attempt import Replica, attempt
-from omega.framework.effects import Answer, Commit, Effect, Refresh
+from omega.framework.effects import Commit, Effect, Refresh
 from omega.framework.patience import Patience
 from omega.framework.progress import Attempted
 from omega.framework.runner import SchedulerProcess
@@ -192,7 +192,7 @@ class Lane:
                     self.settle(end.value)
                     break
 
-    def answer(self, effect: Effect, view: View) -> tuple[Answer, View]:
+    def answer(self, effect: Effect, view: View) -> tuple[object, View]:
         match effect:
             case Refresh():
                 view.catch_up(self.world.store.changes_since(view.mark))

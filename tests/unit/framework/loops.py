@@ -1,5 +1,6 @@
 """What the tests of the loop share: two plain schedulers, a replica, and answers from a store."""
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -7,8 +8,13 @@ from uuid import UUID
 import numpy as np
 
 from omega.cell.view import View
+from omega.clock import Clock, ManualClock
+from omega.config import Settings
+from omega.events import Sink, ignore
 from omega.framework.attempt import Replica
-from omega.framework.effects import Answer, Commit, Effect, Refresh
+from omega.framework.driver import Driver
+from omega.framework.effects import Commit, Effect, Refresh
+from omega.framework.patience import Patience
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.arrays import Counts
@@ -18,7 +24,8 @@ from omega.placement.best_fit import fill
 from omega.placement.feasibility import Room
 from omega.placement.first_fit import first_fit
 from omega.placement.groups import place_groups
-from omega.store.base import CellStore
+from omega.store.base import CellStore, Store
+from omega.sync.delta import DeltaRefresher
 
 
 def in_order(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
@@ -84,6 +91,15 @@ def a_replica(
     )
 
 
+def a_driver(
+    store: Store, clock: Clock | None = None, sink: Sink = ignore, *, seed: int = 1
+) -> Driver:
+    """Return a driver that answers from a store, by a clock that is moved by hand."""
+    clock = ManualClock() if clock is None else clock
+    patience = Patience(clock, sink, Settings(), np.random.default_rng(seed), threading.Event())
+    return Driver(store, DeltaRefresher(store, clock, sink), clock, patience)
+
+
 class AnswersFrom:
     """Answers effects from a store, and keeps them; rivals may act just before a commit."""
 
@@ -92,7 +108,7 @@ class AnswersFrom:
         self._store = store
         self._rivals = list(rivals)
 
-    def __call__(self, effect: Effect) -> Answer:
+    def __call__(self, effect: Effect) -> object:
         self.effects.append(effect)
         if isinstance(effect, Refresh):
             return View(self._store.snapshot())

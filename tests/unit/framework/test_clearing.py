@@ -1,18 +1,15 @@
 """Clearing machines: what is due by a view, and only that."""
 
-import threading
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from omega.cell.view import View
 from omega.clock import ManualClock
-from omega.config import Settings
 from omega.errors import StoreUnavailable
 from omega.events import Event, StoreFaltered, TasksLost
 from omega.framework.clearing import FAILED, SHRANK, Clearing
-from omega.framework.patience import Patience
+from omega.framework.effects import drive
 from omega.model.arrays import Amounts, Ids, integers
 from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
@@ -21,6 +18,7 @@ from omega.store.memory import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import a_running_job, add_a_cell, end, places, status_of
+from tests.unit.framework.loops import a_driver
 
 NOTICE_MS = 60_000
 
@@ -56,16 +54,15 @@ class TestClearing:
         self.store = Counted(MemoryStore(self.clock))
         self.events: list[Event] = []
         add_a_cell(self.store, 3)
+        self.driver = a_driver(self.store, self.clock, self.events.append)
         self.clearing = self.another()
 
     def another(self) -> Clearing:
-        chance = np.random.default_rng(1)
-        stop = threading.Event()
-        patience = Patience(self.clock, self.events.append, Settings(), chance, stop)
-        return Clearing(self.store, self.events.append, patience)
+        return Clearing(self.events.append)
 
-    def check(self) -> int:
-        return self.clearing.check(View(self.store.snapshot()))
+    def check(self, view: View | None = None, *, clearing: Clearing | None = None) -> int:
+        view = View(self.store.snapshot()) if view is None else view
+        return drive((clearing or self.clearing).check(view), self.driver.answer)
 
     def put(self, state: MachineState, *machines: int) -> None:
         self.store.set_state(integers(list(machines)), state)
@@ -117,7 +114,7 @@ class TestClearing:
         self.shrink(2, cores=0, notice_ms=0)
 
         assert 2 == self.check()
-        assert 0 == self.another().check(View(self.store.snapshot()))
+        assert 0 == self.check(clearing=self.another())
 
     def test_a_view_that_is_out_of_date_does_no_harm(self) -> None:
         job = a_running_job(self.store, a_spec(2), [1, 2])
@@ -127,7 +124,7 @@ class TestClearing:
         self.put(MachineState.OPEN, 1)
         self.shrink(2, cores=4)
 
-        assert 0 == self.clearing.check(stale)
+        assert 0 == self.check(stale)
         assert 2 == status_of(self.store, job).placed
 
     def test_a_notice_is_enforced_when_it_is_over_and_not_before(self) -> None:

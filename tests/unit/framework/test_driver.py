@@ -1,23 +1,23 @@
-"""How the loop's effects are answered with a store and a clock."""
+"""How effects are answered with a store and a clock, and what a meter tells of them."""
 
-import threading
+from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
 from omega.clock import ManualClock
-from omega.config import Settings
 from omega.events import Event, JobAttempted, StoreFaltered, TransactionJudged, ViewRefreshed
-from omega.framework.driver import Driver
-from omega.framework.patience import Patience
+from omega.framework.attempt import Replica, attempt
+from omega.framework.effects import drive
+from omega.framework.metering import Meter
+from omega.framework.progress import Attempted
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import Transaction
+from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
 from omega.store.memory import MemoryStore
-from omega.sync.delta import DeltaRefresher
 from omega.testing.builders import a_spec
 from omega.testing.steps import add_a_cell, submit_and_lease
-from tests.unit.framework.loops import InOrder, a_replica
+from tests.unit.framework.loops import InOrder, a_driver, a_replica
 from tests.unit.framework.stores import Absent
 
 
@@ -42,11 +42,13 @@ class TestDriver:
         self.events: list[Event] = []
         add_a_cell(self.store)
         sink = self.events.append
-        refresher = DeltaRefresher(self.store, self.clock, sink)
-        patience = Patience(
-            self.clock, sink, Settings(), np.random.default_rng(1), threading.Event()
-        )
-        self.driver = Driver(self.store, refresher, self.clock, sink, patience)
+        self.driver = a_driver(self.store, self.clock, sink)
+        self.meter = Meter(self.clock, sink)
+
+    def attempt(self, replica: Replica, jobs: Sequence[LeasedJob]) -> list[Attempted]:
+        attempted = drive(self.meter.over(attempt(replica, jobs)), self.driver.answer)
+        self.meter.report(attempted)
+        return attempted
 
     def judged(self) -> list[TransactionJudged]:
         return [event for event in self.events if isinstance(event, TransactionJudged)]
@@ -54,7 +56,7 @@ class TestDriver:
     def test_it_tells_of_the_view_the_transaction_and_each_job(self) -> None:
         jobs = submit_and_lease(self.store, a_spec(2), a_spec(1))
 
-        self.driver.attempt(a_replica(InOrder(together=2)), jobs)
+        self.attempt(a_replica(InOrder(together=2)), jobs)
 
         assert [ViewRefreshed, TransactionJudged, JobAttempted, JobAttempted] == [
             type(event) for event in self.events
@@ -64,7 +66,7 @@ class TestDriver:
         jobs = submit_and_lease(self.store, a_spec(4))
         replica = a_replica(decision_time=DecisionTime(job_s=1.0, task_s=0.25))
 
-        self.driver.attempt(replica, jobs)
+        self.attempt(replica, jobs)
 
         (judged,) = self.judged()
         assert [2.0] == self.clock.slept
@@ -75,13 +77,13 @@ class TestDriver:
         jobs = submit_and_lease(self.store, a_spec(1, cpu_milli=64_000))
         replica = a_replica(decision_time=DecisionTime(job_s=1.0))
 
-        self.driver.attempt(replica, jobs)
+        self.attempt(replica, jobs)
 
         assert [] == self.judged()
         assert JobAttempted(jobs[0].id, 1, 0, 1, thought_s=1.0) == self.events[-1]
 
     def test_without_decision_time_nobody_sleeps(self) -> None:
-        self.driver.attempt(a_replica(), submit_and_lease(self.store, a_spec(4)))
+        self.attempt(a_replica(), submit_and_lease(self.store, a_spec(4)))
 
         assert [] == self.clock.slept
 
@@ -93,7 +95,7 @@ class TestDriver:
         else:
             self.store.replies_lost = 2
 
-        (attempted,) = self.driver.attempt(a_replica(), jobs)
+        (attempted,) = self.attempt(a_replica(), jobs)
 
         faults = [event.what for event in self.events if isinstance(event, StoreFaltered)]
         assert ["commit", "commit"] == faults
@@ -104,7 +106,7 @@ class TestDriver:
 
     def test_the_view_is_kept_between_attempts(self) -> None:
         for _ in range(2):
-            self.driver.attempt(a_replica(), submit_and_lease(self.store, a_spec(1)))
+            self.attempt(a_replica(), submit_and_lease(self.store, a_spec(1)))
 
         full = [event.full for event in self.events if isinstance(event, ViewRefreshed)]
         assert [True, False] == full

@@ -50,6 +50,25 @@ def test_a_loop_is_closed_when_its_driver_fails() -> None:
     assert [True] == closed
 
 
+def test_what_an_answer_raises_is_raised_where_the_loop_asked() -> None:
+    def careful() -> Steps[str]:
+        try:
+            yield from thought(1.0)
+        except ZeroDivisionError as error:
+            yield from thought(2.0)
+            return f"caught {error}"
+        return "not reached"
+
+    answers: Iterator[float] = iter([0.0, 1.0])
+
+    def answer(effect: Effect) -> None:
+        assert isinstance(effect, Think)
+        if not next(answers):
+            raise ZeroDivisionError("the answer")
+
+    assert "caught the answer" == drive(careful(), answer)
+
+
 def test_a_judged_commit_counts_claims_by_verdict_and_conflicted_jobs() -> None:
     commit = Commit(
         a_transaction(

@@ -9,7 +9,8 @@ import pytest
 from omega.clock import ManualClock
 from omega.errors import SchemaMismatch
 from omega.events import Event, StoreFaltered
-from omega.framework.heartbeat import Heartbeat, Leases
+from omega.framework.heartbeat import Heartbeat
+from omega.framework.leasing import Leases
 from omega.store.base import Store
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_job, a_spec

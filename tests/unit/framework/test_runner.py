@@ -25,6 +25,7 @@ from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
+from omega.store.base import Store
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import (
@@ -84,10 +85,11 @@ class TestProcess:
         scheduler: Scheduler | None = None,
         *,
         decision_time: DecisionTime = NO_DECISION_TIME,
+        store: Store | None = None,
     ) -> SchedulerProcess:
         return SchedulerProcess(
             scheduler=scheduler or InOrder(),
-            store=self.store,
+            store=store or self.store,
             open_store=lambda: self.store,
             clock=self.clock,
             settings=SETTINGS,
@@ -280,8 +282,7 @@ class TestProcess:
     def test_who_may_not_lease_is_told_so_at_once_and_that_it_may_not_leave_comes_second(
         self,
     ) -> None:
-        process = self.a_process()
-        process.store = Forbidden(self.store)
+        process = self.a_process(store=Forbidden(self.store))
 
         with pytest.raises(NotAllowed, match="batch/a may not lease jobs of batch"):
             process.run()

@@ -1,15 +1,11 @@
 """Which parked jobs are woken, and when the queue is looked at at all."""
 
-import threading
 from collections.abc import Mapping, Sequence
-
-import numpy as np
 
 from omega.cell.view import View
 from omega.clock import ManualClock
-from omega.config import Settings
-from omega.events import Event, JobsWoken, ignore
-from omega.framework.patience import Patience
+from omega.events import Event, JobsWoken
+from omega.framework.effects import drive
 from omega.framework.waking import Waker
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
@@ -31,6 +27,7 @@ from omega.testing.steps import (
     status_of,
     submit_and_lease,
 )
+from tests.unit.framework.loops import a_driver
 
 
 class Watched(PassThrough):
@@ -51,15 +48,14 @@ class TestWaking:
         self.store = Watched(MemoryStore(clock))
         self.events: list[Event] = []
         add_a_cell(self.store, 1)
-        chance = np.random.default_rng(1)
-        patience = Patience(clock, ignore, Settings(), chance, threading.Event())
-        self.waker = Waker("batch", self.store, self.events.append, patience)
+        self.driver = a_driver(self.store)
+        self.waker = Waker("batch", self.events.append)
         self.running = a_running_job(self.store, a_spec(4), [1, 1, 1, 1])
         self.check()
         self.store.looks = 0
 
     def check(self) -> int:
-        return self.waker.check(View(self.store.snapshot()))
+        return drive(self.waker.check(View(self.store.snapshot())), self.driver.answer)
 
     def limit(self, limits: Mapping[Budget, int]) -> None:
         self.store.set_quota(Quota(QuotaScope.TENANT, "ann", limits))

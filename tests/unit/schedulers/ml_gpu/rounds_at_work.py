@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.events import Event, TransactionJudged
-from omega.framework.round_process import RoundProcess
+from omega.framework.runner import SchedulerProcess
 from omega.model.arrays import integers
 from omega.model.jobs import Constraint, JobSpec, Training
 from omega.model.machines import Machines, MachineState
@@ -61,8 +61,8 @@ class AtWork:
 
     def a_process(
         self, wrap: Callable[[MemoryStore], PassThrough] = PassThrough, *, seed: int = 0
-    ) -> RoundProcess:
-        return RoundProcess(
+    ) -> SchedulerProcess:
+        return SchedulerProcess(
             scheduler=MlGpuScheduler.configured(self.told),
             store=wrap(self.store),
             open_store=lambda: self.store,

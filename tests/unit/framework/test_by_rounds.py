@@ -10,9 +10,9 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.config import Settings
-from omega.errors import InvariantBroken, StoreUnavailable
+from omega.errors import StoreUnavailable
 from omega.events import Event, JobAttempted, MemoRefused
-from omega.framework.round_process import RoundProcess
+from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob, Training
@@ -24,7 +24,6 @@ from omega.testing.builders import a_cell, a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import places, recall, status_of
 from schedulers.ml_gpu import MlGpuScheduler
-from tests.unit.framework.loops import InOrder
 from tests.unit.framework.stores import RefusesMemos
 
 SETTINGS = Settings()
@@ -132,9 +131,9 @@ class TestRoundProcess:
         length_s: float = ROUND_S,
         policy: str = "max_min_fairness",
         store: PassThrough | None = None,
-    ) -> RoundProcess:
+    ) -> SchedulerProcess:
         told = {"round": str(length_s), "resets_after": RESETS_AFTER, "policy": policy}
-        return RoundProcess(
+        return SchedulerProcess(
             scheduler=MlGpuScheduler.configured(told),
             store=store or self.deadly,
             open_store=lambda: self.deadly,
@@ -151,7 +150,7 @@ class TestRoundProcess:
             self.had_ms[job] += round(seconds * 1_000)
         self.clock.advance(seconds)
 
-    def play(self, *processes: RoundProcess, rounds: int) -> None:
+    def play(self, *processes: SchedulerProcess, rounds: int) -> None:
         for _ in range(rounds):
             for process in processes:
                 process.step()
@@ -377,17 +376,3 @@ class TestRoundProcess:
         self.a_process().step()
 
         assert ParkReason.GANG_TOO_LARGE is status_of(self.store, job).park_reason
-
-    def test_a_scheduler_without_rounds_is_refused(self) -> None:
-        with pytest.raises(InvariantBroken, match="rounds"):
-            RoundProcess(
-                scheduler=InOrder(),
-                store=self.store,
-                open_store=lambda: self.store,
-                clock=self.clock,
-                settings=SETTINGS,
-                sink=self.events.append,
-                replica="a",
-                run_seed=7,
-                stop=self.stop,
-            )

@@ -1,0 +1,112 @@
+"""Planning job by job: the planner of schedulers that have only `place`.
+
+Goal     Lease what waits, attempt it in order, and settle each job.
+Promise  A job whose lease was lost meanwhile is left alone. More jobs are leased at a time while
+         that takes little time, fewer when it takes long, so that none waits here while replicas
+         are idle.
+Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0004-the-job-queue.md.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from omega.clock import Clock
+from omega.config import Settings
+from omega.framework.aftermath import aftermath
+from omega.framework.attempt import Replica, attempt
+from omega.framework.effects import Steps, refreshed
+from omega.framework.leasing import Leasing
+from omega.framework.metering import Meter
+from omega.framework.progress import Attempted
+from omega.framework.scheduler import Scheduler
+from omega.limits import LIMITS
+from omega.model.jobs import LeasedJob
+from omega.store.base import HandBack, Parking
+
+TURN_S = 0.5
+"""How long a turn's leased jobs should last: more, and jobs wait here while replicas are idle."""
+
+
+class JobByJob:
+    """Plans the jobs of one process one after the other, or a few together."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        leasing: Leasing,
+        meter: Meter,
+        clock: Clock,
+        settings: Settings,
+        rng: np.random.Generator,
+        between: Callable[[], Steps[bool]],
+    ) -> None:
+        """`between` does what is due between two attempts, and says whether to make the next."""
+        scheduler = replica.scheduler
+        self._replica = replica
+        self._leasing = leasing
+        self._meter = meter
+        self._clock = clock
+        self._settings = settings
+        self._rng = rng
+        self._between = between
+        self._together = min(scheduler.jobs_per_transaction, LIMITS.jobs_per_transaction_max)
+        self._claims_max = scheduler.claims_per_transaction
+        self._jobs_max = self._together
+
+    def turn(self) -> Steps[int]:
+        """Lease jobs and attempt them; return how many there were."""
+        began = self._clock.now()
+        jobs = yield from self._lease()
+        for together in self._parts(jobs):
+            if not (yield from self._between()):
+                break
+            # The heartbeat may have learnt meanwhile that a lease was lost.
+            held = [job for job in together if self._leasing.leases.holds(job)]
+            if held:
+                attempted = yield from self._meter.over(attempt(self._replica, held))
+                self._meter.report(attempted)
+                yield from self._settle(attempted)
+        self._adapt(len(jobs), self._clock.now() - began)
+        return len(jobs)
+
+    def idle_s(self) -> float:
+        """Say how long to wait when there are no jobs: not in step with other replicas."""
+        return self._settings.poll_interval_ms / 1_000 * self._rng.uniform(0.5, 1.5)
+
+    def _lease(self) -> Steps[Sequence[LeasedJob]]:
+        jobs = yield from self._leasing.lease(self._jobs_max)
+        scheduler = self._replica.scheduler
+        has_its_own_order = type(scheduler).order is not Scheduler.order
+        if has_its_own_order and len(jobs) > self._together:
+            view = yield from refreshed()
+            return scheduler.order(jobs, view)
+        return jobs
+
+    def _parts(self, jobs: Sequence[LeasedJob]) -> Iterator[Sequence[LeasedJob]]:
+        """Divide the jobs, in order, into those that are attempted together."""
+        part: list[LeasedJob] = []
+        tasks = 0
+        for job in jobs:
+            tasks += len(job.unplaced)
+            if part and (len(part) == self._together or tasks > self._claims_max):
+                yield part
+                part, tasks = [], len(job.unplaced)
+            part.append(job)
+        if part:
+            yield part
+
+    def _settle(self, attempted: Sequence[Attempted]) -> Steps[None]:
+        """Hand each job back, park it, or let it go."""
+        fates = [aftermath(one, self._settings, self._rng) for one in attempted]
+        yield from self._leasing.hand_back([one for one in fates if isinstance(one, HandBack)])
+        yield from self._leasing.park([one for one in fates if isinstance(one, Parking)])
+        self._leasing.leases.drop(one.job.id for one in attempted)
+
+    def _adapt(self, jobs: int, took_s: float) -> None:
+        """Lease more at a time while turns are short, fewer when they grow long."""
+        if took_s > 2 * TURN_S:
+            self._jobs_max = max(self._jobs_max // 2, self._together)
+        elif jobs == self._jobs_max and took_s < TURN_S:
+            longest = max(self._settings.jobs_per_lease_max, self._together)
+            self._jobs_max = min(self._jobs_max * 2, longest)

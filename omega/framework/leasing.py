@@ -1,0 +1,104 @@
+"""The jobs that a process has leased, and the queue that they come from and go back to.
+
+Goal     Keep in one place which leases are held, so that none is forgotten.
+Promise  A job leaves by one of four ways: placed, handed back, parked, or its lease is lost. Each
+         ends our record of the lease.
+Source   docs/decisions/0004-the-job-queue.md.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from omega.events import JobParked, JobsLeased, Sink
+from omega.framework.effects import Steps, asked
+from omega.framework.waking import Waker
+from omega.model.jobs import LeasedJob
+from omega.store.base import HandBack, Parking
+
+
+class Leases:
+    """The leases that a process holds; shared by its loop and its heartbeat."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[int, UUID] = {}
+        self._lock = threading.Lock()
+
+    def take(self, jobs: Sequence[LeasedJob]) -> None:
+        """Begin to keep these jobs' leases."""
+        with self._lock:
+            self._tokens.update((job.id, job.token) for job in jobs)
+
+    def drop(self, jobs: Iterable[int]) -> None:
+        """Stop keeping the leases of these jobs; harmless where there is none."""
+        with self._lock:
+            for job in jobs:
+                self._tokens.pop(job, None)
+
+    def lose(self, leases: Mapping[int, UUID]) -> None:
+        """Stop keeping these leases, but not newer ones of the same jobs."""
+        with self._lock:
+            for job, token in leases.items():
+                if self._tokens.get(job) == token:
+                    del self._tokens[job]
+
+    def holds(self, job: LeasedJob) -> bool:
+        """Say whether the job's lease is held, as far as we know."""
+        with self._lock:
+            return self._tokens.get(job.id) == job.token
+
+    def held(self) -> dict[int, UUID]:
+        """Return the token of each lease held, by job."""
+        with self._lock:
+            return dict(self._tokens)
+
+
+class Leasing:
+    """Leases jobs of one kind of scheduler, hands them back and parks them."""
+
+    def __init__(self, kind: str, holder: str, lease_ms: int, sink: Sink, waker: Waker) -> None:
+        self.leases = Leases()
+        self.kind = kind
+        self.holder = holder
+        self.lease_ms = lease_ms
+        self._sink = sink
+        self._waker = waker
+
+    def lease(self, jobs_max: int) -> Steps[Sequence[LeasedJob]]:
+        """Lease up to so many jobs, highest precedence first, then oldest."""
+        jobs = yield from asked(
+            "lease",
+            lambda store: store.lease(
+                self.kind, holder=self.holder, jobs_max=jobs_max, lease_ms=self.lease_ms
+            ),
+        )
+        if jobs:
+            self.leases.take(jobs)
+            waits_s = tuple(job.waited_ms / 1_000 for job in jobs if job.waited_ms is not None)
+            self._sink(JobsLeased(len(jobs), waits_s))
+        return jobs
+
+    def recall(self, round_: int, known: Sequence[int] | None) -> Steps[Sequence[LeasedJob]]:
+        """Lease jobs that run, for a round that this process has begun; None: all of them."""
+        jobs = yield from asked(
+            "recall",
+            lambda store: store.recall(self.kind, round_, known, lease_ms=self.lease_ms),
+        )
+        self.leases.take(jobs)
+        return jobs
+
+    def hand_back(self, backs: Sequence[HandBack]) -> Steps[None]:
+        """Give jobs back to the queue."""
+        if backs:
+            yield from asked("hand_back", lambda store: store.hand_back(backs))
+            self.leases.drop(back.job for back in backs)
+
+    def park(self, parkings: Sequence[Parking]) -> Steps[None]:
+        """Set jobs aside, and listen for what could help them."""
+        if not parkings:
+            return
+        yield from asked("park", lambda store: store.park(parkings))
+        self._waker.note([parking.reason for parking in parkings])
+        for parking in parkings:
+            self._sink(JobParked(parking.job, parking.reason.value))
+        self.leases.drop(parking.job for parking in parkings)

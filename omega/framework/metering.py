@@ -1,0 +1,63 @@
+"""Watches attempts: how long they decide, and what their commits come to.
+
+Goal     Report decision times and outcomes the same way in real and in virtual time.
+Promise  Effects and answers pass unchanged. What passes between two answers is decision time,
+         whether slept or computed; what a read or a commit takes is none.
+Source   Omega (EuroSys 2013), section 4 (metrics): decision time, busyness.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import TypeVar
+
+from omega.clock import Clock
+from omega.events import Sink
+from omega.framework.effects import Commit, Steps, Think
+from omega.framework.progress import Attempted, events_of
+
+_T = TypeVar("_T")
+
+
+class Meter:
+    """Measures the attempts of one process, one at a time."""
+
+    def __init__(self, clock: Clock, sink: Sink) -> None:
+        self._clock = clock
+        self._sink = sink
+        self._thought_s = 0.0
+        """Of the attempt under way."""
+        self._since = 0.0
+
+    def over(self, steps: Steps[_T]) -> Steps[_T]:
+        """Run a loop, or a part of one, and emit a `TransactionJudged` for each of its commits."""
+        self._since = self._clock.now()
+        with closing(steps):
+            try:
+                effect = next(steps)
+                while True:
+                    thought_s = 0.0 if isinstance(effect, Think) else self._stop()
+                    began = self._clock.now()
+                    answer = yield effect
+                    if isinstance(effect, Commit):
+                        took_s = self._clock.now() - began
+                        judged = effect.judged(answer, thought_s=thought_s, took_s=took_s)
+                        self._sink(judged)
+                    if not isinstance(effect, Think):
+                        self._since = self._clock.now()
+                    effect = steps.send(answer)
+            except StopIteration as end:
+                self._stop()
+                result: _T = end.value
+                return result
+
+    def report(self, attempted: Sequence[Attempted]) -> None:
+        """Emit what came of attempts made together, and begin to measure the next."""
+        for event in events_of(attempted, self._thought_s):
+            self._sink(event)
+        self._thought_s = 0.0
+
+    def _stop(self) -> float:
+        """Add the decision time since the last answer, and return it."""
+        thought_s = self._clock.now() - self._since
+        self._thought_s += thought_s
+        return thought_s

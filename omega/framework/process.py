@@ -1,0 +1,132 @@
+"""The life of a scheduler process: turns of its planner, and what is due between them.
+
+Goal     One life for every scheduler, live and in virtual time, as a generator of effects.
+Promise  No I/O and no waiting: whoever drives it answers what it asks for. Given the same answers
+         at the same times it asks the same again. It stops after the commit under way; every lease
+         goes back to the queue, or, if the process is killed, runs out and is rescued by another.
+Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0004-the-job-queue.md.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+from zlib import crc32
+
+import numpy as np
+
+from omega.clock import Clock
+from omega.config import Settings
+from omega.events import JobsRescued, Sink, fan_out
+from omega.framework.attempt import Replica
+from omega.framework.by_rounds import ByRounds
+from omega.framework.clearing import Clearing
+from omega.framework.effects import Steps, Wait, asked, refreshed
+from omega.framework.job_by_job import JobByJob
+from omega.framework.leasing import Leases, Leasing
+from omega.framework.metering import Meter
+from omega.framework.planner import Planner
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
+from omega.framework.timer import Timer
+from omega.framework.waking import Waker
+from omega.metrics.fold import SchedulerFold
+from omega.store.base import HandBack
+
+REPORT_INTERVAL_MS = 1_000
+
+
+@dataclass(kw_only=True, eq=False)
+class Process:
+    """One replica of a scheduler, without I/O."""
+
+    scheduler: Scheduler
+    clock: Clock
+    """Only read: waiting is an effect."""
+    settings: Settings
+    sink: Sink
+    replica: str
+    run_seed: int
+    new_id: Callable[[], UUID]
+    """Makes transaction ids, which must never repeat on one store."""
+    stop: threading.Event
+    """Set by whoever wants the process to end."""
+    pid: int = 0
+    """The operating system's number of the process, for its reports."""
+    decision_time: DecisionTime = NO_DECISION_TIME
+
+    def __post_init__(self) -> None:
+        kind = self.scheduler.kind
+        name = f"{kind}/{self.replica}"
+        self.fold = SchedulerFold(self.clock)
+        """What this process did, as it reports it to the store."""
+        self.sink = fan_out(self.fold, self.sink)
+        self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
+        self._clearing = Clearing(self.sink)
+        self._waker = Waker(kind, self.sink, self.scheduler.granularity)
+        self._leasing = Leasing(kind, name, self.settings.lease_ms, self.sink, self._waker)
+        self._planner = self._plans()
+        self._rescues = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
+        self._checks = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
+        self._reports = Timer(self.clock, REPORT_INTERVAL_MS)
+
+    @property
+    def leases(self) -> Leases:
+        """The leases that it holds; whoever drives it renews them."""
+        return self._leasing.leases
+
+    def life(self) -> Steps[None]:
+        """Take turns until the stop event is set."""
+        while not self.stop.is_set():
+            if not (yield from self.turn()):
+                yield Wait(self._planner.idle_s())
+
+    def turn(self) -> Steps[int]:
+        """Do what is due, then take a turn of the planner; return how many jobs it was about."""
+        yield from self._housekeep()
+        jobs = yield from self._planner.turn()
+        return jobs
+
+    def end(self) -> Steps[None]:
+        """Hand back every lease and leave the registry."""
+        kind, held = self.scheduler.kind, self.leases.held()
+        # The attempt was never made, so nothing is held against the job.
+        backs = [HandBack(job, token, 0, progressed=True) for job, token in held.items()]
+        self.leases.drop(held)
+        yield from self._leasing.hand_back(backs)
+        yield from asked("forget", lambda store: store.forget(kind, self.replica))
+
+    def _plans(self) -> Planner:
+        replica = Replica(
+            scheduler=self.scheduler,
+            name=self.replica,
+            run_seed=self.run_seed,
+            new_id=self.new_id,
+            decision_time=self.decision_time,
+        )
+        meter = Meter(self.clock, self.sink)
+        leasing, settings = self._leasing, self.settings
+        if self.scheduler.rounds is not None:
+            return ByRounds(replica, self.scheduler.rounds, leasing, meter, settings, self.sink)
+        return JobByJob(replica, leasing, meter, self.clock, settings, self.rng, self._between)
+
+    def _between(self) -> Steps[bool]:
+        """Do what is due between two attempts; say whether to go on."""
+        yield from self._housekeep()
+        return not self.stop.is_set()
+
+    def _housekeep(self) -> Steps[None]:
+        """Do what is due: rescue, clear machines, wake, report."""
+        if self._rescues.due():
+            rescued = yield from asked("rescue", lambda store: store.rescue())
+            if rescued:
+                self.sink(JobsRescued(len(rescued)))
+        if self._checks.due():
+            view = yield from refreshed()
+            yield from self._clearing.check(view)
+            yield from self._waker.check(view)
+        if self._reports.due():
+            kind, facts = self.scheduler.kind, self.fold.facts()
+            yield from asked(
+                "report",
+                lambda store: store.report(kind, self.replica, pid=self.pid, facts=facts),
+            )
