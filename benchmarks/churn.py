@@ -8,7 +8,7 @@ from omega.clock import Clock
 from omega.events import Event, TasksEnded
 from omega.framework.patience import Patience
 from omega.limits import LIMITS
-from omega.nodes.virtual import VirtualNodes
+from omega.nodes.live import LiveNodes
 from omega.store.base import CellStore, Store
 
 
@@ -63,7 +63,7 @@ class Nodes:
 
     def __init__(self, store: Store, clock: Clock, patience: Patience, *, speedup: float) -> None:
         self._store = store
-        self._nodes = VirtualNodes(store, clock, self._hear, patience, speedup=speedup)
+        self._nodes = LiveNodes(store, clock, self._hear, patience, speedup=speedup)
         self.ended = 0
 
     def step(self) -> None:

@@ -23,8 +23,8 @@ from omega.framework.registry import find_scheduler
 from omega.framework.runner import SchedulerProcess
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
+from omega.nodes.live import LiveNodes
 from omega.nodes.trainer import TrainingRates
-from omega.nodes.virtual import VirtualNodes
 from omega.store.memory import MemoryStore
 from omega.workload.throughputs import Throughputs
 
@@ -78,7 +78,7 @@ class _Stage:
         self._rounds = [self._process(play.kind, name) for name in "ab"]
         self._others = [self._process(kind, "0") for kind in play.others]
         patience = Patience(self._clock, ignore, Settings(), self._chance, Event())
-        self._nodes = VirtualNodes(
+        self._nodes = LiveNodes(
             self.store,
             self._clock,
             ignore,

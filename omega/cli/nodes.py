@@ -24,11 +24,12 @@ from omega.clock import Clock, RealClock
 from omega.config import Settings
 from omega.errors import BadInput, StoreUnavailable
 from omega.events import fan_out
+from omega.framework.effects import Steps, asked
 from omega.framework.patience import Patience
 from omega.framework.timer import Timer
 from omega.metrics.fold import SchedulerFold
+from omega.nodes.live import LiveNodes
 from omega.nodes.trainer import NO_RATES, TrainingRates
-from omega.nodes.virtual import VirtualNodes
 from omega.store.base import Store
 from omega.store.opening import store_at
 from omega.store.postgres.assignment import assign_machines
@@ -128,16 +129,15 @@ def _run(
     fold = SchedulerFold(clock)
     sink = fan_out(fold, warn)
     patiently = Patience(clock, sink, settings, chance_of(os.getpid()), stop)
-    nodes = VirtualNodes(store, clock, sink, patiently, speedup=settings.nodes_speedup, rates=rates)
+    nodes = LiveNodes(store, clock, sink, patiently, speedup=settings.nodes_speedup, rates=rates)
     reports = Timer(clock, REPORT_INTERVAL_MS)
 
-    def report() -> None:
-        facts = {**fold.facts(), "speedup": settings.nodes_speedup}
-        store.report(NODES, replica, pid=os.getpid(), facts=facts)
-
-    def report_when_due() -> None:
+    def report_when_due() -> Steps[None]:
         if reports.due():
-            patiently("report", report)
+            facts = {**fold.facts(), "speedup": settings.nodes_speedup}
+            yield from asked(
+                "report", lambda cell: cell.report(NODES, replica, pid=os.getpid(), facts=facts)
+            )
 
     nodes.run(stop, report_when_due)
     with suppress(StoreUnavailable):  # a report that stays is soon called silent

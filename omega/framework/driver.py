@@ -18,8 +18,9 @@ class Driver:
     """Answers effects from a store, and keeps the view between them."""
 
     def __init__(
-        self, store: Store, refresher: Refresher, clock: Clock, patience: Patience
+        self, store: Store, clock: Clock, patience: Patience, refresher: Refresher | None = None
     ) -> None:
+        """Without a refresher nobody has a view, and none is asked for."""
         self._store = store
         self._refresher = refresher
         self._clock = clock
@@ -33,7 +34,9 @@ class Driver:
         """
         match effect:
             case Refresh():
-                self._view = self._patiently("refresh", lambda: self._refresher.refresh(self._view))
+                assert self._refresher is not None, "somebody asks for a view and has none"
+                refresher = self._refresher
+                self._view = self._patiently("refresh", lambda: refresher.refresh(self._view))
                 return self._view
             case Commit(transaction):
                 return self._patiently("commit", lambda: self._store.commit(transaction))

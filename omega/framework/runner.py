@@ -66,7 +66,7 @@ class SchedulerProcess:
         sink = self._process.sink
         refresher = self.refresher(self.store, self.clock, sink)
         patience = Patience(self.clock, sink, self.settings, self._process.rng, self.stop)
-        self._driver = Driver(self.store, refresher, self.clock, patience)
+        self._driver = Driver(self.store, self.clock, patience, refresher)
 
     @property
     def leases(self) -> Leases:

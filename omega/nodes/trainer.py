@@ -8,13 +8,12 @@ Source   docs/decisions/0027-training-in-steps.md.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
 
 from omega.events import RateUnknown, Sink
-from omega.framework.patience import Patience
+from omega.framework.effects import Steps, asked
 from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Counts, Ids, Index, Mask, integers
@@ -27,7 +26,7 @@ from omega.workload.throughputs import Throughputs
 LOOK_MS: Final = 6_000
 """Of the jobs' time, between two looks: as much work as an interruption costs at most."""
 
-End = Callable[[Ids, Index, Ids], int]
+End = Callable[[Ids, Index, Ids], Steps[int]]
 """Ends tasks, given job, task and start of each; returns how many were asked for."""
 
 
@@ -59,17 +58,13 @@ class Trainer:
 
     def __init__(
         self,
-        store: Store,
         sink: Sink,
-        patience: Patience,
         end: End,
         *,
         rates: TrainingRates,
         speedup: float,
     ) -> None:
-        self._store = store
         self._sink = sink
-        self._patiently = patience
         self._end = end
         self._rates = rates
         self._speedup = speedup
@@ -90,7 +85,7 @@ class Trainer:
         self._ours.update(allocations.machine[endless].tolist())
         self._heard = np.union1d(self._heard, allocations.job[endless])
 
-    def step(self, now_ms: int) -> int:
+    def step(self, now_ms: int) -> Steps[int]:
         """Count and report steps where it is time to; return how many tasks ended."""
         if self._seen_from_ms is None:
             self._seen_from_ms = now_ms
@@ -98,14 +93,15 @@ class Trainer:
         if not len(self._heard) and now_ms < self._look_at_ms and not over.any():
             return 0
         self._look_at_ms = now_ms + int(LOOK_MS / self._speedup)
-        return self._look(now_ms, self._seen_from_ms)
+        ended = yield from self._look(now_ms, self._seen_from_ms)
+        return ended
 
-    def _look(self, now_ms: int, seen_from_ms: int) -> int:
+    def _look(self, now_ms: int, seen_from_ms: int) -> Steps[int]:
         """See which gangs run, how far they have come, and which are done."""
         followed = np.union1d(self._runs.job, self._heard)
         if not len(followed):
             return 0
-        told = self._patiently("training", lambda: self._store.training(followed))
+        told = yield from asked("training", lambda store: store.training(followed))
         self._heard = integers()
         if self._rates.table is None:
             if len(told):
@@ -117,11 +113,14 @@ class Trainer:
         begins = (told.since_ms >= 0) & ~np.isin(told.job, self._runs.job)
         begins &= told.done < told.wanted
         if begins.any():
-            self._begin(told, begins, seen_from_ms)
-        done = self._report(now_ms)
+            yield from self._begin(told, begins, seen_from_ms)
+        done = yield from self._report(now_ms)
         over = np.union1d(told.job[told.done >= told.wanted], done)
         self._runs = self._runs.only(~np.isin(self._runs.job, over))
-        return self._end_all(over) if len(over) else 0
+        if not len(over):
+            return 0
+        ended = yield from self._end_all(over)
+        return ended
 
     @staticmethod
     def _since(told: TrainingProgress, job: Ids) -> Ids:
@@ -131,13 +130,12 @@ class Trainer:
         since_ms[known] = told.since_ms[np.searchsorted(told.job, job[known])]
         return since_ms
 
-    def _begin(self, told: TrainingProgress, begins: Mask, seen_from_ms: int) -> None:
+    def _begin(self, told: TrainingProgress, begins: Mask, seen_from_ms: int) -> Steps[None]:
         """Follow gangs that have begun to run, each at the rate of its machines."""
         assert self._rates.table is not None
-        live = self._patiently(
-            "allocations_of", lambda: self._store.allocations_of(told.job[begins].tolist())
-        )
-        machines = self._machines()
+        job = told.job[begins].tolist()
+        live = yield from asked("allocations_of", lambda store: store.allocations_of(job))
+        machines = yield from self._machines()
         rate = np.zeros(len(told))
         for at in np.flatnonzero(begins).tolist():
             mine = live.job == told.job[at]
@@ -173,9 +171,9 @@ class Trainer:
             self._warn(f"no rate is known of {model} on {gpus} GPUs of {where}: it makes no steps")
         return rate
 
-    def _machines(self) -> _Machines:
+    def _machines(self) -> Steps[_Machines]:
         """Read what GPUs there are now; machines are numbered from 1."""
-        snapshot = self._patiently("snapshot", self._store.snapshot)
+        snapshot = yield from asked("snapshot", lambda store: store.snapshot())
         attribute = self._rates.gpu_attribute
         column = snapshot.catalogue.column(attribute)
         names = [f"machines without {attribute}"] * (int(snapshot.rows.id.max(initial=0)) + 1)
@@ -187,27 +185,34 @@ class Trainer:
                 names[machine] = snapshot.catalogue.value(column, code) or names[machine]
         return _Machines(tuple(names), gpus)
 
-    def _report(self, now_ms: int) -> Ids:
+    def _report(self, now_ms: int) -> Steps[Ids]:
         """Say how far all gangs have come that run; return the jobs that are done."""
         job, runs = self._runs.job, self._runs
         steps = runs.steps_at(now_ms, self._speedup)
         run_ms = runs.run_ms_at(now_ms, self._speedup)
         for part in _parts(len(job)):
-            figures = job[part], steps[part], run_ms[part]
-            self._patiently("report_progress", partial(self._store.report_progress, *figures))
+            yield from asked("report_progress", _reporting(job[part], steps[part], run_ms[part]))
         return job[steps >= runs.wanted]
 
-    def _end_all(self, over: Ids) -> int:
+    def _end_all(self, over: Ids) -> Steps[int]:
         """End what runs of these jobs on our machines."""
-        live = self._patiently("allocations_of", lambda: self._store.allocations_of(over.tolist()))
+        named = over.tolist()
+        live = yield from asked("allocations_of", lambda store: store.allocations_of(named))
         ours = np.isin(live.machine, list(self._ours))
         job, task, started_ms = live.job[ours], live.task[ours], live.started_ms[ours]
-        return sum(self._end(job[part], task[part], started_ms[part]) for part in _parts(len(job)))
+        ended = 0
+        for part in _parts(len(job)):
+            ended += yield from self._end(job[part], task[part], started_ms[part])
+        return ended
 
     def _warn(self, why: str) -> None:
         if why not in self._told:
             self._told.add(why)
             self._sink(RateUnknown(why))
+
+
+def _reporting(job: Ids, steps: Ids, run_ms: Ids) -> Callable[[Store], None]:
+    return lambda store: store.report_progress(job, steps, run_ms)
 
 
 def _parts(number: int) -> Iterator[slice]:

@@ -16,7 +16,7 @@ from omega.errors import BadInput, NotAllowed
 from omega.framework.patience import Patience
 from omega.model.arrays import integers
 from omega.model.jobs import LeasedJob
-from omega.nodes.virtual import VirtualNodes
+from omega.nodes.live import LiveNodes
 from omega.store.base import Store
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
@@ -284,7 +284,7 @@ def test_virtual_nodes_under_a_login_end_the_tasks_of_their_machines(
     stop = threading.Event()
     clock = RealClock(stop)
     patiently = Patience(clock, lambda _: None, settings(), np.random.default_rng(1), stop)
-    nodes = VirtualNodes(node, clock, lambda _: None, patiently, speedup=1.0)
+    nodes = LiveNodes(node, clock, lambda _: None, patiently, speedup=1.0)
     assign(alice, "machine-2")
 
     assert 1 == nodes.step(store.now_ms())

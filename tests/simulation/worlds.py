@@ -23,7 +23,7 @@ from omega.lifecycle.states import State
 from omega.model.claims import Granularity, Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.outcomes import Outcome
-from omega.nodes.virtual import VirtualNodes
+from omega.nodes.live import LiveNodes
 from omega.store.base import HandBack, Parking, Store
 from omega.store.memory import MemoryStore
 from omega.testing.auditor import Auditor
@@ -115,7 +115,7 @@ class World:
         patience = Patience(
             self.clock, self.events.append, SETTINGS, self.chance, threading.Event()
         )
-        self.nodes = VirtualNodes(self.store, self.clock, self.events.append, patience, speedup=1.0)
+        self.nodes = LiveNodes(self.store, self.clock, self.events.append, patience, speedup=1.0)
 
     def states(self) -> Counter[State]:
         return Counter(job.state for job in self.audited.jobs(jobs_max=10_000))

@@ -97,7 +97,7 @@ def a_driver(
     """Return a driver that answers from a store, by a clock that is moved by hand."""
     clock = ManualClock() if clock is None else clock
     patience = Patience(clock, sink, Settings(), np.random.default_rng(seed), threading.Event())
-    return Driver(store, DeltaRefresher(store, clock, sink), clock, patience)
+    return Driver(store, clock, patience, DeltaRefresher(store, clock, sink))
 
 
 class AnswersFrom:

@@ -12,8 +12,8 @@ from omega.lifecycle.states import State
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, integers
 from omega.model.jobs import Training
+from omega.nodes.live import LiveNodes
 from omega.nodes.trainer import LOOK_MS, TrainingRates
-from omega.nodes.virtual import VirtualNodes
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
@@ -44,13 +44,13 @@ class TestTrainer:
         self.rates = rates_of(tmp_path)
         self.nodes = self.nodes_with(self.rates)
 
-    def nodes_with(self, rates: TrainingRates, *, speedup: float = 1.0) -> VirtualNodes:
+    def nodes_with(self, rates: TrainingRates, *, speedup: float = 1.0) -> LiveNodes:
         """Return nodes that watch from now on."""
         nodes = self.cell.nodes(rates, speedup=speedup)
         nodes.step(0)
         return nodes
 
-    def steps(self, nodes: VirtualNodes, *moments_s: float) -> list[int]:
+    def steps(self, nodes: LiveNodes, *moments_s: float) -> list[int]:
         """Return how many tasks ended in a node step at each of these times."""
         return [nodes.step(int(moment_s * 1_000)) for moment_s in moments_s]
 

@@ -12,7 +12,8 @@ from omega.framework.patience import Patience
 from omega.lifecycle.states import State
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
-from omega.nodes.virtual import RELEASES_PER_STEP, VirtualNodes
+from omega.nodes.live import LiveNodes
+from omega.nodes.virtual import RELEASES_PER_STEP
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.pass_through import PassThrough
@@ -68,10 +69,10 @@ class TestVirtualNodes:
         add_a_cell(self.store, 1, cpu_milli=1_000_000)
         self.nodes = self.some_nodes()
 
-    def some_nodes(self, speedup: float = 1.0) -> VirtualNodes:
+    def some_nodes(self, speedup: float = 1.0) -> LiveNodes:
         chance = np.random.default_rng(1)
         patience = Patience(self.clock, self.events.append, Settings(), chance, self.stop)
-        return VirtualNodes(self.store, self.clock, self.events.append, patience, speedup=speedup)
+        return LiveNodes(self.store, self.clock, self.events.append, patience, speedup=speedup)
 
     def run(self, tasks: int, duration_ms: int | None) -> int:
         spec = a_spec(tasks, duration_ms=duration_ms, cpu_milli=1)
