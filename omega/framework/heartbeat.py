@@ -18,6 +18,16 @@ from omega.framework.leasing import Leases
 from omega.store.base import Store
 
 
+def renew(leases: Leases, store: Store, *, lease_ms: int) -> None:
+    """Renew all leases once and drop those that turn out to be lost.
+
+    Raises StoreUnavailable, and then none is dropped.
+    """
+    held = leases.held()
+    kept = store.renew(held, lease_ms=lease_ms) if held else set()
+    leases.lose({job: token for job, token in held.items() if job not in kept})
+
+
 class Heartbeat:
     """Renews leases from a thread of its own, inside a `with` block."""
 
@@ -59,16 +69,13 @@ class Heartbeat:
 
         While the store is away nothing is dropped: the next beat, or the commit, will tell.
         """
-        leases = self._leases.held()
         try:
             if self._store is None:
                 self._store = self._open_store()
-            kept = self._store.renew(leases, lease_ms=self._lease_ms) if leases else set()
+            renew(self._leases, self._store, lease_ms=self._lease_ms)
         except StoreUnavailable as error:
             self._sink(StoreFaltered("renew", str(error)))
             self._let_go()
-            return
-        self._leases.lose({job: token for job, token in leases.items() if job not in kept})
 
     def check(self) -> None:
         """Raise what ended the thread, if anything but our own wish did."""

@@ -1,5 +1,7 @@
 """The whole of a small system in one process, from one seed, with an auditor on the books."""
 
+from dataclasses import replace
+
 import pytest
 
 from omega.cell.view import View
@@ -7,6 +9,7 @@ from omega.clock import ManualClock
 from omega.events import JobsRescued, StoreFaltered, TransactionJudged
 from omega.framework.attempt import Replica, attempt
 from omega.framework.effects import Commit
+from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import State
 from omega.metrics.facts import merge
 from omega.store.memory import MemoryStore
@@ -14,15 +17,17 @@ from omega.testing.builders import a_spec
 from omega.testing.steps import add_a_cell, status_of
 from tests.simulation.worlds import (
     SEEDS,
-    Gangs,
+    SETTINGS,
+    ByHand,
     Greedy,
-    Lane,
+    Reaper,
     World,
     a_process,
-    lanes,
+    one_of_each,
     random_specs,
+    rivals,
 )
-from tests.unit.framework.loops import Anywhere, InOrder, numbered_ids
+from tests.unit.framework.loops import InOrder, numbered_ids
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -31,9 +36,10 @@ def test_processes_drain_the_queue_whatever_gets_lost(seed: int, *, unreliable: 
     world = World(seed, unreliable=unreliable)
     specs = random_specs(world.chance, jobs=60)
     world.audited.submit(specs)
-    processes = [a_process(world, scheduler) for scheduler in (Anywhere(), Gangs(), Greedy())]
+    processes = one_of_each(world)
+    world.begin(*processes)
 
-    world.run(*(process.step for process in processes))
+    world.run()
 
     world.audited.audit()
     facts = merge(*(process.fold.facts() for process in processes))
@@ -47,8 +53,9 @@ def test_overlapping_attempts_conflict_and_every_task_is_placed_once(seed: int) 
     world = World(seed)
     specs = random_specs(world.chance, jobs=80)
     world.audited.submit(specs)
+    world.begin(*rivals(world))
 
-    world.run(*(lane.turn for lane in lanes(world)))
+    world.run()
 
     world.audited.audit()
     accepted = [e.accepted for e in world.events if isinstance(e, TransactionJudged)]
@@ -61,17 +68,30 @@ def test_jobs_of_killed_schedulers_are_rescued_and_placed_once(seed: int) -> Non
     world = World(seed)
     specs = random_specs(world.chance, jobs=80)
     world.audited.submit(specs)
-    mortals = lanes(world, dies=0.02)
+    reaper = Reaper(world, world.begin(*rivals(world)), dies=0.02)
+    world.every(0.1, reaper.visit)
 
-    def rescue() -> None:
-        if jobs := world.audited.rescue():
-            world.events.append(JobsRescued(len(jobs)))
-
-    world.run(*(lane.turn for lane in mortals), rescue)
+    world.run()
 
     world.audited.audit()
-    assert sum(lane.deaths for lane in mortals) > 0
+    assert reaper.deaths > 0
     assert any(isinstance(event, JobsRescued) for event in world.events)
+
+
+def test_a_lease_is_renewed_as_long_as_its_holder_thinks() -> None:
+    world = World(seed=1)
+    (job,) = world.audited.submit([a_spec(scheduler="greedy")])
+    thinks = DecisionTime(job_s=3 * SETTINGS.lease_ms / 1_000)
+    slow = replace(a_process(world, Greedy()), decision_time=thinks)
+    world.begin(slow)
+    world.pass_time(1.0)
+    world.begin(a_process(world, Greedy(), "rescuer"))
+
+    world.pass_time(2 * SETTINGS.lease_ms / 1_000)
+    status = status_of(world.audited, job)
+
+    assert State.PLANNING is status.state
+    assert 1 == status.attempts
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -80,36 +100,32 @@ def test_a_run_is_a_function_of_its_seed(seed: int) -> None:
     for _ in range(2):
         world = World(seed)
         world.audited.submit(random_specs(world.chance, jobs=30))
-        world.run(*(lane.turn for lane in lanes(world)))
+        world.begin(*rivals(world))
+        world.run()
         stories.append((world.clock.now(), world.events))
 
     assert stories[0] == stories[1]
 
 
-@pytest.mark.parametrize("effects", [1, 2, 3])
-def test_a_scheduler_that_dies_at_any_effect_loses_nothing(effects: int) -> None:
-    """It dies before it has answered: refreshed, thought, or committed (whose reply is lost)."""
+@pytest.mark.parametrize("dies_at", ["refresh", "think", "commit", "hand_back"])
+def test_a_scheduler_that_dies_at_any_effect_loses_nothing(dies_at: str) -> None:
+    """What it asked for is done, and it never hears of it."""
     world = World(seed=1)
     (job,) = world.audited.submit([a_spec(45, scheduler="greedy", duration_ms=100)])
-    dead = Lane(world, Greedy(), "dead", dies=0.0)
-    for _ in range(1 + effects):
-        next(dead.turns)
-    dead.turns.close()
-    heir = a_process(world, Greedy())
-    heir.step()
+    dead = ByHand(world, Greedy())
+    dead.until("lease")
+    dead.answer()
+    dead.until(dies_at)
+    dead.answer()
+    dead.leave()
     before = status_of(world.audited, job)
 
-    world.clock.advance(5.0)  # the lease runs out
-    heir.step()
-    rescued = status_of(world.audited, job)
-    for _ in range(20):
-        world.clock.advance(1.0)
-        world.nodes.step(world.store.now_ms())
-        heir.step()
+    world.begin(a_process(world, Greedy()))
+    world.run()
 
-    assert State.PLANNING is before.state
-    assert (40, 2) == (rescued.placed, rescued.attempts)
-    assert State.SUCCEEDED is status_of(world.audited, job).state
+    assert (State.PENDING if dies_at == "hand_back" else State.PLANNING) is before.state
+    assert (40 if dies_at in {"commit", "hand_back"} else 0) == before.placed
+    assert 45 == status_of(world.audited, job).ended
     world.audited.audit()
 
 

@@ -14,16 +14,17 @@ from omega.store.base import HandBack, Store
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.steps import a_leased_job, grant, lease_all, status_of
 from tests.simulation.worlds import (
+    HOUR_MS,
     SEEDS,
-    Gangs,
+    SETTINGS,
+    ByHand,
     Greedy,
-    Lane,
     World,
     a_process,
-    lanes,
+    one_of_each,
     random_specs,
+    rivals,
 )
-from tests.unit.framework.loops import Anywhere
 
 DEEDS = 200
 
@@ -73,15 +74,18 @@ class Wrecker:
 def test_jobs_that_lose_tasks_while_they_are_planned_are_not_left_to_their_leases(
     seed: int,
 ) -> None:
-    """Nobody rescues here: a job whose lease nobody gives back would never be over."""
-    world = World(seed)
+    """A job whose lease nobody gives back would not be over before it runs out."""
+    world = World(seed, settings=SETTINGS.model_copy(update={"lease_ms": HOUR_MS}))
     wrecker = Wrecker(world, clears=True)
     world.audited.submit(random_specs(world.chance, jobs=80))
 
-    world.run(*(lane.turn for lane in lanes(world)), wrecker.turn)
+    world.begin(*rivals(world))
+    world.every(0.02, wrecker.turn)
+    world.run()
 
     world.audited.audit()
     assert wrecker.lost > 0
+    assert world.clock.now() < HOUR_MS / 1_000
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -90,12 +94,12 @@ def test_schedulers_clear_machines_of_what_they_cannot_keep(seed: int, *, unreli
     world = World(seed, unreliable=unreliable)
     wrecker = Wrecker(world, clears=False)
     world.audited.submit(random_specs(world.chance, jobs=60))
-    processes = [a_process(world, scheduler) for scheduler in (Anywhere(), Gangs(), Greedy())]
+    processes = one_of_each(world)
+    world.begin(*processes)
+    world.every(0.02, wrecker.turn)
 
-    world.run(*(process.step for process in processes), wrecker.turn)
-    world.clock.advance(2.0)
-    for process in processes:
-        process.step()
+    world.run()
+    world.pass_time(5.0)  # the machine that failed last is cleared
 
     world.audited.audit()
     facts = merge(*(process.fold.facts() for process in processes))
@@ -118,9 +122,9 @@ def lose_to_a_rival(store: Store, job: int) -> None:
 
 
 @pytest.mark.parametrize("lose", [lose_with_its_machine, lose_to_a_rival])
-@pytest.mark.parametrize("answers", [0, 1])
+@pytest.mark.parametrize("loses_at", ["refresh", "think"])
 def test_a_job_that_loses_a_task_while_it_is_planned_is_given_back_at_once(
-    lose: Callable[[Store, int], None], answers: int
+    lose: Callable[[Store, int], None], loses_at: str
 ) -> None:
     """It loses the task before the view is refreshed, or after; the holder cannot know either."""
     world = World(seed=1)
@@ -128,17 +132,19 @@ def test_a_job_that_loses_a_task_while_it_is_planned_is_given_back_at_once(
     (first,) = lease_all(world.audited, scheduler="greedy")
     grant(world.audited, first, [0], [1], cpu_milli=4_000)
     world.audited.hand_back([HandBack(job, first.token, delay_ms=0, progressed=True)])
-    holder = Lane(world, Greedy(), "holder", dies=0.0)
-    for _ in range(2 + answers):
-        next(holder.turns)
+    holder = ByHand(world, Greedy())
+    holder.until("lease")
+    holder.answer()
+    holder.until(loses_at)
     before = status_of(world.audited, job)
     lose(world.audited, job)
 
-    for _ in range(3 - answers):
-        next(holder.turns)
+    holder.until("commit")
+    holder.until("lease", "wait")
     after = status_of(world.audited, job)
-    for _ in range(5):
-        next(holder.turns)
+    holder.leave()
+    world.begin(a_process(world, Greedy()))
+    world.pass_time(10.0)
 
     assert (State.PLANNING, 1) == (before.state, before.placed)
     assert (State.PENDING, 1) == (after.state, after.placed)

@@ -1,7 +1,6 @@
 """Two tenants in one small system, one of them with a quota."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +15,7 @@ from omega.model.outcomes import Outcome, Verdict
 from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, QuotaUse, cost
 from omega.store.base import Store
 from omega.testing.pass_through import PassThrough
-from tests.simulation.worlds import SEEDS, Gangs, Greedy, World, a_process, random_specs
-from tests.unit.framework.loops import Anywhere
+from tests.simulation.worlds import SEEDS, World, one_of_each, random_specs
 
 ANN = {Budget.CPU_MILLI: 16_000, Budget.JOBS: 4}
 """As much as the largest of the jobs needs at once, of forty cores."""
@@ -91,10 +89,11 @@ def a_shared_world(seed: int, *, unreliable: bool = False) -> tuple[World, Bysta
     return world, bystander
 
 
-def drain(world: World, *actors: Callable[[], object]) -> dict[str, float]:
+def drain(world: World) -> dict[str, float]:
     """Run until every job is over; return the claims refused, by verdict."""
-    processes = [a_process(world, scheduler) for scheduler in (Anywhere(), Gangs(), Greedy())]
-    world.run(*(process.step for process in processes), *actors)
+    processes = one_of_each(world)
+    world.begin(*processes)
+    world.run()
     world.audited.audit()
     facts = merge(*(process.fold.facts() for process in processes))
     refused: dict[str, float] = facts["totals"]["refused"]
@@ -122,8 +121,9 @@ def test_a_tenant_never_holds_more_than_its_quota_and_gets_on_nevertheless(
 def test_limits_may_change_all_the_time(seed: int) -> None:
     world, bystander = a_shared_world(seed)
     operator = Operator(bystander)
+    world.every(0.02, operator.turn)
 
-    refused = drain(world, operator.turn)
+    refused = drain(world)
 
     assert DEEDS == operator.deeds
     assert operator.overdrawn > 0

@@ -2,38 +2,41 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import numpy as np
 
 from omega.cell.view import View
-from omega.clock import ManualClock
 from omega.config import Settings
 from omega.errors import StoreUnavailable
 from omega.events import Event, TransactionJudged
-from omega.framework.aftermath import aftermath
-from omega.framework.attempt import Replica, attempt
-from omega.framework.effects import Commit, Effect, Refresh
-from omega.framework.patience import Patience
-from omega.framework.progress import Attempted
-from omega.framework.runner import SchedulerProcess
+from omega.framework.effects import Call, Commit, Effect, Refresh, Think, Wait
+from omega.framework.process import Process
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.lifecycle.states import State
 from omega.model.claims import Granularity, Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.outcomes import Outcome
-from omega.nodes.live import LiveNodes
-from omega.store.base import HandBack, Parking, Store
+from omega.nodes.virtual import VirtualNodes, nothing_else
+from omega.sim.engine import Engine, Order
+from omega.sim.virtual import Actor, EngineClock, VirtualProcess
+from omega.store.base import Store
 from omega.store.memory import MemoryStore
+from omega.sync.choice import Sync
 from omega.testing.auditor import Auditor
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import add_a_cell
 from tests.unit.framework.loops import Anywhere, InOrder
 
-SETTINGS = Settings()
-TURNS_MAX = 40_000
+SETTINGS = Settings(lease_ms=5_000, heartbeat_interval_ms=1_000)
+ANSWER_S = 0.02
+"""How long an answer takes, on the average."""
+HOUR_MS = 3_600_000
+CHECK_S = 2.0
+OVER_S_MAX = 4_000.0
+"""No test depends on this: it only turns a hang into a failure."""
 SEEDS = range(4)
 
 
@@ -100,53 +103,87 @@ def ids_from(chance: np.random.Generator) -> Callable[[], UUID]:
 
 
 class World:
-    """Ten machines with virtual nodes, a store with an auditor, and chance from one seed."""
+    """Ten machines with virtual nodes, a store with an auditor, and chance from one seed.
 
-    def __init__(self, seed: int, *, unreliable: bool = False) -> None:
+    Answers take time, so that calls of all processes interleave.
+    """
+
+    def __init__(
+        self, seed: int, *, unreliable: bool = False, settings: Settings = SETTINGS
+    ) -> None:
         self.seed = seed
+        self.settings = settings
         self.chance = np.random.default_rng(seed)
-        self.clock = ManualClock()
+        self.engine = Engine()
+        self.clock = EngineClock(self.engine)
         self.events: list[Event] = []
         self.audited = Auditor(MemoryStore(self.clock, new_token=ids_from(self.chance)))
         self.store: Store = self.audited
         if unreliable:
             self.store = Unreliable(self.audited, self.chance)
         add_a_cell(self.audited, 10)
-        patience = Patience(
-            self.clock, self.events.append, SETTINGS, self.chance, threading.Event()
-        )
-        self.nodes = LiveNodes(self.store, self.clock, self.events.append, patience, speedup=1.0)
 
     def states(self) -> Counter[State]:
         return Counter(job.state for job in self.audited.jobs(jobs_max=10_000))
 
-    def run(self, *actors: Callable[[], object]) -> None:
-        """Let the actors and the nodes take turns, as chance has it, until every job is over."""
-        everybody = [*actors, self.end_tasks]
-        for turn in range(TURNS_MAX):
-            self.clock.advance(0.02)
-            everybody[int(self.chance.integers(len(everybody)))]()
-            if turn % 100 == 0 and set(self.states()) == {State.SUCCEEDED}:
-                return
-        raise AssertionError(f"not over after {TURNS_MAX} turns: {self.states()}")
+    def latency(self, _: Effect) -> float:
+        return float(self.chance.exponential(ANSWER_S))
 
-    def end_tasks(self) -> None:
-        self.nodes.step(self.store.now_ms())
+    def begin(self, *processes: Process, refresh: Sync = Sync.DELTA) -> list[VirtualProcess]:
+        """Let processes begin to live."""
+        begun = []
+        for process in processes:
+            begun.append(
+                VirtualProcess(
+                    process,
+                    self.engine,
+                    self.store,
+                    lambda sink: refresh.refresher(self.store, self.clock, sink),
+                    latency=self.latency,
+                )
+            )
+            begun[-1].run()
+        return begun
+
+    def begin_nodes(self) -> None:
+        """Let tasks end from now on."""
+        nodes = VirtualNodes(self.events.append, speedup=1.0)
+        actor = Actor(
+            self.engine, self.store, self.chance, sink=self.events.append, latency=self.latency
+        )
+        actor.begin(nodes.life(threading.Event(), nothing_else))
+
+    def every(self, seconds: float, deed: Callable[[], object]) -> None:
+        """Have something done again and again."""
+
+        def do() -> None:
+            deed()
+            self.engine.at(self.engine.now_s + seconds, Order.MACHINE, do)
+
+        self.engine.at(self.engine.now_s + seconds, Order.MACHINE, do)
+
+    def run(self) -> None:
+        """Let time pass until every job is over."""
+        self.begin_nodes()
+        while set(self.states()) != {State.SUCCEEDED}:
+            assert self.engine.now_s < OVER_S_MAX, f"not over: {self.states()}"
+            self.pass_time(CHECK_S)
+
+    def pass_time(self, seconds: float) -> None:
+        self.engine.run(self.engine.now_s + seconds)
 
     def conflicts(self) -> int:
         judged = [event for event in self.events if isinstance(event, TransactionJudged)]
         return sum(event.jobs_conflicted for event in judged)
 
 
-def a_process(world: World, scheduler: Scheduler) -> SchedulerProcess:
-    return SchedulerProcess(
+def a_process(world: World, scheduler: Scheduler, replica: str = "0") -> Process:
+    return Process(
         scheduler=scheduler,
-        store=world.store,
-        open_store=lambda: world.store,
         clock=world.clock,
-        settings=SETTINGS,
+        settings=world.settings,
         sink=world.events.append,
-        replica="0",
+        replica=replica,
         run_seed=world.seed,
         decision_time=DecisionTime(job_s=0.02, task_s=0.001),
         stop=threading.Event(),
@@ -154,65 +191,78 @@ def a_process(world: World, scheduler: Scheduler) -> SchedulerProcess:
     )
 
 
-class Lane:
-    """A scheduler driven by hand, an effect a turn, so that attempts overlap; it may be killed."""
+def one_of_each(world: World) -> list[Process]:
+    """Return a process of each kind."""
+    return [a_process(world, scheduler) for scheduler in (Anywhere(), Gangs(), Greedy())]
 
-    def __init__(self, world: World, scheduler: Scheduler, name: str, dies: float) -> None:
+
+def rivals(world: World) -> list[Process]:
+    """Return two processes of each of two kinds, and one of another, on one cell."""
+    schedulers: list[Scheduler] = [Anywhere(), Anywhere(), Gangs(), Greedy(), Greedy()]
+    return [a_process(world, scheduler, f"{n}") for n, scheduler in enumerate(schedulers)]
+
+
+class Reaper:
+    """Kills processes, whatever they are about; another of the same name begins at once."""
+
+    def __init__(self, world: World, processes: Sequence[VirtualProcess], *, dies: float) -> None:
+        """`dies`: how likely each is to die at each visit."""
         self.world = world
+        self.alive = list(processes)
         self.dies = dies
-        """How likely it is to die in each turn."""
-        self.replica = Replica(
-            scheduler=scheduler, name=name, run_seed=world.seed, new_id=ids_from(world.chance)
-        )
-        self.turns = self.live()
         self.deaths = 0
 
-    def turn(self) -> None:
-        if self.world.chance.random() < self.dies:
-            self.turns.close()
-            self.turns = self.live()
-            self.deaths += 1
-        next(self.turns)
+    def visit(self) -> None:
+        for at, one in enumerate(self.alive):
+            if self.world.chance.random() < self.dies:
+                one.kill()
+                self.deaths += 1
+                (self.alive[at],) = self.world.begin(
+                    a_process(self.world, one.process.scheduler, one.process.replica)
+                )
 
-    def live(self) -> Generator[None, None, None]:
-        """Lease, attempt and settle for ever, one effect at a time."""
-        store, view = self.world.store, View(self.world.store.snapshot())
-        kind = self.replica.scheduler.kind
-        while True:
-            yield
-            jobs = store.lease(kind, holder=self.replica.name, jobs_max=4, lease_ms=5_000)
-            steps = attempt(self.replica, jobs)
-            effect = next(steps)
-            while True:
-                yield
-                answer, view = self.answer(effect, view)
-                try:
-                    effect = steps.send(answer)
-                except StopIteration as end:
-                    self.settle(end.value)
-                    break
 
-    def answer(self, effect: Effect, view: View) -> tuple[object, View]:
+class ByHand:
+    """A process driven effect by effect, which may be left at any of them."""
+
+    def __init__(self, world: World, scheduler: Scheduler) -> None:
+        self.process = a_process(world, scheduler, "by hand")
+        self._store = world.store
+        self._refresher = Sync.DELTA.refresher(world.store, world.clock, self.process.sink)
+        self._view: View | None = None
+        self._life = self.process.life()
+        self.asks: Effect = next(self._life)
+        """The effect that is not answered yet."""
+
+    def answer(self) -> Effect:
+        """Answer what it asks; return what it asks then."""
+        self.asks = self._life.send(self._answered(self.asks))
+        return self.asks
+
+    def until(self, *wanted: str) -> None:
+        """Answer until it asks for one of these: the name of a call, or of another effect."""
+        while self.name not in wanted:
+            self.answer()
+
+    def leave(self) -> None:
+        """Let it die."""
+        self._life.close()
+
+    @property
+    def name(self) -> str:
+        """What it asks for."""
+        if isinstance(self.asks, Call):
+            return self.asks.operation
+        return type(self.asks).__name__.lower()
+
+    def _answered(self, effect: Effect) -> object:
         match effect:
             case Refresh():
-                view.catch_up(self.world.store.changes_since(view.mark))
-                return view, view
+                self._view = self._refresher.refresh(self._view)
+                return self._view
             case Commit(transaction):
-                outcome = self.world.store.commit(transaction)
-                self.world.events.append(effect.judged(outcome, thought_s=0.0, took_s=0.0))
-                return outcome, view
-        return None, view
-
-    def settle(self, attempted: list[Attempted]) -> None:
-        fates = [aftermath(one, SETTINGS, self.world.chance) for one in attempted]
-        self.world.store.hand_back([fate for fate in fates if isinstance(fate, HandBack)])
-        parked = [fate.job for fate in fates if isinstance(fate, Parking)]
-        self.world.store.park([fate for fate in fates if isinstance(fate, Parking)])
-        self.world.store.wake(parked)
-
-
-def lanes(world: World, *, dies: float = 0.0) -> list[Lane]:
-    schedulers: list[Scheduler] = [Anywhere(), Anywhere(), Gangs(), Greedy(), Greedy()]
-    return [
-        Lane(world, scheduler, f"{number}", dies) for number, scheduler in enumerate(schedulers)
-    ]
+                return self._store.commit(transaction)
+            case Call(_, make):
+                return make(self._store)
+            case Think() | Wait():
+                return None

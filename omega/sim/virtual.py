@@ -1,0 +1,209 @@
+"""Answers processes in virtual time: with a memory store and an engine.
+
+Goal     Run in virtual time the scheduler processes and nodes that run live.
+Promise  Waiting and deciding are events; a call takes effect when it is made, and its answer comes
+         after its latency, at once if there is none. Leases are renewed as a live process renews
+         them. A process that is killed makes no further call and leaves all as it is. One seed, one
+         run.
+Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0021-virtual-time.md.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.config import Settings
+from omega.errors import StoreUnavailable
+from omega.events import Sink, StoreFaltered, ignore
+from omega.framework.effects import Call, Commit, Effect, Refresh, Steps, Think, Wait
+from omega.framework.heartbeat import renew
+from omega.framework.process import Process
+from omega.lifecycle.backoff import delay_ms
+from omega.sim.engine import Engine, Order
+from omega.store.base import Store
+from omega.sync.refresher import Refresher
+
+MS_PER_S = 1_000
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
+Latency = Callable[[Effect], float]
+"""How long an answer takes, in seconds."""
+
+
+def no_latency(_: Effect) -> float:
+    """Answer at once."""
+    return 0.0
+
+
+class EngineClock:
+    """A clock that shows an engine's time; nobody sleeps by it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def now(self) -> float:
+        """Return the seconds of virtual time that have passed."""
+        return self._engine.now_s
+
+    def sleep(self, seconds: float) -> None:
+        """Refuse: whoever waits in virtual time asks for it by an effect."""
+        raise AssertionError(f"somebody sleeps for {seconds} s in virtual time")
+
+    def wall(self) -> datetime:
+        """Return a made-up calendar time that moves with `now`."""
+        return EPOCH + timedelta(seconds=self._engine.now_s)
+
+
+class Actor:
+    """One life in virtual time: of virtual nodes, say."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        rng: np.random.Generator,
+        *,
+        refresher: Refresher | None = None,
+        settings: Settings | None = None,
+        sink: Sink = ignore,
+        latency: Latency = no_latency,
+    ) -> None:
+        """`settings` say how long to wait for a store that is away; chance comes from `rng`."""
+        self._engine = engine
+        self._store = store
+        self._rng = rng
+        self._refresher = refresher
+        self._settings = settings or Settings()
+        self._sink = sink
+        self._latency = latency
+        self._view: View | None = None
+        self._steps: Steps[None] | None = None
+        self._failures = 0
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its life has begun and is not over."""
+        return self._steps is not None
+
+    def begin(self, life: Steps[None]) -> None:
+        """Begin a life now; the last one is over."""
+        assert not self.is_alive
+        self._steps, self._view, self._failures = life, None, 0
+        self._after(0.0, life, partial(next, life))
+
+    def kill(self) -> None:
+        """End its life wherever it stands, and tell nobody."""
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.close()
+
+    def _after(self, seconds: float, life: Steps[None], go_on: Callable[[], Effect]) -> None:
+        """Have a life go on later, unless it is over by then."""
+        at_s = self._engine.now_s + seconds
+        self._engine.at(at_s, Order.DECISION, partial(self._live, life, go_on))
+
+    def _live(self, life: Steps[None], go_on: Callable[[], Effect]) -> None:
+        """Answer effects until one takes time."""
+        if life is not self._steps:
+            return
+        try:
+            effect: Effect | None = go_on()
+            while effect is not None:
+                effect = self._next(life, effect)
+        except StopIteration:
+            self._steps = None
+
+    def _next(self, life: Steps[None], effect: Effect) -> Effect | None:
+        """Answer an effect and return what is asked next; None if the answer takes time."""
+        if isinstance(effect, Think | Wait):
+            self._after(effect.seconds, life, partial(life.send, None))
+            return None
+        try:
+            answer = self._answer(effect)
+        except StoreUnavailable as error:
+            self._after(self._delay_s(effect, error), life, lambda: effect)
+            return None
+        except Exception as error:  # whoever asked knows what to do
+            return life.throw(error)
+        self._failures = 0
+        seconds = self._latency(effect)
+        if seconds > 0:
+            self._after(seconds, life, partial(life.send, answer))
+            return None
+        return life.send(answer)
+
+    def _answer(self, effect: Refresh | Commit | Call[Any]) -> object:
+        match effect:
+            case Commit(transaction):
+                return self._store.commit(transaction)
+            case Call(_, make):
+                return make(self._store)
+            case Refresh():
+                assert self._refresher is not None, "somebody asks for a view and has none"
+                self._view = self._refresher.refresh(self._view)
+                return self._view
+
+    def _delay_s(self, effect: Effect, error: StoreUnavailable) -> float:
+        """Tell that the store is away; return when to ask again, as a live driver does."""
+        self._failures += 1
+        operation = effect.operation if isinstance(effect, Call) else type(effect).__name__.lower()
+        self._sink(StoreFaltered(operation, str(error)))
+        wait_ms = delay_ms(
+            self._failures,
+            initial_ms=self._settings.backoff_initial_ms,
+            longest_ms=self._settings.backoff_max_ms,
+            chance=self._rng,
+        )
+        return wait_ms / MS_PER_S
+
+
+class VirtualProcess(Actor):
+    """A scheduler process in virtual time."""
+
+    def __init__(
+        self,
+        process: Process,
+        engine: Engine,
+        store: Store,
+        refresher: Callable[[Sink], Refresher],
+        *,
+        latency: Latency = no_latency,
+    ) -> None:
+        super().__init__(
+            engine,
+            store,
+            process.rng,
+            refresher=refresher(process.sink),
+            settings=process.settings,
+            sink=process.sink,
+            latency=latency,
+        )
+        self.process = process
+
+    def run(self) -> None:
+        """Begin to live now."""
+        life = self._life()
+        self.begin(life)
+        self._beat_later(life)
+
+    def _life(self) -> Steps[None]:
+        yield from self.process.life()
+        yield from self.process.end()
+
+    def _beat_later(self, life: Steps[None]) -> None:
+        at_s = self._engine.now_s + self._settings.heartbeat_interval_ms / MS_PER_S
+        self._engine.at(at_s, Order.DECISION, partial(self._beat, life))
+
+    def _beat(self, life: Steps[None]) -> None:
+        """Renew its leases, as a live process's heartbeat does."""
+        if life is not self._steps:
+            return
+        try:
+            renew(self.process.leases, self._store, lease_ms=self._settings.lease_ms)
+        except StoreUnavailable as error:
+            self._sink(StoreFaltered("renew", str(error)))
+        self._beat_later(life)
