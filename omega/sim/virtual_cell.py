@@ -1,0 +1,124 @@
+"""A cell in memory, in virtual time, and the processes that live on it.
+
+Goal     Run any mix of schedulers and nodes in virtual time as they run live, in a few lines.
+Promise  The processes are those of `omega.framework`; the cell is a memory store, judged by the
+         rule that Postgres is tested against. One seed, one run.
+Source   docs/decisions/0031-one-process-two-drivers.md.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from omega.config import Settings
+from omega.errors import InvariantBroken
+from omega.events import Sink, ignore
+from omega.framework.chance import chance_of
+from omega.framework.effects import Steps
+from omega.framework.process import Process
+from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
+from omega.model.jobs import JobSpec
+from omega.model.machines import Machines
+from omega.sim.engine import Engine, Order
+from omega.sim.virtual import Actor, EngineClock, Latency, VirtualProcess, no_latency
+from omega.store.memory import MemoryStore
+from omega.sync.choice import ALONE, Sync
+from omega.sync.partitioned import Turn
+
+VIOLATIONS_TOLD_MAX = 20
+
+
+class VirtualCell:
+    """Machines, a queue, and whoever is at work on them."""
+
+    def __init__(
+        self,
+        machines: Machines,
+        *,
+        seed: int,
+        settings: Settings | None = None,
+        latency: Latency = no_latency,
+    ) -> None:
+        """`settings` are those of all processes; `latency` says how long each answer takes."""
+        self.engine = Engine()
+        self.clock = EngineClock(self.engine)
+        self._seed = seed
+        self._rng = chance_of(seed, "virtual cell")
+        self._settings = settings or Settings()
+        self._latency = latency
+        self.store = MemoryStore(self.clock, new_token=self._new_id)
+        self.store.add_machines(machines)
+
+    def schedule(
+        self,
+        scheduler: Scheduler,
+        replica: str,
+        *,
+        sync: Sync = Sync.DELTA,
+        turn: Turn = ALONE,
+        decision_time: DecisionTime = NO_DECISION_TIME,
+        sink: Sink = ignore,
+    ) -> VirtualProcess:
+        """Let a replica of a scheduler begin to work now."""
+        process = Process(
+            scheduler=scheduler,
+            clock=self.clock,
+            settings=self._settings,
+            sink=sink,
+            replica=replica,
+            run_seed=self._seed,
+            new_id=self._new_id,
+            stop=threading.Event(),
+            decision_time=decision_time,
+        )
+        virtual = VirtualProcess(
+            process,
+            self.engine,
+            self.store,
+            lambda sink: sync.refresher(self.store, self.clock, sink, turn),
+            latency=self._latency,
+        )
+        virtual.run()
+        return virtual
+
+    def live(self, life: Steps[None], sink: Sink = ignore) -> Actor:
+        """Let another life begin now, that of nodes, say."""
+        actor = Actor(
+            self.engine,
+            self.store,
+            self._rng,
+            settings=self._settings,
+            sink=sink,
+            latency=self._latency,
+        )
+        actor.begin(life)
+        return actor
+
+    def at(self, time_s: float, action: Callable[[], object]) -> None:
+        """Have something done at a time: kill a process, or change a machine."""
+
+        def do() -> None:
+            action()
+
+        self.engine.at(time_s, Order.MACHINE, do)
+
+    def submit(self, time_s: float, specs: Sequence[JobSpec]) -> None:
+        """Have jobs submitted at a time."""
+
+        def do() -> None:
+            self.store.submit(specs)
+
+        self.engine.at(time_s, Order.ARRIVAL, do)
+
+    def run(self, until_s: float) -> None:
+        """Let time pass; the event that passes `until_s` is the last."""
+        self.engine.run(until_s)
+
+    def check(self) -> None:
+        """Raise InvariantBroken if an invariant of the cell does not hold."""
+        if violations := self.store.verify():
+            story = [str(one) for one in violations[:VIOLATIONS_TOLD_MAX]]
+            raise InvariantBroken("the cell is broken", story=story)
+
+    def _new_id(self) -> UUID:
+        return UUID(bytes=self._rng.bytes(16))
