@@ -7,6 +7,8 @@ Promise  A job is parked at once only where waiting cannot help; otherwise after
 Source   docs/decisions/0004-the-job-queue.md; parking as in Nomad's blocked evaluations.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from omega.config import Settings
@@ -14,6 +16,9 @@ from omega.framework.progress import Attempted, Ending
 from omega.lifecycle.backoff import delay_ms
 from omega.lifecycle.states import ParkReason
 from omega.store.base import HandBack, Parking
+
+Policy = Callable[[Attempted], HandBack | Parking | None]
+"""Says what to do with a job after an attempt; None where its lease has ended with it."""
 
 NO_ROOM_ATTEMPTS_MAX = 3
 """Fruitless attempts before a job that finds no room is parked: the view may have been stale."""

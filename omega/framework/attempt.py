@@ -39,6 +39,8 @@ class Replica:
     """Makes transaction ids, which must never repeat on one store."""
     decision_time: DecisionTime = NO_DECISION_TIME
     limits: Limits = LIMITS
+    explains: bool = True
+    """Whether to find out why there is no room, for users to read; a simulation has none."""
 
     def chance(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the chance of one try: a retry differs, and replicas do not pick alike."""
@@ -53,7 +55,10 @@ class Replica:
 def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted]]:
     """Plan leased jobs together on one view, commit them together, and retry what was refused."""
     view = yield from refreshed()
-    going = [Progress(job, replica.limits) for job in replica.scheduler.order(jobs, view)]
+    going = [
+        Progress(job, replica.limits, explains=replica.explains)
+        for job in replica.scheduler.order(jobs, view)
+    ]
     if sorted(one.job.id for one in going) != sorted(job.id for job in jobs):
         raise InvariantBroken(f"{replica.scheduler.kind}.order must return the jobs it was given")
 
@@ -64,7 +69,7 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted
         if not going:
             return attempted
         together = _fill(going, replica.limits.claims_per_transaction_max)
-        seconds = [replica.decision_time.of(len(one.asked.unplaced)) for one in together]
+        seconds = [replica.decision_time.of_job(one.asked) for one in together]
         yield from thought(sum(seconds))
         claims = _place(replica, view, together)
         outcome = yield from _commit(replica, view, together, claims)

@@ -14,7 +14,7 @@ from omega.events import MemoRefused, Sink
 from omega.framework.attempt import Replica
 from omega.framework.effects import Steps, asked
 from omega.framework.leasing import Leasing
-from omega.framework.metering import Meter
+from omega.framework.metering import Meter, NoMeter
 from omega.framework.progress import Attempted, Ending
 from omega.framework.round_play import commit_round, plan_round
 from omega.framework.rounds import RoundPlan, Rounds, RoundState
@@ -38,7 +38,7 @@ class ByRounds:
         replica: Replica,
         rounds: Rounds,
         leasing: Leasing,
-        meter: Meter,
+        meter: Meter | NoMeter,
         settings: Settings,
         sink: Sink,
     ) -> None:

@@ -70,7 +70,8 @@ class Call(Generic[_T]):
 
     operation: str
     """Names the call in events."""
-    make: Callable[[Store], _T]
+    make: Callable[[Any], _T]
+    """Is given the store, or whatever stands for it."""
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.config import Settings
-from omega.framework.aftermath import aftermath
+from omega.framework.aftermath import Policy
 from omega.framework.attempt import Replica, attempt
 from omega.framework.effects import Steps, refreshed
 from omega.framework.leasing import Leasing
-from omega.framework.metering import Meter
+from omega.framework.metering import Meter, NoMeter
 from omega.framework.progress import Attempted
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
@@ -35,11 +35,12 @@ class JobByJob:
         self,
         replica: Replica,
         leasing: Leasing,
-        meter: Meter,
+        meter: Meter | NoMeter,
         clock: Clock,
         settings: Settings,
         rng: np.random.Generator,
         between: Callable[[], Steps[bool]],
+        policy: Policy,
     ) -> None:
         """`between` does what is due between two attempts, and says whether to make the next."""
         scheduler = replica.scheduler
@@ -50,6 +51,7 @@ class JobByJob:
         self._settings = settings
         self._rng = rng
         self._between = between
+        self._policy = policy
         self._together = min(scheduler.jobs_per_transaction, LIMITS.jobs_per_transaction_max)
         self._claims_max = scheduler.claims_per_transaction
         self._jobs_max = self._together
@@ -98,7 +100,7 @@ class JobByJob:
 
     def _settle(self, attempted: Sequence[Attempted]) -> Steps[None]:
         """Hand each job back, park it, or let it go."""
-        fates = [aftermath(one, self._settings, self._rng) for one in attempted]
+        fates = [self._policy(one) for one in attempted]
         yield from self._leasing.hand_back([one for one in fates if isinstance(one, HandBack)])
         yield from self._leasing.park([one for one in fates if isinstance(one, Parking)])
         self._leasing.leases.drop(one.job.id for one in attempted)

@@ -18,6 +18,17 @@ from omega.framework.progress import Attempted, events_of
 _T = TypeVar("_T")
 
 
+class NoMeter:
+    """Measures nothing, for a driver that counts what it answers."""
+
+    def over(self, steps: Steps[_T]) -> Steps[_T]:
+        """Return the loop as it is."""
+        return steps
+
+    def report(self, attempted: Sequence[Attempted]) -> None:
+        """Emit nothing."""
+
+
 class Meter:
     """Measures the attempts of one process, one at a time."""
 

@@ -10,6 +10,7 @@ Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0004-the
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 from zlib import crc32
 
@@ -18,17 +19,19 @@ import numpy as np
 from omega.clock import Clock
 from omega.config import Settings
 from omega.events import JobsRescued, Sink, fan_out
+from omega.framework.aftermath import Policy, aftermath
 from omega.framework.attempt import Replica
 from omega.framework.by_rounds import ByRounds
 from omega.framework.clearing import Clearing
 from omega.framework.effects import Steps, Wait, asked, refreshed
 from omega.framework.job_by_job import JobByJob
 from omega.framework.leasing import Leases, Leasing
-from omega.framework.metering import Meter
+from omega.framework.metering import Meter, NoMeter
 from omega.framework.planner import Planner
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.framework.timer import Timer
 from omega.framework.waking import Waker
+from omega.limits import LIMITS, Limits
 from omega.metrics.fold import SchedulerFold
 from omega.store.base import HandBack
 
@@ -53,13 +56,20 @@ class Process:
     pid: int = 0
     """The operating system's number of the process, for its reports."""
     decision_time: DecisionTime = NO_DECISION_TIME
+    limits: Limits = LIMITS
+    policy: Policy | None = None
+    """What becomes of a job after an attempt; None: `aftermath`, by the settings."""
+    attends_to_cell: bool = True
+    """Whether it rescues, clears machines, wakes, explains and reports. An experiment that does and
+    counts all this by itself leaves it out."""
 
     def __post_init__(self) -> None:
         kind = self.scheduler.kind
         name = f"{kind}/{self.replica}"
         self.fold = SchedulerFold(self.clock)
         """What this process did, as it reports it to the store."""
-        self.sink = fan_out(self.fold, self.sink)
+        if self.attends_to_cell:
+            self.sink = fan_out(self.fold, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = Clearing(self.sink)
         self._waker = Waker(kind, self.sink, self.scheduler.granularity)
@@ -102,12 +112,17 @@ class Process:
             run_seed=self.run_seed,
             new_id=self.new_id,
             decision_time=self.decision_time,
+            limits=self.limits,
+            explains=self.attends_to_cell,
         )
-        meter = Meter(self.clock, self.sink)
+        meter = Meter(self.clock, self.sink) if self.attends_to_cell else NoMeter()
         leasing, settings = self._leasing, self.settings
         if self.scheduler.rounds is not None:
             return ByRounds(replica, self.scheduler.rounds, leasing, meter, settings, self.sink)
-        return JobByJob(replica, leasing, meter, self.clock, settings, self.rng, self._between)
+        policy = self.policy or partial(aftermath, settings=settings, chance=self.rng)
+        return JobByJob(
+            replica, leasing, meter, self.clock, settings, self.rng, self._between, policy
+        )
 
     def _between(self) -> Steps[bool]:
         """Do what is due between two attempts; say whether to go on."""
@@ -116,6 +131,8 @@ class Process:
 
     def _housekeep(self) -> Steps[None]:
         """Do what is due: rescue, clear machines, wake, report."""
+        if not self.attends_to_cell:
+            return
         if self._rescues.due():
             rescued = yield from asked("rescue", lambda store: store.rescue())
             if rescued:

@@ -75,7 +75,7 @@ def events_of(attempted: Sequence[Attempted], thought_s: float) -> Iterator[JobA
 class Progress:
     """A job on its way through the loop."""
 
-    def __init__(self, job: LeasedJob, limits: Limits) -> None:
+    def __init__(self, job: LeasedJob, limits: Limits, *, explains: bool = True) -> None:
         self.job = job
         self.asked = job
         """The job as placement sees it in this try: its `unplaced` are what the try is about."""
@@ -84,6 +84,7 @@ class Progress:
         self.at_once = False
         self.ending: Ending | None = None
         self._limits = limits
+        self._explains = explains
         if not len(job.unplaced):
             self.ending = Ending.DONE
         elif self._too_large:
@@ -155,7 +156,7 @@ class Progress:
         )
 
     def _diagnosis(self, view: View) -> Diagnosis | None:
-        if self.ending is not Ending.NO_ROOM:
+        if self.ending is not Ending.NO_ROOM or not self._explains:
             return None
         if self._too_large:
             return Diagnosis(

@@ -34,6 +34,10 @@ class DecisionTime:
         """Return the seconds that deciding on so many tasks takes."""
         return self.job_s + self.task_s * tasks
 
+    def of_job(self, job: LeasedJob) -> float:
+        """Return the seconds that deciding on a job's unplaced tasks takes."""
+        return self.of(len(job.unplaced))
+
 
 NO_DECISION_TIME = DecisionTime()
 """As in production: thinking takes as long as it takes."""

@@ -7,9 +7,12 @@ Source   docs/papers/omega.md, the event model; the order of what is simultaneou
 """
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from heapq import heappop, heappush
 from math import ceil, inf
+
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 Sample = Callable[[int], None]
 """Told how many samples to take of what has not changed between them."""
@@ -70,3 +73,22 @@ class Engine:
         self._next_sample_s += samples * self._sample_s
         self.executed += samples
         self._sample(samples)
+
+
+class EngineClock:
+    """A clock that shows an engine's time; nobody sleeps by it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def now(self) -> float:
+        """Return the seconds of virtual time that have passed."""
+        return self._engine.now_s
+
+    def sleep(self, seconds: float) -> None:
+        """Refuse: whoever waits in virtual time asks for it by an effect."""
+        raise AssertionError(f"somebody sleeps for {seconds} s in virtual time")
+
+    def wall(self) -> datetime:
+        """Return a made-up calendar time that moves with `now`."""
+        return EPOCH + timedelta(seconds=self._engine.now_s)

@@ -11,11 +11,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from itertools import count, cycle, pairwise
+from threading import Event
 from uuid import UUID
 
 import numpy as np
 
-from omega.framework.attempt import Replica
+from omega.config import Settings
+from omega.events import ignore
+from omega.framework.process import Process
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
 from omega.model.jobs import JobSpec, LeasedJob
@@ -23,9 +26,10 @@ from omega.model.resources import Kind
 from omega.sim.agent import Agent
 from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
-from omega.sim.engine import Engine, Order
+from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.ledger import SimulatedJob, ratio
 from omega.sim.machine_changes import play
+from omega.sim.monolithic import DecisionTimeByKind, one_for_all
 from omega.sim.offers import Allocator, Framework, Offering
 from omega.sim.prefill import StartState
 from omega.sim.queue import Patience
@@ -38,6 +42,7 @@ from omega.workload.machine_events import MachineEvent
 SAMPLE_S = 1.0
 ONE_TRY = replace(LIMITS, tries_max=1, claims_per_transaction_max=LIMITS.tasks_per_job_max)
 """An attempt is one decision on all that is left of a job."""
+ONE_JOB_A_LEASE = Settings.model_construct(jobs_per_lease_max=1)  # whatever the environment says
 NO_TOKEN = UUID(int=0)
 """Leases are for processes that may die; in virtual time none does."""
 
@@ -128,6 +133,8 @@ class Run:
     def __init__(self, experiment: Experiment, advance: Advance) -> None:
         self.experiment = experiment
         self.engine = Engine()
+        self._clock = EngineClock(self.engine)
+        self._stop = Event()
         self._advance = advance
         self._ids = count(1)
         self._there = self._used = self._locked = 0
@@ -233,7 +240,7 @@ class Run:
     def _make_lanes(self, names: Sequence[str]) -> dict[str, list[Lane]]:
         experiment = self.experiment
         if experiment.architecture.is_monolithic:
-            alone = self._agent(names[0], {name: self._replica(name, "all") for name in names})
+            alone = self._agent(names[0], self._process(names, "all"))
             return {name: [alone] for name in names}
         if experiment.architecture is Architecture.TWO_LEVEL:
             world = self._worlds[names[0]]
@@ -245,7 +252,7 @@ class Run:
             }
         return {
             name: [
-                self._agent(name, {name: self._replica(name, f"{name}-{number}")})
+                self._agent(name, self._process([name], f"{name}-{number}"))
                 for number in self._of(name)
             ]
             for name in names
@@ -254,12 +261,12 @@ class Run:
     def _of(self, workload: str) -> range:
         return range(self.experiment.schedulers.get(workload, 1))
 
-    def _agent(self, workload: str, replicas: Mapping[str, Replica]) -> Agent:
+    def _agent(self, workload: str, process: Process) -> Agent:
         """Make a scheduler; one that is alone on its machines need not look at an old view."""
         experiment = self.experiment
         partitioned = experiment.architecture is Architecture.STATIC_PARTITION
         return Agent(
-            replicas,
+            process,
             self._worlds[workload],
             sees_the_present=experiment.architecture.is_monolithic
             or (partitioned and len(self._of(workload)) == 1),
@@ -271,21 +278,29 @@ class Run:
         self, workload: str, number: int, world: World, allocator: Allocator
     ) -> Framework:
         return Framework(
-            self._replica(workload, f"{workload}-{number}"),
+            self._process([workload], f"{workload}-{number}"),
             world,
             allocator,
             patience=self.experiment.patience,
             horizon_s=self.experiment.horizon_s,
         )
 
-    def _replica(self, workload: str, name: str) -> Replica:
-        return Replica(
-            scheduler=self.experiment.scheduler(workload),
-            name=name,
-            run_seed=self.experiment.seed,
+    def _process(self, workloads: Sequence[str], name: str) -> Process:
+        """Make the process that takes the jobs of some workloads."""
+        experiment = self.experiment
+        return Process(
+            scheduler=one_for_all({one: experiment.scheduler(one) for one in workloads}),
+            clock=self._clock,
+            settings=ONE_JOB_A_LEASE,
+            sink=ignore,
+            replica=name,
+            run_seed=experiment.seed,
             new_id=lambda: UUID(int=next(self._ids)),
-            decision_time=self.experiment.decision_times[workload],
-            limits=self.experiment.limits,
+            stop=self._stop,
+            decision_time=DecisionTimeByKind(by_kind=experiment.decision_times),
+            limits=experiment.limits,
+            policy=experiment.patience.policy,
+            attends_to_cell=False,
         )
 
     def _lease(self, number: int, spec: JobSpec) -> LeasedJob:

@@ -7,13 +7,10 @@ Promise  A measure whose published definition hides something stands beside one 
 Source   docs/papers/omega.md, the definitions; Omega (EuroSys 2013), section 4.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from math import floor
 
-import numpy as np
-
-from omega.model.arrays import Index
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
 
@@ -51,13 +48,6 @@ class SimulatedJob:
     """That had a place when a machine went down, or whose gang fell."""
     forgiven: int = 0
     """Attempts made before tasks were lost: they do not count against it."""
-    lost: tuple[Index, ...] = ()
-    """Tasks lost while it was decided on, for the attempt knows nothing of them."""
-
-    def place(self, tasks: Index) -> None:
-        """Take in that tasks have a place, before the attempt that placed them is over."""
-        left = self.lease.unplaced[~np.isin(self.lease.unplaced, tasks)]
-        self.lease = replace(self.lease, unplaced=left, placed=self.lease.placed + len(tasks))
 
     def falls_without(self, tasks: int) -> bool:
         """Say whether it is a gang that cannot stand if it loses so many tasks."""

@@ -8,15 +8,14 @@ Promise  What is offered is locked for everybody else until the framework answer
 Source   docs/papers/omega.md, two-level; Mesos (NSDI 2011); dominant shares: DRF (NSDI 2011).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
 from omega.cell.view import View
-from omega.framework.attempt import Replica, attempt
-from omega.framework.effects import Commit, Effect, Refresh, Think, drive
+from omega.framework.effects import Call, Commit, Effect, Refresh, Think, Wait
+from omega.framework.process import Process
 from omega.model.arrays import Amounts, Ids
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
@@ -110,23 +109,37 @@ class _Grant:
     transaction: Transaction
 
 
+@dataclass(eq=False)
+class _Filling:
+    """An offer on its way through the queue."""
+
+    grants: list[_Grant] = field(default_factory=list)
+    thinks_s: float = 0.0
+    """Decision time of all its jobs ..."""
+    job_thinks_s: float = 0.0
+    """... and of the one under way."""
+    claims: int = 0
+    """Of the job under way."""
+    jobs: int = 0
+    """Decided on."""
+
+
 class Framework:
     """A scheduler that places on what it is offered, and answers when it has thought."""
 
     def __init__(
         self,
-        replica: Replica,
+        process: Process,
         world: World,
         allocator: Allocator,
         *,
         patience: Patience,
         horizon_s: float,
     ) -> None:
-        self._replica = replica
         self._world = world
         self._allocator = allocator
         self._horizon_s = horizon_s
-        self.ledger = Ledger(replica.name)
+        self.ledger = Ledger(process.replica)
         self._queue = Queue(world.engine, patience, self.ledger, self._wish)
         self._deciding = 0
         """Jobs in offers that are not answered yet."""
@@ -135,6 +148,11 @@ class Framework:
         """The offer that is being filled, which takes no time: one serves for all."""
         self._was_free = self._offer.free
         """On the offer, when it was last filled."""
+        self._nothing = world.cell.twin()
+        """An offer on which nothing is free."""
+        self._filling = _Filling()
+        self._steps = process.life()
+        self._fill(next(self._steps))
 
     def submit(self, job: SimulatedJob) -> None:
         """Put a job into the queue."""
@@ -157,65 +175,86 @@ class Framework:
         differs = [now != was for now, was in zip(offered, self._was_free, strict=True)]
         offer.have_free(offered, np.logical_or.reduce(differs).nonzero()[0])
         cpu_milli = offer.free_cpu_milli
-        grants: list[_Grant] = []
-        thinks_s, taken = 0.0, 0
-        while len(self._queue) and offer.free_cpu_milli:
-            job = self._queue.take()
-            job.attempts += 1
-            thinks_s += self._place(job, grants, thinks_s)
-            taken += 1
+        self._filling = filling = _Filling()
+        self._fill(self._steps.send(None))
         if not len(self._queue):
             self._allocator.withdraw(self)
         engine = self._world.engine
-        for grant in grants:
+        for grant in filling.grants:
             claims = grant.transaction.claims
             for kind, amount in enumerate(offered):
                 np.subtract.at(amount, claims.machine - 1, claims.demand[:, kind])
         self._was_free = offered
-        self._deciding += taken
-        answer = partial(self._answer, offered, cpu_milli, grants, taken)
-        engine.at(engine.now_s + thinks_s, Order.DECISION, answer)
+        self._deciding += filling.jobs
+        answer = partial(self._answer, offered, cpu_milli, filling)
+        engine.at(engine.now_s + filling.thinks_s, Order.DECISION, answer)
 
     def _wish(self) -> None:
         self._allocator.wish(self)
 
-    def _place(self, job: SimulatedJob, grants: list[_Grant], after_s: float) -> float:
-        """Make one attempt at a job within the offer; return its decision time."""
-        thinks_s = self._replica.decision_time.of(job.left)
-        began_s = self._world.engine.now_s + after_s
-        self.ledger.begin(thinks_s, before_s=self._horizon_s - began_s)
-        left = job.lease
-        transactions: list[Transaction] = []
-        if self._offer.free_cpu_milli > job.lease.spec.groups[0].cpu_milli:
+    def _fill(self, effect: Effect) -> None:
+        """Answer effects until there is no job, or nothing free, any more."""
+        while not isinstance(effect, Wait):
+            effect = self._steps.send(self._answered(effect))
 
-            def answer(effect: Effect) -> View | Outcome | None:
-                match effect:
-                    case Refresh():
-                        return self._offer.view
-                    case Think():
-                        return None
-                    case Commit(transaction):
-                        transactions.append(transaction)
-                        return self._offer.commit(transaction, job.lease)
-                    case _:
-                        raise AssertionError("an attempt asks for nothing else")
+    def _answered(self, effect: Effect) -> object:
+        match effect:
+            case Call("lease", make):
+                return make(self._queue) if self._offer.free_cpu_milli else ()
+            case Refresh():
+                return self._view()
+            case Think(seconds):
+                self._think(seconds)
+                return None
+            case Commit(transaction):
+                return self._place(transaction)
+            case Call("hand_back", make):
+                self._book()
+                return make(self._queue)
+        raise AssertionError(f"a framework has no answer to {effect}")
 
-            left = drive(attempt(self._replica, [job.lease]), answer)[0].job
-        if transactions:
-            self.ledger.useful_s += thinks_s
+    def _view(self) -> View:
+        """Show the offer; as the open simulator does, not to a job that may need all of it."""
+        job = self._queue.leased
+        assert job is not None
+        fits = self._offer.free_cpu_milli > job.lease.spec.groups[0].cpu_milli
+        return (self._offer if fits else self._nothing).view
+
+    def _think(self, seconds: float) -> None:
+        job, filling = self._queue.leased, self._filling
+        assert job is not None
+        job.attempts += 1
+        began_s = self._world.engine.now_s + filling.thinks_s
+        self.ledger.begin(seconds, before_s=self._horizon_s - began_s)
+        filling.thinks_s += seconds
+        filling.job_thinks_s += seconds
+
+    def _place(self, transaction: Transaction) -> Outcome:
+        job, filling = self._queue.leased, self._filling
+        assert job is not None
+        filling.grants.append(_Grant(job, job.lease, _by_fit(transaction)))
+        filling.claims += len(transaction.claims)
+        outcome = self._offer.commit(transaction, job.lease)
+        self._queue.place(transaction.claims, outcome.machine, outcome.accepted)
+        return outcome
+
+    def _book(self) -> None:
+        """Book what came of an attempt."""
+        filling = self._filling
+        if filling.claims:
+            self.ledger.useful_s += filling.job_thinks_s
             self.ledger.accepted += 1
-            self.ledger.claims_accepted += sum(len(one.claims) for one in transactions)
+            self.ledger.claims_accepted += filling.claims
         else:
             self.ledger.found_no_room += 1
-        grants += [_Grant(job, job.lease, _by_fit(one)) for one in transactions]
-        self._queue.settle(job, left)
-        return thinks_s
+        filling.jobs += 1
+        filling.claims, filling.job_thinks_s = 0, 0.0
 
-    def _answer(self, left: ByKind, cpu_milli: int, grants: Sequence[_Grant], taken: int) -> None:
+    def _answer(self, left: ByKind, cpu_milli: int, filling: _Filling) -> None:
         """Give back the offer, but for what was placed, which begins to run."""
-        self._deciding -= taken
+        self._deciding -= filling.jobs
         cell = self._world.cell
-        for grant in grants:
+        for grant in filling.grants:
             outcome = cell.commit(grant.transaction, grant.lease)
             assert outcome.accepted.all(), "what is offered is nobody else's"
             self._runs += grant.transaction.claims.demand.sum(axis=0)

@@ -1,21 +1,26 @@
 """A scheduler's queue: first come, first served, and what was not placed whole comes again.
 
-Goal     One set of rules of waiting, for schedulers of every architecture.
+Goal     Stand for the job queue of a store in the paper's experiments, with their rules of waiting.
 Promise  What is left of a job joins the tail after a while, or is given up after too many attempts.
          What a machine took down joins it at once.
-Source   docs/papers/omega.md, one attempt at one job.
+Source   docs/papers/omega.md, one attempt at one job; omega.store, the job queue.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from omega.framework.progress import without
-from omega.model.arrays import Index
+from omega.framework.aftermath import Policy
+from omega.framework.progress import Attempted, with_grants, without
+from omega.model.arrays import Ids, Index, Mask
+from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import Ledger, SimulatedJob, Stage
+from omega.store.base import HandBack
+
+MS_PER_S = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +32,20 @@ class Patience:
     """Attempts at a job of which nothing was ever placed."""
     attempts_max: int = 1_000
 
+    @property
+    def policy(self) -> Policy:
+        """Hand every job back, whatever came of its attempt; the queue knows when to give up."""
+        delay_ms = round(self.retry_s * MS_PER_S)
+
+        def hand_back(attempted: Attempted) -> HandBack:
+            job = attempted.job
+            return HandBack(job.id, job.token, delay_ms, progressed=attempted.placed > 0)
+
+        return hand_back
+
 
 class Queue:
-    """Jobs that wait for one scheduler."""
+    """Jobs that wait for one scheduler, which takes one at a time."""
 
     def __init__(
         self,
@@ -43,6 +59,8 @@ class Queue:
         self._ledger = ledger
         self._when_one_joins = when_one_joins
         self._jobs: deque[SimulatedJob] = deque()
+        self.leased: SimulatedJob | None = None
+        """The job that is being decided on."""
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -55,46 +73,58 @@ class Queue:
         self._ledger.waiting = len(self)
         self._when_one_joins()
 
-    def take(self) -> SimulatedJob:
-        """Take the job at the head, and book how long it has waited."""
-        job = self._jobs.popleft()
+    def lease(
+        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+    ) -> Sequence[LeasedJob]:
+        """Lease the job at the head, if there is one, and book how long it has waited."""
+        del scheduler, holder, jobs_max, lease_ms  # in virtual time no scheduler dies
+        if not self._jobs:
+            return ()
+        assert self.leased is None
+        self.leased = job = self._jobs.popleft()
         job.stage = Stage.DECIDING
         self._ledger.waiting = len(self)
         waited_s = self._engine.now_s - job.queued_s
         job.waited_s += waited_s
         if job.first_wait_s is None:
             job.first_wait_s = waited_s
-        return job
+        return (job.lease,)
 
-    def settle(self, job: SimulatedJob, left: LeasedJob) -> None:
-        """Take in how an attempt left a job: have what is left tried again, or give it up."""
-        for tasks in job.lost:
-            left = without(left, tasks)
-        job.lease, job.lost = left, ()
+    def place(self, claims: Claims, machine: Ids, granted: Mask) -> None:
+        """Take in what of the leased job was granted, and where."""
+        assert self.leased is not None
+        refused = claims.task[~granted]
+        self.leased.lease = with_grants(self.leased.lease, claims, machine, granted, refused)
+
+    def hand_back(self, jobs: Sequence[HandBack]) -> int:
+        """Have what is left of the leased job tried again later, or give it up."""
+        (back,) = jobs
+        job, self.leased = self.leased, None
+        assert job is not None
+        assert job.lease.id == back.job
         job.stage = Stage.ELSEWHERE
         if not job.left:
-            return
+            return 1
         # The attempts count, so that each draws other machines.
-        job.lease = replace(left, fruitless=job.attempts)
+        job.lease = replace(job.lease, fruitless=job.attempts)
         if self._gives_up(job):
             job.abandoned = True
             self._ledger.abandoned += 1
         else:
             job.stage = Stage.WAITING
-            again_s = self._engine.now_s + self._patience.retry_s
+            again_s = self._engine.now_s + back.delay_ms / MS_PER_S
             self._engine.at(again_s, Order.RETRY, partial(self.join, job))
+        return 1
 
     def lose(self, job: SimulatedJob, tasks: Index) -> None:
         """Take in that tasks have lost their place: have them placed again, unless it is given up.
 
-        A job that is being decided on gets them back after that.
+        A job that is being decided on is handed back first.
         """
         job.tasks_lost += len(tasks)
         job.lease = without(job.lease, tasks)
         job.forgiven = job.attempts
-        if job.stage is Stage.DECIDING:
-            job.lost = (*job.lost, tasks)
-        elif job.stage is Stage.ELSEWHERE and not job.abandoned:
+        if job.stage is Stage.ELSEWHERE and not job.abandoned:
             self.join(job)
 
     def _gives_up(self, job: SimulatedJob) -> bool:

@@ -9,7 +9,6 @@ Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0021-vir
 """
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -28,7 +27,6 @@ from omega.store.base import Store
 from omega.sync.refresher import Refresher
 
 MS_PER_S = 1_000
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 Latency = Callable[[Effect], float]
 """How long an answer takes, in seconds."""
@@ -37,25 +35,6 @@ Latency = Callable[[Effect], float]
 def no_latency(_: Effect) -> float:
     """Answer at once."""
     return 0.0
-
-
-class EngineClock:
-    """A clock that shows an engine's time; nobody sleeps by it."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def now(self) -> float:
-        """Return the seconds of virtual time that have passed."""
-        return self._engine.now_s
-
-    def sleep(self, seconds: float) -> None:
-        """Refuse: whoever waits in virtual time asks for it by an effect."""
-        raise AssertionError(f"somebody sleeps for {seconds} s in virtual time")
-
-    def wall(self) -> datetime:
-        """Return a made-up calendar time that moves with `now`."""
-        return EPOCH + timedelta(seconds=self._engine.now_s)
 
 
 class Actor:
@@ -77,7 +56,7 @@ class Actor:
         self._store = store
         self._rng = rng
         self._refresher = refresher
-        self._settings = settings or Settings()
+        self._settings = settings or Settings.model_construct()
         self._sink = sink
         self._latency = latency
         self._view: View | None = None

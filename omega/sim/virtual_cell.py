@@ -19,8 +19,8 @@ from omega.framework.process import Process
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
-from omega.sim.engine import Engine, Order
-from omega.sim.virtual import Actor, EngineClock, Latency, VirtualProcess, no_latency
+from omega.sim.engine import Engine, EngineClock, Order
+from omega.sim.virtual import Actor, Latency, VirtualProcess, no_latency
 from omega.store.memory import MemoryStore
 from omega.sync.choice import ALONE, Sync
 from omega.sync.partitioned import Turn
@@ -44,7 +44,7 @@ class VirtualCell:
         self.clock = EngineClock(self.engine)
         self._seed = seed
         self._rng = chance_of(seed, "virtual cell")
-        self._settings = settings or Settings()
+        self._settings = settings or Settings.model_construct()
         self._latency = latency
         self.store = MemoryStore(self.clock, new_token=self._new_id)
         self.store.add_machines(machines)

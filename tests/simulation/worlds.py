@@ -19,8 +19,8 @@ from omega.model.claims import Granularity, Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.outcomes import Outcome
 from omega.nodes.virtual import VirtualNodes, nothing_else
-from omega.sim.engine import Engine, Order
-from omega.sim.virtual import Actor, EngineClock, VirtualProcess
+from omega.sim.engine import Engine, EngineClock, Order
+from omega.sim.virtual import Actor, VirtualProcess
 from omega.store.base import Store
 from omega.store.memory import MemoryStore
 from omega.sync.choice import Sync
