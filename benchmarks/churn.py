@@ -9,7 +9,7 @@ from omega.events import Event, TasksEnded
 from omega.framework.patience import Patience
 from omega.limits import LIMITS
 from omega.nodes.live import LiveNodes
-from omega.store.base import CellStore, Store
+from omega.store.protocols import NodeStore, Store
 
 
 class Churn(Protocol):
@@ -29,7 +29,7 @@ class Tide:
     nothing else; a task's life is as long as that takes.
     """
 
-    def __init__(self, store: CellStore, chance: np.random.Generator, *, level: int) -> None:
+    def __init__(self, store: NodeStore, chance: np.random.Generator, *, level: int) -> None:
         self._store = store
         self._chance = chance
         self._level = level

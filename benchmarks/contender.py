@@ -22,8 +22,8 @@ from omega.framework.registry import find_scheduler
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import ConflictRule, Granularity
-from omega.store.base import CellStore
 from omega.store.opening import store_at
+from omega.store.protocols import ViewSource
 from omega.sync.delta import DeltaRefresher
 from omega.sync.refresher import Refresher
 
@@ -67,10 +67,10 @@ class Role:
     seed: int
 
     @property
-    def refresher(self) -> Callable[[CellStore, Clock, Sink], Refresher]:
+    def refresher(self) -> Callable[[ViewSource, Clock, Sink], Refresher]:
         """How it synchronises."""
 
-        def seldom(store: CellStore, clock: Clock, sink: Sink) -> Refresher:
+        def seldom(store: ViewSource, clock: Clock, sink: Sink) -> Refresher:
             return Seldom(DeltaRefresher(store, clock, sink), clock, self.gap_ms / MS_PER_S)
 
         return seldom if self.gap_ms else DeltaRefresher

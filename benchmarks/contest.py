@@ -24,8 +24,8 @@ from omega.metrics.facts import Facts, merge
 from omega.model.arrays import Ids
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.resources import Kind
-from omega.store.base import Store
 from omega.store.postgres.connection import Link
+from omega.store.protocols import Store
 from omega.workload.arrivals import Arrival, Workload
 
 FULL: Final = 99

@@ -19,7 +19,7 @@ from omega.errors import BadInput
 from omega.events import ignore
 from omega.framework.patience import Patience
 from omega.model.machines import Machines
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.workload.arrivals import BATCH, Workload
 from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
 

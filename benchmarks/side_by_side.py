@@ -33,9 +33,9 @@ from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
 from omega.sim.experiment import Architecture, Assignment, Experiment
 from omega.sim.queue import Patience
-from omega.store.base import Store
 from omega.store.opening import store_at
 from omega.store.postgres.schema import migrate
+from omega.store.protocols import Store
 from omega.workload.arrivals import BATCH, Workload
 from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
 

@@ -24,10 +24,10 @@ from omega.cli.pictures import Picture, Stroke, magnitudes, series, steps
 from omega.clock import Clock, ManualClock
 from omega.errors import InvariantBroken
 from omega.events import Event, ViewRefreshed
-from omega.store.base import CellStore
 from omega.store.postgres.packing import MACHINE
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import ViewSource
 from omega.sync import choice
 from omega.sync.partitioned import Turn
 from omega.workload.demo_cell import demo_machines
@@ -52,7 +52,7 @@ Samples = Mapping[tuple[str, int], Sequence[tuple[float, int]]]
 class Reader:
     """A scheduler's view, kept fresh in one way."""
 
-    def __init__(self, way: str, store: CellStore, clock: Clock) -> None:
+    def __init__(self, way: str, store: ViewSource, clock: Clock) -> None:
         self._clock = clock
         self._rounds = ManualClock()
         turn = Turn(0, PARTS, gap_s=PARTS)

@@ -2,7 +2,7 @@
 
 Goal     Stop what should not run, and free its room.
 Promise  Exit 1 with a sentence when the job was over already or never was; nothing changes then.
-Source   JobQueue.cancel.
+Source   SubmitterStore.cancel.
 """
 
 from omega.cli.cells import OfDemo, cell_store

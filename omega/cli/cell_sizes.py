@@ -26,7 +26,8 @@ from omega.errors import BadInput
 from omega.model.arrays import Amounts
 from omega.model.machines import Machines
 from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS, Kind, named
-from omega.store.base import Notice, Store
+from omega.store.protocols import OwnerStore
+from omega.store.status import Notice
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, memory_mib, shown
 
 NOTICE_MS_MAX: Final = 366 * 24 * 3_600_000
@@ -182,7 +183,7 @@ def resize(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
 
 def _resize(
-    store: Store, output: Output, chosen: Chosen, capacity: Sequence[Amounts], notice_ms: int
+    store: OwnerStore, output: Output, chosen: Chosen, capacity: Sequence[Amounts], notice_ms: int
 ) -> None:
     """Resize one machine after the other: each is a transaction of its own."""
     with output.progress() as progress:

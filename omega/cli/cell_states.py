@@ -21,7 +21,7 @@ from omega.cli.options import DataDir, JsonTo
 from omega.cli.wording import things
 from omega.errors import OmegaError
 from omega.model.machines import DEAD, MachineState
-from omega.store.base import Store
+from omega.store.protocols import ReaderStore
 
 NOW: Final = {
     MachineState.OPEN: "open",
@@ -134,7 +134,7 @@ def _put(
     _tell(output, state, chosen, changed=changed, lost=lost, running=running)
 
 
-def _refuse_those_in_use(store: Store, chosen: Chosen) -> None:
+def _refuse_those_in_use(store: ReaderStore, chosen: Chosen) -> None:
     """Raise OmegaError if anything runs on them."""
     live = store.allocations_on(chosen.id)
     if len(live):

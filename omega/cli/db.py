@@ -2,7 +2,7 @@
 
 Goal     Bring a database to where the other verbs need it, and prove that it is sound.
 Promise  `init` and `migrate` are harmless when repeated. `verify` exits 1 when anything is broken.
-Source   omega.store.postgres.schema; CellStore.verify.
+Source   omega.store.postgres.schema; ReaderStore.verify.
 """
 
 from typing import Annotated

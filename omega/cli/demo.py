@@ -47,10 +47,10 @@ from omega.config import Settings, load_settings
 from omega.errors import BadInput
 from omega.framework.patience import Patience
 from omega.framework.registry import find_scheduler
-from omega.store.base import Store
 from omega.store.opening import server, store_at
 from omega.store.postgres.databases import made_anew
 from omega.store.postgres.schema import migrate
+from omega.store.protocols import Store
 
 INTERRUPTED: Final = 130
 _T_JOB_S: Final = 0.04

@@ -32,7 +32,8 @@ from omega.events import Event, StoreFaltered
 from omega.framework.patience import Patience
 from omega.framework.timer import Timer
 from omega.model.claims import ConflictRule
-from omega.store.base import CellUse, ProcessReport, Store
+from omega.store.protocols import ReaderStore
+from omega.store.status import CellUse, ProcessReport
 
 TICK_S: Final = 0.05
 LOOK_INTERVAL_MS: Final = 500
@@ -95,7 +96,7 @@ class DemoRun:
 
     def __init__(
         self,
-        store: Store,
+        store: ReaderStore,
         cast: Cast,
         feeder: Feeder,
         *,

@@ -33,7 +33,7 @@ from omega.cli.terminal import PrintableConsole
 from omega.cli.wording import clock, count, fraction, share, things
 from omega.lifecycle.states import State
 from omega.model.resources import Kind
-from omega.store.base import CellUse
+from omega.store.status import CellUse
 
 EVENTS_SHOWN: Final = 2
 LINE_INTERVAL_S: Final = 5.0

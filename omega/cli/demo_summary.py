@@ -2,7 +2,7 @@
 
 Goal     Say at the end what was placed, what was fought over, what is left, and that nothing broke.
 Promise  The names of the summary stay as they are: scripts rely on them.
-Source   omega.metrics.facts; CellStore.verify.
+Source   omega.metrics.facts; ReaderStore.verify.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from omega.cli.terminal import PrintableConsole
 from omega.cli.wording import count, fraction, share, things
 from omega.lifecycle.states import State
 from omega.metrics.facts import Facts, merge
-from omega.store.base import CellUse, Violation
+from omega.store.status import CellUse, Violation
 
 VIOLATIONS_SHOWN: Final = 20
 HOLDS: Final = Text("every invariant holds", "green")

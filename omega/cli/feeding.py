@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from omega.cli.loading import JOBS_PER_CALL, submit_all
-from omega.store.base import JobQueue
+from omega.store.protocols import SubmitterStore
 from omega.workload.arrivals import Arrival
 
 JOBS_PER_FEED: Final = JOBS_PER_CALL
@@ -20,7 +20,7 @@ JOBS_PER_FEED: Final = JOBS_PER_CALL
 class Feeder:
     """The arrivals of a workload, and how far they have come."""
 
-    def __init__(self, arrivals: Sequence[Arrival], queue: JobQueue) -> None:
+    def __init__(self, arrivals: Sequence[Arrival], queue: SubmitterStore) -> None:
         self._arrivals = arrivals
         self._queue = queue
         self.submitted = 0

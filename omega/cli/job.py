@@ -2,7 +2,7 @@
 
 Goal     Answer "where does it run?" and "why does it not?" in one look.
 Promise  One dominant reason, its evidence, and the next step to take.
-Source   JobQueue.job and placements, CellStore.training.
+Source   JobReader.job, placements, training, reports and quotas.
 """
 
 from dataclasses import asdict

@@ -23,7 +23,7 @@ from omega.cli.wording import UNKNOWN, duration, things
 from omega.lifecycle.states import ParkReason, State
 from omega.model.quotas import QuotaUse
 from omega.model.training import TrainingProgress
-from omega.store.base import JobStatus
+from omega.store.status import JobStatus
 
 COLOURS: Final = {
     State.PENDING: "yellow",

@@ -2,7 +2,7 @@
 
 Goal     Show what is in the queue, and what became of what was.
 Promise  Newest first; never more than the limit.
-Source   JobQueue.jobs.
+Source   JobReader.jobs.
 """
 
 from typing import Annotated, Final

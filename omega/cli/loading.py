@@ -22,7 +22,8 @@ from omega.model.arrays import Ids
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.outcomes import Outcome
-from omega.store.base import HandBack, JobQueue, Store
+from omega.store.leases import HandBack, JobLeases
+from omega.store.protocols import CommitStore, OwnerStore, Store, SubmitterStore
 from omega.workload.arrivals import Prefill, Workload
 
 HOLDER: Final = "prefill"
@@ -55,7 +56,7 @@ NOTHING: Final = Loaded(0, 0, 0, 0, 0.0)
 
 
 def add_machines(
-    workload: Workload, store: Store, output: Output, clock: Clock
+    workload: Workload, store: OwnerStore, output: Output, clock: Clock
 ) -> tuple[float, Ids]:
     """Add a workload's machines; return the seconds that it took, and their ids."""
     machines = things(len(workload.machines), "machine")
@@ -91,7 +92,7 @@ def place_running(
 
 
 def submit_all(
-    queue: JobQueue, specs: Sequence[JobSpec], advance: Advance = lambda jobs: None
+    queue: SubmitterStore, specs: Sequence[JobSpec], advance: Advance = lambda jobs: None
 ) -> list[int]:
     """Submit any number of jobs, in slices; return their ids in order."""
     ids: list[int] = []
@@ -136,7 +137,7 @@ def place_prefill(
     return Loaded(len(ids), len(prefill), placed, transactions, clock.now() - began)
 
 
-def _lease(store: Store, kinds: set[str], wanted: set[int]) -> dict[int, UUID]:
+def _lease(store: JobLeases, kinds: set[str], wanted: set[int]) -> dict[int, UUID]:
     """Take the lease of every wanted job that nobody else has; give other jobs back."""
     tokens: dict[int, UUID] = {}
     for kind in sorted(kinds):
@@ -152,7 +153,7 @@ def _lease(store: Store, kinds: set[str], wanted: set[int]) -> dict[int, UUID]:
     return {job: token for job, token in tokens.items() if job in wanted}
 
 
-def _commit(store: Store, transaction: Transaction) -> Outcome:
+def _commit(store: CommitStore, transaction: Transaction) -> Outcome:
     """Commit; where no answer came, ask again with the same id, which applies nothing twice."""
     for _ in range(COMMIT_TRIES - 1):
         try:

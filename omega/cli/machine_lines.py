@@ -17,7 +17,7 @@ from omega.cli.processes import kinds_heard_of
 from omega.cli.wording import amounts, duration, things
 from omega.model.machines import MachineState, Snapshot
 from omega.model.resources import named
-from omega.store.base import CellUse, Notice, ProcessReport
+from omega.store.status import CellUse, Notice, ProcessReport
 
 STATE_COLOURS: Final = {
     MachineState.OPEN: "green",

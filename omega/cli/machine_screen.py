@@ -24,7 +24,8 @@ from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, integers
 from omega.model.machines import MachineRows, MachineState
 from omega.model.resources import GPU_SLICES, Kind, named
-from omega.store.base import JobStatus, Notice, Store
+from omega.store.protocols import ReaderStore
+from omega.store.status import JobStatus, Notice
 
 JOBS_SHOWN: Final = 30
 UNITS: Final = {
@@ -47,7 +48,7 @@ class OneMachine:
     notice: Notice | None
 
     @classmethod
-    def read(cls, store: Store, name: str) -> "OneMachine":
+    def read(cls, store: ReaderStore, name: str) -> "OneMachine":
         """Read all about a machine. Raises BadInput if there is none of this name."""
         snapshot = store.snapshot()
         chosen = choose(snapshot, [name], None)

@@ -24,15 +24,16 @@ from omega.clock import Clock, RealClock
 from omega.config import Settings
 from omega.errors import BadInput, StoreUnavailable
 from omega.events import fan_out
-from omega.framework.effects import Steps, asked
+from omega.framework.effects import Steps
 from omega.framework.patience import Patience
 from omega.framework.timer import Timer
 from omega.metrics.fold import SchedulerFold
+from omega.nodes.asking import asked
 from omega.nodes.live import LiveNodes
 from omega.nodes.trainer import NO_RATES, TrainingRates
-from omega.store.base import Store
 from omega.store.opening import store_at
 from omega.store.postgres.assignment import assign_machines
+from omega.store.protocols import Store
 from omega.workload.throughputs import read_throughputs
 
 REPORT_INTERVAL_MS: Final = 1_000

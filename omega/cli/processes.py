@@ -3,7 +3,7 @@
 Goal     Turn the reports in the store into rates and states that a person understands.
 Promise  A process that has not been heard of for a while is called silent, whatever it said last.
          What a process did before it crashed still counts in the sums.
-Source   Registry.reports; omega.metrics.facts.
+Source   JobReader.reports; omega.metrics.facts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final
 
 from omega.metrics.facts import Facts, merge
-from omega.store.base import ProcessReport
+from omega.store.status import ProcessReport
 
 SILENT_AFTER_MS: Final = 10_000
 NODES: Final = "nodes"

@@ -4,7 +4,7 @@ Goal     Let an operator give everybody a share, and see who is at the end of it
 Promise  `set` sets a quota as a whole, so that the same command always gives the same quota. What
          cannot be read is refused before anything changes. `remove` exits 1 where there is nothing
          to remove.
-Source   CellStore.set_quota, remove_quota and quotas; docs/decisions/0016-quotas.md.
+Source   OwnerStore.set_quota, remove_quota and quotas; docs/decisions/0016-quotas.md.
 """
 
 from typing import Annotated
@@ -17,7 +17,7 @@ from omega.cli.options import DataDir, JsonTo
 from omega.cli.quota_screens import NAMES, quotas_table, row_of, used_up, whose
 from omega.errors import BadInput, OmegaError
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
-from omega.store.base import CellStore
+from omega.store.protocols import QuotaReader
 from omega.workload.quantities import limit_of
 from omega.workload.spec import readable_name
 
@@ -152,7 +152,7 @@ def _limits(said: dict[Budget, str | None]) -> dict[Budget, int]:
     return limits
 
 
-def _use_of(store: CellStore, scope: QuotaScope, name: str) -> QuotaUse:
+def _use_of(store: QuotaReader, scope: QuotaScope, name: str) -> QuotaUse:
     for use in store.quotas():
         if (use.quota.scope, use.quota.name) == (scope, name):
             return use

@@ -19,7 +19,7 @@ from omega.cli.processes import ProcessState, SchedulerLine
 from omega.cli.wording import count, duration, fraction, share, things
 from omega.lifecycle.states import State
 from omega.model.resources import GPU_SLICES, Kind
-from omega.store.base import CellUse
+from omega.store.status import CellUse
 
 PROCESS_COLOURS: Final = {
     ProcessState.RUNNING: "green",

@@ -2,7 +2,7 @@
 
 Goal     Answer "is it well?" in one look.
 Promise  Reads only. `--watch` ends with Ctrl-C, and with code 0.
-Source   Registry.reports and Registry.use; CellStore.quotas.
+Source   ReaderStore.reports, use, notices and quotas.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,8 @@ from omega.clock import Clock, RealClock
 from omega.errors import BadInput
 from omega.metrics.facts import merge, number_in
 from omega.model.quotas import QuotaUse
-from omega.store.base import CellUse, Notice, ProcessReport, Store
+from omega.store.protocols import ReaderStore
+from omega.store.status import CellUse, Notice, ProcessReport
 
 INTERVAL_S: Final = 1.0
 
@@ -76,7 +77,7 @@ class Seen:
     quotas: Sequence[QuotaUse] = ()
 
     @classmethod
-    def read(cls, store: Store) -> "Seen":
+    def read(cls, store: ReaderStore) -> "Seen":
         """Look."""
         return cls(store.reports(), store.use(), store.notices(), store.quotas())
 
@@ -108,7 +109,7 @@ def status_screen(seen: Seen, width: int) -> RenderableType:
     return Group(*parts)
 
 
-def _watch(store: Store, output: Output, clock: Clock, stop: Event) -> None:
+def _watch(store: ReaderStore, output: Output, clock: Clock, stop: Event) -> None:
     with Live(
         console=output.console, auto_refresh=False, screen=output.console.is_terminal
     ) as live:

@@ -4,7 +4,7 @@ Goal     Hand in work, and if wanted wait until it runs.
 Promise  All jobs of a file or none, in one submission; a file with more jobs than one takes is
          refused. `--wait` exits 1 when a job is parked or cancelled, or the time is up; the jobs
          stay in the queue.
-Source   omega.workload.spec, which holds files to the limit; JobQueue.submit.
+Source   omega.workload.spec, which holds files to the limit; SubmitterStore.submit.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,8 @@ from omega.cli.stopping import stop_on_signals
 from omega.cli.wording import things
 from omega.clock import Clock, RealClock
 from omega.lifecycle.states import State
-from omega.store.base import JobQueue, JobStatus
+from omega.store.protocols import JobReader
+from omega.store.status import JobStatus
 from omega.workload.spec import read_specs
 
 POLL_S: Final = 0.2
@@ -88,7 +89,7 @@ def command(
 
 
 def _wait(
-    queue: JobQueue,
+    queue: JobReader,
     ids: Sequence[int],
     clock: Clock,
     timeout_s: float | None,

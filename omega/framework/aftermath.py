@@ -15,7 +15,7 @@ from omega.config import Settings
 from omega.framework.progress import Attempted, Ending
 from omega.lifecycle.backoff import delay_ms
 from omega.lifecycle.states import ParkReason
-from omega.store.base import HandBack, Parking
+from omega.store.leases import HandBack, Parking
 
 Policy = Callable[[Attempted], HandBack | Parking | None]
 """Says what to do with a job after an attempt; None where its lease has ended with it."""

@@ -18,7 +18,7 @@ from omega.lifecycle.states import ParkReason
 from omega.model.claims import Granularity
 from omega.model.jobs import TaskGroup
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget, QuotaScope, cost
-from omega.store.base import ParkedJob
+from omega.store.leases import ParkedJob
 
 Left = Mapping[tuple[QuotaScope, str], Sequence[int]]
 """What is left of quotas, by whom they are for, in the order of `Budget`; overdrawn is negative."""

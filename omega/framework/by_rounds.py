@@ -21,7 +21,7 @@ from omega.framework.rounds import RoundPlan, Rounds, RoundState
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
 from omega.model.jobs import LeasedJob
-from omega.store.base import HandBack, Parking
+from omega.store.leases import HandBack, Parking
 from omega.store.rounds import NotYet, Round
 
 JOBS_MAX = 10_000

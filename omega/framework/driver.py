@@ -10,7 +10,7 @@ from omega.cell.view import View
 from omega.clock import Clock
 from omega.framework.effects import Call, Commit, Effect, Refresh, Think, Wait
 from omega.framework.patience import Patience
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.sync.refresher import Refresher
 
 

@@ -18,7 +18,7 @@ from omega.cell.view import View
 from omega.events import TransactionJudged
 from omega.model.claims import Transaction
 from omega.model.outcomes import Outcome, Verdict
-from omega.store.base import Store
+from omega.store.protocols import Store
 
 _T = TypeVar("_T")
 

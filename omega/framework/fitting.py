@@ -22,7 +22,7 @@ from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.placement.diagnosis import has_room
 from omega.placement.groups import pack, waiting_groups
-from omega.store.base import ParkedJob
+from omega.store.leases import ParkedJob
 
 BATCHES_MAX = 256
 """Batches whose claims are counted; whoever comes later is only asked to fit beside those."""

@@ -15,7 +15,7 @@ from typing import Self
 from omega.errors import StoreUnavailable
 from omega.events import Sink, StoreFaltered
 from omega.framework.leasing import Leases
-from omega.store.base import Store
+from omega.store.protocols import Store
 
 
 def renew(leases: Leases, store: Store, *, lease_ms: int) -> None:

@@ -22,7 +22,7 @@ from omega.framework.progress import Attempted
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
-from omega.store.base import HandBack, Parking
+from omega.store.leases import HandBack, Parking
 
 TURN_S = 0.5
 """How long a turn's leased jobs should last: more, and jobs wait here while replicas are idle."""

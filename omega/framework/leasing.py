@@ -14,7 +14,7 @@ from omega.events import JobParked, JobsLeased, Sink
 from omega.framework.effects import Steps, asked
 from omega.framework.waking import Waker
 from omega.model.jobs import LeasedJob
-from omega.store.base import HandBack, Parking
+from omega.store.leases import HandBack, Parking
 
 
 class Leases:

@@ -33,7 +33,7 @@ from omega.framework.timer import Timer
 from omega.framework.waking import Waker
 from omega.limits import LIMITS, Limits
 from omega.metrics.fold import SchedulerFold
-from omega.store.base import HandBack
+from omega.store.leases import HandBack
 
 REPORT_INTERVAL_MS = 1_000
 

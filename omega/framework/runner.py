@@ -24,7 +24,8 @@ from omega.framework.patience import Patience
 from omega.framework.process import Process
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.metrics.fold import SchedulerFold
-from omega.store.base import CellStore, Store
+from omega.store.protocols import Store
+from omega.store.protocols import ViewSource as CellStore
 from omega.sync.delta import DeltaRefresher
 from omega.sync.refresher import Refresher
 

@@ -22,7 +22,7 @@ from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
 from omega.model.claims import Granularity
 from omega.model.machines import MachineRows
-from omega.store.base import ParkedJob
+from omega.store.leases import ParkedJob
 
 PARKED_MAX = 10_000
 """Parked jobs looked at in one check, those of highest precedence first."""

@@ -16,7 +16,7 @@ from omega.framework.effects import Steps, drive
 from omega.framework.patience import Patience
 from omega.nodes.trainer import NO_RATES, TrainingRates
 from omega.nodes.virtual import VirtualNodes, nothing_else
-from omega.store.base import Store
+from omega.store.protocols import Store
 
 
 class LiveNodes:

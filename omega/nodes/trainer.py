@@ -13,14 +13,15 @@ from typing import Final
 import numpy as np
 
 from omega.events import RateUnknown, Sink
-from omega.framework.effects import Steps, asked
+from omega.framework.effects import Steps
 from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Counts, Ids, Index, Mask, integers
 from omega.model.resources import DEVICES
 from omega.model.training import TrainingProgress
+from omega.nodes.asking import asked
 from omega.nodes.training import NO_RUNS, begun, gang_rate
-from omega.store.base import Store
+from omega.store.protocols import NodeStore
 from omega.workload.throughputs import Throughputs
 
 LOOK_MS: Final = 6_000
@@ -211,7 +212,7 @@ class Trainer:
             self._sink(RateUnknown(why))
 
 
-def _reporting(job: Ids, steps: Ids, run_ms: Ids) -> Callable[[Store], None]:
+def _reporting(job: Ids, steps: Ids, run_ms: Ids) -> Callable[[NodeStore], None]:
     return lambda store: store.report_progress(job, steps, run_ms)
 
 

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from threading import Event
 
 from omega.events import Sink, TasksEnded
-from omega.framework.effects import Steps, Wait, asked
+from omega.framework.effects import Steps, Wait
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
+from omega.nodes.asking import asked
 from omega.nodes.running import RunningTasks
 from omega.nodes.trainer import NO_RATES, Trainer, TrainingRates
 

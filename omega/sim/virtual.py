@@ -23,7 +23,7 @@ from omega.framework.heartbeat import renew
 from omega.framework.process import Process
 from omega.lifecycle.backoff import delay_ms
 from omega.sim.engine import Engine, Order
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.sync.refresher import Refresher
 
 MS_PER_S = 1_000

@@ -33,7 +33,6 @@ from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
 from omega.model.training import TrainingProgress
-from omega.store.base import CellUse, Violation
 from omega.store.memory_allocations import ROW, AllocationTable
 from omega.store.memory_books import broken_invariants
 from omega.store.memory_force import MemoryForce, tasks_by_job
@@ -43,6 +42,7 @@ from omega.store.memory_queue import milliseconds
 from omega.store.memory_quotas import QuotaTable
 from omega.store.memory_registry import MemoryRegistry
 from omega.store.memory_rounds import MemoryRounds
+from omega.store.status import CellUse, Violation
 
 OUTCOMES_KEPT_MAX = 100_000
 """Transactions whose outcomes are remembered; a reply that was lost is asked for long before."""

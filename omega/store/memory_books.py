@@ -12,10 +12,10 @@ import numpy as np
 from omega.lifecycle.states import FINAL, State
 from omega.model.allocations import Allocations
 from omega.model.resources import COLUMNS
-from omega.store.base import Violation
 from omega.store.memory_allocations import AllocationTable
 from omega.store.memory_jobs import OVER, UNPLACED, JobRecord
 from omega.store.memory_machines import MachineTable
+from omega.store.status import Violation
 
 
 def broken_invariants(

@@ -13,10 +13,10 @@ import numpy as np
 from omega.lifecycle.states import State
 from omega.model.arrays import Amounts, Ids, Index, integers, some_kind
 from omega.model.machines import DEAD, MachineState
-from omega.store.base import Notice
 from omega.store.memory_jobs import JobRecord
 from omega.store.memory_queue import MemoryQueue, milliseconds
 from omega.store.memory_quotas import QuotaTable
+from omega.store.status import Notice
 
 
 class MemoryForce(MemoryQueue):

@@ -16,11 +16,12 @@ from omega.clock import Clock
 from omega.lifecycle.states import State, Trigger
 from omega.model.arrays import Ids, Index
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.store.base import HandBack, JobStatus, ParkedJob, Parking
+from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.memory_allocations import AllocationTable
 from omega.store.memory_jobs import UNPLACED, JobRecord, WaitingLine
 from omega.store.memory_machines import MachineTable
 from omega.store.readable import readable_sentence
+from omega.store.status import JobStatus
 
 
 def milliseconds(seconds: float) -> int:

@@ -14,8 +14,8 @@ from omega.cell.accounts import NO_ACCOUNTS, Accounts
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids
 from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, QuotaUse, cost
-from omega.store.base import Violation
 from omega.store.memory_jobs import JobRecord
+from omega.store.status import Violation
 
 _Key = tuple[QuotaScope, str]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from omega.clock import Clock
 from omega.limits import LIMITS
-from omega.store.base import ProcessReport
 from omega.store.readable import readable_text
+from omega.store.status import ProcessReport
 
 
 @dataclass(frozen=True)

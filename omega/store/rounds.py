@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from omega.model.allocations import Allocations
 from omega.model.jobs import LeasedJob
 
 
@@ -70,8 +69,4 @@ class RoundBook(Protocol):
 
     def unfinished(self, jobs: Sequence[int]) -> set[int]:
         """Return those of the jobs that are there and not over, wherever they stand."""
-        ...
-
-    def allocations_of(self, jobs: Sequence[int]) -> Allocations:
-        """Read the live allocations of these jobs."""
         ...

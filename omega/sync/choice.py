@@ -10,7 +10,7 @@ from typing import Final
 
 from omega.clock import Clock
 from omega.events import Sink
-from omega.store.base import CellStore
+from omega.store.protocols import ViewSource
 from omega.sync.delta import DeltaRefresher
 from omega.sync.full import FullRefresher
 from omega.sync.partitioned import PartitionedRefresher, Turn
@@ -27,7 +27,7 @@ class Sync(Enum):
     PARTITIONED = "partitioned"  # what changed in the part of the cell whose turn it is
 
     def refresher(
-        self, store: CellStore, clock: Clock, sink: Sink, turn: Turn = ALONE
+        self, store: ViewSource, clock: Clock, sink: Sink, turn: Turn = ALONE
     ) -> Refresher:
         """Make a refresher of this kind; only a partitioned one minds whose turn it is."""
         match self:

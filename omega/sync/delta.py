@@ -9,14 +9,14 @@ Source   docs/decisions/0011-low-water-marks.md.
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
-from omega.store.base import CellStore
+from omega.store.protocols import ViewSource
 from omega.sync.refresher import Stopwatch
 
 
 class DeltaRefresher:
     """Patches the view with what changed, and reads in full where that is not enough."""
 
-    def __init__(self, store: CellStore, clock: Clock, sink: Sink) -> None:
+    def __init__(self, store: ViewSource, clock: Clock, sink: Sink) -> None:
         self._store = store
         self._stopwatch = Stopwatch(clock, sink)
 

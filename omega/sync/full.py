@@ -8,14 +8,14 @@ Source   Omega (EuroSys 2013), section 3.4: a scheduler starts from a fresh copy
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
-from omega.store.base import CellStore
+from omega.store.protocols import ViewSource
 from omega.sync.refresher import Stopwatch
 
 
 class FullRefresher:
     """Reads every machine."""
 
-    def __init__(self, store: CellStore, clock: Clock, sink: Sink) -> None:
+    def __init__(self, store: ViewSource, clock: Clock, sink: Sink) -> None:
         self._store = store
         self._stopwatch = Stopwatch(clock, sink)
 

@@ -17,7 +17,7 @@ from omega.cell.partition import Parts
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
-from omega.store.base import CellStore
+from omega.store.protocols import ViewSource
 from omega.sync.refresher import Stopwatch
 
 MS_PER_S = 1_000
@@ -51,7 +51,7 @@ class Turn:
 class PartitionedRefresher:
     """Patches the view with what changed in the parts whose turn it is."""
 
-    def __init__(self, store: CellStore, clock: Clock, sink: Sink, turn: Turn) -> None:
+    def __init__(self, store: ViewSource, clock: Clock, sink: Sink, turn: Turn) -> None:
         self._store = store
         self._turn = turn
         self._stopwatch = Stopwatch(clock, sink)

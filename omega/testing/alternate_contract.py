@@ -17,7 +17,7 @@ from omega.model.claims import Alternates, ConflictRule
 from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
 from omega.model.resources import Kind, amounts
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, or_on, some_claims
 from omega.testing.contract import Contract
 from omega.testing.steps import (

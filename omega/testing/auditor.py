@@ -23,7 +23,7 @@ from omega.model.jobs import JobSpec
 from omega.model.machines import MachineRows, Machines, MachineState
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import KINDS, named
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.pass_through import PassThrough
 from omega.testing.twin import TaskName, evicted_by
 

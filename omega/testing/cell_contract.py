@@ -13,7 +13,7 @@ from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.machines import Machines, MachineState
 from omega.model.resources import Kind, amounts, machine_capacity
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import (
     a_cell,
     a_claim,

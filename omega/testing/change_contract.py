@@ -12,7 +12,7 @@ from omega.cell.view import View
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.resources import Kind, machine_capacity
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.contract import Contract
 from omega.testing.steps import (

@@ -12,7 +12,7 @@ from omega.model.arrays import integers
 from omega.model.claims import Claims, ConflictRule
 from omega.model.outcomes import Verdict
 from omega.model.resources import GPU_SLICES, Kind, machine_capacity
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import (
     a_cell,
     a_claim,

@@ -2,14 +2,14 @@
 
 Goal     One place for the fixture that a subclass provides and the check after each test.
 Promise  A test that leaves a broken invariant behind fails, whatever it was about.
-Source   omega/store/base.py, `verify`.
+Source   omega/store/protocols.py, `verify`.
 """
 
 from collections.abc import Iterator
 
 import pytest
 
-from omega.store.base import Store
+from omega.store.protocols import Store
 
 
 class Contract:

@@ -10,7 +10,7 @@ from omega.lifecycle.states import State
 from omega.model.claims import ConflictRule
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import (
     a_claim,
     a_spec,

@@ -19,7 +19,7 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.errors import StoreUnavailable
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.pass_through import PassThrough
 
 

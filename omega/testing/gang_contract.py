@@ -6,7 +6,7 @@ Source   docs/decisions/0003-the-commit-rule.md.
 """
 
 from omega.model.outcomes import Verdict
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, some_claims
 from omega.testing.contract import Contract
 from omega.testing.steps import (

@@ -24,7 +24,8 @@ from omega.model.machines import MachineState
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import machine_capacity
-from omega.store.base import HandBack, Parking, Store
+from omega.store.leases import HandBack, Parking
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_spec, a_transaction
 from omega.testing.drawn_claims import ANY_TASK, TASKS_MAX, some_stretch
 from omega.testing.plain_cell import PlainCell, PlainJob

@@ -15,7 +15,8 @@ from omega.lifecycle.states import ParkReason, State
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
-from omega.store.base import HandBack, ParkedJob, Parking, Store
+from omega.store.leases import HandBack, ParkedJob, Parking
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_group, a_spec
 from omega.testing.contract import Contract
 from omega.testing.steps import (

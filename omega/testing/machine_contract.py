@@ -14,7 +14,7 @@ from omega.model.arrays import Amounts, integers
 from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
 from omega.model.resources import Kind, machine_capacity
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import a_group, a_spec
 from omega.testing.contract import Contract
 from omega.testing.steps import (

@@ -12,7 +12,7 @@ from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.outcomes import Verdict
 from omega.model.resources import Kind
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import (
     a_claim,
     a_spec,

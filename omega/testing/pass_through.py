@@ -2,7 +2,7 @@
 
 Goal     Base of what stands between a caller and a store: auditor, faults, recorders.
 Promise  Adds nothing and keeps nothing; override what you want to see or to spoil.
-Source   omega/store/base.py, method for method.
+Source   omega/store/protocols.py, method for method.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,10 @@ from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.training import TrainingProgress
-from omega.store.base import (
-    CellUse,
-    HandBack,
-    JobStatus,
-    Notice,
-    ParkedJob,
-    Parking,
-    ProcessReport,
-    Store,
-    Violation,
-)
+from omega.store.leases import HandBack, ParkedJob, Parking
+from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
+from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 
 
 class PassThrough:

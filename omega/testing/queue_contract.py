@@ -11,7 +11,8 @@ from omega.lifecycle.states import FINAL, ParkReason, State
 from omega.model.jobs import Constraint, Operator
 from omega.model.outcomes import Verdict
 from omega.model.resources import Kind
-from omega.store.base import Parking, Store
+from omega.store.leases import Parking
+from omega.store.protocols import Store
 from omega.testing.builders import a_group, a_spec
 from omega.testing.contract import Contract
 from omega.testing.steps import (

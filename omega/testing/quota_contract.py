@@ -14,7 +14,7 @@ from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import machine_capacity
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import (
     a_claim,
     a_spec,

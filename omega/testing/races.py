@@ -22,7 +22,7 @@ from omega.model.claims import Alternates, Claims, ConflictRule, Evictions, Tran
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import Kind, amounts
-from omega.store.base import Store
+from omega.store.protocols import OwnerStore, Store
 from omega.testing.builders import Stretch, a_cell, a_spec
 
 MACHINES = 5
@@ -61,7 +61,7 @@ class Mode:
 MODES = tuple(Mode(rule, unit) for rule in ConflictRule for unit in Unit)
 
 
-def hot_cell(store: Store) -> None:
+def hot_cell(store: OwnerStore) -> None:
     """Add the machines to race for."""
     store.add_machines(a_cell(MACHINES, cpu_milli=CORES * 1_000, gpus=1))
 

@@ -25,7 +25,7 @@ from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.pass_through import PassThrough
 
 _T = TypeVar("_T")

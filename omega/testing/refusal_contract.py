@@ -12,7 +12,7 @@ import pytest
 from omega.model.claims import ConflictRule
 from omega.model.outcomes import Verdict
 from omega.model.resources import Kind
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import a_claim, a_job, a_spec, a_stretch, a_transaction, some_claims
 from omega.testing.contract import Contract
 from omega.testing.steps import (

@@ -2,14 +2,15 @@
 
 Goal     The registry as stories.
 Promise  One report a process, the last; sums that agree with the rows.
-Source   omega/store/base.py.
+Source   omega/store/protocols.py.
 """
 
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.resources import COLUMNS
-from omega.store.base import Parking, Store
+from omega.store.leases import Parking
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.contract import Contract
 from omega.testing.steps import a_running_job, add_a_cell, end, grant, submit_and_lease

@@ -19,7 +19,7 @@ import numpy as np
 
 from omega.clock import RealClock
 from omega.model.jobs import LeasedJob
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.races import Mode, Racer, jobs_to_race_for
 from omega.testing.recorder import Event, History, Moment, Recorder
 

@@ -14,7 +14,8 @@ from omega.lifecycle.states import ParkReason, State
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
-from omega.store.base import HandBack, Parking, Store
+from omega.store.leases import HandBack, Parking
+from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
 from omega.testing.builders import a_spec, a_stretch, a_transaction, evicting, some_claims
 from omega.testing.contract import Contract

@@ -2,7 +2,7 @@
 
 Goal     Let the contracts read as stories.
 Promise  Each step is a call or two of the store's own interface, and asserts that it worked.
-Source   omega/store/base.py.
+Source   omega/store/protocols.py.
 """
 
 from collections.abc import Iterable
@@ -14,8 +14,18 @@ from omega.model.claims import ConflictRule
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
-from omega.store.base import JobStatus, Store
-from omega.store.rounds import Round
+from omega.store.leases import JobLeases
+from omega.store.protocols import (
+    CommitStore,
+    JobReader,
+    NodeStore,
+    OwnerStore,
+    ReaderStore,
+    SnapshotSource,
+    Store,
+)
+from omega.store.rounds import Round, RoundBook
+from omega.store.status import JobStatus
 from omega.testing.builders import a_cell, a_spec, a_stretch, a_transaction, some_claims
 
 LONG_MS = 600_000
@@ -26,20 +36,20 @@ OVER_AT_ONCE_MS = 0
 
 
 def add_a_cell(
-    store: Store, machines: int = 3, *, cpu_milli: int = 4_000, gpus: int = 0
+    store: OwnerStore, machines: int = 3, *, cpu_milli: int = 4_000, gpus: int = 0
 ) -> list[int]:
     """Add equal machines; return their ids."""
     return list(map(int, store.add_machines(a_cell(machines, cpu_milli=cpu_milli, gpus=gpus))))
 
 
 def lease_all(
-    store: Store, *, scheduler: str = "batch", lease_ms: int = LONG_MS
+    store: JobLeases, *, scheduler: str = "batch", lease_ms: int = LONG_MS
 ) -> list[LeasedJob]:
     """Lease whatever is pending for a kind of scheduler."""
     return store.lease(scheduler, holder=f"{scheduler}-0", jobs_max=10_000, lease_ms=lease_ms)
 
 
-def lease_ids(store: Store, *, scheduler: str = "batch", jobs_max: int = 10_000) -> list[int]:
+def lease_ids(store: JobLeases, *, scheduler: str = "batch", jobs_max: int = 10_000) -> list[int]:
     """Lease up to so many jobs; return their ids in the order given."""
     jobs = store.lease(scheduler, holder="batch-0", jobs_max=jobs_max, lease_ms=LONG_MS)
     return [job.id for job in jobs]
@@ -55,7 +65,7 @@ def submit_and_lease(store: Store, *specs: JobSpec, lease_ms: int = LONG_MS) -> 
 
 
 def recall(
-    store: Store,
+    store: RoundBook,
     jobs: Iterable[int] | None,
     *,
     scheduler: str = "batch",
@@ -78,7 +88,7 @@ def a_leased_job(
 
 
 def claim(
-    store: Store,
+    store: CommitStore,
     job: LeasedJob,
     tasks: Iterable[int],
     machines: Iterable[int],
@@ -94,7 +104,7 @@ def claim(
 
 
 def grant(
-    store: Store, job: LeasedJob, tasks: Iterable[int], machines: Iterable[int], **named: int
+    store: CommitStore, job: LeasedJob, tasks: Iterable[int], machines: Iterable[int], **named: int
 ) -> Outcome:
     """Commit claims that are sure to be granted."""
     claims = some_claims(tasks, machines, **named)
@@ -116,14 +126,14 @@ def evicted_tasks(outcome: Outcome) -> list[tuple[int, int]]:
     return list(zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True))
 
 
-def places(store: Store) -> dict[tuple[int, int], int]:
+def places(store: ReaderStore) -> dict[tuple[int, int], int]:
     """Return the machine of each task that runs, by job and task."""
     live = store.allocations()
     names = zip(live.job.tolist(), live.task.tolist(), strict=True)
     return dict(zip(names, live.machine.tolist(), strict=True))
 
 
-def end(store: Store, job: LeasedJob, *tasks: int) -> int:
+def end(store: NodeStore, job: LeasedJob, *tasks: int) -> int:
     """End some tasks of one job; return how many were live."""
     return store.end_tasks(integers([job.id] * len(tasks)), np.array(tasks, dtype=np.intp))
 
@@ -133,13 +143,13 @@ def verdicts_of(outcome: Outcome) -> list[Verdict]:
     return [Verdict(verdict) for verdict in outcome.verdicts.tolist()]
 
 
-def row_of(store: Store, machine: int) -> MachineRows:
+def row_of(store: SnapshotSource, machine: int) -> MachineRows:
     """Return one machine's row as it is now."""
     rows = store.snapshot().rows
     return rows.take(rows.where(integers([machine])))
 
 
-def status_of(store: Store, job: LeasedJob | int) -> JobStatus:
+def status_of(store: JobReader, job: LeasedJob | int) -> JobStatus:
     """Return the status of a job that must exist."""
     status = store.job(job if isinstance(job, int) else job.id)
 

@@ -7,7 +7,7 @@ Source   docs/decisions/0027-training-in-steps.md.
 
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec, Training
-from omega.store.base import Store
+from omega.store.protocols import NodeStore, Store, TrainingReader
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.contract import Contract
 from omega.testing.steps import (
@@ -28,13 +28,13 @@ def a_training_job(tasks: int = 2, *, steps: int = 1_000) -> JobSpec:
     return a_spec(tasks, minimum=tasks, training=Training(RESNET, steps))
 
 
-def told(store: Store, *jobs: int) -> list[tuple[int, int, int]]:
+def told(store: TrainingReader, *jobs: int) -> list[tuple[int, int, int]]:
     """Return job, steps made and time run of each of these jobs that trains."""
     its = store.training(integers(jobs))
     return list(zip(its.job.tolist(), its.done.tolist(), its.run_ms.tolist(), strict=True))
 
 
-def report(store: Store, job: int, steps: int, run_ms: int) -> None:
+def report(store: NodeStore, job: int, steps: int, run_ms: int) -> None:
     """Report on one job."""
     store.report_progress(integers([job]), integers([steps]), integers([run_ms]))
 

@@ -141,7 +141,7 @@ def test_an_import_that_points_down_is_let_through(path: str, text: str) -> None
 @pytest.mark.parametrize(
     "text",
     [
-        "from omega.store.base import CellStore",
+        "from omega.store.protocols import ViewSource",
         "from omega import store",
         "import omega.sync",
         "import psycopg",

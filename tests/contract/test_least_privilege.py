@@ -8,9 +8,9 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from omega.store.base import Store
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import Store
 from omega.testing.contracts import StoreContract
 from omega.testing.pass_through import PassThrough
 from tests.fixtures.logins import Login, user_of

@@ -3,8 +3,8 @@
 import pytest
 
 from omega.clock import ManualClock
-from omega.store.base import Store
 from omega.store.memory import MemoryStore
+from omega.store.protocols import Store
 from omega.testing.contracts import StoreContract
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from omega.store.base import Store
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import Store
 from omega.testing.contracts import StoreContract
 
 

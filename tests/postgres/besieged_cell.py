@@ -19,7 +19,7 @@ from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
 from omega.placement.diagnosis import diagnose
-from omega.store.base import HandBack, Parking
+from omega.store.leases import HandBack, Parking
 from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
 from omega.store.postgres.jobs import PostgresJobs

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 from omega.model.quotas import Budget, Quota, QuotaScope
-from omega.store.base import Store
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import OwnerStore, QuotaReader
 
 COMMITTERS = 4
 CORE = 1_000
@@ -41,10 +41,10 @@ def together(url: str, works: Sequence[Work]) -> list[int]:
         return list(pool.map(one, works))
 
 
-def limit(store: Store, subject: tuple[QuotaScope, str], budget: Budget, most: int) -> None:
+def limit(store: OwnerStore, subject: tuple[QuotaScope, str], budget: Budget, most: int) -> None:
     store.set_quota(Quota(*subject, {budget: most}))
 
 
-def used(store: Store, subject: tuple[QuotaScope, str] = ANN) -> dict[Budget, int]:
+def used(store: QuotaReader, subject: tuple[QuotaScope, str] = ANN) -> dict[Budget, int]:
     (use,) = [u for u in store.quotas() if (u.quota.scope, u.quota.name) == subject]
     return {budget: most - use.left[budget] for budget, most in use.quota.limits.items()}

@@ -9,8 +9,8 @@ from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.resources import Kind, machine_capacity
-from omega.store.base import Store
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import (
     OVER_AT_ONCE_MS,

@@ -7,7 +7,7 @@ import pytest
 
 from omega.lifecycle.states import ParkReason
 from omega.model.quotas import Budget, Quota, QuotaScope
-from omega.store.base import Parking
+from omega.store.leases import Parking
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_spec
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell

@@ -20,9 +20,9 @@ from omega.cli.cells import DEMO
 from omega.errors import SchemaMismatch, StoreUnavailable
 from omega.lifecycle.states import State
 from omega.model.resources import COLUMNS
-from omega.store.base import ProcessReport
 from omega.store.postgres.databases import suffixed
 from omega.store.postgres.store import PostgresStore
+from omega.store.status import ProcessReport
 from tests.fixtures.command_line import Omega
 
 POLL_S = 0.05

@@ -16,9 +16,10 @@ from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
-from omega.store.base import HandBack, Parking, Store
+from omega.store.leases import HandBack, Parking
 from omega.store.postgres.roles import ROLES, SECRETS, TABLES, Role
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import Store
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.steps import LONG_MS, a_leased_job, add_a_cell, evicted_tasks, grant
 from omega.testing.steps import places as places_of

@@ -4,8 +4,8 @@ import psycopg
 import pytest
 
 from omega.model.claims import ConflictRule
-from omega.store.base import Store
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import Store
 from tests.fixtures.databases import empty_tables
 from tests.fixtures.doses import Dose, Tallier
 from tests.fixtures.histories import histories

@@ -19,7 +19,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
-from omega.store.base import HandBack, Parking
+from omega.store.leases import HandBack, Parking
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import SHARDS
 from omega.testing.builders import a_spec, a_stretch, a_transaction, evicting, or_on, some_claims

@@ -17,9 +17,9 @@ from omega.framework.patience import Patience
 from omega.model.arrays import integers
 from omega.model.jobs import LeasedJob
 from omega.nodes.live import LiveNodes
-from omega.store.base import Store
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end, grant, places, row_of
 from omega.testing.training_contract import a_training_job, report, told

@@ -14,7 +14,7 @@ from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
-from omega.store.base import HandBack
+from omega.store.leases import HandBack
 from omega.store.postgres import history
 from omega.store.postgres.connection import Link
 from omega.store.postgres.history import TABLES, prune

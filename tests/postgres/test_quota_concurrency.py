@@ -15,9 +15,9 @@ from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
 from omega.model.quotas import Budget, QuotaScope
-from omega.store.base import Store
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, some_claims
 from omega.testing.steps import (
     end,

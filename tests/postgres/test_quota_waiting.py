@@ -12,10 +12,10 @@ from psycopg import Connection
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.quotas import UNLIMITED, Budget
-from omega.store.base import Store
 from omega.store.postgres.packing import Big
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import SHARDS
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction
 from omega.testing.steps import (
     a_leased_job,

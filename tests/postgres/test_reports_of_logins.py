@@ -8,29 +8,29 @@ import pytest
 
 from omega.errors import BadInput
 from omega.limits import LIMITS
-from omega.store.base import Store
 from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import JobReader, ProcessRegistry
 from tests.fixtures.logins import Login, user_of
 
 
 @pytest.fixture
-def alice(login: Login) -> Iterator[Store]:
+def alice(login: Login) -> Iterator[ProcessRegistry]:
     with closing(PostgresStore(login("reporter", "omega_scheduler"))) as store:
         yield store
 
 
 @pytest.fixture
-def bob(login: Login) -> Iterator[Store]:
+def bob(login: Login) -> Iterator[ProcessRegistry]:
     with closing(PostgresStore(login("rival_reporter", "omega_node"))) as store:
         yield store
 
 
-def facts_of(store: Store) -> list[object]:
+def facts_of(store: JobReader) -> list[object]:
     return [report.facts for report in store.reports()]
 
 
 def test_another_login_replaces_and_removes_nothing(
-    store: PostgresStore, alice: Store, bob: Store
+    store: PostgresStore, alice: ProcessRegistry, bob: ProcessRegistry
 ) -> None:
     alice.report("batch", "0", pid=1, facts={"by": "alice"})
     bob.report("batch", "0", pid=1, facts={"by": "bob"})
@@ -41,7 +41,7 @@ def test_another_login_replaces_and_removes_nothing(
 
 
 def test_a_report_waits_for_no_other_login(
-    store: PostgresStore, alice: Store, login: Login
+    store: PostgresStore, alice: ProcessRegistry, login: Login
 ) -> None:
     """A transaction that is left open holds up nobody who reports under the same name."""
     with psycopg.connect(login("rival_reporter", "omega_node")) as open_for_long:
@@ -51,7 +51,7 @@ def test_a_report_waits_for_no_other_login(
         assert [{"by": "alice"}] == facts_of(store)
 
 
-def test_a_login_replaces_and_removes_its_own(store: PostgresStore, alice: Store) -> None:
+def test_a_login_replaces_and_removes_its_own(store: PostgresStore, alice: ProcessRegistry) -> None:
     alice.report("batch", "0", pid=1, facts={"jobs": 1})
     alice.report("batch", "0", pid=2, facts={"jobs": 2})
     assert [{"jobs": 2}] == facts_of(store)
@@ -61,7 +61,11 @@ def test_a_login_replaces_and_removes_its_own(store: PostgresStore, alice: Store
 
 
 def test_one_that_has_fallen_silent_is_replaced(
-    store: PostgresStore, alice: Store, bob: Store, database_url: str, login: Login
+    store: PostgresStore,
+    alice: ProcessRegistry,
+    bob: ProcessRegistry,
+    database_url: str,
+    login: Login,
 ) -> None:
     """As when a scheduler has got another login."""
     alice.report("batch", "0", pid=1, facts={"by": "alice"})
@@ -90,7 +94,7 @@ def multiply_reports(url: str, silent: str) -> None:
 
 
 def test_a_login_has_only_so_many_reports(
-    store: PostgresStore, alice: Store, database_url: str
+    store: PostgresStore, alice: ProcessRegistry, database_url: str
 ) -> None:
     alice.report("batch", "0", pid=1, facts={})
     multiply_reports(database_url, "0 seconds")
@@ -109,7 +113,7 @@ def test_a_login_has_only_so_many_reports(
 
 
 def test_reports_of_processes_that_were_killed_keep_no_new_ones_away(
-    store: PostgresStore, alice: Store, database_url: str
+    store: PostgresStore, alice: ProcessRegistry, database_url: str
 ) -> None:
     alice.report("batch", "0", pid=1, facts={})
     multiply_reports(database_url, "11 seconds")
@@ -118,7 +122,7 @@ def test_reports_of_processes_that_were_killed_keep_no_new_ones_away(
     assert {"0", "1"} == {report.replica for report in store.reports()}
 
 
-def test_the_owner_removes_any(store: PostgresStore, alice: Store) -> None:
+def test_the_owner_removes_any(store: PostgresStore, alice: ProcessRegistry) -> None:
     alice.report("batch", "0", pid=1, facts={"by": "alice"})
     alice.forget("batch", "1")
     assert [{"by": "alice"}] == facts_of(store)

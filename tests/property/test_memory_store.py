@@ -4,8 +4,8 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.model.claims import ConflictRule
-from omega.store.base import Store
 from omega.store.memory import MemoryStore
+from omega.store.protocols import Store
 from omega.testing.auditor import Auditor
 from tests.fixtures.doses import Dose, Tallier
 from tests.fixtures.histories import histories

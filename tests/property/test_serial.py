@@ -20,8 +20,8 @@ from omega.model.claims import ConflictRule
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import Kind
-from omega.store.base import Store
 from omega.store.memory import MemoryStore
+from omega.store.protocols import Store
 from omega.testing.faults import FaultyStore, Losses, Rates
 from omega.testing.pass_through import PassThrough
 from omega.testing.races import MODES, Mode, Racer, Unit, hot_cell, jobs_to_race_for

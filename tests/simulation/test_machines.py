@@ -10,7 +10,8 @@ from omega.metrics.facts import merge
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
-from omega.store.base import HandBack, Store
+from omega.store.leases import HandBack
+from omega.store.protocols import Store
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.steps import a_leased_job, grant, lease_all, status_of
 from tests.simulation.worlds import (

@@ -13,7 +13,7 @@ from omega.model.arrays import Amounts
 from omega.model.claims import Transaction
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, QuotaUse, cost
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.pass_through import PassThrough
 from tests.simulation.worlds import SEEDS, World, one_of_each, random_specs
 

@@ -21,8 +21,8 @@ from omega.model.outcomes import Outcome
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.virtual import Actor, VirtualProcess
-from omega.store.base import Store
 from omega.store.memory import MemoryStore
+from omega.store.protocols import Store
 from omega.sync.choice import Sync
 from omega.testing.auditor import Auditor
 from omega.testing.builders import a_spec

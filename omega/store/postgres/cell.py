@@ -20,11 +20,11 @@ from omega.model.machines import Catalogue, Changes, Machines, MachineState, Sna
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.training import TrainingProgress
-from omega.store.base import Notice, Violation
 from omega.store.postgres.allocations import read_allocations
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
 from omega.store.postgres.packing import Big, Int, unpack_machines
+from omega.store.status import Notice, Violation
 
 _COMMIT = (
     "SELECT verdicts, landed, evicted_jobs, evicted_tasks, fresh, replayed"
@@ -41,7 +41,7 @@ class _Profiles:
 
 
 class PostgresCell:
-    """The CellStore part of the store on Postgres."""
+    """Machines and allocations, and what is asked of them."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

@@ -19,11 +19,12 @@ from omega.limits import LIMITS
 from omega.model.arrays import Index, integers
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.wire import spec_from_wire, spec_to_wire
-from omega.store.base import HandBack, JobStatus, ParkedJob, Parking
+from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
 from omega.store.postgres.packing import Big
 from omega.store.readable import readable_sentence
+from omega.store.status import JobStatus
 
 _STATUS = """
     SELECT j.id, s.name, j.scheduler, s.tenant, j.precedence, j.state, j.tasks, j.placed, j.ended,
@@ -39,7 +40,7 @@ _STATUS_FIELDS = tuple(field.name for field in fields(JobStatus))
 
 
 class PostgresJobs:
-    """The JobQueue part of the store on Postgres."""
+    """Jobs from submission to their end."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

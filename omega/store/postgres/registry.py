@@ -12,13 +12,13 @@ from psycopg.types.json import Jsonb
 from omega.lifecycle.states import ParkReason, State
 from omega.model.machines import DEAD, MachineState
 from omega.model.resources import COLUMNS
-from omega.store.base import CellUse, ProcessReport
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import an_object
+from omega.store.status import CellUse, ProcessReport
 
 
 class PostgresRegistry:
-    """The Registry part of the store on Postgres."""
+    """Reports of processes, and sums."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

@@ -20,7 +20,7 @@ from omega.store.rounds import NotYet, Round
 
 
 class PostgresRounds:
-    """The RoundBook part of the store on Postgres."""
+    """Rounds of schedulers, and what runs for some jobs."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

@@ -23,8 +23,8 @@ from omega.framework.patience import Patience
 from omega.framework.registry import find_scheduler
 from omega.framework.runner import SchedulerProcess
 from omega.model.claims import ConflictRule
-from omega.store.base import Violation
 from omega.store.memory import MemoryStore
+from omega.store.status import Violation
 from omega.testing.builders import a_cell, a_spec
 from omega.workload.arrivals import Arrival
 

@@ -40,8 +40,8 @@ from omega.model.claims import ConflictRule
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import amounts
-from omega.store.base import JobStatus, Notice, ProcessReport, Violation
 from omega.store.postgres.health.findings import Finding, Severity
+from omega.store.status import JobStatus, Notice, ProcessReport, Violation
 from omega.testing.builders import a_cell, a_snapshot
 from tests.fixtures.command_line import Omega
 from tests.unit.cli.hostile_texts import (

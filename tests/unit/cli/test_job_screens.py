@@ -20,7 +20,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.training import TrainingProgress
-from omega.store.base import JobStatus
+from omega.store.status import JobStatus
 
 
 def a_training(*jobs: int) -> TrainingProgress:

@@ -11,7 +11,7 @@ from omega.cli.machine_lines import (
 )
 from omega.model.machines import MachineState
 from omega.model.resources import amounts
-from omega.store.base import CellUse, Notice, ProcessReport
+from omega.store.status import CellUse, Notice, ProcessReport
 from omega.testing.builders import a_cell, a_snapshot
 
 OPEN, DRAINING, DOWN, GONE = MachineState

@@ -18,7 +18,7 @@ from omega.framework.effects import Commit
 from omega.metrics.facts import Facts
 from omega.metrics.fold import SchedulerFold
 from omega.model.outcomes import Verdict
-from omega.store.base import ProcessReport
+from omega.store.status import ProcessReport
 from omega.testing.builders import a_job, a_stretch, a_transaction, an_outcome, some_claims
 
 

@@ -16,7 +16,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS, amounts
-from omega.store.base import CellUse, Notice, ProcessReport
+from omega.store.status import CellUse, Notice, ProcessReport
 
 BUSY_LINE = SchedulerLine(
     name="batch 0",

@@ -24,7 +24,7 @@ from omega.placement.best_fit import fill
 from omega.placement.feasibility import Room
 from omega.placement.first_fit import first_fit
 from omega.placement.groups import place_groups
-from omega.store.base import CellStore, Store
+from omega.store.protocols import SchedulerStore, Store
 from omega.sync.delta import DeltaRefresher
 
 
@@ -103,7 +103,7 @@ def a_driver(
 class AnswersFrom:
     """Answers effects from a store, and keeps them; rivals may act just before a commit."""
 
-    def __init__(self, store: CellStore, rivals: Sequence[Callable[[], object]] = ()) -> None:
+    def __init__(self, store: SchedulerStore, rivals: Sequence[Callable[[], object]] = ()) -> None:
         self.effects: list[Effect] = []
         self._store = store
         self._rivals = list(rivals)

@@ -7,7 +7,8 @@ from omega.errors import BadInput, NotAllowed, StoreUnavailable
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
-from omega.store.base import HandBack, Store
+from omega.store.leases import HandBack
+from omega.store.protocols import Store
 from omega.testing.pass_through import PassThrough
 
 

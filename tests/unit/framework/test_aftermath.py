@@ -8,7 +8,7 @@ from omega.framework.aftermath import NO_ROOM_ATTEMPTS_MAX, aftermath
 from omega.framework.progress import Attempted, Ending
 from omega.lifecycle.states import ParkReason
 from omega.placement.diagnosis import Diagnosis
-from omega.store.base import HandBack, Parking
+from omega.store.leases import HandBack, Parking
 from omega.testing.builders import a_job
 
 SETTINGS = Settings(backoff_initial_ms=100, backoff_max_ms=1_000, attempts_max=5)

@@ -11,7 +11,7 @@ from omega.model.arrays import integers
 from omega.model.claims import Granularity
 from omega.model.jobs import JobSpec
 from omega.model.quotas import UNLIMITED, Budget, QuotaScope
-from omega.store.base import ParkedJob
+from omega.store.leases import ParkedJob
 from omega.testing.builders import a_group, a_spec
 
 ANN, BATCH = (QuotaScope.TENANT, "ann"), (QuotaScope.SCHEDULER, "batch")

@@ -10,7 +10,7 @@ from omega.framework.effects import drive
 from omega.framework.progress import Ending
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.store.base import HandBack
+from omega.store.leases import HandBack
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_claim, a_spec, evicting, some_claims
 from omega.testing.steps import add_a_cell, grant, lease_all, places, submit_and_lease

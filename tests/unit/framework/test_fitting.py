@@ -10,7 +10,7 @@ from omega.framework.fitting import fitting
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec
-from omega.store.base import ParkedJob
+from omega.store.leases import ParkedJob
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_spec
 

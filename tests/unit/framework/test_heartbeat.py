@@ -11,8 +11,8 @@ from omega.errors import SchemaMismatch
 from omega.events import Event, StoreFaltered
 from omega.framework.heartbeat import Heartbeat
 from omega.framework.leasing import Leases
-from omega.store.base import Store
 from omega.store.memory import MemoryStore
+from omega.store.protocols import Store
 from omega.testing.builders import a_job, a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import LONG_MS, add_a_cell, lease_all, submit_and_lease

@@ -19,7 +19,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.placement.groups import place_groups
-from omega.store.base import HandBack
+from omega.store.leases import HandBack
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_spec, evicting, some_claims
 from omega.testing.steps import (

@@ -25,8 +25,8 @@ from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.store.base import Store
 from omega.store.memory import MemoryStore
+from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import (
     a_running_job,

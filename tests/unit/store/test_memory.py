@@ -11,8 +11,9 @@ from omega.lifecycle.states import State
 from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
 from omega.model.resources import machine_capacity
-from omega.store.base import HandBack, Store
+from omega.store.leases import HandBack
 from omega.store.memory import MemoryStore
+from omega.store.protocols import Store
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction
 from omega.testing.steps import (
     a_leased_job,

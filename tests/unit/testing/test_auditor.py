@@ -16,8 +16,9 @@ from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import machine_capacity
-from omega.store.base import Store, Violation
 from omega.store.memory import MemoryStore
+from omega.store.protocols import Store
+from omega.store.status import Violation
 from omega.testing.auditor import Auditor
 from omega.testing.builders import (
     a_cell,

@@ -15,7 +15,7 @@ from omega.model.claims import Transaction
 from omega.model.jobs import Constraint, Operator
 from omega.model.machines import MachineState
 from omega.model.outcomes import Outcome
-from omega.store.base import Store
+from omega.store.protocols import Store
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import LONG_MS, claim, lease_all, places, recall, status_of

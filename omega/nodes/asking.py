@@ -1,0 +1,20 @@
+"""Calls of the store, as nodes make them.
+
+Goal     Have a type checker refuse what the login of a node may not call.
+Promise  The effect is that of `omega.framework.effects.asked`.
+Source   docs/decisions/0002-one-store-protocol.md, docs/decisions/0017-roles.md.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from omega.framework import effects
+from omega.framework.effects import Steps
+from omega.store.protocols import NodeStore
+
+_T = TypeVar("_T")
+
+
+def asked(operation: str, make: Callable[[NodeStore], _T]) -> Steps[_T]:
+    """Call the store; return what it returns."""
+    return effects.asked(operation, make)
