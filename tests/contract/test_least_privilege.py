@@ -1,6 +1,7 @@
 """The store on Postgres obeys the law with each call made by a login that may do little else.
 
-What is left to the owner are the verbs of whoever runs the cell, and nothing that a process calls.
+A scheduler's login calls all that the protocol of its store has; the login of each other role calls
+what is left of its own.
 """
 
 from collections.abc import Iterator
@@ -10,20 +11,20 @@ import pytest
 
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
-from omega.store.protocols import Store
+from omega.store.protocols import OwnerStore, SchedulerStore, Store
 from omega.testing.contracts import StoreContract
 from omega.testing.pass_through import PassThrough
-from tests.fixtures.logins import Login, user_of
+from tests.fixtures.logins import STORES, Login, methods_of, user_of
 
-VERBS = {
-    "omega_scheduler": "snapshot changes_since commit lease renew hand_back park parked wake rescue"
-    " begin_round note_round recall unfinished allocations_of report forget quotas lose_tasks"
-    " enforce_notices",
-    "omega_node": "allocations_since end_tasks report_progress now_ms",
-    "omega_submitter": "submit cancel job jobs placements training",
-    "omega_reader": "use reports verify allocations allocations_on notices",
-}
-OWNERS = "add_machines set_state resize set_quota remove_quota close"
+
+def shares() -> dict[str, set[str]]:
+    """Return by role what its login calls here: what its store has and no earlier role's."""
+    shares: dict[str, set[str]] = {}
+    taken = {"close"}
+    for role, protocol in STORES.items():
+        shares[role] = methods_of(protocol) - taken
+        taken |= shares[role]
+    return shares
 
 
 class TestPostgresStoreUnderLogins(StoreContract):
@@ -35,15 +36,19 @@ class TestPostgresStoreUnderLogins(StoreContract):
         assign_machines(database_url, user_of(login("node", "omega_node")), None)
         with ExitStack() as stores:
             divided = PassThrough(stores.enter_context(closing(PostgresStore(database_url))))
-            for role, verbs in VERBS.items():
+            for role, methods in shares().items():
                 url = login(role.removeprefix("omega_"), role)
                 one = stores.enter_context(closing(PostgresStore(url)))
-                for verb in verbs.split():
-                    setattr(divided, verb, getattr(one, verb))
+                for method in methods:
+                    setattr(divided, method, getattr(one, method))
             yield divided
 
 
-def test_every_verb_is_somebodys() -> None:
-    verbs = {name for name in dir(PassThrough) if not name.startswith("_")}
+def test_a_scheduler_calls_all_that_its_store_has() -> None:
+    assert shares()["omega_scheduler"] == methods_of(SchedulerStore) - {"close"}
 
-    assert sorted(verbs) == sorted(" ".join([OWNERS, *VERBS.values()]).split())
+
+def test_what_no_role_calls_is_the_owners() -> None:
+    left = methods_of(Store).difference(*shares().values())
+
+    assert left == {*vars(OwnerStore), "close"} & methods_of(Store)

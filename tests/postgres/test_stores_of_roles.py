@@ -1,0 +1,103 @@
+"""A login may call what the protocol of its role's store has, and nothing else of a store."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from operator import methodcaller
+
+import numpy as np
+import pytest
+
+from omega.errors import NotAllowed
+from omega.lifecycle.states import ParkReason
+from omega.model.arrays import integers
+from omega.model.machines import MachineState
+from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.store.leases import HandBack, Parking
+from omega.store.postgres.assignment import assign_machines
+from omega.store.postgres.store import PostgresStore
+from omega.store.protocols import Store
+from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_stretch, a_transaction
+from tests.fixtures.logins import STORES, Login, methods_of, user_of
+
+JOB = a_job(job=1_000)
+"""Nobody has submitted it: calls that name it change nothing."""
+NONE = integers()
+CALLS = {
+    "add_machines": methodcaller("add_machines", a_cell(1)),
+    "allocations": methodcaller("allocations"),
+    "allocations_of": methodcaller("allocations_of", [JOB.id]),
+    "allocations_on": methodcaller("allocations_on", NONE),
+    "allocations_since": methodcaller("allocations_since", 0),
+    "begin_round": methodcaller("begin_round", "batch", holder="batch/0", length_ms=1_000),
+    "cancel": methodcaller("cancel", JOB.id),
+    "changes_since": methodcaller("changes_since", 0),
+    "commit": methodcaller("commit", a_transaction(a_stretch(JOB, a_claim()))),
+    "end_tasks": methodcaller("end_tasks", NONE, np.zeros(0, dtype=np.intp)),
+    "enforce_notices": methodcaller("enforce_notices"),
+    "forget": methodcaller("forget", "batch", "0"),
+    "hand_back": methodcaller("hand_back", [HandBack(JOB.id, JOB.token, 0, progressed=False)]),
+    "job": methodcaller("job", JOB.id),
+    "jobs": methodcaller("jobs"),
+    "lease": methodcaller("lease", "batch", holder="batch/0", jobs_max=1, lease_ms=1_000),
+    "lose_tasks": methodcaller("lose_tasks", NONE),
+    "note_round": methodcaller("note_round", "batch", 1, {}),
+    "notices": methodcaller("notices"),
+    "now_ms": methodcaller("now_ms"),
+    "park": methodcaller("park", [Parking(JOB.id, JOB.token, ParkReason.NO_ROOM, "full")]),
+    "parked": methodcaller("parked", "batch", jobs_max=1),
+    "placements": methodcaller("placements", JOB.id),
+    "quotas": methodcaller("quotas"),
+    "recall": methodcaller("recall", "batch", 1, None, lease_ms=1_000),
+    "remove_quota": methodcaller("remove_quota", QuotaScope.TENANT, "ann"),
+    "renew": methodcaller("renew", {JOB.id: JOB.token}, lease_ms=1_000),
+    "report": methodcaller("report", "batch", "0", pid=1, facts={}),
+    "report_progress": methodcaller("report_progress", NONE, NONE, NONE),
+    "reports": methodcaller("reports"),
+    "rescue": methodcaller("rescue"),
+    "resize": methodcaller("resize", 1, a_cell(1).capacity[0], notice_ms=0),
+    "set_quota": methodcaller("set_quota", Quota(QuotaScope.TENANT, "ann", {Budget.JOBS: 1})),
+    "set_state": methodcaller("set_state", NONE, MachineState.OPEN),
+    "snapshot": methodcaller("snapshot"),
+    "submit": methodcaller("submit", [a_spec()]),
+    "training": methodcaller("training", integers([JOB.id])),
+    "unfinished": methodcaller("unfinished", [JOB.id]),
+    "use": methodcaller("use"),
+    "verify": methodcaller("verify"),
+    "wake": methodcaller("wake", [JOB.id]),
+}
+"""A call of each method."""
+NEEDS_NO_RIGHT = {"now_ms", "close"}
+
+
+@pytest.fixture(params=STORES)
+def role(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def store(role: str, database_url: str, login: Login) -> Iterator[PostgresStore]:
+    """An empty cell, as a login sees it that has this role and, if a node's, all machines."""
+    url = login(role.removeprefix("omega_"), role)
+    assign_machines(database_url, user_of(url), None)
+    with closing(PostgresStore(url)) as store:
+        yield store
+
+
+def is_allowed(store: PostgresStore, method: str) -> bool:
+    try:
+        CALLS[method](store)
+    except NotAllowed:
+        return False
+    return True
+
+
+def test_each_method_is_called() -> None:
+    assert methods_of(Store) - {"close"} == CALLS.keys()
+
+
+def test_a_login_may_call_what_its_store_has_and_nothing_else(
+    role: str, store: PostgresStore
+) -> None:
+    allowed = {method for method in CALLS if is_allowed(store, method)}
+
+    assert methods_of(STORES[role]) | NEEDS_NO_RIGHT == allowed | NEEDS_NO_RIGHT
