@@ -18,7 +18,7 @@ from omega.cell.view import View
 from omega.events import TransactionJudged
 from omega.model.claims import Transaction
 from omega.model.outcomes import Outcome, Verdict
-from omega.store.protocols import Store
+from omega.store.protocols import SchedulerStore
 
 _T = TypeVar("_T")
 
@@ -110,7 +110,7 @@ def committed(transaction: Transaction) -> Steps[Outcome]:
     return outcome
 
 
-def asked(operation: str, make: Callable[[Store], _T]) -> Steps[_T]:
+def asked(operation: str, make: Callable[[SchedulerStore], _T]) -> Steps[_T]:
     """Call the store; return what it returns."""
     answer: _T = yield Call(operation, make)
     return answer

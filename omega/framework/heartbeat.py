@@ -15,10 +15,10 @@ from typing import Self
 from omega.errors import StoreUnavailable
 from omega.events import Sink, StoreFaltered
 from omega.framework.leasing import Leases
-from omega.store.protocols import Store
+from omega.store.protocols import SchedulerStore
 
 
-def renew(leases: Leases, store: Store, *, lease_ms: int) -> None:
+def renew(leases: Leases, store: SchedulerStore, *, lease_ms: int) -> None:
     """Renew all leases once and drop those that turn out to be lost.
 
     Raises StoreUnavailable, and then none is dropped.
@@ -34,7 +34,7 @@ class Heartbeat:
     def __init__(
         self,
         leases: Leases,
-        open_store: Callable[[], Store],
+        open_store: Callable[[], SchedulerStore],
         sink: Sink,
         *,
         lease_ms: int,
@@ -45,7 +45,7 @@ class Heartbeat:
         self._sink = sink
         self._lease_ms = lease_ms
         self._interval_s = interval_ms / 1_000
-        self._store: Store | None = None
+        self._store: SchedulerStore | None = None
         self._over = threading.Event()
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)

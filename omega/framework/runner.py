@@ -24,8 +24,7 @@ from omega.framework.patience import Patience
 from omega.framework.process import Process
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.metrics.fold import SchedulerFold
-from omega.store.protocols import Store
-from omega.store.protocols import ViewSource as CellStore
+from omega.store.protocols import SchedulerStore, Store, ViewSource
 from omega.sync.delta import DeltaRefresher
 from omega.sync.refresher import Refresher
 
@@ -36,7 +35,7 @@ class SchedulerProcess:
 
     scheduler: Scheduler
     store: Store
-    open_store: Callable[[], Store]
+    open_store: Callable[[], SchedulerStore]
     """Opens another connection to the same store, for the heartbeat."""
     clock: Clock
     """Its sleeps must end when `stop` is set."""
@@ -47,7 +46,7 @@ class SchedulerProcess:
     stop: threading.Event
     """Set by whoever wants the process to end."""
     decision_time: DecisionTime = NO_DECISION_TIME
-    refresher: Callable[[CellStore, Clock, Sink], Refresher] = DeltaRefresher
+    refresher: Callable[[ViewSource, Clock, Sink], Refresher] = DeltaRefresher
     """How to synchronise."""
     new_id: Callable[[], UUID] = uuid4
 

@@ -1,15 +1,14 @@
 """Calls of the store, as nodes make them.
 
 Goal     Have a type checker refuse what the login of a node may not call.
-Promise  The effect is that of `omega.framework.effects.asked`.
+Promise  The effect is that of schedulers, `omega.framework.effects.Call`.
 Source   docs/decisions/0002-one-store-protocol.md, docs/decisions/0017-roles.md.
 """
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from omega.framework import effects
-from omega.framework.effects import Steps
+from omega.framework.effects import Call, Steps
 from omega.store.protocols import NodeStore
 
 _T = TypeVar("_T")
@@ -17,4 +16,5 @@ _T = TypeVar("_T")
 
 def asked(operation: str, make: Callable[[NodeStore], _T]) -> Steps[_T]:
     """Call the store; return what it returns."""
-    return effects.asked(operation, make)
+    answer: _T = yield Call(operation, make)
+    return answer

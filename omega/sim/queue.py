@@ -18,7 +18,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import Ledger, SimulatedJob, Stage
-from omega.store.base import HandBack
+from omega.store.leases import HandBack
 
 MS_PER_S = 1_000
 
