@@ -20,11 +20,12 @@ from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.options import JsonTo, PlotTo
 from omega.cli.pictures import refuse_undrawable
 from omega.cli.plans import takes
-from omega.cli.sim_plan import SimPlan
+from omega.cli.sim_plan import S_PER_H, Given, SimPlan
 from omega.cli.sim_run_picture import Series
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.sim.experiment import Experiment, Run
+from omega.sim.experiment import Run
+from omega.sim.live_run import LiveRun
 from omega.sim.results import Result
 from omega.workload.recipe import job_list
 from omega.workload.traces.omega_sim import CELLS
@@ -71,9 +72,8 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
     clock = RealClock()
     with output.console.status("Reading the trace") if plan.trace else nullcontext():
         given = plan.read()
-    experiment = plan.experiment(given)
     began = clock.now()
-    result = _simulate(experiment, series, output)
+    result = _simulate(plan, given, series, output)
     output.document(
         parameters=plan.parameters(),
         rows=result.schedulers,
@@ -98,10 +98,10 @@ app.command("sweep")(sim_sweep.command)
 app.command("fit")(sim_fit.command)
 
 
-def _simulate(experiment: Experiment, series: Series, output: Output) -> Result:
+def _simulate(plan: SimPlan, given: Given, series: Series, output: Output) -> Result:
     with output.progress() as progress:
-        bar = progress.add_task("simulating", total=int(experiment.horizon_s))
-        runs: list[Run] = []
+        bar = progress.add_task("simulating", total=int(plan.hours * S_PER_H))
+        runs: list[Run | LiveRun] = []
 
         def advance(now_s: float) -> None:
             if runs:  # it is at 0 s while the run is made
@@ -109,7 +109,7 @@ def _simulate(experiment: Experiment, series: Series, output: Output) -> Result:
             if now_s % SECONDS_A_STEP == 0:
                 progress.update(bar, completed=int(now_s))
 
-        runs.append(experiment.begin(advance))
+        runs.append(plan.begin(given, advance))
         return runs[0].finish()
 
 

@@ -18,18 +18,23 @@ from omega.cli.chance import chance_of
 from omega.cli.options import (
     DECISION_S_MAX,
     SCHEDULERS_MAX,
+    Gap,
     Seed,
+    SyncBy,
     TraceOptions,
     number_option,
 )
+from omega.cli.sim_placing import Makers, makers, read_placing
 from omega.cli.sources import read_options, read_trace
 from omega.errors import BadInput
 from omega.framework.chance import chance_of as chance_by_name
-from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
-from omega.sim.experiment import Architecture, Assignment, Experiment
+from omega.sim.experiment import Advance, Architecture, Assignment, Experiment, Run
+from omega.sim.live_run import LiveRun, Synchronising
+from omega.sim.runs import Queueing, begin
+from omega.sync.choice import Sync
 from omega.workload.arrivals import MS_PER_S, SERVICE, Arrival, Workload
 from omega.workload.machine_events import Failures
 from omega.workload.traces.omega_sim import CPUS_MAX, GB_MAX, read_job_list, uniform_workload
@@ -142,6 +147,28 @@ class SimPlan:
             lowest=0.001, highest=CENTURY_S, metavar="S", help="Mean time until it is back."
         ),
     ] = 600.0
+    queue: Annotated[
+        Queueing,
+        typer.Option(help="How jobs wait: as in the paper's open simulator, or as they do live."),
+    ] = Queueing.OPEN
+    placing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Kind of scheduler that places the jobs, or batch=KIND+service=KIND. If not given,"
+            " jobs of a list are placed by batch, those of a trace each by their own kind.",
+        ),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="[WORKLOAD:]NAME=VALUE",
+            help="A setting of the schedulers' own; may be given again.",
+        ),
+    ] = None
+    sync: SyncBy = Sync.DELTA
+    gap: Gap = 1.0
     seed: Seed = 0
     audit: Annotated[
         bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
@@ -184,9 +211,8 @@ class SimPlan:
         if not (given.arrivals if isinstance(given, Workload) else given):
             raise BadInput("there is no job to simulate", file=str(self.source))
         if isinstance(given, Workload):
-            workload, placing = given, None
+            workload = given
         else:
-            placing = PLACING
             workload = uniform_workload(
                 given,
                 machines=self.machines,
@@ -197,6 +223,10 @@ class SimPlan:
             )
         workload = self._with_failures(workload)
         kinds = sorted({arrival.spec.scheduler for arrival in workload.arrivals})
+        placing = {} if isinstance(given, Workload) else dict.fromkeys(kinds, PLACING)
+        placing |= read_placing(self.placing, kinds)
+        make = self._maker(makers(placing, kinds, self.settings or []))
+        self._refuse_what_does_not_wait_so({kind: make(kind) for kind in kinds})
         others = [kind for kind in kinds if kind != SERVICE]
         service = DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service)
         batch = DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch)
@@ -204,7 +234,7 @@ class SimPlan:
         return Experiment(
             workload=workload,
             architecture=self.architecture,
-            scheduler=self._maker({kind: find_scheduler(placing or kind) for kind in kinds}),
+            scheduler=make,
             decision_times={SERVICE: service, **dict.fromkeys(others, service if alone else batch)},
             schedulers={
                 SERVICE: self.service_schedulers,
@@ -251,12 +281,35 @@ class SimPlan:
             )
         return workload
 
-    def _maker(self, classes: Mapping[str, type[Scheduler]]) -> Callable[[str], Scheduler]:
+    def begin(self, given: Given, advance: Advance = lambda _: None) -> Run | LiveRun:
+        """Return the simulation about to begin. Raises BadInput where there is none."""
+        sync = Synchronising(by=self.sync, gap_s=self.gap)
+        return begin(self.experiment(given), self.queue, sync, advance)
+
+    def _refuse_what_does_not_wait_so(self, schedulers: Mapping[str, Scheduler]) -> None:
+        """Raise BadInput for what needs the other kind of queue."""
+        if self.queue is Queueing.OPEN:
+            if self.sync is not Sync.DELTA:
+                raise BadInput("other ways to synchronise need --queue live", field="--sync")
+            for name, scheduler in schedulers.items():
+                if scheduler.rounds is not None:
+                    raise BadInput(
+                        f"{name} plans by rounds, which need --queue live", field="--set"
+                    )
+            return
+        if self.architecture is not Architecture.SHARED_STATE:
+            raise BadInput("jobs wait as live where state is shared", field="--architecture")
+        if self.assignment is not Assignment.DEALT:
+            raise BadInput("live, replicas of a kind take from one queue", field="--assignment")
+        if self.audit:
+            raise BadInput("with --queue live every run is checked at its end", field="--audit")
+
+    def _maker(self, made: Makers) -> Callable[[str], Scheduler]:
         """Return what makes a scheduler that commits as asked, one job at a time."""
         all_or_nothing = self.granularity is Unit.ALL_OR_NOTHING
 
         def make(kind: str) -> Scheduler:
-            scheduler = classes[kind]()
+            scheduler = made[kind]()
             scheduler.rule = self.rule
             scheduler.granularity = (
                 Granularity.ALL_OR_NOTHING if all_or_nothing else Granularity.INCREMENTAL

@@ -10,8 +10,8 @@ from math import isnan, nan
 from typing import Final
 
 from omega.cli.pictures import COLOURS, Picture
-from omega.model.resources import Kind
 from omega.sim.experiment import Run
+from omega.sim.live_run import LiveRun
 
 SAMPLE_S: Final = 60.0
 S_PER_H: Final = 3_600.0
@@ -26,16 +26,14 @@ class Series:
         self._locked: list[float] = []
         self._waiting: dict[str, list[int]] = {}
 
-    def sample(self, run: Run, now_s: float) -> None:
+    def sample(self, run: Run | LiveRun, now_s: float) -> None:
         """Look at a run, if it is the first time or a minute has passed."""
         if self._hours and now_s % SAMPLE_S:
             return
-        total = sum(int(cell.total[Kind.CPU_MILLI]) for cell in run.cells)
+        use = run.use
         self._hours.append(now_s / S_PER_H)
-        used = sum(cell.cpu_used for cell in run.cells)
-        locked = sum(cell.cpu_locked for cell in run.cells)
-        self._used.append(used / total if total else nan)
-        self._locked.append(locked / total if total else nan)
+        self._used.append(use.used / use.there if use.there else nan)
+        self._locked.append(use.locked / use.there if use.there else nan)
         for workload, jobs in run.waiting.items():
             self._waiting.setdefault(workload, []).append(jobs)
 

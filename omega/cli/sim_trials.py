@@ -51,7 +51,7 @@ class Work:
 
 def simulate(work: Work) -> dict[str, Any]:
     """Simulate, and return the figures by workload, and those of all."""
-    result = work.plan.experiment(_unpacked(work.given)).run()
+    result = work.plan.begin(_unpacked(work.given)).finish()
     return {
         **result.workloads,
         "utilisation": result.utilisation,

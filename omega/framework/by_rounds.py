@@ -70,7 +70,8 @@ class ByRounds:
 
     def idle_s(self) -> float:
         """Say how long to wait: for the next round, or until the queue is looked at again."""
-        return min(self._poll_ms, self._due_in_ms) / 1_000
+        # A millisecond at least: what is left of a round may be less, and virtual time would stand.
+        return max(1, min(self._poll_ms, self._due_in_ms)) / 1_000
 
     def _play(self, state: RoundState) -> Steps[None]:
         """Plan a round, note it, commit it and settle it; if another has begun by then, nothing."""

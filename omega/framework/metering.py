@@ -36,7 +36,9 @@ class Meter:
         self._clock = clock
         self._sink = sink
         self._thought_s = 0.0
-        """Of the attempt under way."""
+        """Of the attempt under way ..."""
+        self._uncommitted_s = 0.0
+        """... and of that, what has gone into no transaction yet."""
         self._since = 0.0
 
     def over(self, steps: Steps[_T]) -> Steps[_T]:
@@ -46,11 +48,13 @@ class Meter:
             try:
                 effect = next(steps)
                 while True:
-                    thought_s = 0.0 if isinstance(effect, Think) else self._stop()
+                    if not isinstance(effect, Think):
+                        self._stop()
                     began = self._clock.now()
                     answer = yield effect
                     if isinstance(effect, Commit):
                         took_s = self._clock.now() - began
+                        thought_s, self._uncommitted_s = self._uncommitted_s, 0.0
                         judged = effect.judged(answer, thought_s=thought_s, took_s=took_s)
                         self._sink(judged)
                     if not isinstance(effect, Think):
@@ -65,10 +69,10 @@ class Meter:
         """Emit what came of attempts made together, and begin to measure the next."""
         for event in events_of(attempted, self._thought_s):
             self._sink(event)
-        self._thought_s = 0.0
+        self._thought_s = self._uncommitted_s = 0.0
 
-    def _stop(self) -> float:
-        """Add the decision time since the last answer, and return it."""
+    def _stop(self) -> None:
+        """Add the decision time since the last answer."""
         thought_s = self._clock.now() - self._since
         self._thought_s += thought_s
-        return thought_s
+        self._uncommitted_s += thought_s

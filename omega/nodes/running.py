@@ -32,6 +32,8 @@ class RunningTasks:
 
     def hear(self, allocations: Allocations) -> None:
         """Take in allocations; those without a duration never end and are left out."""
+        if not len(allocations):
+            return
         ends = allocations.duration_ms >= 0
         lasts_ms = np.ceil(allocations.duration_ms[ends] / self._speedup).astype(np.int64)
         heard = allocations.job[ends] * _TASKS + allocations.task[ends]

@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import count, cycle, pairwise
 from threading import Event
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -70,6 +71,17 @@ class Architecture(StrEnum):
     def is_monolithic(self) -> bool:
         """Whether one scheduler takes all jobs."""
         return self in {Architecture.MONOLITHIC, Architecture.MULTI_PATH}
+
+
+class Use(NamedTuple):
+    """CPU of a cell at a moment, in thousandths of a core."""
+
+    there: int
+    """Of machines that are up."""
+    used: int
+    """By tasks."""
+    locked: int
+    """By offers."""
 
 
 class Assignment(StrEnum):
@@ -161,6 +173,15 @@ class Run:
                 self.engine.at(arrival.submit_s, Order.ARRIVAL, submit)
         self._sample(1)
         self.engine.sample(SAMPLE_S, self._sample)
+
+    @property
+    def use(self) -> Use:
+        """CPU of all cells, and what is used and locked of it."""
+        return Use(
+            sum(int(cell.total[Kind.CPU_MILLI]) for cell in self.cells),
+            sum(cell.cpu_used for cell in self.cells),
+            sum(cell.cpu_locked for cell in self.cells),
+        )
 
     @property
     def waiting(self) -> dict[str, int]:
@@ -309,10 +330,10 @@ class Run:
         return LeasedJob(number, NO_TOKEN, spec, np.arange(spec.tasks))
 
     def _sample(self, samples: int) -> None:
-        for cell in self.cells:
-            self._there += samples * int(cell.total[Kind.CPU_MILLI])
-            self._used += samples * cell.cpu_used
-            self._locked += samples * cell.cpu_locked
+        use = self.use
+        self._there += samples * use.there
+        self._used += samples * use.used
+        self._locked += samples * use.locked
         self._advance(self.engine.now_s)
 
 

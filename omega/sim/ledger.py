@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from math import floor
 
+from omega.events import TransactionJudged
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
 
@@ -92,7 +93,13 @@ class Ledger:
     def judge(self, outcome: Outcome, thought_s: float) -> None:
         """Book what a transaction came to, and the decision time that went into it."""
         refused = outcome.refused
-        accepted = len(outcome.verdicts) - refused
+        self._judge(len(outcome.verdicts) - refused, refused, thought_s)
+
+    def judge_event(self, event: TransactionJudged) -> None:
+        """Book what a process told of a transaction."""
+        self._judge(event.accepted, sum(event.refused.values()), event.thought_s)
+
+    def _judge(self, accepted: int, refused: int, thought_s: float) -> None:
         self.claims_accepted += accepted
         self.claims_refused += refused
         if refused:

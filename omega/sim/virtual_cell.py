@@ -17,6 +17,9 @@ from omega.framework.chance import chance_of
 from omega.framework.effects import Steps
 from omega.framework.process import Process
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
+from omega.limits import LIMITS
+from omega.model.arrays import integers
+from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
 from omega.sim.engine import Engine, EngineClock, Order
@@ -24,6 +27,7 @@ from omega.sim.virtual import Actor, Latency, VirtualProcess, no_latency
 from omega.store.memory import MemoryStore
 from omega.sync.choice import ALONE, Sync
 from omega.sync.partitioned import Turn
+from omega.workload.arrivals import Prefill
 
 VIOLATIONS_TOLD_MAX = 20
 
@@ -93,6 +97,28 @@ class VirtualCell:
         )
         actor.begin(life)
         return actor
+
+    def start(self, prefill: Prefill) -> list[int]:
+        """Have the tasks of a start state run; return their jobs. Nobody may be at work yet."""
+        jobs = self.store.submit(prefill.jobs)
+        leased = [
+            job
+            for kind in sorted({spec.scheduler for spec in prefill.jobs})
+            for job in self.store.lease(
+                kind, holder="start", jobs_max=len(jobs), lease_ms=LIMITS.lease_ms_max
+            )
+        ]
+        token = {job.id: job.token for job in leased}
+        ids = integers(range(1, 1 + len(self.store.snapshot().rows)))
+        for rows in prefill.stretches(
+            jobs_max=LIMITS.jobs_per_transaction_max, claims_max=LIMITS.claims_per_transaction_max
+        ):
+            parts = [
+                (jobs[at], token[jobs[at]], 0, prefill.claims(which, ids)) for at, which in rows
+            ]
+            transaction = Transaction.of(parts, id=self._new_id(), scheduler="start", replica="0")
+            assert self.store.commit(transaction).accepted.all(), "a start state fits its machines"
+        return jobs
 
     def at(self, time_s: float, action: Callable[[], object]) -> None:
         """Have something done at a time: kill a process, or change a machine."""

@@ -209,7 +209,11 @@ class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
         used = self._machines.used[here].sum(axis=0).tolist()
         parked = [job.park_reason for job in self._parked.values() if job.park_reason]
         return CellUse(
-            machines_by_state=Counter(map(MachineState, state.tolist())),
+            machines_by_state={
+                MachineState(number): int(machines)
+                for number, machines in enumerate(np.bincount(state).tolist())
+                if machines
+            },
             stranded=int(
                 np.count_nonzero(np.isin(state, DEAD) & some_kind(self._machines.used > 0))
             ),

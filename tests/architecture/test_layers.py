@@ -17,7 +17,8 @@ ROWS: tuple[frozenset[str], ...] = (
     frozenset({"placement", "store"}),
     frozenset({"sync"}),
     frozenset({"framework"}),
-    frozenset({"sim", "nodes", "web", "testing"}),
+    frozenset({"nodes", "web", "testing"}),
+    frozenset({"sim"}),
     frozenset({"cli"}),
 )
 HEIGHT = {package: height for height, row in enumerate(ROWS) for package in row}
