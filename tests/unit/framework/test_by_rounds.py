@@ -376,3 +376,14 @@ class TestRoundProcess:
         self.a_process().step()
 
         assert ParkReason.GANG_TOO_LARGE is status_of(self.store, job).park_reason
+
+    def test_a_round_that_is_due_in_less_than_a_millisecond_is_waited_for(self) -> None:
+        process = self.a_process()
+        process.step()
+        self.clock.advance(ROUND_S - 0.0001)
+        self.stop.clear()
+        self.clock.stop = self.stop
+
+        process.run()
+
+        assert [0.001] == self.clock.slept

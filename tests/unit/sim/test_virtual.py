@@ -1,0 +1,160 @@
+"""Lives in virtual time: when answers come, what is repeated, and how a life ends."""
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from omega.clock import Clock
+from omega.errors import BadInput
+from omega.events import Event, StoreFaltered
+from omega.framework.effects import Steps, Think, Wait, asked
+from omega.model.jobs import JobSpec
+from omega.nodes.virtual import VirtualNodes, nothing_else
+from omega.sim.engine import Engine, EngineClock, Order
+from omega.sim.virtual import Actor
+from omega.sim.virtual_cell import VirtualCell
+from omega.store.memory import MemoryStore
+from omega.testing.builders import a_cell, a_spec
+from omega.testing.steps import status_of
+from tests.unit.framework.loops import InOrder
+from tests.unit.framework.stores import Absent
+
+
+class TestActor:
+    """A life on a memory store."""
+
+    def setup_method(self) -> None:
+        self.engine = Engine()
+        self.clock: Clock = EngineClock(self.engine)
+        self.store = Absent(MemoryStore(self.clock))
+        self.events: list[Event] = []
+        self.seen: list[tuple[float, object]] = []
+
+    def an_actor(self, latency_s: float = 0.0) -> Actor:
+        return Actor(
+            self.engine,
+            self.store,
+            np.random.default_rng(1),
+            sink=self.events.append,
+            latency=lambda _: latency_s,
+        )
+
+    def note(self, what: object) -> None:
+        self.seen.append((self.clock.now(), what))
+
+    def submitting(self, spec: JobSpec | None = None) -> Steps[None]:
+        jobs = yield from asked("submit", lambda _: self.store.submit([spec or a_spec()]))
+        self.note(jobs)
+
+    def test_waiting_and_deciding_take_their_time(self) -> None:
+        def life() -> Steps[None]:
+            yield Wait(1.5)
+            self.note("waited")
+            yield Think(2.0)
+            self.note("thought")
+
+        actor = self.an_actor()
+        actor.begin(life())
+        self.engine.run(10.0)
+
+        assert [(1.5, "waited"), (3.5, "thought")] == self.seen
+        assert not actor.is_alive
+
+    def test_a_call_takes_effect_at_once_and_is_answered_later(self) -> None:
+        self.an_actor(latency_s=0.5).begin(self.submitting())
+
+        self.engine.at(0.25, Order.MACHINE, lambda: self.note(len(self.store.jobs())))
+        self.engine.run(1.0)
+
+        assert [(0.25, 1), (0.5, [1])] == self.seen
+
+    def test_who_is_killed_hears_no_answer_and_calls_no_more(self) -> None:
+        actor = self.an_actor(latency_s=0.5)
+        actor.begin(self.submitting())
+
+        def replace() -> None:
+            actor.kill()
+            actor.begin(self.submitting())
+
+        self.engine.at(0.25, Order.MACHINE, replace)
+        self.engine.run(2.0)
+
+        assert 2 == len(self.store.jobs())
+        assert [[2]] == [what for _, what in self.seen]
+
+    def test_a_store_that_is_away_is_asked_again_later_and_later(self) -> None:
+        self.store.absences = 3
+
+        def life() -> Steps[None]:
+            yield from asked("lease", lambda store: _lease(store.lease))
+            self.note("leased")
+
+        self.an_actor().begin(life())
+        self.engine.run(60.0)
+
+        assert ["lease"] * 3 == [e.what for e in self.events if isinstance(e, StoreFaltered)]
+        assert 1 == len(self.seen)
+        assert self.seen[0][0] > 0.1
+
+    def test_what_a_call_raises_is_raised_where_it_was_asked_for(self) -> None:
+        def life() -> Steps[None]:
+            try:
+                yield from asked("refused", lambda _: _refuse())
+            except BadInput as error:
+                self.note(error.sentence)
+
+        self.an_actor().begin(life())
+        self.engine.run(1.0)
+
+        assert [(0.0, "it is refused")] == self.seen
+
+    def test_what_nobody_catches_ends_the_run(self) -> None:
+        def life() -> Steps[None]:
+            yield from asked("refused", lambda _: _refuse())
+
+        self.an_actor().begin(life())
+
+        with pytest.raises(BadInput, match="it is refused"):
+            self.engine.run(1.0)
+
+    def test_nobody_sleeps_in_virtual_time(self) -> None:
+        with pytest.raises(AssertionError, match="sleeps"):
+            self.clock.sleep(1.0)
+
+
+def _lease(lease: Callable[..., object]) -> object:
+    return lease("batch", holder="a", jobs_max=1, lease_ms=1_000)
+
+
+def _refuse() -> None:
+    raise BadInput("it is refused")
+
+
+def test_a_process_that_is_stopped_hands_back_and_leaves_the_registry() -> None:
+    cell = VirtualCell(a_cell(3), seed=1)
+    virtual = cell.schedule(InOrder(), "a")
+    cell.run(5.0)
+    before = [report.replica for report in cell.store.reports()]
+    virtual.process.stop.set()
+    cell.run(10.0)
+
+    assert ["a"] == before
+    assert [] == cell.store.reports()
+    assert not virtual.is_alive
+
+
+def test_jobs_arrive_run_and_end_on_a_virtual_cell() -> None:
+    cell = VirtualCell(a_cell(3), seed=1)
+    cell.schedule(InOrder(), "a")
+    cell.live(VirtualNodes(lambda _: None, speedup=1.0).life(threading.Event(), nothing_else))
+    cell.submit(2.0, [a_spec(4, duration_ms=3_000)])
+
+    cell.run(1.9)
+    before = cell.store.jobs()
+    cell.run(8.0)
+    cell.check()
+
+    assert [] == before
+    assert 4 == status_of(cell.store, 1).ended
