@@ -4,6 +4,7 @@ from tests.mutants import (
     in_functions,
     in_memory,
     in_numpy,
+    in_processes,
     in_quotas,
     in_refusals,
     in_rounds,
@@ -25,6 +26,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_rounds.MUTANTS,
     *in_refusals.MUTANTS,
     *in_training.MUTANTS,
+    *in_processes.MUTANTS,
     *in_the_simulator.MUTANTS,
 )
 _PARTS = list(dict.fromkeys(part_of(mutant) for mutant in _ALL))
