@@ -109,7 +109,7 @@ def training(gpus: int = 1) -> JobSpec:
     return a_spec(gpus, scheduler="ml-gpu", minimum=gpus, gpus=1, training=model)
 
 
-class TestRoundProcess:
+class TestByRounds:
     """Eight jobs of one GPU, on four GPUs of two types."""
 
     def setup_method(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from omega.clock import ManualClock
 from omega.events import Event, JobAttempted, StoreFaltered, TransactionJudged, ViewRefreshed
 from omega.framework.attempt import Replica, attempt
-from omega.framework.effects import drive
+from omega.framework.effects import Commit, Effect, drive
 from omega.framework.metering import Meter
 from omega.framework.progress import Attempted
 from omega.framework.scheduler import DecisionTime
@@ -16,7 +16,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
 from omega.store.memory import MemoryStore
 from omega.testing.builders import a_spec
-from omega.testing.steps import add_a_cell, submit_and_lease
+from omega.testing.steps import add_a_cell, grant, submit_and_lease
 from tests.unit.framework.loops import InOrder, a_driver, a_replica
 from tests.unit.framework.stores import Absent
 
@@ -72,6 +72,25 @@ class TestDriver:
         assert [2.0] == self.clock.slept
         assert (2.0, 0.25) == (judged.thought_s, judged.took_s)
         assert JobAttempted(jobs[0].id, 1, 4, 0, thought_s=2.0) == self.events[-1]
+
+    def test_the_decision_time_of_a_refused_try_is_told_once(self) -> None:
+        (job,) = submit_and_lease(self.store, a_spec(1))
+        rivals = submit_and_lease(self.store, a_spec(4))
+        steps = self.meter.over(attempt(a_replica(decision_time=DecisionTime(job_s=1.0)), [job]))
+        commits = 0
+
+        def answer(effect: Effect) -> object:
+            nonlocal commits
+            if isinstance(effect, Commit):
+                commits += 1
+                if commits == 1:
+                    grant(self.store, rivals[0], [0, 1, 2, 3], [1, 1, 1, 1])
+            return self.driver.answer(effect)
+
+        (attempted,) = drive(steps, answer)
+
+        assert (1, 2) == (attempted.placed, attempted.tries)
+        assert [1.0, 1.0] == [event.thought_s for event in self.judged()]
 
     def test_an_attempt_that_finds_no_room_has_thought_all_the_same(self) -> None:
         jobs = submit_and_lease(self.store, a_spec(1, cpu_milli=64_000))

@@ -64,6 +64,19 @@ class Broken(Scheduler):
         raise ZeroDivisionError("a bug")
 
 
+class Slowing(InOrder):
+    """Takes as long for a job as a test says."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.takes_s = 0.0
+
+    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+        self.clock.advance(self.takes_s)
+        return super().place(view, job, chance)
+
+
 class TestProcess:
     """A process on a memory store of three machines of four cores."""
 
@@ -218,6 +231,17 @@ class TestProcess:
         leased = [process.step() for _ in range(7)]
 
         assert [1, 2, 2, 2, 2, 2, 2] == leased
+
+    def test_who_becomes_slow_leases_fewer_jobs(self) -> None:
+        scheduler = Slowing(self.clock)
+        self.store.submit([a_spec(cpu_milli=1)] * 100)
+        process = self.a_process(scheduler)
+        fast = [process.step() for _ in range(4)]
+        scheduler.takes_s = 0.3
+
+        slow = [process.step() for _ in range(4)]
+
+        assert ([1, 2, 4, 8], [16, 8, 4, 2]) == (fast, slow)
 
     def test_it_reports_what_it_did(self) -> None:
         self.store.submit([a_spec(5)])
