@@ -18,7 +18,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import Machines, MachineState
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
-from omega.sim.books import Books, Rows, Task
+from omega.sim.books import Books, Task
 from omega.sim.cell import ByKind, SimulatedCell
 from omega.sim.engine import Engine
 from omega.sim.ledger import SimulatedJob
@@ -76,16 +76,15 @@ class AuditedCell(SimulatedCell):
     def resize(self, machine: int, capacity: Amounts) -> None:
         """Resize, and enter what the machine has now."""
         super().resize(machine, capacity)
-        self.books.resize(machine, capacity.tolist())
+        self.books.resize(machine, capacity)
         self._compare(integers([machine]))
 
     def audit(self) -> None:
         """Compare all machines, and the sums that the cell keeps, with the books."""
         self.books.expect_punctual_ends()
         self.books.compare(self.rows(self._ids))
-        used = sum(row[Kind.CPU_MILLI] for row in self.books.used.values())
         for name, told, kept in (
-            ("used", self.cpu_used, used),
+            ("used", self.cpu_used, self.books.cpu_used),
             ("locked", self.cpu_locked, self.books.cpu_offered),
             ("there", self.total[Kind.CPU_MILLI], self.books.cpu_open),
         ):
@@ -156,10 +155,10 @@ class AuditedAllocator(Allocator):
 
     def take_back(self, left: ByKind, cpu_milli: int) -> None:
         """Strike out an offer but for what was granted of it, and compare what can be offered."""
-        self._cell.books.take_back(_by_machine(left))
+        self._cell.books.take_back(np.column_stack(left))
         super().take_back(left, cpu_milli)
         if self._taken_back % OFFERS_BETWEEN == 0:
-            self._cell.books.compare_free(_by_machine(self._free))
+            self._cell.books.compare_free(np.column_stack(self._free))
         self._taken_back += 1
         self._cell.events += 1
 
@@ -167,12 +166,4 @@ class AuditedAllocator(Allocator):
         before = self._free
         super()._offer()
         if self._free is not before:  # it was handed out as it was
-            self._cell.books.offer(_by_machine(before))
-
-
-def _by_machine(free: ByKind) -> Rows:
-    """Return the amounts of machines that have some, with all kinds."""
-    rows = np.zeros((len(free[0]), len(Kind)), dtype=np.int64)
-    rows[:, : len(free)] = np.column_stack(list(free))
-    at = np.flatnonzero(rows.any(axis=1))
-    return dict(zip((at + 1).tolist(), rows[at].tolist(), strict=True))
+            self._cell.books.offer(np.column_stack(before))

@@ -1,8 +1,8 @@
 """A second set of books of a simulated cell, kept from what was granted and what ended alone.
 
 Goal     Know of every machine what it must hold, and tell its story when the cell says otherwise.
-Promise  Plain integers in dictionaries, one task at a time: nothing of the arrays that are audited.
-         What cannot be is InvariantBroken, with the last events of the machine that shows it.
+Promise  Nothing of the arrays that are audited: its own, entered one task at a time. What cannot be
+         is InvariantBroken, with the last events of the machine that shows it.
 Source   TigerBeetle's auditor; docs/decisions/0023-sweeps-and-audits.md.
 """
 
@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from typing import Final, NoReturn
 
+import numpy as np
+
 from omega.errors import InvariantBroken
+from omega.model.arrays import Amounts, Index, Mask, holds, some_kind
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows, MachineState
@@ -25,9 +28,8 @@ Task = tuple[int, int]
 """A job and the index of its task; jobs of the start state are negative."""
 Held = tuple[int, tuple[int, ...]]
 """A machine, and what is held of it in each kind."""
-Rows = dict[int, list[int]]
-"""Amounts of each kind by machine, of those machines that have some."""
-Line = tuple[float, str, tuple[int, ...]]
+Line = tuple[float, str, Iterable[int], Task | None]
+"""When, what, how much, and of which task."""
 
 
 class Books:
@@ -36,24 +38,27 @@ class Books:
     def __init__(self, rows: MachineRows, now_s: Callable[[], float]) -> None:
         """Begin with the cell as it is; `start` tells what it is that it holds."""
         self._now_s = now_s
-        ids = rows.id.tolist()
-        self.capacity = dict(zip(ids, rows.capacity.tolist(), strict=True))
-        self.used: dict[int, list[int]] = dict(zip(ids, rows.used.tolist(), strict=True))
-        """By machine, what tasks hold."""
-        self.locked: dict[int, list[int]] = {machine: [0] * len(Kind) for machine in ids}
-        """By machine, what is offered and not yet granted."""
-        self.sequence = dict(zip(ids, rows.sequence.tolist(), strict=True))
-        self.state = dict(zip(ids, rows.state.tolist(), strict=True))
+        machines = int(rows.id.max(initial=0)) + 1  # which are numbered from 1
+        self.capacity: Amounts = np.zeros((machines, len(Kind)), np.int64)
+        self.used = self.capacity.copy()
+        """What tasks hold."""
+        self.locked = self.capacity.copy()
+        """What is offered and not yet granted."""
+        self.sequence = np.zeros(machines, np.int64)
+        self.state = np.full(machines, MachineState.GONE, np.int64)
+        self.capacity[rows.id], self.used[rows.id] = rows.capacity, rows.used
+        self.sequence[rows.id], self.state[rows.id] = rows.sequence, rows.state
         self.live: dict[Task, Held] = {}
         self.over: set[Task] = set()
         self._placed: Counter[int] = Counter()
         """By job, its tasks that are live or over."""
         self._gangs: dict[int, int] = {}
         """By job, the fewest tasks of which it stands."""
-        self._nothing = [0] * len(Kind)
-        self._offers: list[Rows] = []
-        self._taken: Rows | None = None
+        self._offers: list[Amounts] = []
+        """Each with a row a machine, from machine 1 on, and as many kinds as are offered."""
+        self._taken: Amounts | None = None
         """Of offers, since one was last given back; None while nothing is ever offered."""
+        self._offers_told: deque[tuple[float, str, Amounts]] = deque(maxlen=STORY_LINES_MAX)
         self._due: dict[float, list[dict[Task, Held]]] = defaultdict(list)
         self._due_with: dict[Task, dict[Task, Held]] = {}
         """By task, those that are to end with it."""
@@ -63,12 +68,12 @@ class Books:
     def start(self, tasks: Iterable[tuple[Task, Held]]) -> None:
         """Enter the tasks that run at the start; they hold what is used, and nothing else does."""
         self.live.update(tasks)
-        held = {machine: [0] * len(Kind) for machine in self.used}
-        for machine, amounts in self.live.values():
-            self._add(held, machine, amounts, 1)
-        for machine, used in self.used.items():
-            if used != held[machine]:
-                self.accuse(machine, f"starts with {_said(used)}, its tasks {_said(held[machine])}")
+        held = np.zeros_like(self.used)
+        for on, amounts in self.live.values():
+            held[on] += amounts
+        if (machine := _first(some_kind(self.used != held))) is not None:
+            told = f"starts with {_said(self.used[machine])}, its tasks {_said(held[machine])}"
+            self.accuse(machine, told)
 
     def commit(self, transaction: Transaction, job: LeasedJob, outcome: Outcome) -> None:
         """Enter what was granted, claim by claim."""
@@ -97,6 +102,7 @@ class Books:
         if granted and self._placed[job.id] < job.spec.minimum:
             what = f"job {job.id}, a gang of {job.spec.minimum}, has {self._placed[job.id]} tasks"
             self.accuse(next(iter(granted_on)), what)
+        self._expect_room(np.array([*granted_on], dtype=np.intp))
         for machine in granted_on:
             self.sequence[machine] += 1
 
@@ -127,8 +133,8 @@ class Books:
         for task, (machine, amounts) in batch.items():
             del self.live[task], self._due_with[task]
             self.over.add(task)
-            self._add(self.used, machine, amounts, -1)
-            self._tell(machine, f"ended {_named(task)}", amounts)
+            self.used[machine] -= amounts
+            self._tell(machine, "ended", amounts, task)
 
     def lose(self, tasks: Mapping[Task, Held]) -> None:
         """Strike out tasks that have lost their place; a gang stands whole or has fallen."""
@@ -138,8 +144,8 @@ class Books:
                 self.accuse(machine, f"{_named(task)} is lost and did not run so")
             self._due_with.pop(task, {}).pop(task, None)
             self._placed[task[0]] -= 1
-            self._add(self.used, machine, amounts, -1)
-            self._tell(machine, f"lost {_named(task)}", amounts)
+            self.used[machine] -= amounts
+            self._tell(machine, "lost", amounts, task)
         jobs = {job for job, _ in tasks if self._gangs.get(job)}
         fallen = {job for job in jobs if self._placed[job] < self._gangs[job]}
         for task, (machine, _) in self.live.items() if fallen else ():
@@ -152,58 +158,59 @@ class Books:
             return
         self.state[machine] = state
         self.sequence[machine] += 1
-        self._tell(machine, state.name.lower(), tuple(self.capacity[machine]))
-        if state is MachineState.DOWN and any(self.used[machine]):
+        self._tell(machine, state.name.lower(), self.capacity[machine].tolist())
+        if state is MachineState.DOWN and self.used[machine].any():
             self.accuse(machine, f"is down and holds {_said(self.used[machine])}")
 
-    def resize(self, machine: int, capacity: list[int]) -> None:
+    def resize(self, machine: int, capacity: Amounts) -> None:
         """Enter what a machine has from now on."""
         self.capacity[machine] = capacity
         self.sequence[machine] += 1
-        self._tell(machine, "resized", tuple(capacity))
+        self._tell(machine, "resized", capacity.tolist())
+
+    @property
+    def cpu_used(self) -> int:
+        """CPU that tasks hold."""
+        return int(self.used[:, Kind.CPU_MILLI].sum())
 
     @property
     def cpu_open(self) -> int:
         """CPU of the machines that are open."""
-        rows = self.capacity.items()
-        return sum(row[Kind.CPU_MILLI] for one, row in rows if self.state[one] == OPEN)
-
-    def offer(self, amounts: Rows) -> None:
-        """Lock what is offered; from then on, nothing is granted but what is."""
-        self._taken = self._taken or {}
-        for machine, row in amounts.items():
-            self._add(self.locked, machine, row, 1)
-            self._tell(machine, "offered", tuple(row))
-            self._expect_room(machine)
-        self._offers.append(amounts)
-
-    def take_back(self, left: Rows) -> None:
-        """Unlock what is left of an offer: all of it but what has been granted since the last."""
-        taken, self._taken = self._taken, {}
-        for offered in self._offers:
-            if taken == _differences(offered, left):
-                break
-        else:
-            machine = next(iter({**left, **(taken or {})}), 1)
-            self.accuse(machine, "what is given back is not what is left of an offer")
-        self._offers.remove(offered)
-        for machine, row in left.items():
-            self._add(self.locked, machine, row, -1)
-            self._tell(machine, "given back of an offer", tuple(row))
+        return int(self.capacity[self.state == OPEN, Kind.CPU_MILLI].sum())
 
     @property
     def cpu_offered(self) -> int:
         """CPU of all offers that have not been given back."""
-        return sum(row[Kind.CPU_MILLI] for one in self._offers for row in one.values())
+        return sum(int(offered[:, Kind.CPU_MILLI].sum()) for offered in self._offers)
 
-    def compare_free(self, free: Rows) -> None:
+    def offer(self, amounts: Amounts) -> None:
+        """Lock what is offered, a row a machine; from then on, nothing is granted but what is."""
+        if self._taken is None:
+            self._taken = np.zeros_like(amounts)
+        self._lock(amounts, 1)
+        self._offers_told.append((self._now_s(), "offered", amounts))
+        kinds = amounts.shape[1]
+        held = self.used[1:, :kinds] + self.locked[1:, :kinds]
+        if (at := _first(some_kind(held > self.capacity[1:, :kinds]))) is not None:
+            self._expect_room(np.array([at + 1]))
+        self._offers.append(amounts)
+
+    def take_back(self, left: Amounts) -> None:
+        """Unlock what is left of an offer: all of it but what has been granted since the last."""
+        taken, self._taken = self._taken, np.zeros_like(left)
+        meant = (at for at, one in enumerate(self._offers) if holds(one - left == taken))
+        if (number := next(meant, None)) is None:
+            machine = 1 + (_first(some_kind(left > 0)) or 0)
+            self.accuse(machine, "what is given back is not what is left of an offer")
+        del self._offers[number]
+        self._lock(left, -1)
+        self._offers_told.append((self._now_s(), "given back of an offer", left))
+
+    def compare_free(self, free: Amounts) -> None:
         """See that what may be offered is all that nobody uses and nobody is offered."""
-        for machine, capacity in self.capacity.items():
-            rows = zip(capacity, self.used[machine], self.locked[machine], strict=True)
-            expected = [all_ - used - locked for all_, used, locked in rows]
-            told = free.get(machine, self._nothing)
-            if told != expected:
-                self.accuse(machine, f"has {_said(expected)} to offer; told {_said(told)}")
+        expected = (self.capacity - self.used - self.locked)[1:, : free.shape[1]]
+        if (at := _first(some_kind(expected != free))) is not None:
+            self.accuse(at + 1, f"has {_said(expected[at])} to offer; told {_said(free[at])}")
 
     def expect_punctual_ends(self) -> None:
         """See that nothing runs whose time was up before now."""
@@ -215,35 +222,42 @@ class Books:
 
     def compare(self, rows: MachineRows) -> None:
         """See that the cell's rows are what is in the books."""
-        columns = (rows.id, rows.used, rows.sequence, rows.capacity, rows.state)
-        for machine, used, sequence, capacity, state in zip(
-            *(column.tolist() for column in columns), strict=True
-        ):
-            expected = self.used[machine]
-            if used != expected:
-                self.accuse(machine, f"books {_said(expected)}, cell {_said(used)}")
-            if sequence != self.sequence[machine]:
-                self.accuse(machine, f"sequence {sequence}; it rose to {self.sequence[machine]}")
-            if state != self.state[machine]:
-                known = MachineState(self.state[machine]).name
-                self.accuse(machine, f"is {MachineState(state).name}; it became {known}")
-            if capacity != self.capacity[machine]:
-                self.accuse(
-                    machine, f"has {_said(capacity)}; it had {_said(self.capacity[machine])}"
-                )
+        at = rows.id
+        differs = some_kind(rows.used != self.used[at])
+        differs |= some_kind(rows.capacity != self.capacity[at])
+        differs |= (rows.sequence != self.sequence[at]) | (rows.state != self.state[at])
+        if (row := _first(differs)) is None:
+            return
+        machine = int(at[row])
+        if (rows.used[row] != self.used[machine]).any():
+            told = f"books {_said(self.used[machine])}, cell {_said(rows.used[row])}"
+        elif rows.sequence[row] != self.sequence[machine]:
+            told = f"sequence {rows.sequence[row]}; it rose to {self.sequence[machine]}"
+        elif rows.state[row] != self.state[machine]:
+            now, known = MachineState(int(rows.state[row])), MachineState(int(self.state[machine]))
+            told = f"is {now.name}; it became {known.name}"
+        else:
+            told = f"has {_said(rows.capacity[row])}; it had {_said(self.capacity[machine])}"
+        self.accuse(machine, told)
 
     def accuse(self, machine: int, what: str) -> NoReturn:
         """Raise InvariantBroken with the machine's story."""
+        offers = [
+            (at_s, what, rows[machine - 1].tolist(), None)
+            for at_s, what, rows in self._offers_told
+            if rows[machine - 1].any()
+        ]
+        lines = sorted([*self._stories[machine], *offers], key=lambda line: line[0])
         story = [
-            f"{at_s:.3f} s: {line}: {_said(amounts)}"
-            for at_s, line, amounts in self._stories[machine]
+            f"{at_s:.3f} s: {line}{f' {_named(task)}' if task else ''}: {_said(amounts)}"
+            for at_s, line, amounts, task in lines[-STORY_LINES_MAX:]
         ]
         raise InvariantBroken(f"{self._now_s():.3f} s: machine {machine}: {what}", story=story)
 
     def _grant(self, task: Task, machine: int, amounts: tuple[int, ...]) -> None:
-        self._tell(machine, f"granted to {_named(task)}", amounts)
-        if machine not in self.capacity:
-            self.accuse(machine, "there is no such machine")
+        self._tell(machine, "granted to", amounts, task)
+        if not 0 < machine < len(self.capacity):
+            self.accuse(1, f"{_named(task)} was granted on machine {machine}, which is not there")
         if self.state[machine] != OPEN:
             self.accuse(machine, f"{_named(task)} was granted on a machine that is not open")
         if task in self.live:
@@ -252,35 +266,32 @@ class Books:
             self.accuse(machine, f"{_named(task)} is over already")
         self.live[task] = machine, amounts
         self._placed[task[0]] += 1
-        self._add(self.used, machine, amounts, 1)
-        if self._taken is not None and any(amounts):
-            self._take_of_offers(machine, amounts)
-        self._expect_room(machine)
+        self.used[machine] += amounts
+        if self._taken is not None:
+            self.locked[machine] -= amounts
+            self._taken[machine - 1] += amounts[: self._taken.shape[1]]
 
-    def _take_of_offers(self, machine: int, amounts: tuple[int, ...]) -> None:
-        assert self._taken is not None
-        self._add(self.locked, machine, amounts, -1)
-        if min(self.locked[machine]) < 0:
-            self.accuse(machine, "was granted what was not offered")
-        self._taken.setdefault(machine, self._nothing)
-        self._add(self._taken, machine, amounts, 1)
+    def _lock(self, amounts: Amounts, sign: int) -> None:
+        self.locked[1:, : amounts.shape[1]] += sign * amounts
 
-    def _expect_room(self, machine: int) -> None:
-        rows = zip(self.used[machine], self.locked[machine], self.capacity[machine], strict=True)
-        if any(used + locked > capacity for used, locked, capacity in rows):
-            held = f"{_said(self.used[machine])} and {_said(self.locked[machine])} offered"
+    def _expect_room(self, machines: Index) -> None:
+        """See that nothing is used or offered twice on these machines."""
+        used, locked = self.used[machines], self.locked[machines]
+        if (at := _first(some_kind(locked < 0))) is not None:
+            self.accuse(int(machines[at]), "was granted what was not offered")
+        if (at := _first(some_kind(used + locked > self.capacity[machines]))) is not None:
+            machine = int(machines[at])
+            held = f"{_said(used[at])} and {_said(locked[at])} offered"
             self.accuse(machine, f"holds {held}, of {_said(self.capacity[machine])}")
 
     def _expect_a_cause(
         self, verdict: int, machine: int, wants: tuple[int, ...], seen: int, *, in_turn: bool
     ) -> None:
         """See that a claim was refused for something: what is left at its turn, or a sequence."""
-        if machine not in self.capacity:
+        if not 0 < machine < len(self.capacity):
             return
-        rows = zip(
-            self.used[machine], self.locked[machine], wants, self.capacity[machine], strict=True
-        )
-        fits = all(used + locked + more <= capacity for used, locked, more, capacity in rows)
+        would_hold = self.used[machine] + self.locked[machine] + wants
+        fits = bool((would_hold <= self.capacity[machine]).all())
         if verdict == Verdict.OVERCOMMIT and in_turn and fits:
             self.accuse(machine, "a claim was refused for want of room, and there is room")
         if verdict == Verdict.CLOSED and self.state[machine] == OPEN:
@@ -288,14 +299,10 @@ class Books:
         if verdict == Verdict.STALE and seen == self.sequence[machine]:
             self.accuse(machine, f"a claim was refused as stale, and its sequence is {seen}")
 
-    def _tell(self, machine: int, line: str, amounts: tuple[int, ...]) -> None:
-        self._stories[machine].append((self._now_s(), line, amounts))
-
-    @staticmethod
-    def _add(held: dict[int, list[int]], machine: int, amounts: Iterable[int], sign: int) -> None:
-        held[machine] = [
-            there + sign * more for there, more in zip(held[machine], amounts, strict=True)
-        ]
+    def _tell(
+        self, machine: int, line: str, amounts: Iterable[int], task: Task | None = None
+    ) -> None:
+        self._stories[machine].append((self._now_s(), line, amounts, task))
 
 
 def _named(task: Task) -> str:
@@ -304,19 +311,11 @@ def _named(task: Task) -> str:
 
 
 def _said(amounts: Iterable[int]) -> str:
-    named = zip(Kind, amounts, strict=True)
+    named = zip(Kind, amounts, strict=False)  # of an offer, the first kinds
     return ", ".join(f"{kind.column} {amount}" for kind, amount in named if amount) or "nothing"
 
 
-def _differences(offered: Rows, left: Rows) -> Rows | None:
-    """Return what is less on each machine; None where there is more."""
-    if not left.keys() <= offered.keys():
-        return None
-    less = {
-        machine: [there - still for there, still in zip(row, left[machine], strict=True)]
-        if machine in left
-        else row
-        for machine, row in offered.items()
-        if row != left.get(machine)
-    }
-    return less if all(min(row) >= 0 for row in less.values()) else None
+def _first(which: Mask) -> int | None:
+    """Return where the first of these is; None if there is none."""
+    at = int(which.argmax()) if len(which) else 0
+    return at if len(which) and which[at] else None
