@@ -112,6 +112,17 @@ Gap = Annotated[
         help="Of --sync partitioned: in how many seconds every part has its turn.",
     ),
 ]
+PartsOf = Annotated[
+    int | None,
+    typer.Option(
+        "--parts",
+        min=1,
+        max=PARTS_MAX,
+        metavar="P",
+        help="Of --sync partitioned: into how many parts the cell is divided, a multiple of the N"
+        " of --turn; N if not given.",
+    ),
+]
 Speedup = Annotated[
     float | None,
     number_option(
@@ -174,10 +185,12 @@ def read_pairs(pairs: Sequence[str], *, option: str) -> list[tuple[str, str]]:
     return read
 
 
-def read_turn(text: str | None, gap_s: float, sync: Sync) -> Turn:
+def read_turn(text: str | None, gap_s: float, sync: Sync, parts: int | None = None) -> Turn:
     """Read `2/4`, the second of four. Raises BadInput for what is none, or has no use."""
+    if parts is not None and sync is not Sync.PARTITIONED:
+        raise BadInput("only --sync partitioned divides the cell", field="--parts")
     if text is None:
-        return Turn(gap_s=gap_s)
+        return Turn(gap_s=gap_s, parts=parts or 0)
     if sync is not Sync.PARTITIONED:
         raise BadInput("only --sync partitioned goes by turns", field="--turn")
     number, slash, of = text.partition("/")
@@ -192,7 +205,13 @@ def read_turn(text: str | None, gap_s: float, sync: Sync) -> Turn:
         raise BadInput(
             f"of {int(of)} there are the first to the last, not {text!r}", field="--turn"
         )
-    return Turn(int(number) - 1, int(of), gap_s)
+    if parts is not None and parts % int(of):
+        raise BadInput(
+            f"{int(of)} schedulers cannot share out {parts} parts evenly: give a multiple of"
+            f" {int(of)}",
+            field="--parts",
+        )
+    return Turn(int(number) - 1, int(of), gap_s, parts or 0)
 
 
 def read_crews(text: str, *, option: str = "--schedulers") -> tuple[Crew, ...]:

@@ -21,6 +21,7 @@ from omega.cli.options import (
     EndWithParent,
     Gap,
     JsonTo,
+    PartsOf,
     Rule,
     Seed,
     SyncBy,
@@ -61,6 +62,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     granularity: Unit = None,
     sync: SyncBy = Sync.DELTA,
     turn: TurnOf = None,
+    parts: PartsOf = None,
     gap: Gap = 1.0,
     t_job: TJob = 0.0,
     t_task: TTask = 0.0,
@@ -81,7 +83,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     Two that race for the same machines: [bold]omega scheduler run batch --replica a &[/] and
     [bold]omega scheduler run batch --replica b &[/]
     """
-    whose = read_turn(turn, gap, sync)
+    whose = read_turn(turn, gap, sync, parts)
     scheduler = _chosen(kind, rule, granularity, its_own(settings_of_its_own or []))
     name = f"omega {kind}/{replica}"
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):

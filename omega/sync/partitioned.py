@@ -11,9 +11,9 @@ Source   ParSync (USENIX ATC 2021): every gap / N, scheduler i of N refreshes th
 """
 
 from dataclasses import dataclass
-from math import floor
+from math import floor, inf
 
-from omega.cell.partition import Parts
+from omega.cell.partition import PARTS_MAX, Parts
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
@@ -34,18 +34,23 @@ class Turn:
     of: int = 1
     gap_s: float = 1.0
     """In so long each of them has read everything once."""
+    parts: int = 0
+    """Into how many the cell is divided, a multiple of `of`; 0: one for each scheduler."""
 
     def __post_init__(self) -> None:
-        assert 0 <= self.number < self.of
-        assert self.gap_s > 0
+        if not self.parts:
+            object.__setattr__(self, "parts", self.of)
+        assert 0 <= self.number < self.of <= self.parts <= PARTS_MAX
+        assert self.parts % self.of == 0, "every round reads as many parts as any other"
+        assert 0 < self.gap_s < inf
 
     def round_at(self, time_s: float) -> int:
         """Return the number of the round at a time; each lasts gap / N."""
         return floor(time_s * self.of / self.gap_s)
 
-    def part(self, round_: int) -> int:
-        """Return the part that is read in a round."""
-        return (self.number + round_) % self.of
+    def parts_of(self, round_: int) -> range:
+        """Return the parts that are read in a round: those p with p mod N = (i + round) mod N."""
+        return range((self.number + round_) % self.of, self.parts, self.of)
 
 
 class PartitionedRefresher:
@@ -59,8 +64,8 @@ class PartitionedRefresher:
         """By how much the store's clock is ahead of ours."""
         self._round = 0
         """The last one in which we read."""
-        self._marks = [0] * turn.of
-        self._read_at = [0.0] * turn.of
+        self._marks = [0] * turn.parts
+        self._read_at = [0.0] * turn.parts
 
     def refresh(self, view: View | None) -> View:
         """Return the view with the parts that are due; as it is, within one round.
@@ -71,11 +76,12 @@ class PartitionedRefresher:
         if view is None:
             return self._read_all(began)
         now = self._turn.round_at(began + self._ahead_s)
-        due = tuple(sorted({self._turn.part(one) for one in self._since(now)}))
+        rounds = self._since(now)
+        due = tuple(sorted({part for one in rounds for part in self._turn.parts_of(one)}))
         if not due:
             return view
         mark = min(self._marks[part] for part in due)
-        changes = self._store.changes_since(mark, Parts(due, self._turn.of))
+        changes = self._store.changes_since(mark, Parts(due, self._turn.parts))
         if changes.generation != view.generation:
             return self._read_all(began)
         view.patch(changes.rows)
@@ -93,7 +99,7 @@ class PartitionedRefresher:
         self._ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()
         view = View(self._store.snapshot())
         now = self._turn.round_at(began + self._ahead_s)
-        self._note(range(self._turn.of), now, view.mark, began)
+        self._note(range(self._turn.parts), now, view.mark, began)
         self._stopwatch.report(began, rows=len(view), full=True)
         return view
 

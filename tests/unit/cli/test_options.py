@@ -97,6 +97,29 @@ def test_a_turn_is_the_how_manieth_of_how_many() -> None:
     assert Turn(0, 1, 2.5) == read_turn(None, 2.5, Sync.DELTA)
 
 
+def test_a_turn_may_be_at_several_parts() -> None:
+    assert Turn(1, 4, 2.5, 12) == read_turn("2/4", 2.5, Sync.PARTITIONED, 12)
+    assert 4 == read_turn("2/4", 2.5, Sync.PARTITIONED).parts
+    assert Turn(0, 1, 2.5, 3) == read_turn(None, 2.5, Sync.PARTITIONED, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "sync", "parts", "says"),
+    [
+        ("2/4", Sync.PARTITIONED, 6, "4 schedulers cannot share out 6 parts evenly"),
+        ("2/4", Sync.PARTITIONED, 2, "give a multiple of 4"),
+        (None, Sync.DELTA, 2, "only --sync partitioned divides the cell"),
+    ],
+)
+def test_parts_that_cannot_be_shared_out_are_refused(
+    text: str | None, sync: Sync, parts: int, says: str
+) -> None:
+    with pytest.raises(BadInput, match=says) as raised:
+        read_turn(text, 1.0, sync, parts)
+
+    assert "--parts" == raised.value.field
+
+
 @pytest.mark.parametrize(
     ("text", "sync", "says"),
     [

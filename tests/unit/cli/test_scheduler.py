@@ -35,6 +35,27 @@ def test_what_is_no_setting_is_refused(said: list[str], says: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["--turn", "1/4", "--parts", "6"], "--parts: 4 schedulers cannot share out 6 parts"),
+        (["--turn", "1/4", "--parts", "0"], "'--parts': Input should"),
+        (["--turn", "1/4", "--parts", "1028"], "'--parts': Input should"),
+        (["--turn", "1/2", "--parts", "many"], "'--parts': Input should"),
+        (["--turn", "1/4", "--gap", "0"], "'--gap': Input should be greater"),
+        (["--turn", "1/4", "--gap", "nan"], "'--gap': Input should be a finite number"),
+        (["--turn", "5/4"], "--turn: of 4 there are the first to the last"),
+    ],
+)
+def test_bad_turns_are_told_before_anything_is_opened(
+    omega: Omega, arguments: list[str], says: str
+) -> None:
+    ran = omega("scheduler", "run", "batch", "--sync", "partitioned", *arguments)
+
+    assert (2, "") == (ran.code, ran.out)
+    assert says in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
         (["batch", "--set", "round=360"], "there is no setting 'round': batch has none"),
         (["ml-gpu", "--set", "round"], "'round' does not read as NAME=VALUE"),
         (["ml-gpu", "--set", "round=1", "--set", "round=2"], "round is told twice"),

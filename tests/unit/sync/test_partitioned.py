@@ -1,6 +1,7 @@
 """Partitioned synchronisation: each part in its turn, and all of them within the gap."""
 
 from collections import Counter
+from math import inf, nan
 
 import numpy as np
 import pytest
@@ -189,6 +190,29 @@ class TestPartitioned:
 
         assert [MachineState.OPEN] * 3 == early
         assert [MachineState.DRAINING] * 3 == late
+
+
+@pytest.mark.parametrize(("of", "parts"), [(1, 1), (1, 6), (4, 4), (4, 12), (20, 40)])
+def test_in_one_round_no_part_is_read_twice_and_in_n_rounds_each_by_everybody(
+    of: int, parts: int
+) -> None:
+    crew = [Turn(number, of, 1.0, parts) for number in range(of)]
+    rounds = [[one.parts_of(round_) for one in crew] for round_ in range(5, 5 + of)]
+
+    for read in rounds:
+        assert list(range(parts)) == sorted(part for one in read for part in one)
+        assert {parts // of} == {len(one) for one in read}
+    for mine in zip(*rounds, strict=True):
+        assert list(range(parts)) == sorted(part for one in mine for part in one)
+
+
+@pytest.mark.parametrize(
+    ("of", "gap_s", "parts"),
+    [(4, 1.0, 6), (4, 1.0, 2), (4, 1.0, 1_028), (4, 0.0, 4), (4, nan, 4), (4, inf, 4)],
+)
+def test_a_turn_that_cannot_be_kept_is_no_turn(of: int, gap_s: float, parts: int) -> None:
+    with pytest.raises(AssertionError):
+        Turn(0, of, gap_s, parts)
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 20, 32])
