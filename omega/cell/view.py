@@ -14,6 +14,8 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from omega.cell.partition import part_of
+from omega.cell.signals import NO_SIGNALS, Seconds, Signals
 from omega.model.arrays import (
     Amounts,
     Codes,
@@ -54,6 +56,12 @@ class View:
         self._codes = np.asfortranarray(snapshot.codes)
         self.mark = snapshot.mark
         self.generation = snapshot.generation
+        self.signals: Signals = NO_SIGNALS
+        """What a scheduler may know besides rows; the framework sets them before a placement."""
+        self.parts_read_s: Seconds = np.zeros(1)
+        """When each part was read, by the clock of whoever keeps the view fresh."""
+        self._part: Index | None = None
+        self._parts = 0
         self._open = _takes_claims(rows, rows.free)
         self._kinds = _kinds_of(rows)
         """Of so many kinds there are columns that are ever other than 0: of a cell without disks
@@ -115,6 +123,14 @@ class View:
     def codes(self) -> Codes:
         """Attribute codes: (machines, attributes)."""
         return _read_only(self._codes)
+
+    @property
+    def part(self) -> Index:
+        """In which part each machine lies, of as many as the signals tell the age of."""
+        parts = len(self.signals.part_age_s)
+        if self._part is None or self._parts != parts:
+            self._part, self._parts = part_of(self._id, parts), parts
+        return _read_only(self._part)
 
     def rows(self) -> MachineRows:
         """Return a copy of the rows as this view believes them."""

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import numpy as np
 
+from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.errors import InvariantBroken
 from omega.framework.chance import chance_of
@@ -41,6 +42,8 @@ class Replica:
     limits: Limits = LIMITS
     explains: bool = True
     """Whether to find out why there is no room, for users to read; a simulation has none."""
+    signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
+    """Says how things stand when jobs are about to be placed on a view; None: nobody does."""
 
     def chance(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the chance of one try: a retry differs, and replicas do not pick alike."""
@@ -103,6 +106,8 @@ def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:
 def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[Claims]:
     """Place job after job, each seeing the claims of those before it."""
     placed = []
+    if replica.signals is not None:
+        view.signals = replica.signals(view, [one.job for one in together])
     with view.trying():
         for one in together:
             claims = replica.scheduler.place(view, one.asked, replica.chance(one.job, one.tries))

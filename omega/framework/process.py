@@ -29,6 +29,7 @@ from omega.framework.leasing import Leases, Leasing
 from omega.framework.metering import Meter, NoMeter
 from omega.framework.planner import Planner
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
+from omega.framework.senses import Senses
 from omega.framework.timer import Timer
 from omega.framework.waking import Waker
 from omega.limits import LIMITS, Limits
@@ -68,8 +69,10 @@ class Process:
         name = f"{kind}/{self.replica}"
         self.fold = SchedulerFold(self.clock)
         """What this process did, as it reports it to the store."""
+        self.senses = Senses(self.clock)
+        """What the signals of its views are made of."""
         if self.attends_to_cell:
-            self.sink = fan_out(self.fold, self.sink)
+            self.sink = fan_out(self.fold, self.senses, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = Clearing(self.sink)
         self._waker = Waker(kind, self.sink, self.scheduler.granularity)
@@ -114,6 +117,7 @@ class Process:
             decision_time=self.decision_time,
             limits=self.limits,
             explains=self.attends_to_cell,
+            signals=self.senses.signals if self.attends_to_cell else None,
         )
         meter = Meter(self.clock, self.sink) if self.attends_to_cell else NoMeter()
         leasing, settings = self._leasing, self.settings

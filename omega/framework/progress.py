@@ -201,6 +201,7 @@ def with_grants(
         placed=job.placed + int(np.count_nonzero(granted)),
         fruitless=job.fruitless,
         waited_ms=job.waited_ms,
+        age_ms=job.age_ms,
     )
 
 

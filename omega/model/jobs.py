@@ -139,6 +139,8 @@ class LeasedJob:
     """Attempts since the last one that placed anything."""
     waited_ms: int | None = None
     """From submission to this lease, if it is the job's first; by the store's clock."""
+    age_ms: int = 0
+    """From submission to this lease, whichever it is; by the store's clock."""
 
     def __post_init__(self) -> None:
         assert ascends(self.unplaced)

@@ -176,7 +176,7 @@ class MemoryQueue:
         self, holder: str, job: JobRecord, until_s: float, trigger: Trigger = Trigger.TAKE
     ) -> LeasedJob:
         now_s = self._clock.now()
-        first = job.first_leased_s is None
+        first, age_ms = job.first_leased_s is None, milliseconds(now_s - job.submitted_s)
         job.move(trigger)
         job.token, job.holder, job.lease_ends_s = self._new_token(), holder, until_s
         job.attempts += trigger is Trigger.TAKE
@@ -193,7 +193,8 @@ class MemoryQueue:
             placed_machine=placed_machine,
             placed=job.placed,
             fruitless=job.fruitless,
-            waited_ms=milliseconds(now_s - job.submitted_s) if first else None,
+            waited_ms=age_ms if first else None,
+            age_ms=age_ms,
         )
 
     def _as_parked(self, job: JobRecord) -> ParkedJob:

@@ -6,6 +6,8 @@ Promise  After a refresh the view holds everything that was over at its mark. Wh
 Source   docs/decisions/0011-low-water-marks.md.
 """
 
+import numpy as np
+
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
@@ -27,8 +29,10 @@ class DeltaRefresher:
             changes = self._store.changes_since(view.mark)
             if changes.generation == view.generation:
                 view.catch_up(changes)
+                view.parts_read_s = np.array([began])
                 self._stopwatch.report(began, rows=len(changes.rows), full=False)
                 return view
         view = View(self._store.snapshot())
+        view.parts_read_s = np.array([began])
         self._stopwatch.report(began, rows=len(view), full=True)
         return view

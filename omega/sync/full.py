@@ -5,6 +5,8 @@ Promise  The view that it returns is a new one and owes nothing to the one befor
 Source   Omega (EuroSys 2013), section 3.4: a scheduler starts from a fresh copy of the cell.
 """
 
+import numpy as np
+
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
@@ -23,5 +25,6 @@ class FullRefresher:
         """Return a new view of the whole cell."""
         began = self._stopwatch.now()
         new = View(self._store.snapshot())
+        new.parts_read_s = np.array([began])
         self._stopwatch.report(began, rows=len(new), full=True)
         return new

@@ -13,6 +13,8 @@ Source   ParSync (USENIX ATC 2021): every gap / N, scheduler i of N refreshes th
 from dataclasses import dataclass
 from math import floor, inf
 
+import numpy as np
+
 from omega.cell.partition import PARTS_MAX, Parts
 from omega.cell.view import View
 from omega.clock import Clock
@@ -65,7 +67,7 @@ class PartitionedRefresher:
         self._round = 0
         """The last one in which we read."""
         self._marks = [0] * turn.parts
-        self._read_at = [0.0] * turn.parts
+        self._read_at = np.zeros(turn.parts)
 
     def refresh(self, view: View | None) -> View:
         """Return the view with the parts that are due; as it is, within one round.
@@ -85,8 +87,8 @@ class PartitionedRefresher:
         if changes.generation != view.generation:
             return self._read_all(began)
         view.patch(changes.rows)
-        age_s = sum(began - self._read_at[part] for part in due) / len(due)
-        self._note(due, now, changes.mark, began)
+        age_s = float((began - self._read_at[list(due)]).mean())
+        self._note(view, list(due), now, changes.mark, began)
         view.mark = min(self._marks)
         self._stopwatch.report(began, rows=len(changes.rows), full=False, age_s=age_s)
         return view
@@ -99,12 +101,14 @@ class PartitionedRefresher:
         self._ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()
         view = View(self._store.snapshot())
         now = self._turn.round_at(began + self._ahead_s)
-        self._note(range(self._turn.parts), now, view.mark, began)
+        self._note(view, list(range(self._turn.parts)), now, view.mark, began)
         self._stopwatch.report(began, rows=len(view), full=True)
         return view
 
-    def _note(self, parts: range | tuple[int, ...], now: int, mark: int, began: float) -> None:
-        """Remember what was read, in which round, and when."""
+    def _note(self, view: View, parts: list[int], now: int, mark: int, began: float) -> None:
+        """Remember what was read, in which round, and when; tell the view when."""
         self._round = now
+        self._read_at[parts] = began
         for part in parts:
-            self._marks[part], self._read_at[part] = mark, began
+            self._marks[part] = mark
+        view.parts_read_s = self._read_at.copy()

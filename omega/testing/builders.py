@@ -194,6 +194,7 @@ def a_job(
     runs_on: Mapping[int, int] | None = None,
     fruitless: int = 0,
     waited_ms: int | None = None,
+    age_ms: int = 0,
     **fields: Unpack[GroupFields],
 ) -> LeasedJob:
     """Return a leased job of `spec`, or of one group of `tasks` with these fields.
@@ -212,6 +213,7 @@ def a_job(
         placed=len(runs_on),
         fruitless=fruitless,
         waited_ms=waited_ms,
+        age_ms=age_ms,
     )
 
 

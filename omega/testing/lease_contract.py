@@ -87,6 +87,14 @@ class HoldingContract(Contract):
         assert first.waited_ms >= 0
         assert second.waited_ms is None
 
+    def test_age_is_told_with_every_lease(self, store: Store) -> None:
+        first = a_leased_job(store)
+        store.hand_back([back(first)])
+        (second,) = lease_all(store)
+
+        assert first.age_ms == first.waited_ms
+        assert second.age_ms >= first.age_ms
+
     def test_a_renewed_lease_is_not_rescued(self, store: Store) -> None:
         job = a_leased_job(store, lease_ms=OVER_AT_ONCE_MS)
 

@@ -68,7 +68,7 @@ class PostgresJobs:
         One whose row this program cannot read is parked, and not among them.
         """
         rows = self._link.call(
-            "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms,"
+            "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, age_ms,"
             " sibling_tasks, sibling_machines FROM omega.lease_jobs(%s, %s, %s, %s)",
             (scheduler, holder, jobs_max, lease_ms),
         )
@@ -185,7 +185,7 @@ def leased_jobs(rows: Iterable[tuple[Any, ...]]) -> tuple[list[LeasedJob], list[
 
 def _leased(row: tuple[Any, ...]) -> LeasedJob:
     """Read one row of omega.lease_jobs; raise BadInput if no job can be made of it."""
-    job, token, wire, starts, stops, placed, fruitless, waited_ms, tasks, machines = row
+    job, token, wire, starts, stops, placed, fruitless, waited_ms, age_ms, tasks, machines = row
     spec = spec_from_wire(decoded(wire))
     return LeasedJob(
         id=job,
@@ -197,6 +197,7 @@ def _leased(row: tuple[Any, ...]) -> LeasedJob:
         placed=placed,
         fruitless=fruitless,
         waited_ms=waited_ms,
+        age_ms=age_ms,
     )
 
 

@@ -50,8 +50,8 @@ class PostgresRounds:
         One whose row this program cannot read is not among them, and runs on.
         """
         rows = self._link.call(
-            "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, sibling_tasks,"
-            " sibling_machines FROM omega.recall_jobs(%s, %s, %s, %s)",
+            "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, age_ms,"
+            " sibling_tasks, sibling_machines FROM omega.recall_jobs(%s, %s, %s, %s)",
             (scheduler, number, None if jobs is None else Big(jobs), lease_ms),
         )
         jobs_read, _ = leased_jobs(rows)

@@ -28,4 +28,5 @@ def test_each_way_shows_the_cell_as_it_is_and_reads_what_it_says(
     view = refresher.refresh(view)
 
     assert [4_000, 3_000, 4_000] == view.free[:, 0].tolist()
+    assert [1.0] == view.parts_read_s.tolist()
     assert rows == [event.rows for event in events if isinstance(event, ViewRefreshed)]

@@ -125,6 +125,14 @@ class TestPartitioned:
         # G (N - 1) / 2N: the lower of the two bounds, which is met as a round begins.
         assert {OF * (OF - 1) / (2 * OF)} == set(means)
 
+    def test_a_view_is_told_when_each_part_was_read(self) -> None:
+        assert [0.0] * OF == self.view.parts_read_s.tolist()
+        self.clock.advance(1.0)
+        self.refresher.refresh(self.view)
+
+        ((part,),) = self.store.asked
+        assert [float(one == part) for one in range(OF)] == self.view.parts_read_s.tolist()
+
     def test_no_two_schedulers_read_a_part_in_the_same_round(self) -> None:
         crew = [self.of_scheduler(number) for number in range(OF)]
         views = [one.refresh(None) for one in crew]

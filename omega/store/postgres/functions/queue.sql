@@ -53,7 +53,7 @@ END $$;
 CREATE FUNCTION omega.lease_jobs(_scheduler text, _holder text, _jobs_max integer, _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
-    fruitless integer, waited_ms bigint, sibling_tasks integer[], sibling_machines integer[]
+    fruitless integer, waited_ms bigint, age_ms bigint, sibling_tasks integer[], sibling_machines integer[]
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -91,6 +91,7 @@ BEGIN
            (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(l.unplaced) AS r),
            l.placed, l.fruitless,
            CASE WHEN l.first THEN extract(epoch FROM l.start - l.submitted_at) * 1000 END::bigint,
+           (extract(epoch FROM l.start - l.submitted_at) * 1000)::bigint,
            siblings.tasks, siblings.machines
       FROM leased l JOIN job_spec s ON s.job_id = l.id
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines

@@ -71,7 +71,7 @@ END $$;
 CREATE FUNCTION omega.recall_jobs(_scheduler text, _number bigint, _jobs bigint[], _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
-    fruitless integer, waited_ms bigint, sibling_tasks integer[], sibling_machines integer[]
+    fruitless integer, waited_ms bigint, age_ms bigint, sibling_tasks integer[], sibling_machines integer[]
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -106,6 +106,7 @@ BEGIN
     SELECT l.id, l.lease_token, s.wire,
            (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(l.unplaced) AS r),
            (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(l.unplaced) AS r), l.placed, l.fruitless, NULL::bigint,
+           (extract(epoch FROM clock_timestamp() - l.submitted_at) * 1000)::bigint,
            siblings.tasks, siblings.machines
       FROM leased l JOIN job_spec s ON s.job_id = l.id,
            LATERAL (SELECT array_agg(a.task ORDER BY a.task) AS tasks, array_agg(a.machine_id ORDER BY a.task) AS machines
