@@ -107,6 +107,9 @@ class Settings(BaseSettings):
     backoff_max_ms: Milliseconds = 10_000
     attempts_max: PositiveInt = 50
     """Attempts without progress before a job is parked."""
+    losers_first: bool = False
+    """Whether a job that others were faster than is tried again before younger ones: at once, and
+    after `backoff_initial_ms` if there was no room. Neither is ever a reason to park it."""
 
     nodes_speedup: Annotated[float, Field(ge=SPEEDUP_MIN, le=SPEEDUP_MAX, allow_inf_nan=False)] = (
         1.0

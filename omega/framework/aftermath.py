@@ -8,6 +8,7 @@ Source   docs/decisions/0004-the-job-queue.md; parking as in Nomad's blocked eva
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
@@ -22,6 +23,8 @@ Policy = Callable[[Attempted], HandBack | Parking | None]
 
 NO_ROOM_ATTEMPTS_MAX = 3
 """Fruitless attempts before a job that finds no room is parked: the view may have been stale."""
+LOST: Final = frozenset({None, ParkReason.CONFLICTS, ParkReason.NO_ROOM})
+"""Reasons to park that others have given by being faster; None: there is none yet."""
 
 
 def aftermath(
@@ -40,6 +43,10 @@ def aftermath(
 
     fruitless = 0 if attempted.placed else job.fruitless + 1
     reason = _reason_to_park(attempted, fruitless, settings)
+    if settings.losers_first and reason in LOST:
+        # The queue is by submission: whoever comes back at once comes back to its head.
+        wait_ms = 0 if attempted.ending is Ending.CONFLICTS else settings.backoff_initial_ms
+        return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
     if reason is not None:
         return Parking(job.id, job.token, reason, _detail(attempted, fruitless))
     wait_ms = delay_ms(

@@ -149,5 +149,9 @@ def _commit(
         rule=replica.scheduler.rule,
     )
     outcome = yield from committed(transaction)
-    view.patch(outcome.fresh)
+    fresh = outcome.fresh
+    if not replica.scheduler.learns_from_refusals:
+        granted = np.isin(fresh.id, outcome.machine[outcome.accepted])
+        fresh = fresh.take(granted.nonzero()[0])
+    view.patch(fresh)
     return outcome

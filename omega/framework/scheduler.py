@@ -63,6 +63,10 @@ class Scheduler(ABC):
     docs/decisions/0014-the-size-of-a-transaction.md.
     """
 
+    learns_from_refusals: bool = True
+    """Whether the rows of machines that refused a claim enter the view with the answer; False: only
+    those of machines that granted one do, and the others stay as the last refresh left them."""
+
     rounds: Rounds | None = None
     """How it plans all its jobs at once, if it does so; None: job by job, by `place`."""
 

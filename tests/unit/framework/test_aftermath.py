@@ -23,11 +23,12 @@ def fate_of(
     fruitless: int = 0,
     diagnosis: Diagnosis | None = None,
     at_once: bool = False,
+    settings: Settings = SETTINGS,
 ) -> HandBack | Parking | None:
     runs_on = dict.fromkeys(range(placed), 1)
     job = a_job(placed + left, job=9, fruitless=fruitless, runs_on=runs_on)
     attempted = Attempted(job, placed, 1, placed + left, ending, diagnosis, at_once)
-    return aftermath(attempted, SETTINGS, np.random.default_rng(1))
+    return aftermath(attempted, settings, np.random.default_rng(1))
 
 
 def test_a_job_that_is_done_at_once_needs_nothing() -> None:
@@ -124,3 +125,36 @@ def test_a_job_that_always_loses_is_parked_after_many_attempts() -> None:
     assert isinstance(fate, Parking)
     assert ParkReason.CONFLICTS is fate.reason
     assert "5 attempts" in fate.detail
+
+
+@pytest.mark.parametrize(
+    ("ending", "delay_ms"), [(Ending.CONFLICTS, 0), (Ending.NO_ROOM, SETTINGS.backoff_initial_ms)]
+)
+@pytest.mark.parametrize("fruitless", [0, 1_000])
+def test_where_losers_are_first_they_come_back_at_once_and_are_never_parked(
+    ending: Ending, delay_ms: int, fruitless: int
+) -> None:
+    first = SETTINGS.model_copy(update={"losers_first": True})
+
+    fate = fate_of(ending, fruitless=fruitless, settings=first)
+
+    assert isinstance(fate, HandBack)
+    assert (delay_ms, False) == (fate.delay_ms, fate.progressed)
+
+
+@pytest.mark.parametrize(
+    ("ending", "diagnosis", "reason"),
+    [
+        (Ending.OVER_QUOTA, None, ParkReason.OVER_QUOTA),
+        (Ending.NO_ROOM, Diagnosis(ParkReason.NEVER_FITS, "no machine"), ParkReason.NEVER_FITS),
+    ],
+)
+def test_a_loser_that_waiting_cannot_help_is_parked_all_the_same(
+    ending: Ending, diagnosis: Diagnosis | None, reason: ParkReason
+) -> None:
+    first = SETTINGS.model_copy(update={"losers_first": True})
+
+    fate = fate_of(ending, diagnosis=diagnosis, settings=first)
+
+    assert isinstance(fate, Parking)
+    assert reason is fate.reason

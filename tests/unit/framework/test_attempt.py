@@ -9,7 +9,7 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.errors import InvariantBroken
 from omega.framework.attempt import attempt
-from omega.framework.effects import Commit, Refresh, Think, drive
+from omega.framework.effects import Commit, Effect, Refresh, Think, drive
 from omega.framework.progress import Ending, events_of
 from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import ParkReason, State
@@ -103,6 +103,37 @@ def test_refused_tasks_and_only_those_are_tried_again_on_a_view_brought_up_to_da
     assert again + again == [type(e) for e in answers.effects]
     assert (6, 2) == (attempted.placed, attempted.tries)
     assert 9 == attempted.decided
+
+
+class AnswersFromOneView(AnswersFrom):
+    """Gives the same view at each refresh: nobody reads between two tries."""
+
+    def __init__(self, store: MemoryStore, rivals: Sequence[Callable[[], object]]) -> None:
+        super().__init__(store, rivals)
+        self.view = View(store.snapshot())
+
+    def __call__(self, effect: Effect) -> object:
+        answer = super().__call__(effect)
+        return self.view if isinstance(effect, Refresh) else answer
+
+
+@pytest.mark.parametrize(
+    ("learns", "then_on", "believed"),
+    [(True, [2, 2, 3, 3], [0, 0, 2_000]), (False, [1, 1, 1, 1], [4_000, 2_000, 4_000])],
+)
+def test_a_scheduler_may_learn_from_refusals_or_from_grants_alone(
+    store: MemoryStore, *, learns: bool, then_on: list[int], believed: list[int]
+) -> None:
+    answers = AnswersFromOneView(store, [rival(store, machine=1, tasks=4)])
+    scheduler = InOrder()
+    scheduler.learns_from_refusals = learns
+
+    drive(attempt(a_replica(scheduler), submit_and_lease(store, a_spec(6))), answers)
+
+    first, second, *_ = answers.transactions
+    assert [1, 1, 1, 1, 2, 2] == first.claims.machine.tolist()
+    assert then_on == second.claims.machine.tolist()
+    assert believed == answers.view.free[:, 0].tolist()
 
 
 def test_a_broken_gang_is_planned_anew_as_a_whole(store: MemoryStore) -> None:
