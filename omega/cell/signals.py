@@ -7,31 +7,35 @@ Promise  A frozen value that comes with the view, made before each placement; th
 Source   ParSync (USENIX ATC 2021): the age of a part and the delay of scheduling steer placement.
 """
 
-from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from omega.model.arrays import freeze
+
 Seconds = NDArray[np.float64]
 
-ALL_FRESH = np.zeros(1)
-ALL_FRESH.flags.writeable = False
+NOW: Final[Seconds] = np.zeros(1)
+freeze(NOW)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Signals:
+class Signals(NamedTuple):
     """How things stood when a placement began."""
 
-    part_age_s: Seconds = field(default_factory=lambda: ALL_FRESH)
-    """For each part of the view, the time since it was read; `View.part` says which part each
-    machine lies in. Fresh rows that commits brought since then do not count."""
+    now_s: float = 0.0
+    """By the clock of the scheduler's process."""
+    parts_read_s: Seconds = NOW
+    """When each part of the view was read; `View.part` says which part each machine lies in."""
     head_age_s: float = 0.0
     """From the submission of the oldest job being placed until now: the scheduling delay."""
     claim_conflict_fraction: float = 0.0
     """Which share of this scheduler's claims was refused of late."""
 
-    def __post_init__(self) -> None:
-        self.part_age_s.flags.writeable = False
+    @property
+    def part_age_s(self) -> Seconds:
+        """The time since each part was read; fresh rows that commits brought do not count."""
+        return self.now_s - self.parts_read_s
 
 
-NO_SIGNALS = Signals()
+NO_SIGNALS: Final = Signals()

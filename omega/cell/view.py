@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.cell.partition import part_of
-from omega.cell.signals import NO_SIGNALS, Seconds, Signals
+from omega.cell.signals import NO_SIGNALS, NOW, Seconds, Signals
 from omega.model.arrays import (
     Amounts,
     Codes,
@@ -58,8 +58,9 @@ class View:
         self.generation = snapshot.generation
         self.signals: Signals = NO_SIGNALS
         """What a scheduler may know besides rows; the framework sets them before a placement."""
-        self.parts_read_s: Seconds = np.zeros(1)
-        """When each part was read, by the clock of whoever keeps the view fresh."""
+        self.parts_read_s: Seconds = NOW
+        """When each part was read, by the clock of whoever keeps the view fresh; never changed in
+        place."""
         self._part: Index | None = None
         self._parts = 0
         self._open = _takes_claims(rows, rows.free)
@@ -126,8 +127,8 @@ class View:
 
     @property
     def part(self) -> Index:
-        """In which part each machine lies, of as many as the signals tell the age of."""
-        parts = len(self.signals.part_age_s)
+        """In which part each machine lies, of as many as there are ages of."""
+        parts = len(self.parts_read_s)
         if self._part is None or self._parts != parts:
             self._part, self._parts = part_of(self._id, parts), parts
         return _read_only(self._part)

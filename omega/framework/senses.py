@@ -48,9 +48,10 @@ class Senses:
     def signals(self, view: View, jobs: Sequence[LeasedJob]) -> Signals:
         """Say how things stand now that these jobs are about to be placed on this view."""
         now_s = self._clock.now()
-        oldest_ms = max(job.age_ms for job in jobs)
+        oldest_ms = max([job.age_ms for job in jobs])
         return Signals(
-            part_age_s=now_s - view.parts_read_s,
-            head_age_s=oldest_ms / MS_PER_S + now_s - self._leased_s,
-            claim_conflict_fraction=self._refused / self._claims if self._claims else 0.0,
+            now_s,
+            view.parts_read_s,
+            oldest_ms / MS_PER_S + now_s - self._leased_s,
+            self._refused / self._claims if self._claims else 0.0,
         )
