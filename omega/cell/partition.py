@@ -38,7 +38,9 @@ class Parts:
 
     def hold(self, machine: Ids) -> Mask:
         """Say which machines lie in one of them."""
-        return np.isin(part_of(machine, self.of), self.numbers)
+        named = np.zeros(self.of, dtype=np.bool_)
+        named[list(self.numbers)] = True
+        return np.asarray(named[part_of(machine, self.of)])
 
 
 WHOLE: Final = Parts((0,), 1)

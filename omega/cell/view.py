@@ -128,7 +128,7 @@ class View:
     @property
     def part(self) -> Index:
         """In which part each machine lies, of as many as there are ages of."""
-        parts = len(self.parts_read_s)
+        parts = len(self.signals.parts_read_s)
         if self._part is None or self._parts != parts:
             self._part, self._parts = part_of(self._id, parts), parts
         return _read_only(self._part)

@@ -6,6 +6,7 @@ from omega.framework.scheduler import Scheduler
 from omega.testing.scheduler_contract import SchedulerContract
 from schedulers.batch import BatchScheduler
 from schedulers.ml_gpu import MlGpuScheduler
+from schedulers.parsync import ParSyncScheduler
 from schedulers.service import ServiceScheduler
 from tests.contract.stranger import RoomiestScheduler
 
@@ -26,6 +27,12 @@ class TestMlGpu(SchedulerContract):
     @pytest.fixture
     def scheduler(self) -> Scheduler:
         return MlGpuScheduler()
+
+
+class TestParSync(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return ParSyncScheduler()
 
 
 class TestStranger(SchedulerContract):

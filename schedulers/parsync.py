@@ -1,0 +1,187 @@
+"""The parsync scheduler: picky about machines while it has time, and fast when its queue waits.
+
+Goal     Show that the synchronisation seam is one: placement that minds how old each part of its
+         view is, on omega's public face alone.
+Promise  Tasks go to one part of the cell after the other, in the order of the strategy; inside a
+         part machines are drawn, the better ones more often. The order depends on the view, its
+         signals and, under `adaptive`, on whether the threshold or its lower edge was passed last.
+Source   ParSync (USENIX ATC 2021): quality-first, latency-first, adaptive; docs/papers/parsync.md.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Annotated, Final, Self
+from zlib import crc32
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from omega.cell.signals import Signals
+from omega.cell.view import View
+from omega.errors import BadInput, did_you_mean
+from omega.framework.scheduler import Scheduler
+from omega.model.arrays import Counts, Ids, Index, Score
+from omega.model.claims import Claims
+from omega.model.jobs import LeasedJob, TaskGroup
+from omega.placement.feasibility import Room
+from omega.placement.groups import place_groups
+
+SEED_MAX: Final = 2**32 - 1
+_GOLDEN: Final = 0x9E37_79B9_7F4A_7C15
+_64_BITS: Final = 2**64 - 1
+_MIX: Final = ((30, np.uint64(0xBF58_476D_1CE4_E5B9)), (27, np.uint64(0x94D0_49BB_1331_11EB)))
+_SCORES: Final = 2**53
+"""Scores are multiples of 1 / 2^53, as uniform numbers are."""
+
+
+class Strategy(Enum):
+    """Which part of the cell comes first."""
+
+    QUALITY = "quality-first"  # the one whose free machines score best on average
+    LATENCY = "latency-first"  # the one read last
+    ADAPTIVE = "adaptive"  # quality-first until the queue has waited too long
+
+
+class ScoredBy(Enum):
+    """What the score of a machine depends on."""
+
+    MACHINE = "machine"  # on the machine alone: all tasks want the same ones
+    TASK = "task"  # on what the task asks for, too
+
+
+class Settings(BaseModel):
+    """What an operator may set, as text has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    strategy: Strategy = Strategy.ADAPTIVE
+    threshold: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 1.5
+    """Seconds that the head of the queue may have waited before latency comes first."""
+    hysteresis: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.2
+    """Quality comes first again once the head has waited less than threshold x (1 - hysteresis)."""
+    score: ScoredBy = ScoredBy.MACHINE
+    seed: Annotated[int, Field(ge=0, le=SEED_MAX)] = 0
+    """Of the scores."""
+    learn: bool = True
+    """Whether the rows that come with refusals enter the view."""
+
+
+class ParSyncScheduler(Scheduler):
+    """Chooses a part of the cell, then machines inside it."""
+
+    kind = "parsync"
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.learns_from_refusals = self.settings.learn
+        self.puts_latency_first = self.settings.strategy is Strategy.LATENCY
+        self._scored: tuple[Ids, int, Score] | None = None
+        """Machines, a key and their scores by it, as they were asked for last."""
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, str]) -> Self:
+        """Return the scheduler as an operator wants it."""
+        return cls(_read(settings))
+
+    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+        """Claim machines of the part that comes first, then of the next."""
+        if self.settings.strategy is Strategy.ADAPTIVE:
+            self._adapt(view.signals)
+
+        def choose(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+            return draw_by_part(room, wanted, chance, self._score(room), self._rank(view))
+
+        return place_groups(view, job, choose, chance)
+
+    def _adapt(self, signals: Signals) -> None:
+        """Switch at the edges of the threshold; asked again with the same signals, do nothing."""
+        upper_s = self.settings.threshold
+        if signals.head_age_s > upper_s:
+            self.puts_latency_first = True
+        elif signals.head_age_s < upper_s * (1 - self.settings.hysteresis):
+            self.puts_latency_first = False
+
+    def _rank(self, view: View) -> Score | None:
+        """Return what parts are chosen by before their mean score, lower first; None: nothing."""
+        return view.signals.part_age_s if self.puts_latency_first else None
+
+    def _score(self, room: Room) -> Score:
+        key = self.settings.seed
+        if self.settings.score is ScoredBy.TASK:
+            key ^= key_of(room.asked)
+        if self._scored is None or self._scored[0] is not room.view.id or self._scored[1] != key:
+            self._scored = room.view.id, key, scores(room.view.id, key)
+        return self._scored[2][room.at]
+
+
+def scores(machine: Ids, key: int) -> Score:
+    """Return the score of each machine, in (0, 1): uniform, and the same for the same key."""
+    mixed = machine.astype(np.uint64) + np.uint64((key + 1) * _GOLDEN & _64_BITS)
+    for shift, factor in _MIX:
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
+    mixed ^= mixed >> np.uint64(31)
+    return ((mixed >> np.uint64(11)).astype(np.float64) + 0.5) / _SCORES
+
+
+def key_of(group: TaskGroup) -> int:
+    """Return a number for what a task asks for: its amounts, GPUs and constraints."""
+    asks = (group.demand.tolist(), group.gpus, group.gpu_slices, *map(str, group.constraints))
+    return crc32(repr(asks).encode())
+
+
+def draw_by_part(
+    room: Room, wanted: int, chance: np.random.Generator, score: Score, rank: Score | None
+) -> Counts:
+    """Return how many tasks each machine of the room gets.
+
+    Parts are exhausted one after the other: in the order of `rank`, of equal ones the best mean
+    score first. A machine counts once for each task that it takes.
+    """
+    part = room.view.part[room.at]
+    given = np.zeros_like(room.tasks)
+    for first in _parts_in_order(part, room.tasks, score, rank):
+        inside = (part == first).nonzero()[0]
+        given[inside] = draw_weighted(room.tasks[inside], score[inside], wanted, chance)
+        wanted -= int(given[inside].sum())
+        if not wanted:
+            break
+    return given
+
+
+def _parts_in_order(part: Index, tasks: Counts, score: Score, rank: Score | None) -> Iterator[int]:
+    room = np.bincount(part, weights=tasks)
+    mean = np.bincount(part, weights=tasks * score) / np.maximum(room, 1)
+    if rank is None:
+        order = np.argsort(-mean, kind="stable")
+    else:
+        order = np.lexsort((-mean, rank[: len(room)]))
+    return (int(one) for one in order if room[one])
+
+
+def draw_weighted(tasks: Counts, score: Score, wanted: int, chance: np.random.Generator) -> Counts:
+    """Return how many of the wanted tasks each machine gets, drawn by weight, none put back.
+
+    Each place for a task gets an exponential time whose rate is its weight; the first come first.
+    (Efraimidis and Spirakis, Information Processing Letters 97, 2006.)
+    """
+    places = np.repeat(np.arange(len(tasks)), np.minimum(tasks, wanted))
+    if len(places) > wanted:
+        times = chance.exponential(size=len(places)) / score[places]
+        places = places[np.argpartition(times, wanted - 1)[:wanted]]
+    return np.bincount(places, minlength=len(tasks)).astype(np.int64)
+
+
+def _read(said: Mapping[str, str]) -> Settings:
+    """Read settings; raise BadInput for one that is not there or cannot be used."""
+    for name in said:
+        if name not in Settings.model_fields:
+            known = tuple(Settings.model_fields)
+            listed = ", ".join(known)
+            hint = did_you_mean(name, known)
+            raise BadInput(f"there is no setting {name!r}{hint} (known: {listed})", field="--set")
+    try:
+        return Settings.model_validate(dict(said))
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        name = str(problem["loc"][0])
+        raise BadInput(f"{said[name]!r} will not do: {problem['msg']}", field=name) from None
