@@ -16,6 +16,7 @@ from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.growth import Growth
 from benchmarks.harness import Benchmark, Findings
 from benchmarks.paper import FIGURES
+from benchmarks.parsync import ParSync
 from benchmarks.placement import Placement
 from benchmarks.rules import Rules
 from benchmarks.side_by_side import SideBySide
@@ -27,6 +28,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Commit,
     Rules,
     Sync,
+    ParSync,
     Placement,
     Fragmentation,
     Conflicts,
