@@ -60,5 +60,5 @@ def makers(placing: Mapping[str, str], workloads: Sequence[str], said: Sequence[
 def _known(workload: str, workloads: Sequence[str], option: str) -> str:
     if workload not in workloads:
         guess = did_you_mean(workload, workloads)
-        raise BadInput(f"no jobs ask for {workload}{guess}", field=option)
+        raise BadInput(f"no jobs ask for {workload!r}{guess}", field=option)
     return workload

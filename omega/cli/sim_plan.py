@@ -53,6 +53,7 @@ FAILURES_MAX: Final = 1_000_000
 """Of all machines up to the horizon, on average."""
 CENTURY_S: Final = LIMITS.duration_ms_max / MS_PER_S
 S_PER_H: Final = 3_600
+GAP_S: Final = 1.0
 
 
 Given = tuple[Arrival, ...] | Workload
@@ -168,7 +169,7 @@ class SimPlan:
         ),
     ] = None
     sync: SyncBy = Sync.DELTA
-    gap: Gap = 1.0
+    gap: Gap = GAP_S
     seed: Seed = 0
     audit: Annotated[
         bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
@@ -288,6 +289,8 @@ class SimPlan:
 
     def _refuse_what_does_not_wait_so(self, schedulers: Mapping[str, Scheduler]) -> None:
         """Raise BadInput for what needs the other kind of queue."""
+        if self.gap != GAP_S and self.sync is not Sync.PARTITIONED:
+            raise BadInput("only --sync partitioned has a gap", field="--gap")
         if self.queue is Queueing.OPEN:
             if self.sync is not Sync.DELTA:
                 raise BadInput("other ways to synchronise need --queue live", field="--sync")

@@ -6,13 +6,14 @@ Promise  Effects and answers pass unchanged. What passes between two answers is 
 Source   Omega (EuroSys 2013), section 4 (metrics): decision time, busyness.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import TypeVar
 
 from omega.clock import Clock
 from omega.events import Sink
-from omega.framework.effects import Commit, Steps, Think
+from omega.framework.effects import Commit, Effect, Steps, Think
 from omega.framework.progress import Attempted, events_of
 
 _T = TypeVar("_T")
@@ -45,25 +46,34 @@ class Meter:
         """Run a loop, or a part of one, and emit a `TransactionJudged` for each of its commits."""
         self._since = self._clock.now()
         with closing(steps):
-            try:
-                effect = next(steps)
-                while True:
-                    if not isinstance(effect, Think):
-                        self._stop()
-                    began = self._clock.now()
-                    answer = yield effect
-                    if isinstance(effect, Commit):
-                        took_s = self._clock.now() - began
-                        thought_s, self._uncommitted_s = self._uncommitted_s, 0.0
-                        judged = effect.judged(answer, thought_s=thought_s, took_s=took_s)
-                        self._sink(judged)
-                    if not isinstance(effect, Think):
-                        self._since = self._clock.now()
-                    effect = steps.send(answer)
-            except StopIteration as end:
-                self._stop()
-                result: _T = end.value
-                return result
+            go_on: Callable[[], Effect] = partial(next, steps)
+            while True:
+                try:
+                    effect = go_on()
+                except StopIteration as end:
+                    self._stop()
+                    result: _T = end.value
+                    return result
+                go_on = yield from self._answered(steps, effect)
+
+    def _answered(self, steps: Steps[_T], effect: Effect) -> Steps[Callable[[], Effect]]:
+        """Pass an effect on; return how the loop goes on from its answer."""
+        is_thought = isinstance(effect, Think)
+        if not is_thought:
+            self._stop()
+        began = self._clock.now()
+        try:
+            answer = yield effect
+        except Exception as error:
+            self._since = self._clock.now()
+            return partial(steps.throw, error)
+        if isinstance(effect, Commit):
+            thought_s, self._uncommitted_s = self._uncommitted_s, 0.0
+            took_s = self._clock.now() - began
+            self._sink(effect.judged(answer, thought_s=thought_s, took_s=took_s))
+        if not is_thought:
+            self._since = self._clock.now()
+        return partial(steps.send, answer)
 
     def report(self, attempted: Sequence[Attempted]) -> None:
         """Emit what came of attempts made together, and begin to measure the next."""

@@ -17,7 +17,7 @@ from omega.config import Settings
 from omega.errors import NotAllowed, StoreUnavailable
 from omega.events import Sink, StoreFaltered
 from omega.framework.driver import Driver
-from omega.framework.effects import Effect, drive
+from omega.framework.effects import Commit, Effect, Wait, drive
 from omega.framework.heartbeat import Heartbeat
 from omega.framework.leasing import Leases
 from omega.framework.patience import Patience
@@ -89,7 +89,8 @@ class SchedulerProcess:
         )
 
         def answer(effect: Effect) -> object:
-            heartbeat.check()
+            if isinstance(effect, Commit | Wait):  # nobody catches what these raise
+                heartbeat.check()
             return self._driver.answer(effect)
 
         with heartbeat:

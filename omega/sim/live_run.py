@@ -1,36 +1,37 @@
 """An experiment whose jobs wait as they do live: queue, leases, parking, waking, synchronisation.
 
-Goal     Run in virtual time just what would run on a live cell, and say what came of it by the same
-         names as for the paper's experiments.
-Promise  The processes, virtual nodes included, are those that run live; the cell is a memory store.
-         A job that is parked at the end counts as given up. One seed, one result.
+Goal     Run the processes that run live in virtual time, and say what came of it by the same names
+         as for the paper's experiments.
+Promise  The processes, virtual nodes included, are those that run live, by their default settings;
+         the cell is a memory store. A job that is parked at the end counts as given up. Of replicas
+         of a kind, which share one queue, the first is told what is left in it. One seed, one
+         result.
 Source   docs/decisions/0031-one-process-two-drivers.md; Omega (EuroSys 2013), section 4.
 """
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event as Flag
 from typing import Any
 
-from omega.events import Event, JobAttempted, TasksLost, TransactionJudged
+from omega.events import Event, JobAttempted, TasksLost, TransactionJudged, ignore
 from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineState
-from omega.model.resources import COLUMNS, Kind
+from omega.model.resources import Kind
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.experiment import SAMPLE_S, Advance, Architecture, Experiment, Use
 from omega.sim.ledger import Ledger, mean, p90, ratio
 from omega.sim.results import Result, of_schedulers, told
 from omega.sim.virtual_cell import VirtualCell
-from omega.store.status import JobStatus
 from omega.sync.choice import ALONE, Sync
 from omega.sync.partitioned import Turn
 from omega.workload.arrivals import MS_PER_S, Arrival
 from omega.workload.machine_events import MachineEvent
 
-CPU = COLUMNS[Kind.CPU_MILLI]
+START = "start"
+"""The kind of scheduler of the start state's jobs: there is none, so nobody places them again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,16 @@ class Synchronising:
     """Of partitioned synchronisation: in so long each has read everything once."""
 
 
+@dataclass(eq=False)
+class _Job:
+    """What was seen of a job."""
+
+    submitted_s: float
+    attempts: int = 0
+    """Finished ones."""
+    first_wait_s: float | None = None
+
+
 class LiveRun:
     """Such an experiment under way."""
 
@@ -51,21 +62,21 @@ class LiveRun:
         self._advance = advance
         self._cell = VirtualCell(experiment.workload.machines, seed=experiment.seed)
         self._there = self._used = 0
-        self._tasks_lost = 0
-        self._submitted: dict[str, list[int]] = {}
-        """Jobs by workload."""
-        self._start = self._cell.start(experiment.workload.prefill)
-        self._expected = Counter(
-            one.spec.scheduler
-            for one in experiment.workload.arrivals
-            if one.submit_s <= experiment.horizon_s
-        )
-        for arrival in experiment.workload.arrivals:
+        self._lost = 0
+        """Tasks, those of the start state included."""
+        self._jobs: dict[int, _Job] = {}
+        prefill = experiment.workload.prefill
+        jobs = tuple(replace(spec, scheduler=START) for spec in prefill.jobs)
+        self._start = self._cell.start(replace(prefill, jobs=jobs))
+        arrivals = experiment.workload.arrivals
+        self._names = sorted({arrival.spec.scheduler for arrival in arrivals})
+        for arrival in arrivals:
             if arrival.submit_s <= experiment.horizon_s:
-                self._cell.at(arrival.submit_s, partial(self._submit, self._spec(arrival)))
+                submit = partial(self._submit, self._spec(arrival))
+                self._cell.when_jobs_arrive(arrival.submit_s, submit)
         for event in experiment.machine_events:
             self._cell.at(event.time_s, partial(self._change, event))
-        nodes = VirtualNodes(self._hear, speedup=1.0)
+        nodes = VirtualNodes(ignore, speedup=1.0)
         self._cell.live(nodes.life(Flag(), nothing_else))
         self._ledgers = self._begin_schedulers(sync)
         self._sample(1)
@@ -73,21 +84,18 @@ class LiveRun:
 
     @property
     def use(self) -> Use:
-        """CPU of machines that are up, and what tasks use of it; nobody locks any."""
-        use = self._cell.store.use()
-        return Use(use.capacity[CPU], use.used[CPU], 0)
+        """CPU of machines that are open, and what tasks use of it; nobody locks any."""
+        rows = self._cell.store.snapshot().rows
+        is_open = rows.state == MachineState.OPEN
+        there, used = (
+            int(amounts[is_open, Kind.CPU_MILLI].sum()) for amounts in (rows.capacity, rows.used)
+        )
+        return Use(there, used, 0)
 
     @property
     def waiting(self) -> dict[str, int]:
         """How many jobs wait or are planned, by workload."""
-        jobs, most = self._cell.store.jobs, len(self.experiment.workload.arrivals)
-        return {
-            name: sum(
-                len(jobs(state=state, scheduler=name, jobs_max=most))
-                for state in (State.PENDING, State.PARKED)
-            )
-            for name in sorted(self._expected)
-        }
+        return {name: self._in(name, State.PENDING, State.PLANNING) for name in self._names}
 
     def finish(self) -> Result:
         """Simulate up to the horizon, check every invariant of the cell, and sum up."""
@@ -97,15 +105,16 @@ class LiveRun:
 
     def result(self) -> Result:
         """Sum up."""
-        waiting = self.waiting
         rows: dict[str, list[dict[str, Any]]] = {}
         for name, ledgers in self._ledgers.items():
-            for ledger in ledgers:
-                ledger.waiting = waiting.get(name, 0) if ledger is ledgers[0] else 0
+            ledgers[0].waiting = self.waiting[name]
+            ledgers[0].abandoned = self._in(name, State.PARKED)
             rows[name] = [told(ledger, self.experiment.horizon_s) for ledger in ledgers]
         workloads = {
             name: {**of_schedulers(rows[name]), **self._of_jobs(name)} for name in self._ledgers
         }
+        start = [job for one in self._start if (job := self._cell.store.job(one)) is not None]
+        start_lost = sum(job.tasks - job.placed for job in start)
         return Result(
             schedulers=[row for mine in rows.values() for row in mine],
             workloads=workloads,
@@ -113,17 +122,17 @@ class LiveRun:
             locked=0.0,
             events=self._cell.engine.executed,
             tasks_placed=sum(one["tasks_placed"] for one in workloads.values()),
-            tasks_lost=self._tasks_lost,
-            start_tasks_lost=0,
+            tasks_lost=self._lost - start_lost,
+            start_tasks_lost=start_lost,
             audited=0,
         )
 
     def _begin_schedulers(self, sync: Synchronising) -> dict[str, list[Ledger]]:
-        """Let all replicas begin to work; return what each did with its time."""
+        """Let all replicas begin to work; return what each does with its time."""
         experiment, ledgers = self.experiment, dict[str, list[Ledger]]()
         replicas = [
             (name, number)
-            for name in sorted(self._expected)
+            for name in self._names
             for number in range(experiment.schedulers.get(name, 1))
         ]
         for turn, (name, number) in enumerate(replicas):
@@ -138,27 +147,28 @@ class LiveRun:
                 sync=sync.by,
                 turn=Turn(turn, len(replicas), sync.gap_s) if is_partitioned else ALONE,
                 decision_time=experiment.decision_times[name],
-                sink=partial(self._book, ledger),
+                sink=_Books(self, ledger),
+                thinks=partial(self._think, ledger),
             )
         return ledgers
 
-    def _book(self, ledger: Ledger, event: Event) -> None:
-        """Book what a process did."""
-        if isinstance(event, TransactionJudged):
-            ledger.judge_event(event)
-        elif isinstance(event, JobAttempted):
-            ledger.begun += 1
-            ledger.thought_s += event.thought_s
-            ledger.found_no_room += event.left > 0 and not event.placed
-        else:
-            self._hear(event)
+    def _think(self, ledger: Ledger, seconds: float) -> None:
+        ledger.begin(seconds, before_s=self.experiment.horizon_s - self._cell.clock.now())
 
-    def _hear(self, event: Event) -> None:
-        if isinstance(event, TasksLost):
-            self._tasks_lost += event.tasks
+    def attempted(self, event: JobAttempted) -> None:
+        """Note of a job that an attempt at it is over."""
+        job = self._jobs[event.job]
+        job.attempts += 1
+        if job.first_wait_s is None:
+            job.first_wait_s = self._cell.clock.now() - event.thought_s - job.submitted_s
+
+    def lose(self, tasks: int) -> None:
+        """Note that tasks have lost their places."""
+        self._lost += tasks
 
     def _submit(self, spec: JobSpec) -> None:
-        self._submitted.setdefault(spec.scheduler, []).extend(self._cell.store.submit([spec]))
+        (job,) = self._cell.store.submit([spec])
+        self._jobs[job] = _Job(self._cell.clock.now())
 
     def _spec(self, arrival: Arrival) -> JobSpec:
         """Return what is submitted: with its durations, and as a gang if that is wanted."""
@@ -172,19 +182,32 @@ class LiveRun:
         return replace(spec, minimum=spec.tasks) if self.experiment.gangs else spec
 
     def _change(self, event: MachineEvent) -> None:
+        """Have happen to a machine what an operator's verbs would do."""
         machine, store = event.machine + 1, self._cell.store
         if event.capacity is not None:
-            store.resize(machine, event.capacity, notice_ms=0)
+            # What it runs goes on until it ends, as in the paper's experiments.
+            horizon_ms = round(self.experiment.horizon_s * MS_PER_S)
+            store.resize(machine, event.capacity, notice_ms=horizon_ms)
         state = MachineState.OPEN if event.up else MachineState.DOWN
         store.set_state(integers([machine]), state)
+        if not event.up:
+            self._lost += store.lose_tasks(integers([machine]))
+
+    def _in(self, name: str, *states: State) -> int:
+        """Count a workload's jobs in these states."""
+        most = len(self._jobs) + 1
+        jobs = self._cell.store.jobs
+        return sum(len(jobs(state=one, scheduler=name, jobs_max=most)) for one in states)
 
     def _of_jobs(self, name: str) -> dict[str, Any]:
-        """Return what became of a workload's jobs, by the names of `results.of_jobs`."""
-        ids = self._submitted.get(name, [])
-        jobs = [job for one in ids if (job := self._cell.store.job(one)) is not None]
-        attempted = [job for job in jobs if job.attempts]
-        first = [wait for job in attempted if (wait := _first_wait_s(job)) is not None]
-        attempts = [float(job.attempts) for job in attempted]
+        """Return what became of a workload's jobs, by the names of `results.of_jobs`.
+
+        What is None is not told: of which workload lost tasks were, and waits between attempts.
+        """
+        jobs = self._cell.store.jobs(scheduler=name, jobs_max=len(self._jobs) + 1)
+        seen = [self._jobs[job.id] for job in jobs]
+        attempted = [one for one in seen if one.attempts]
+        first = [one.first_wait_s for one in attempted if one.first_wait_s is not None]
         whole = sum(job.placed == job.tasks for job in jobs)
         return {
             "jobs": len(jobs),
@@ -194,10 +217,13 @@ class LiveRun:
             "jobs_abandoned": sum(job.state is State.PARKED for job in jobs),
             "tasks": sum(job.tasks for job in jobs),
             "tasks_placed": sum(job.placed for job in jobs),
+            "tasks_lost": None,
             "wait_mean_s": mean(first),
             "wait_p90_s": p90(first),
-            "attempts_mean": mean(attempts),
-            "attempts_max": max((job.attempts for job in attempted), default=0),
+            "wait_until_scheduled_mean_s": None,
+            "wait_until_scheduled_p90_s": None,
+            "attempts_mean": mean([float(one.attempts) for one in attempted]),
+            "attempts_max": max((one.attempts for one in attempted), default=0),
         }
 
     def _sample(self, samples: int) -> None:
@@ -207,7 +233,25 @@ class LiveRun:
         self._advance(self._cell.clock.now())
 
 
-def _first_wait_s(job: JobStatus) -> float | None:
-    if job.first_leased_ms is None:
-        return None
-    return (job.first_leased_ms - job.submitted_ms) / MS_PER_S
+class _Books:
+    """Hears what one process tells, and enters it."""
+
+    def __init__(self, run: LiveRun, ledger: Ledger) -> None:
+        self._run = run
+        self._ledger = ledger
+        self._claimed = False
+        """Whether the attempt under way has claimed something."""
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case TransactionJudged():
+                self._ledger.judge_event(event)
+                self._claimed = True
+            case JobAttempted():
+                self._run.attempted(event)
+                self._ledger.found_no_room += not self._claimed
+                self._claimed = False
+            case TasksLost():
+                self._run.lose(event.tasks)
+            case _:
+                pass

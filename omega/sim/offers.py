@@ -223,7 +223,6 @@ class Framework:
     def _think(self, seconds: float) -> None:
         job, filling = self._queue.leased, self._filling
         assert job is not None
-        job.attempts += 1
         began_s = self._world.engine.now_s + filling.thinks_s
         self.ledger.begin(seconds, before_s=self._horizon_s - began_s)
         filling.thinks_s += seconds
@@ -240,7 +239,9 @@ class Framework:
 
     def _book(self) -> None:
         """Book what came of an attempt."""
-        filling = self._filling
+        job, filling = self._queue.leased, self._filling
+        assert job is not None
+        job.attempts += 1
         if filling.claims:
             self.ledger.useful_s += filling.job_thinks_s
             self.ledger.accepted += 1

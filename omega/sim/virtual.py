@@ -32,6 +32,14 @@ Latency = Callable[[Effect], float]
 """How long an answer takes, in seconds."""
 
 
+Thinks = Callable[[float], object]
+"""Hears that a decision begins which takes so many seconds."""
+
+
+def ignore_it(_: float) -> None:
+    """Hear nothing."""
+
+
 def no_latency(_: Effect) -> float:
     """Answer at once."""
     return 0.0
@@ -50,6 +58,7 @@ class Actor:
         settings: Settings | None = None,
         sink: Sink = ignore,
         latency: Latency = no_latency,
+        thinks: Thinks = ignore_it,
     ) -> None:
         """`settings` say how long to wait for a store that is away; chance comes from `rng`."""
         self._engine = engine
@@ -59,6 +68,7 @@ class Actor:
         self._settings = settings or Settings.model_construct()
         self._sink = sink
         self._latency = latency
+        self._thinks = thinks
         self._view: View | None = None
         self._steps: Steps[None] | None = None
         self._failures = 0
@@ -86,34 +96,47 @@ class Actor:
         self._engine.at(at_s, Order.DECISION, partial(self._live, life, go_on))
 
     def _live(self, life: Steps[None], go_on: Callable[[], Effect]) -> None:
-        """Answer effects until one takes time."""
-        if life is not self._steps:
-            return
-        try:
-            effect: Effect | None = go_on()
-            while effect is not None:
-                effect = self._next(life, effect)
-        except StopIteration:
-            self._steps = None
+        """Answer effects until one takes time, or the life is over."""
+        while life is self._steps:
+            try:
+                effect = go_on()
+            except StopIteration:
+                self._steps = None
+                return
+            except BaseException:
+                self._steps = None
+                raise
+            later = self._next(life, effect)
+            if later is None:
+                return
+            go_on = later
 
-    def _next(self, life: Steps[None], effect: Effect) -> Effect | None:
-        """Answer an effect and return what is asked next; None if the answer takes time."""
+    def _next(self, life: Steps[None], effect: Effect) -> Callable[[], Effect] | None:
+        """Answer an effect; return how the life goes on, or None if that takes time."""
         if isinstance(effect, Think | Wait):
+            if isinstance(effect, Think):
+                self._thinks(effect.seconds)
             self._after(effect.seconds, life, partial(life.send, None))
             return None
         try:
             answer = self._answer(effect)
         except StoreUnavailable as error:
-            self._after(self._delay_s(effect, error), life, lambda: effect)
-            return None
+            if not self._gives_up():
+                self._after(self._delay_s(effect, error), life, lambda: effect)
+                return None
+            return partial(life.throw, error)
         except Exception as error:  # whoever asked knows what to do
-            return life.throw(error)
+            return partial(life.throw, error)
         self._failures = 0
         seconds = self._latency(effect)
         if seconds > 0:
             self._after(seconds, life, partial(life.send, answer))
             return None
-        return life.send(answer)
+        return partial(life.send, answer)
+
+    def _gives_up(self) -> bool:
+        """Say whether a store that is away is not waited for."""
+        return False
 
     def _answer(self, effect: Refresh | Commit | Call[Any]) -> object:
         match effect:
@@ -151,6 +174,7 @@ class VirtualProcess(Actor):
         refresher: Callable[[Sink], Refresher],
         *,
         latency: Latency = no_latency,
+        thinks: Thinks = ignore_it,
     ) -> None:
         super().__init__(
             engine,
@@ -160,18 +184,30 @@ class VirtualProcess(Actor):
             settings=process.settings,
             sink=process.sink,
             latency=latency,
+            thinks=thinks,
         )
         self.process = process
+        self._has_run = False
 
     def run(self) -> None:
-        """Begin to live now."""
+        """Begin to live now, once: whoever was killed still seems to hold its leases."""
+        assert not self._has_run, "another process takes its place, by the same name"
+        self._has_run = True
         life = self._life()
         self.begin(life)
         self._beat_later(life)
 
     def _life(self) -> Steps[None]:
-        yield from self.process.life()
-        yield from self.process.end()
+        try:
+            yield from self.process.life()
+            yield from self.process.end()
+        except StoreUnavailable as error:
+            if not self.process.stop.is_set():
+                raise
+            self._sink(StoreFaltered("finish", str(error)))  # the leases will run out
+
+    def _gives_up(self) -> bool:
+        return self.process.stop.is_set()
 
     def _beat_later(self, life: Steps[None]) -> None:
         at_s = self._engine.now_s + self._settings.heartbeat_interval_ms / MS_PER_S

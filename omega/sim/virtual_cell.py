@@ -8,6 +8,7 @@ Source   docs/decisions/0031-one-process-two-drivers.md.
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from uuid import UUID
 
 from omega.config import Settings
@@ -23,7 +24,14 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
 from omega.sim.engine import Engine, EngineClock, Order
-from omega.sim.virtual import Actor, Latency, VirtualProcess, no_latency
+from omega.sim.virtual import (
+    Actor,
+    Latency,
+    Thinks,
+    VirtualProcess,
+    ignore_it,
+    no_latency,
+)
 from omega.store.memory import MemoryStore
 from omega.sync.choice import ALONE, Sync
 from omega.sync.partitioned import Turn
@@ -62,8 +70,9 @@ class VirtualCell:
         turn: Turn = ALONE,
         decision_time: DecisionTime = NO_DECISION_TIME,
         sink: Sink = ignore,
+        thinks: Thinks = ignore_it,
     ) -> VirtualProcess:
-        """Let a replica of a scheduler begin to work now."""
+        """Let a replica of a scheduler begin to work now; `thinks` hears of each decision time."""
         process = Process(
             scheduler=scheduler,
             clock=self.clock,
@@ -81,6 +90,7 @@ class VirtualCell:
             self.store,
             lambda sink: sync.refresher(self.store, self.clock, sink, turn),
             latency=self._latency,
+            thinks=thinks,
         )
         virtual.run()
         return virtual
@@ -130,9 +140,13 @@ class VirtualCell:
 
     def submit(self, time_s: float, specs: Sequence[JobSpec]) -> None:
         """Have jobs submitted at a time."""
+        self.when_jobs_arrive(time_s, partial(self.store.submit, specs))
+
+    def when_jobs_arrive(self, time_s: float, action: Callable[[], object]) -> None:
+        """Have something done at a time, after what happens to machines at that moment."""
 
         def do() -> None:
-            self.store.submit(specs)
+            action()
 
         self.engine.at(time_s, Order.ARRIVAL, do)
 

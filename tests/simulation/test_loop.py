@@ -44,7 +44,8 @@ def test_processes_drain_the_queue_whatever_gets_lost(seed: int, *, unreliable: 
     world.audited.audit()
     facts = merge(*(process.fold.facts() for process in processes))
     assert unreliable == any(isinstance(event, StoreFaltered) for event in world.events)
-    assert sum(spec.tasks for spec in specs) >= facts["totals"]["tasks_placed"]
+    # The replies of some commits were lost, and those that were sent again are told once.
+    assert sum(spec.tasks for spec in specs) == facts["totals"]["tasks_placed"]
     assert [{}, {}, {}] == [process.leases.held() for process in processes]
 
 

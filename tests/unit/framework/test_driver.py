@@ -7,7 +7,7 @@ import pytest
 from omega.clock import ManualClock
 from omega.events import Event, JobAttempted, StoreFaltered, TransactionJudged, ViewRefreshed
 from omega.framework.attempt import Replica, attempt
-from omega.framework.effects import Commit, Effect, drive
+from omega.framework.effects import Commit, Effect, Steps, drive, thought
 from omega.framework.metering import Meter
 from omega.framework.progress import Attempted
 from omega.framework.scheduler import DecisionTime
@@ -129,3 +129,16 @@ class TestDriver:
 
         full = [event.full for event in self.events if isinstance(event, ViewRefreshed)]
         assert [True, False] == full
+
+    def test_what_an_answer_raises_is_raised_in_the_loop_that_is_measured(self) -> None:
+        def careful() -> Steps[str]:
+            try:
+                yield from thought(1.0)
+            except ZeroDivisionError:
+                return "caught"
+            return "not reached"
+
+        def answer(effect: Effect) -> object:
+            raise ZeroDivisionError
+
+        assert "caught" == drive(self.meter.over(careful()), answer)

@@ -2,20 +2,22 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from omega.clock import Clock
 from omega.errors import BadInput
-from omega.events import Event, StoreFaltered
+from omega.events import Event, StoreFaltered, ignore
 from omega.framework.effects import Steps, Think, Wait, asked
 from omega.model.jobs import JobSpec
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
-from omega.sim.virtual import Actor
+from omega.sim.virtual import Actor, VirtualProcess
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.memory import MemoryStore
+from omega.sync.choice import Sync
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import status_of
 from tests.unit.framework.loops import InOrder
@@ -31,15 +33,21 @@ class TestActor:
         self.store = Absent(MemoryStore(self.clock))
         self.events: list[Event] = []
         self.seen: list[tuple[float, object]] = []
+        self.away_s: list[float] = []
+        self.on_event: Callable[[], object] = list
 
     def an_actor(self, latency_s: float = 0.0) -> Actor:
         return Actor(
             self.engine,
             self.store,
             np.random.default_rng(1),
-            sink=self.events.append,
+            sink=self.hear,
             latency=lambda _: latency_s,
         )
+
+    def hear(self, event: Event) -> None:
+        self.events.append(event)
+        self.on_event()
 
     def note(self, what: object) -> None:
         self.seen.append((self.clock.now(), what))
@@ -74,11 +82,11 @@ class TestActor:
         actor = self.an_actor(latency_s=0.5)
         actor.begin(self.submitting())
 
-        def replace() -> None:
+        def begin_anew() -> None:
             actor.kill()
             actor.begin(self.submitting())
 
-        self.engine.at(0.25, Order.MACHINE, replace)
+        self.engine.at(0.25, Order.MACHINE, begin_anew)
         self.engine.run(2.0)
 
         assert 2 == len(self.store.jobs())
@@ -91,12 +99,15 @@ class TestActor:
             yield from asked("lease", lambda store: _lease(store.lease))
             self.note("leased")
 
+        self.on_event = lambda: self.away_s.append(self.clock.now())
+
         self.an_actor().begin(life())
         self.engine.run(60.0)
 
         assert ["lease"] * 3 == [e.what for e in self.events if isinstance(e, StoreFaltered)]
         assert 1 == len(self.seen)
-        assert self.seen[0][0] > 0.1
+        first, second, third = np.diff([*self.away_s, self.seen[0][0]])
+        assert 0 < first < second < third
 
     def test_what_a_call_raises_is_raised_where_it_was_asked_for(self) -> None:
         def life() -> Steps[None]:
@@ -118,6 +129,22 @@ class TestActor:
 
         with pytest.raises(BadInput, match="it is refused"):
             self.engine.run(1.0)
+
+    def test_a_life_that_begins_anew_within_a_call_is_not_ended_by_the_old_one(self) -> None:
+        actor = self.an_actor()
+
+        def begin_anew(_: object) -> None:
+            actor.kill()
+            actor.begin(self.submitting())
+
+        def life() -> Steps[None]:
+            yield from asked("begin anew", begin_anew)
+            self.note("not reached")
+
+        actor.begin(life())
+        self.engine.run(1.0)
+
+        assert [(0.0, [1])] == self.seen
 
     def test_nobody_sleeps_in_virtual_time(self) -> None:
         with pytest.raises(AssertionError, match="sleeps"):
@@ -143,6 +170,33 @@ def test_a_process_that_is_stopped_hands_back_and_leaves_the_registry() -> None:
     assert ["a"] == before
     assert [] == cell.store.reports()
     assert not virtual.is_alive
+
+
+def test_a_process_that_is_stopped_while_the_store_is_away_ends_at_once() -> None:
+    cell = VirtualCell(a_cell(3), seed=1)
+    away = Absent(cell.store)
+    process = cell.schedule(InOrder(), "a").process
+    cell.store.submit([a_spec()])
+    stopped = replace(process, replica="b", stop=threading.Event())
+    refresher = Sync.DELTA.refresher(away, cell.clock, ignore)
+    virtual = VirtualProcess(stopped, cell.engine, away, lambda _: refresher)
+    away.absences = 1_000
+    virtual.run()
+    cell.run(1.0)
+    stopped.stop.set()
+    cell.run(60.0)
+
+    assert not virtual.is_alive
+
+
+def test_a_process_that_was_killed_is_followed_by_another() -> None:
+    cell = VirtualCell(a_cell(3), seed=1)
+    virtual = cell.schedule(InOrder(), "a")
+    cell.run(1.0)
+    virtual.kill()
+
+    with pytest.raises(AssertionError, match="another process"):
+        virtual.run()
 
 
 def test_jobs_arrive_run_and_end_on_a_virtual_cell() -> None:
