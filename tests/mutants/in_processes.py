@@ -64,8 +64,8 @@ MUTANTS = (
     mutant(
         "decision-time-counts-twice",
         METERING,
-        "                        thought_s, self._uncommitted_s = self._uncommitted_s, 0.0\n",
-        "                        thought_s = self._uncommitted_s\n",
+        "            thought_s, self._uncommitted_s = self._uncommitted_s, 0.0\n",
+        "            thought_s = self._uncommitted_s\n",
         "The decision time of a refused try is told again with the next.",
     ),
     mutant(
