@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from omega.cell.partition import part_of
+from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.model.arrays import integers
 from omega.model.machines import Changes, MachineRows, MachineState
@@ -66,6 +68,14 @@ def test_a_cell_of_any_size_takes_news(machines: int) -> None:
 
     assert 1 == view.patch(news(revision=1, used=1_000, cells=machines, machine=1))
     assert 3_000 == cpu_free(view)[0]
+
+
+def test_machines_lie_in_as_many_parts_as_there_are_ages_of() -> None:
+    view = a_view(a_cell(50))
+    for parts in (1, 4, 2):
+        view.signals = Signals(parts_read_s=np.zeros(parts))
+
+        assert part_of(view.id, parts).tolist() == view.part.tolist()
 
 
 def test_a_view_leaves_its_snapshot_alone() -> None:

@@ -12,9 +12,11 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.events import Event, JobsLeased, TransactionJudged, ignore
+from omega.framework.progress import with_grants
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.framework.senses import MEMORY_S, Senses
+from omega.model.arrays import integers
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.placement.groups import draw_groups
@@ -22,7 +24,7 @@ from omega.sim.virtual_cell import VirtualCell
 from omega.store.memory import MemoryStore
 from omega.sync.choice import Sync
 from omega.sync.partitioned import Turn
-from omega.testing.builders import a_cell, a_job, a_spec, a_view
+from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_view
 from tests.unit.framework.loops import numbered_ids
 
 MACHINES = 40
@@ -88,6 +90,15 @@ class TestSenses:
         assert [0.0] == before.part_age_s.tolist()
         with pytest.raises(AttributeError):
             before.head_age_s = 1.0  # type: ignore[misc]
+
+
+def test_a_job_keeps_its_age_when_some_of_its_tasks_are_placed() -> None:
+    job = a_job(2, age_ms=70)
+    granted = np.array([True])
+
+    left = with_grants(job, a_claim(0), integers([1]), granted, np.zeros(0, np.intp))
+
+    assert ([1], 70) == (left.unplaced.tolist(), left.age_ms)
 
 
 def test_a_view_that_nobody_tells_anything_has_one_part_and_it_is_fresh() -> None:

@@ -67,9 +67,13 @@ def test_latency_first_takes_the_freshest_part() -> None:
 
 
 def test_of_parts_that_are_equally_fresh_the_better_comes_first() -> None:
-    view = a_parted_view(ages_s=np.zeros(PARTS))
+    best, *_, worse, worst = by_quality(a_parted_view())
+    for better, other in ((best, worse), (worse, worst)):
+        ages_s = np.ones(PARTS)
+        ages_s[[better, other]] = 0.0
+        view = a_parted_view(ages_s=ages_s)
 
-    assert {by_quality(view)[0]} == set(parts_chosen(view, of(Strategy.LATENCY)))
+        assert {better} == set(parts_chosen(view, of(Strategy.LATENCY)))
 
 
 @pytest.mark.parametrize("strategy", [Strategy.QUALITY, Strategy.LATENCY])

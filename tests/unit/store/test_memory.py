@@ -60,6 +60,18 @@ class TestItsClock:
         status = status_of(store, job)
         assert (1_000_000, 1_002_500) == (status.submitted_ms, status.first_leased_ms)
 
+    def test_age_is_measured_from_submission_to_every_lease(
+        self, store: MemoryStore, clock: ManualClock
+    ) -> None:
+        store.submit([a_spec()])
+        clock.advance(2.5)
+        (first,) = lease_all(store)
+        store.hand_back([HandBack(first.id, first.token, delay_ms=0, progressed=False)])
+        clock.advance(1.0)
+        (second,) = lease_all(store)
+
+        assert [2_500, 3_500] == [first.age_ms, second.age_ms]
+
     def test_a_notice_runs_out_on_time_and_not_before(
         self, store: MemoryStore, clock: ManualClock
     ) -> None:
