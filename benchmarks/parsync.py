@@ -22,6 +22,7 @@ from benchmarks.paper.claims import table, where
 from benchmarks.paper.figure import Workers, run_all
 from benchmarks.parsync_cell import (
     APART,
+    AT_ONCE,
     GROUPS,
     SAME,
     WHOLE,
@@ -42,7 +43,7 @@ ARMS: Final = {
     "adaptive": ("adaptive", APART),
 }
 """By name, the strategy and who reads what."""
-READING: Final = tuple(product(("quality-first", "latency-first"), (WHOLE, SAME, APART)))
+READING: Final = tuple(product(("quality-first", "latency-first"), (WHOLE, AT_ONCE, SAME, APART)))
 FORGETTING: Final = (("quality-first", WHOLE), ("quality-first", APART), ("latency-first", APART))
 """Arms that are played once more without what refusals teach."""
 GROUPS_LOADS: Final = ((2 / 3, 2 / 3), (1.0, 2 / 3), (1.0, 1.0))
@@ -113,7 +114,7 @@ class ParSync:
             seed=self.seed,
         )
         five = replace(base, loads=loads_of_all(FIVE_LOADS), phase_s=self.phase_s / 2)
-        short = replace(base, loads=loads_of_all((MIDDLING,)), phase_s=self.phase_s / 2)
+        short = replace(base, loads=loads_of_all((MIDDLING, MIDDLING)), phase_s=self.phase_s / 2)
         return [
             *(
                 (experiment, arm, replace(one, strategy=strategy, reads=reads))

@@ -36,7 +36,8 @@ LAST: Final = 0.2
 LOOKS_EVERY_S: Final = 2.0
 """How often we ask what has started: more often than anything ends."""
 
-WHOLE: Final = "whole"  # everybody reads everything once a gap: StateSync
+WHOLE: Final = "whole"  # everybody reads everything once a gap, as one part: StateSync
+AT_ONCE: Final = "at once"  # likewise, but chooses among parts
 SAME: Final = "same"  # all read the same part in a round
 APART: Final = "apart"  # each reads another part in a round: ParSync
 
@@ -77,6 +78,8 @@ class Play:
         """Return what a scheduler reads when."""
         if self.reads == WHOLE:
             return Turn(gap_s=self.scale.gap_s)
+        if self.reads == AT_ONCE:
+            return Turn(gap_s=self.scale.gap_s, parts=self.scale.parts)
         number = 0 if self.reads == SAME else number
         return Turn(number, self.scale.schedulers, self.scale.gap_s, self.scale.parts)
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.conflict_formula import drawn, expected
 from benchmarks.parsync import ARMS, FIVE_LOADS, FORGETTING, FORMULA, GROUPS_LOADS, READING
-from benchmarks.parsync_cell import APART, GROUPS, SAME, TASK_S, WHOLE, Play, Scale, play
+from benchmarks.parsync_cell import APART, AT_ONCE, GROUPS, SAME, TASK_S, WHOLE, Play, Scale, play
 from benchmarks.parsync_claims import BY_DELAY, Formula, claims_of
 from omega.sync.partitioned import Turn
 from tests.benchmarks.conftest import PNG, Bench
@@ -42,9 +42,9 @@ def test_every_arm_is_played_in_every_phase(bench: Bench) -> None:
         assert set(pairs) == told
     assert ran.document["digest"]["placed"] == sum(row["placed"] for row in ran.rows) > 0
     claims = ran.document["summary"]["claims"]
-    assert 12 == len(claims)
+    assert 14 == len(claims)
     assert (
-        f"{sum(one['holds'] for one in claims)} of 12 claims" in ran.document["summary"]["finding"]
+        f"{sum(one['holds'] for one in claims)} of 14 claims" in ran.document["summary"]["finding"]
     )
     assert ran.picture.startswith(PNG)
 
@@ -63,10 +63,11 @@ def test_the_seed_alone_decides_and_each_group_gets_its_load() -> None:
 def test_who_reads_what_is_as_the_arm_says() -> None:
     turns = {
         reads: [replace(SMALL, reads=reads).turn(n) for n in (0, 3)]
-        for reads in (WHOLE, SAME, APART)
+        for reads in (WHOLE, AT_ONCE, SAME, APART)
     }
 
     assert [Turn(gap_s=1.0)] * 2 == turns[WHOLE]
+    assert [Turn(gap_s=1.0, parts=8)] * 2 == turns[AT_ONCE]
     assert [Turn(0, 4, 1.0, 8)] * 2 == turns[SAME]
     assert [Turn(0, 4, 1.0, 8), Turn(3, 4, 1.0, 8)] == turns[APART]
 
@@ -97,13 +98,14 @@ def rows_of_a_run_in_which_all_claims_hold() -> list[dict[str, Any]]:
         for phase in (1, 2, 3)
         for group in GROUPS
     ]
-    conflicts = {WHOLE: 0.6, SAME: 0.5, APART: 0.4}
+    conflicts = {WHOLE: 0.6, AT_ONCE: 0.7, SAME: 0.5, APART: 0.4}
     for experiment, pairs, more in (("reading", READING, 0.0), ("refusals", FORGETTING, 0.1)):
         rows += [
             {
                 "experiment": experiment,
                 "arm": arm,
                 "reads": reads,
+                "phase": 2,
                 "group": group,
                 "claims": 10,
                 "conflict_fraction": conflicts[reads] + more,
@@ -147,14 +149,24 @@ def failing(rows: list[dict[str, Any]], formula: Formula = Formula(277.2, 277.0)
             [9],
         ),
         (
-            {"experiment": "reading", "arm": "latency-first", "reads": WHOLE},
+            {"experiment": "reading", "arm": "quality-first", "reads": WHOLE},
             {"conflict_fraction": 0.3},
             [10],
         ),
         (
+            {"experiment": "reading", "arm": "latency-first", "reads": AT_ONCE},
+            {"conflict_fraction": 0.3},
+            [11],
+        ),
+        (
+            {"experiment": "reading", "arm": "latency-first", "reads": WHOLE},
+            {"conflict_fraction": 0.3},
+            [12],
+        ),
+        (
             {"experiment": "refusals", "arm": "quality-first", "reads": WHOLE},
             {"conflict_fraction": 0.5},
-            [11],
+            [13],
         ),
     ],
 )
