@@ -173,6 +173,7 @@ class ParSync:
                         series(panel, number, points, label, stroke=stroke)
         for panel in picture.panels[0]:
             panel.set_title("five phases" if panel is five else "two groups", fontsize=10)
+            panel.set_xticks(range(1, 1 + len(FIVE_LOADS if panel is five else GROUPS_LOADS)))
             panel.set_xlabel("phase")
             panel.set_ylabel("mean score of slots" if panel is quality else "delay, s")
         return picture
