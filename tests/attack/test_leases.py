@@ -176,7 +176,7 @@ def test_a_round_recalls_the_running_jobs_of_its_kind(
 
     rows = recall(scheduler, 1)
     assert running[:2] == [row[0] for row in rows]
-    assert [[0, 1]] * 2 == [row[8] for row in rows]
+    assert [[0, 1]] * 2 == [row[9] for row in rows]
     assert [] == violations(database)
 
 

@@ -5,12 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from omega.cli.sim_run_picture import Series
-from omega.model.resources import amounts
+from omega.sim.experiment import Use
 
 
 def a_run(cpu_milli: int, used: int, locked: int = 0) -> Any:  # noqa: ANN401 - stands for a Run
-    cell = SimpleNamespace(total=amounts(cpu_milli=cpu_milli), cpu_used=used, cpu_locked=locked)
-    return SimpleNamespace(cells=[cell], waiting={"batch": 3})
+    return SimpleNamespace(use=Use(cpu_milli, used, locked), waiting={"batch": 3})
 
 
 def drawn(*runs: Any) -> tuple[list[list[float]], str]:  # noqa: ANN401 - likewise
