@@ -6,7 +6,7 @@ Promise  What cannot be simulated is BadInput, and nothing has been simulated by
 Source   omega.sim.experiment; the job lists and traces of omega.workload.traces.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ from omega.cli.options import (
     DECISION_S_MAX,
     SCHEDULERS_MAX,
     Gap,
+    PartsOf,
     Seed,
     SyncBy,
     TraceOptions,
@@ -170,6 +171,7 @@ class SimPlan:
     ] = None
     sync: SyncBy = Sync.DELTA
     gap: Gap = GAP_S
+    parts: PartsOf = None
     seed: Seed = 0
     audit: Annotated[
         bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
@@ -237,10 +239,7 @@ class SimPlan:
             architecture=self.architecture,
             scheduler=make,
             decision_times={SERVICE: service, **dict.fromkeys(others, service if alone else batch)},
-            schedulers={
-                SERVICE: self.service_schedulers,
-                **dict.fromkeys(others, self.batch_schedulers),
-            },
+            schedulers={kind: self._replicas(kind) for kind in (SERVICE, *others)},
             parts={
                 SERVICE: 1 - self.batch_share,
                 **{kind: self.batch_share / len(others) for kind in others},
@@ -284,13 +283,12 @@ class SimPlan:
 
     def begin(self, given: Given, advance: Advance = lambda _: None) -> Run | LiveRun:
         """Return the simulation about to begin. Raises BadInput where there is none."""
-        sync = Synchronising(by=self.sync, gap_s=self.gap)
+        sync = Synchronising(by=self.sync, gap_s=self.gap, parts=self.parts or 0)
         return begin(self.experiment(given), self.queue, sync, advance)
 
     def _refuse_what_does_not_wait_so(self, schedulers: Mapping[str, Scheduler]) -> None:
         """Raise BadInput for what needs the other kind of queue."""
-        if self.gap != GAP_S and self.sync is not Sync.PARTITIONED:
-            raise BadInput("only --sync partitioned has a gap", field="--gap")
+        self._refuse_useless_parts(schedulers)
         if self.queue is Queueing.OPEN:
             if self.sync is not Sync.DELTA:
                 raise BadInput("other ways to synchronise need --queue live", field="--sync")
@@ -306,6 +304,25 @@ class SimPlan:
             raise BadInput("live, replicas of a kind take from one queue", field="--assignment")
         if self.audit:
             raise BadInput("with --queue live every run is checked at its end", field="--audit")
+
+    def _refuse_useless_parts(self, workloads: Collection[str]) -> None:
+        """Raise BadInput for parts and gaps that nobody reads by, or that cannot be shared out."""
+        if self.sync is not Sync.PARTITIONED:
+            if self.gap != GAP_S:
+                raise BadInput("only --sync partitioned has a gap", field="--gap")
+            if self.parts is not None:
+                raise BadInput("only --sync partitioned divides the cell", field="--parts")
+            return
+        replicas = sum(self._replicas(name) for name in workloads)
+        if (self.parts or replicas) % replicas:
+            raise BadInput(
+                f"{replicas} schedulers cannot share out {self.parts} parts evenly: give a multiple"
+                f" of {replicas}",
+                field="--parts",
+            )
+
+    def _replicas(self, workload: str) -> int:
+        return self.service_schedulers if workload == SERVICE else self.batch_schedulers
 
     def _maker(self, made: Makers) -> Callable[[str], Scheduler]:
         """Return what makes a scheduler that commits as asked, one job at a time."""

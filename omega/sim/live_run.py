@@ -41,6 +41,13 @@ class Synchronising:
     by: Sync = Sync.DELTA
     gap_s: float = 1.0
     """Of partitioned synchronisation: in so long each has read everything once."""
+    parts: int = 0
+    """Into how many the cell is divided, a multiple of the schedulers; 0: one for each."""
+
+    def turn(self, number: int, of: int) -> Turn:
+        """Return whose turn it is of so many schedulers."""
+        is_partitioned = self.by is Sync.PARTITIONED
+        return Turn(number, of, self.gap_s, self.parts) if is_partitioned else ALONE
 
 
 @dataclass(eq=False)
@@ -140,12 +147,11 @@ class LiveRun:
             ledgers.setdefault(name, []).append(ledger)
             scheduler = experiment.scheduler(name)
             scheduler.kind = name
-            is_partitioned = sync.by is Sync.PARTITIONED
             self._cell.schedule(
                 scheduler,
                 f"{number}",
                 sync=sync.by,
-                turn=Turn(turn, len(replicas), sync.gap_s) if is_partitioned else ALONE,
+                turn=sync.turn(turn, len(replicas)),
                 decision_time=experiment.decision_times[name],
                 sink=_Books(self, ledger),
                 thinks=partial(self._think, ledger),

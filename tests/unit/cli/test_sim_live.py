@@ -35,7 +35,8 @@ def summary(omega: Omega, jobs: Path, *options: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("sync", ["delta", "full", "partitioned"])
 def test_all_ways_to_synchronise_place_the_jobs(omega: Omega, jobs: Path, sync: str) -> None:
-    told = summary(omega, jobs, "--sync", sync, "--batch-schedulers", 3)
+    parts = ("--parts", 8) if sync == "partitioned" else ()
+    told = summary(omega, jobs, "--sync", sync, "--batch-schedulers", 3, *parts)
 
     for workload in ("batch", "service"):
         assert told[workload]["jobs_attempted"] > 0
@@ -118,6 +119,9 @@ def test_a_live_run_can_be_drawn_and_swept(omega: Omega, jobs: Path, tmp_path: P
         (("--set", "x=1", "--set", "x=2"), "twice"),
         (("--set", "x"), "--set"),
         (("--queue", "live", "--sync", "partitioned", "--gap", 0), "--gap"),
+        (("--queue", "live", "--gap", 2), "only --sync partitioned"),
+        (("--queue", "live", "--parts", 4), "only --sync partitioned"),
+        (("--queue", "live", "--sync", "partitioned", "--parts", 3), "a multiple of 2"),
     ],
 )
 def test_what_cannot_be_simulated_is_one_sentence(
