@@ -37,7 +37,7 @@ from omega.cli.pictures import Picture, Stroke, series
 from omega.sim.sweep import Trial
 
 ARMS: Final = {
-    "StateSync": ("quality-first", WHOLE),
+    "StateSync": ("quality-first", AT_ONCE),
     "quality-first": ("quality-first", APART),
     "latency-first": ("latency-first", APART),
     "adaptive": ("adaptive", APART),
@@ -242,7 +242,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 ) -> None:
     """ParSync's strategies: delay, quality and conflicts of schedulers that share out reading.
 
-    Takes an hour of one core; a third of it with --phase 10.
+    Takes an hour and a half of one core; half an hour with --phase 10.
     """
     benchmark = ParSync(
         schedulers=schedulers,

@@ -36,8 +36,8 @@ LAST: Final = 0.2
 LOOKS_EVERY_S: Final = 2.0
 """How often we ask what has started: more often than anything ends."""
 
-WHOLE: Final = "whole"  # everybody reads everything once a gap, as one part: StateSync
-AT_ONCE: Final = "at once"  # likewise, but chooses among parts
+WHOLE: Final = "whole"  # everybody reads everything once a gap, and there are no parts to choose
+AT_ONCE: Final = "at once"  # likewise, and chooses among parts: StateSync
 SAME: Final = "same"  # all read the same part in a round
 APART: Final = "apart"  # each reads another part in a round: ParSync
 
