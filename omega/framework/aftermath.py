@@ -16,6 +16,7 @@ from omega.config import Settings
 from omega.framework.progress import Attempted, Ending
 from omega.lifecycle.backoff import delay_ms
 from omega.lifecycle.states import ParkReason
+from omega.model.jobs import JobSpec
 from omega.store.leases import HandBack, Parking
 
 Policy = Callable[[Attempted], HandBack | Parking | None]
@@ -70,11 +71,15 @@ def _reason_to_park(attempted: Attempted, fruitless: int, settings: Settings) ->
 
 def _detail(attempted: Attempted, fruitless: int) -> str:
     if attempted.ending is Ending.OVER_QUOTA:
-        spec = attempted.job.spec
-        whose = f"tenant {spec.tenant} or of scheduler {spec.scheduler}"
-        return f"not enough is left of the quota of {whose}"
+        return over_quota(attempted.job.spec)
     if attempted.ending is Ending.CONFLICTS:
         return f"others were faster in {fruitless} attempts in a row"
     if attempted.diagnosis is not None:
         return attempted.diagnosis.detail
     return "no machine has room now for what is left of it"
+
+
+def over_quota(spec: JobSpec) -> str:
+    """Say why a job that met its quota is parked."""
+    whose = f"tenant {spec.tenant} or of scheduler {spec.scheduler}"
+    return f"not enough is left of the quota of {whose}"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from omega.config import Settings
 from omega.errors import BadInput
 from omega.events import MemoRefused, Sink
+from omega.framework.aftermath import over_quota
 from omega.framework.attempt import Replica
 from omega.framework.effects import Steps, asked
 from omega.framework.leasing import Leasing
@@ -141,9 +142,7 @@ class ByRounds:
 def _parking(attempted: Attempted) -> Parking | None:
     job, diagnosis = attempted.job, attempted.diagnosis
     if attempted.ending is Ending.OVER_QUOTA:
-        whose = f"tenant {job.spec.tenant} or of scheduler {job.spec.scheduler}"
-        detail = f"not enough is left of the quota of {whose}"
-        return Parking(job.id, job.token, ParkReason.OVER_QUOTA, detail)
+        return Parking(job.id, job.token, ParkReason.OVER_QUOTA, over_quota(job.spec))
     if diagnosis is not None and diagnosis.reason.is_permanent:
         return Parking(job.id, job.token, diagnosis.reason, diagnosis.detail)
     return None

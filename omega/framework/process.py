@@ -71,12 +71,14 @@ class Process:
         """What this process did, as it reports it to the store."""
         self.senses = Senses(self.clock)
         """What the signals of its views are made of."""
+        self.emit = self.sink
+        """Hands an event to all who hear of it."""
         if self.attends_to_cell:
-            self.sink = fan_out(self.fold, self.senses, self.sink)
+            self.emit = fan_out(self.fold, self.senses, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
-        self._clearing = Clearing(self.sink)
-        self._waker = Waker(kind, self.sink, self.scheduler.granularity)
-        self._leasing = Leasing(kind, name, self.settings.lease_ms, self.sink, self._waker)
+        self._clearing = Clearing(self.emit)
+        self._waker = Waker(kind, self.emit, self.scheduler.granularity)
+        self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
         self._planner = self._plans()
         self._rescues = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
         self._checks = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
@@ -119,10 +121,10 @@ class Process:
             explains=self.attends_to_cell,
             signals=self.senses.signals if self.attends_to_cell else None,
         )
-        meter = Meter(self.clock, self.sink) if self.attends_to_cell else NoMeter()
+        meter = Meter(self.clock, self.emit) if self.attends_to_cell else NoMeter()
         leasing, settings = self._leasing, self.settings
         if self.scheduler.rounds is not None:
-            return ByRounds(replica, self.scheduler.rounds, leasing, meter, settings, self.sink)
+            return ByRounds(replica, self.scheduler.rounds, leasing, meter, settings, self.emit)
         policy = self.policy or partial(aftermath, settings=settings, chance=self.rng)
         return JobByJob(
             replica, leasing, meter, self.clock, settings, self.rng, self._between, policy
@@ -140,7 +142,7 @@ class Process:
         if self._rescues.due():
             rescued = yield from asked("rescue", lambda store: store.rescue())
             if rescued:
-                self.sink(JobsRescued(len(rescued)))
+                self.emit(JobsRescued(len(rescued)))
         if self._checks.due():
             view = yield from refreshed()
             yield from self._clearing.check(view)

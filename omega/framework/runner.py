@@ -63,7 +63,7 @@ class SchedulerProcess:
             pid=os.getpid(),
             decision_time=self.decision_time,
         )
-        sink = self._process.sink
+        sink = self._process.emit
         refresher = self.refresher(self.store, self.clock, sink)
         patience = Patience(self.clock, sink, self.settings, self._process.rng, self.stop)
         self._driver = Driver(self.store, self.clock, patience, refresher)
@@ -83,7 +83,7 @@ class SchedulerProcess:
         heartbeat = Heartbeat(
             self.leases,
             self.open_store,
-            self._process.sink,
+            self._process.emit,
             lease_ms=self.settings.lease_ms,
             interval_ms=self.settings.heartbeat_interval_ms,
         )
@@ -111,4 +111,4 @@ class SchedulerProcess:
         try:
             drive(self._process.end(), self._driver.answer_once)
         except (StoreUnavailable, NotAllowed) as error:
-            self._process.sink(StoreFaltered("finish", str(error)))  # the leases will run out
+            self._process.emit(StoreFaltered("finish", str(error)))  # the leases will run out

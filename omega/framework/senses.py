@@ -15,10 +15,10 @@ from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Event, JobsLeased, TransactionJudged
 from omega.model.jobs import LeasedJob
+from omega.workload.arrivals import MS_PER_S
 
 MEMORY_S = 10.0
 """After so long a claim weighs 1/e of a new one."""
-MS_PER_S = 1_000
 
 
 class Senses:

@@ -19,8 +19,7 @@ from omega.model.jobs import LeasedJob
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import Ledger, SimulatedJob, Stage
 from omega.store.leases import HandBack
-
-MS_PER_S = 1_000
+from omega.workload.arrivals import MS_PER_S
 
 
 @dataclass(frozen=True, kw_only=True)

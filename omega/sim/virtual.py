@@ -25,8 +25,7 @@ from omega.lifecycle.backoff import delay_ms
 from omega.sim.engine import Engine, Order
 from omega.store.protocols import Store
 from omega.sync.refresher import Refresher
-
-MS_PER_S = 1_000
+from omega.workload.arrivals import MS_PER_S
 
 Latency = Callable[[Effect], float]
 """How long an answer takes, in seconds."""
@@ -86,9 +85,7 @@ class Actor:
 
     def kill(self) -> None:
         """End its life wherever it stands, and tell nobody."""
-        steps, self._steps = self._steps, None
-        if steps is not None:
-            steps.close()
+        self._steps = None  # what it asks from now on has no answer
 
     def _after(self, seconds: float, life: Steps[None], go_on: Callable[[], Effect]) -> None:
         """Have a life go on later, unless it is over by then."""
@@ -106,6 +103,8 @@ class Actor:
             except BaseException:
                 self._steps = None
                 raise
+            if life is not self._steps:
+                return  # it was killed by what it did itself
             later = self._next(life, effect)
             if later is None:
                 return
@@ -180,9 +179,9 @@ class VirtualProcess(Actor):
             engine,
             store,
             process.rng,
-            refresher=refresher(process.sink),
+            refresher=refresher(process.emit),
             settings=process.settings,
-            sink=process.sink,
+            sink=process.emit,
             latency=latency,
             thinks=thinks,
         )

@@ -21,8 +21,7 @@ from omega.clock import Clock
 from omega.events import Sink
 from omega.store.protocols import ViewSource
 from omega.sync.refresher import Stopwatch
-
-MS_PER_S = 1_000
+from omega.workload.arrivals import MS_PER_S
 
 
 @dataclass(frozen=True)

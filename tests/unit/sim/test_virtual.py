@@ -146,6 +146,19 @@ class TestActor:
 
         assert [(0.0, [1])] == self.seen
 
+    def test_who_is_killed_by_what_it_does_itself_asks_no_more(self) -> None:
+        actor = self.an_actor()
+
+        def life() -> Steps[None]:
+            actor.kill()
+            yield from self.submitting()
+
+        actor.begin(life())
+        self.engine.run(1.0)
+
+        assert [] == self.store.jobs()
+        assert not actor.is_alive
+
     def test_nobody_sleeps_in_virtual_time(self) -> None:
         with pytest.raises(AssertionError, match="sleeps"):
             self.clock.sleep(1.0)
