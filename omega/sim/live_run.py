@@ -153,7 +153,7 @@ class LiveRun:
                 sync=sync.by,
                 turn=sync.turn(turn, len(replicas)),
                 decision_time=experiment.decision_times[name],
-                sink=_Books(self, ledger),
+                sink=_LedgerSink(self, ledger),
                 thinks=partial(self._think, ledger),
             )
         return ledgers
@@ -239,7 +239,7 @@ class LiveRun:
         self._advance(self._cell.clock.now())
 
 
-class _Books:
+class _LedgerSink:
     """Hears what one process tells, and enters it."""
 
     def __init__(self, run: LiveRun, ledger: Ledger) -> None:
