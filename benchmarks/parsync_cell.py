@@ -23,7 +23,7 @@ from omega.model.resources import machine_capacity
 from omega.nodes.virtual import STEP_S, VirtualNodes, nothing_else
 from omega.sim.virtual_cell import VirtualCell
 from omega.sync.choice import Sync
-from omega.sync.partitioned import Turn
+from omega.sync.turns import Turn
 from schedulers.parsync import ParSyncScheduler, scores
 
 GROUPS: Final = "AB"

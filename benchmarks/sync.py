@@ -27,9 +27,9 @@ from omega.events import Event, ViewRefreshed
 from omega.store.postgres.packing import MACHINE
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
-from omega.store.protocols import ViewSource
+from omega.store.protocols import SharedViewSource
 from omega.sync import choice
-from omega.sync.partitioned import Turn
+from omega.sync.turns import Turn
 from omega.workload.demo_cell import demo_machines
 
 WAYS: Final = tuple(way.value for way in choice.Sync)
@@ -52,7 +52,7 @@ Samples = Mapping[tuple[str, int], Sequence[tuple[float, int]]]
 class Reader:
     """A scheduler's view, kept fresh in one way."""
 
-    def __init__(self, way: str, store: ViewSource, clock: Clock) -> None:
+    def __init__(self, way: str, store: SharedViewSource, clock: Clock) -> None:
         self._clock = clock
         self._rounds = ManualClock()
         turn = Turn(0, PARTS, gap_s=PARTS)

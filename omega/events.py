@@ -117,6 +117,15 @@ class TasksEnded:
 
 
 @dataclass(frozen=True)
+class TurnChanged:
+    """A process that shares out its reading goes by another turn from now on."""
+
+    number: int
+    """From 0."""
+    of: int
+
+
+@dataclass(frozen=True)
 class RateUnknown:
     """Training jobs of some kind make no steps, for nobody has said how fast they are."""
 
@@ -136,6 +145,7 @@ Event = (
     | MemoRefused
     | TasksEnded
     | RateUnknown
+    | TurnChanged
 )
 
 

@@ -21,7 +21,7 @@ from omega.cli.printable import printable
 from omega.cli.terminal import PrintableConsole
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.events import Event, MemoRefused, RateUnknown, StoreFaltered
+from omega.events import Event, MemoRefused, RateUnknown, StoreFaltered, TurnChanged
 
 STANDARD_OUTPUT: Final = "-"
 
@@ -35,22 +35,24 @@ def warnings() -> PrintableConsole:
 
 
 def warn(event: Event) -> None:
-    """Say on standard error, which a supervisor keeps as a log, what stands in the way of work.
+    """Say on standard error, which a supervisor keeps as a log, what an operator is to know.
 
-    The sink of processes that run on their own: quiet while all is well.
+    That is what stands in the way of work, and which turn a process goes by. The sink of processes
+    that run on their own.
     """
-    if isinstance(event, StoreFaltered | RateUnknown | MemoRefused):
-        at = RealClock().wall().isoformat(timespec="seconds")
-        match event:
-            case StoreFaltered(what, _):
-                pass
-            case RateUnknown():
-                what = "rates"
-            case MemoRefused():
-                what = "memo"
-        warnings().print(
-            f"{at} {printable(what)}: {printable(event.why)}", highlight=False, soft_wrap=True
-        )
+    match event:
+        case StoreFaltered(what, why):
+            pass
+        case RateUnknown(why):
+            what = "rates"
+        case MemoRefused(why):
+            what = "memo"
+        case TurnChanged(number, of):
+            what, why = "turn", f"{number + 1}/{of}"
+        case _:
+            return
+    at = RealClock().wall().isoformat(timespec="seconds")
+    warnings().print(f"{at} {printable(what)}: {printable(why)}", highlight=False, soft_wrap=True)
 
 
 class Output:

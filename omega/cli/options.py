@@ -22,7 +22,7 @@ from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.names import is_printable_name
 from omega.sync.choice import Sync
-from omega.sync.partitioned import Turn
+from omega.sync.turns import Turn
 
 SCHEDULERS_MAX: Final = 64
 """Schedulers that one command starts, each a process with connections of its own."""
@@ -100,7 +100,11 @@ SyncBy = Annotated[
 TurnOf = Annotated[
     str | None,
     typer.Option(
-        "--turn", metavar="I/N", help="Of --sync partitioned: the how manieth of how many this is."
+        "--turn",
+        metavar="I/N|auto",
+        help="Of --sync partitioned: the how manieth of how many this is; auto, as if not given:"
+        " the replicas that run with this gap and these parts share the turns out among themselves."
+        " 1/1 reads everything once a gap by itself.",
     ),
 ]
 Gap = Annotated[
@@ -120,7 +124,7 @@ PartsOf = Annotated[
         max=PARTS_MAX,
         metavar="P",
         help="Of --sync partitioned: into how many parts the cell is divided, a multiple of the N"
-        " of --turn; N if not given.",
+        " of --turn; N if not given. With --turn auto, the next multiple of as many as there are.",
     ),
 ]
 Speedup = Annotated[
@@ -185,18 +189,18 @@ def read_pairs(pairs: Sequence[str], *, option: str) -> list[tuple[str, str]]:
     return read
 
 
-def read_turn(text: str | None, gap_s: float, sync: Sync, parts: int | None = None) -> Turn:
-    """Read `2/4`, the second of four. Raises BadInput for what is none, or has no use."""
+def read_turn(text: str | None, gap_s: float, sync: Sync, parts: int | None = None) -> Turn | None:
+    """Read `2/4`, the second of four, or `auto`: None. Raises BadInput for anything else."""
     if parts is not None and sync is not Sync.PARTITIONED:
         raise BadInput("only --sync partitioned divides the cell", field="--parts")
-    if text is None:
-        return Turn(gap_s=gap_s, parts=parts or 0)
-    if sync is not Sync.PARTITIONED:
+    if text is not None and sync is not Sync.PARTITIONED:
         raise BadInput("only --sync partitioned goes by turns", field="--turn")
+    if text is None or text == "auto":
+        return None
     number, slash, of = text.partition("/")
     digits = len(str(PARTS_MAX))
     if not (slash and number.isdecimal() and of.isdecimal() and len(of) <= digits):
-        raise BadInput(f"{text!r} does not read as I/N, such as 2/4", field="--turn")
+        raise BadInput(f"{text!r} does not read as I/N, such as 2/4, or auto", field="--turn")
     if not 1 <= int(of) <= PARTS_MAX:
         raise BadInput(
             f"no more than {PARTS_MAX} share out a cell, and no less than one", field="--turn"

@@ -43,6 +43,7 @@ from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
 from omega.store.opening import store_at
 from omega.sync.choice import Sync
+from omega.sync.turns import Sharing
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -83,12 +84,13 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     Two that race for the same machines: [bold]omega scheduler run batch --replica a &[/] and
     [bold]omega scheduler run batch --replica b &[/]
     """
-    whose = read_turn(turn, gap, sync, parts)
+    fixed = read_turn(turn, gap, sync, parts)
     scheduler = _chosen(kind, rule, granularity, its_own(settings_of_its_own or []))
     name = f"omega {kind}/{replica}"
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
         if end_with_parent:
             stop_with_parent(stop)
+        turns = Sharing(kind, replica, gap, settings.lease_ms, parts or 0, fixed)
         with closing(store_at(url, settings, name)) as store:
             SchedulerProcess(
                 scheduler=scheduler,
@@ -101,7 +103,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
                 run_seed=seed,
                 stop=stop,
                 decision_time=DecisionTime(job_s=t_job, task_s=t_task),
-                refresher=partial(sync.refresher, turn=whose),
+                refresher=partial(sync.refresher, turn=turns),
             ).run()
 
 

@@ -24,6 +24,7 @@ from omega.events import (
     TasksEnded,
     TasksLost,
     TransactionJudged,
+    TurnChanged,
     ViewRefreshed,
 )
 from omega.metrics.facts import GROUPS, Facts, measures
@@ -93,7 +94,7 @@ class SchedulerFold:
             self._totals[name] += count
 
 
-def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911 - a line or two each
+def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0912 - a line or two each
     """Return what an event adds to which counter; a name with a `/` is one of a group."""
     match event:
         case TransactionJudged():
@@ -120,6 +121,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911 - a l
             return {"tasks_ended": tasks}
         case RateUnknown():
             return {"rates_unknown": 1}
+        case TurnChanged():
+            return {"turns_changed": 1}
 
 
 def _counts_of_transaction(event: TransactionJudged) -> Mapping[str, float]:

@@ -26,7 +26,7 @@ from omega.sim.ledger import Ledger, mean, p90, ratio
 from omega.sim.results import Result, of_schedulers, told
 from omega.sim.virtual_cell import VirtualCell
 from omega.sync.choice import ALONE, Sync
-from omega.sync.partitioned import Turn
+from omega.sync.turns import Turn
 from omega.workload.arrivals import MS_PER_S, Arrival
 from omega.workload.machine_events import MachineEvent
 

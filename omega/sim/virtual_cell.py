@@ -34,7 +34,7 @@ from omega.sim.virtual import (
 )
 from omega.store.memory import MemoryStore
 from omega.sync.choice import ALONE, Sync
-from omega.sync.partitioned import Turn
+from omega.sync.turns import Turn
 from omega.workload.arrivals import Prefill
 
 VIOLATIONS_TOLD_MAX = 20

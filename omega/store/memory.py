@@ -42,6 +42,7 @@ from omega.store.memory_queue import milliseconds
 from omega.store.memory_quotas import QuotaTable
 from omega.store.memory_registry import MemoryRegistry
 from omega.store.memory_rounds import MemoryRounds
+from omega.store.memory_turns import MemoryTurns
 from omega.store.status import CellUse, Violation
 
 OUTCOMES_KEPT_MAX = 100_000
@@ -50,7 +51,7 @@ OUTCOMES_KEPT_MAX = 100_000
 NO_ROWS = MachineRows.none()
 
 
-class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
+class MemoryStore(MemoryForce, MemoryRounds, MemoryTurns, MemoryRegistry):
     """A cell, its queue and its registry. Marks are counts of the transactions so far."""
 
     def __init__(
@@ -62,6 +63,7 @@ class MemoryStore(MemoryForce, MemoryRounds, MemoryRegistry):
     ) -> None:
         MemoryRegistry.__init__(self, clock)
         MemoryRounds.__init__(self, clock)
+        MemoryTurns.__init__(self, clock)
         MemoryForce.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
         self._quotas = QuotaTable(self._jobs)
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}

@@ -23,6 +23,7 @@ from omega.model.training import TrainingProgress
 from omega.store.leases import JobLeases
 from omega.store.rounds import RoundBook
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
+from omega.store.turns import TurnBook
 
 
 class SnapshotSource(Protocol):
@@ -43,6 +44,10 @@ class ViewSource(SnapshotSource, Protocol):
     def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
         """Read the rows changed by transactions that were not over at `mark`, in these parts."""
         ...
+
+
+class SharedViewSource(ViewSource, TurnBook, Protocol):
+    """What views are synchronised from by schedulers that share out their reading."""
 
 
 class TrainingReader(Protocol):
@@ -121,7 +126,7 @@ class ProcessStore(SnapshotSource, TrainingReader, ProcessRegistry, Protocol):
 
 class SchedulerStore(
     ProcessStore,
-    ViewSource,
+    SharedViewSource,
     QuotaReader,
     JobLeases,
     CommitStore,

@@ -10,11 +10,12 @@ from typing import Final
 
 from omega.clock import Clock
 from omega.events import Sink
-from omega.store.protocols import ViewSource
+from omega.store.protocols import SharedViewSource
 from omega.sync.delta import DeltaRefresher
 from omega.sync.full import FullRefresher
-from omega.sync.partitioned import PartitionedRefresher, Turn
+from omega.sync.partitioned import PartitionedRefresher
 from omega.sync.refresher import Refresher
+from omega.sync.turns import Sharing, Turn
 
 ALONE: Final = Turn()
 
@@ -27,7 +28,11 @@ class Sync(Enum):
     PARTITIONED = "partitioned"  # what changed in the part of the cell whose turn it is
 
     def refresher(
-        self, store: ViewSource, clock: Clock, sink: Sink, turn: Turn = ALONE
+        self,
+        store: SharedViewSource,
+        clock: Clock,
+        sink: Sink,
+        turn: Turn | Sharing = ALONE,
     ) -> Refresher:
         """Make a refresher of this kind; only a partitioned one minds whose turn it is."""
         match self:
@@ -36,4 +41,5 @@ class Sync(Enum):
             case Sync.FULL:
                 return FullRefresher(store, clock, sink)
             case Sync.PARTITIONED:
-                return PartitionedRefresher(store, clock, sink, turn)
+                turns = turn if isinstance(turn, Turn) else turn.turns(store, clock, sink)
+                return PartitionedRefresher(store, clock, sink, turns)

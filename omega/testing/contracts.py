@@ -30,6 +30,7 @@ from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
 from omega.testing.round_contract import RecallContract, RoundContract
 from omega.testing.training_contract import TrainingContract
+from omega.testing.turn_contract import TurnContract
 
 
 class StoreContract(
@@ -55,5 +56,6 @@ class StoreContract(
     RecallContract,
     RegistryContract,
     TrainingContract,
+    TurnContract,
 ):
     """Everything that a store must do."""

@@ -22,6 +22,7 @@ from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
+from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 
 
 class PassThrough:
@@ -117,6 +118,10 @@ class PassThrough:
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
         """Pass on."""
         return self._store.note_round(scheduler, number, memo)
+
+    def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
+        """Pass on."""
+        return self._store.take_turn(request, lease_ms=lease_ms)
 
     def recall(
         self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int

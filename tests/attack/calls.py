@@ -24,6 +24,7 @@ TYPES = {
     "begin_round": "text text bigint",
     "note_round": "text bigint jsonb",
     "recall_jobs": "text bigint bigint[] bigint",
+    "take_turn": "uuid bigint text text bigint integer integer integer bigint",
     "lose_tasks": "integer[]",
     "enforce_notice": "integer",
     "report_process": "text text integer jsonb",

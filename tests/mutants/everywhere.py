@@ -12,6 +12,7 @@ from tests.mutants import (
     in_the_simulator,
     in_the_walk,
     in_training,
+    in_turns,
 )
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import part_of
@@ -24,6 +25,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
     *in_rounds.MUTANTS,
+    *in_turns.MUTANTS,
     *in_refusals.MUTANTS,
     *in_training.MUTANTS,
     *in_processes.MUTANTS,

@@ -140,7 +140,7 @@ TURNS = tuple(
         ),
         (
             "missed-rounds-left-out",
-            "max(self._round + 1, now - self._turn.of + 1)",
+            "max(self._round + 1, now - turn.of + 1)",
             "now",
             "A part whose turn fell into a long decision is older than the gap.",
         ),
@@ -149,12 +149,6 @@ TURNS = tuple(
             "self._ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()",
             "self._ahead_s = 0.0",
             "Schedulers on two machines read the same part in the same round.",
-        ),
-        (
-            "everybody-begins-with-the-same-part",
-            "(self.number + round_) % self.of",
-            "round_ % self.of",
-            "All know the same part best, and meet there.",
         ),
     )
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from operator import methodcaller
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -16,12 +17,14 @@ from omega.store.leases import HandBack, Parking
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
+from omega.store.turns import TurnRequest
 from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_stretch, a_transaction
 from tests.fixtures.logins import STORES, Login, methods_of, user_of
 
 JOB = a_job(job=1_000)
 """Nobody has submitted it: calls that name it change nothing."""
 NONE = integers()
+TURN = TurnRequest(UUID(int=1), 1, "batch", "0", gap_ms=1_000, parts=0)
 CALLS = {
     "add_machines": methodcaller("add_machines", a_cell(1)),
     "allocations": methodcaller("allocations"),
@@ -59,6 +62,7 @@ CALLS = {
     "set_state": methodcaller("set_state", NONE, MachineState.OPEN),
     "snapshot": methodcaller("snapshot"),
     "submit": methodcaller("submit", [a_spec()]),
+    "take_turn": methodcaller("take_turn", TURN, lease_ms=1_000),
     "training": methodcaller("training", integers([JOB.id])),
     "unfinished": methodcaller("unfinished", [JOB.id]),
     "use": methodcaller("use"),

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from omega.clock import ManualClock
 from omega.events import ignore
 from omega.store.memory import MemoryStore
-from omega.sync.partitioned import PartitionedRefresher, Turn
+from omega.sync.partitioned import PartitionedRefresher
+from omega.sync.turns import Turn
 from omega.testing.steps import add_a_cell
 
 ROUNDING_S = 1e-6

@@ -53,6 +53,7 @@ ROLES: Final = (
             "note_round",
             "recall_jobs",
             "unfinished_jobs",
+            "take_turn",
             "read_allocations_of",
             "commit_claims",
             "lose_tasks",

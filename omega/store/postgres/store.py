@@ -12,9 +12,10 @@ from omega.store.postgres.connection import Link
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
+from omega.store.postgres.turns import PostgresTurns
 
 
-class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistry):
+class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresTurns, PostgresRegistry):
     """A cell, its queue and its registry in one Postgres database."""
 
     def __init__(
@@ -26,6 +27,7 @@ class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistry
         PostgresCell.__init__(self, link)
         PostgresJobs.__init__(self, link)
         PostgresRounds.__init__(self, link)
+        PostgresTurns.__init__(self, link)
         PostgresRegistry.__init__(self, link)
 
     def __repr__(self) -> str:

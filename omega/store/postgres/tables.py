@@ -349,6 +349,29 @@ round_table = Table(
 )
 """The last round of each kind of scheduler that plans by rounds, and what it left for the next."""
 
+turn = Table(
+    "turn",
+    metadata,
+    Column("login", Text, primary_key=True, server_default=text("SESSION_USER")),
+    Column("holder", Uuid, primary_key=True),
+    Column("asked", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("replica", Text, nullable=False),
+    Column("gap_ms", BigInteger, nullable=False),
+    Column("parts", Integer, nullable=False),
+    Column("number", Integer),
+    Column("schedulers", Integer),
+    _moment("joined_at"),
+    _moment("expires_at"),
+    UniqueConstraint("gap_ms", "parts", "schedulers", "number", name="turn_held_once"),
+    CheckConstraint(
+        "number IS NULL AND schedulers IS NULL OR 0 <= number AND number < schedulers",
+        name="whole",
+    ),
+    postgresql_with={"fillfactor": 50},
+)
+"""Who shares out its reading, and whose turn it holds: scheduler `number`, from 0; null: none."""
+
 process = Table(
     "process",
     metadata,

@@ -13,7 +13,7 @@ from omega.cli.options import (
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule
 from omega.sync.choice import Sync
-from omega.sync.partitioned import Turn
+from omega.sync.turns import Turn
 
 
 def test_crews_are_kinds_with_numbers() -> None:
@@ -94,13 +94,22 @@ def test_what_is_no_pair_is_refused(pair: str) -> None:
 
 def test_a_turn_is_the_how_manieth_of_how_many() -> None:
     assert Turn(1, 4, 2.5) == read_turn("2/4", 2.5, Sync.PARTITIONED)
-    assert Turn(0, 1, 2.5) == read_turn(None, 2.5, Sync.DELTA)
+    assert Turn(0, 1, 2.5) == read_turn("1/1", 2.5, Sync.PARTITIONED)
+
+
+@pytest.mark.parametrize(
+    ("text", "sync"), [(None, Sync.DELTA), (None, Sync.PARTITIONED), ("auto", Sync.PARTITIONED)]
+)
+def test_a_turn_that_nobody_gives_is_found_by_the_replicas_themselves(
+    text: str | None, sync: Sync
+) -> None:
+    assert read_turn(text, 2.5, sync) is None
 
 
 def test_a_turn_may_be_at_several_parts() -> None:
     assert Turn(1, 4, 2.5, 12) == read_turn("2/4", 2.5, Sync.PARTITIONED, 12)
-    assert 4 == read_turn("2/4", 2.5, Sync.PARTITIONED).parts
-    assert Turn(0, 1, 2.5, 3) == read_turn(None, 2.5, Sync.PARTITIONED, 3)
+    assert Turn(1, 4, 2.5, 4) == read_turn("2/4", 2.5, Sync.PARTITIONED)
+    assert Turn(0, 1, 2.5, 3) == read_turn("1/1", 2.5, Sync.PARTITIONED, 3)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +133,8 @@ def test_parts_that_cannot_be_shared_out_are_refused(
     ("text", "sync", "says"),
     [
         ("2/4", Sync.DELTA, "only --sync partitioned goes by turns"),
+        ("auto", Sync.FULL, "only --sync partitioned goes by turns"),
+        ("Auto", Sync.PARTITIONED, "'Auto' does not read as I/N, such as 2/4, or auto"),
         ("24", Sync.PARTITIONED, "'24' does not read as I/N"),
         ("a/4", Sync.PARTITIONED, "'a/4' does not read as I/N"),
         ("1/", Sync.PARTITIONED, "'1/' does not read as I/N"),

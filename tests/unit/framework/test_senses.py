@@ -23,7 +23,7 @@ from omega.placement.groups import draw_groups
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.memory import MemoryStore
 from omega.sync.choice import Sync
-from omega.sync.partitioned import Turn
+from omega.sync.turns import Turn
 from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_view
 from tests.unit.framework.loops import numbered_ids
 

@@ -13,7 +13,8 @@ from omega.events import Event, ViewRefreshed
 from omega.model.arrays import integers
 from omega.model.machines import Changes, MachineState
 from omega.store.memory import MemoryStore
-from omega.sync.partitioned import PartitionedRefresher, Turn
+from omega.sync.partitioned import PartitionedRefresher
+from omega.sync.turns import Turn
 from omega.testing.builders import a_cell
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import add_a_cell

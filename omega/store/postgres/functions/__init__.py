@@ -15,6 +15,7 @@ from functools import partial
 from importlib.resources import files
 from string import Template
 
+from omega.cell.partition import PARTS_MAX
 from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
@@ -40,6 +41,7 @@ FILES = (
     "training.sql",
     "queue.sql",
     "rounds.sql",
+    "turns.sql",
     "force.sql",
     "catalogues.sql",
     "machines.sql",
@@ -67,6 +69,7 @@ CONSTANTS = {
     "devices_max": DEVICES_MAX,
     "kinds_without_devices": DEVICES.start,
     "gpu_slices": GPU_SLICES,
+    "parts_max": PARTS_MAX,
     "park_reasons": ",".join(reason.value for reason in ParkReason),
     **vars(LIMITS),
 }

@@ -1,0 +1,64 @@
+-- Turns of partitioned synchronisation. Replicas with the same gap and parts form a group that shares out its reading:
+-- each holds the turn of scheduler number i of N under a lease, and at no time do two of a group hold one turn, or
+-- turns of different N.
+
+-- Ask for a turn, or renew it: for the one that is given, or for one among all of the group if it is null. A holder
+-- counts what it asks. Granted is null if somebody else is asking at this moment, or this holder has asked something
+-- later: then all is as it was. False: the caller holds no turn, whatever it held before; if another holds the very
+-- one that was asked for, it is told who.
+CREATE FUNCTION omega.take_turn(
+    _holder uuid, _asked bigint, _kind text, _replica text, _gap_ms bigint, _parts integer, _number integer,
+    _schedulers integer, _lease_ms bigint, OUT granted boolean, OUT number integer, OUT schedulers integer, OUT held_by text
+) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    lasts interval;
+    before turn%ROWTYPE;
+    joined timestamptz;
+BEGIN
+    PERFORM needs_read_committed();
+    lasts := lease_length(_lease_ms);
+    IF NOT is_name(_kind) OR NOT is_name(_replica) OR _holder IS NULL OR _asked IS NULL
+       OR (_gap_ms BETWEEN 1 AND ${lease_ms_max}) IS NOT TRUE OR (_parts BETWEEN 0 AND ${parts_max}) IS NOT TRUE
+       OR (_number IS NULL) <> (_schedulers IS NULL)
+       OR (0 <= _number AND _number < _schedulers AND _schedulers <= ${parts_max}) IS FALSE THEN
+        RAISE EXCEPTION 'bad turn: it takes a holder, a kind, a replica, a gap of at most ${lease_ms_max} ms, at most ${parts_max} parts, and no number or one below that of schedulers'
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    -- One at a time, and nobody waits: a login that keeps its transaction open must not stop the reading of others.
+    IF NOT pg_try_advisory_xact_lock(hashtext('omega.turn'), 0) THEN
+        RETURN;
+    END IF;
+    DELETE FROM turn t WHERE t.expires_at <= clock_timestamp();
+    SELECT * INTO before FROM turn t WHERE t.login = session_user AND t.holder = _holder;
+    IF before.asked >= _asked THEN
+        RETURN;
+    ELSIF before.holder IS NULL AND (SELECT count(*) FROM turn t WHERE t.login = session_user) >= ${processes_per_login_max} THEN
+        RAISE EXCEPTION '${processes_per_login_max} processes share out their reading as login %, and no more may', session_user
+              USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    joined := coalesce(before.joined_at, clock_timestamp());
+    number := _number;
+    schedulers := _schedulers;
+    IF number IS NULL THEN
+        SELECT count(*) FILTER (WHERE (t.joined_at, t.login, t.holder) < (joined, session_user::text, _holder)),
+               count(*) + 1
+          INTO number, schedulers
+          FROM turn t
+         WHERE t.gap_ms = _gap_ms AND t.parts = _parts AND (t.login, t.holder) <> (session_user::text, _holder);
+    END IF;
+    SELECT coalesce(max(t.kind || '/' || t.replica) FILTER (WHERE t.number = take_turn.number AND t.schedulers = take_turn.schedulers), ''), count(*) = 0
+      INTO held_by, granted
+      FROM turn t
+     WHERE t.gap_ms = _gap_ms AND t.parts = _parts AND (t.login, t.holder) <> (session_user::text, _holder)
+       AND (t.schedulers <> take_turn.schedulers OR t.number = take_turn.number);
+    granted := granted AND schedulers <= ${parts_max};
+    IF NOT granted THEN
+        number := NULL;
+        schedulers := NULL;
+    END IF;
+    INSERT INTO turn AS t (holder, asked, kind, replica, gap_ms, parts, number, schedulers, joined_at, expires_at)
+    VALUES (_holder, _asked, _kind, _replica, _gap_ms, _parts, number, schedulers, joined, clock_timestamp() + lasts)
+        ON CONFLICT (login, holder) DO UPDATE
+       SET asked = excluded.asked, kind = excluded.kind, replica = excluded.replica, gap_ms = excluded.gap_ms, parts = excluded.parts,
+           number = excluded.number, schedulers = excluded.schedulers, expires_at = excluded.expires_at;
+END $$;

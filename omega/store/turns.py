@@ -1,0 +1,56 @@
+"""What a store does for schedulers that share out their reading: it leases turns.
+
+Goal     Let replicas come and go, and die, while no two of them read the same parts in one round.
+Promise  At no time do two of a group hold one turn, or turns of different N, as long as each stops
+         using its turn when its lease is over. Nobody waits for anybody.
+Source   ParSync (USENIX ATC 2021): scheduler i of N; docs/decisions/0032-turns-are-leased.md.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+
+@dataclass(frozen=True)
+class TurnRequest:
+    """Who asks for which turn. Those with the same gap and parts are a group."""
+
+    holder: UUID
+    """One for each process, never used again."""
+    asked: int
+    """How many times this holder has asked, so that an earlier request that comes late is known."""
+    kind: str
+    replica: str
+    gap_ms: int
+    parts: int
+    fixed: tuple[int, int] | None = None
+    """The turn of scheduler i of N, as (i, N); None: one among all of the group."""
+
+
+@dataclass(frozen=True)
+class TurnGrant:
+    """The turn of scheduler `number` of `of`, from 0, until the lease is over."""
+
+    number: int
+    of: int
+
+
+@dataclass(frozen=True)
+class NoTurn:
+    """The asker holds no turn now: others have still to give up theirs."""
+
+    held_by: str | None = None
+    """Who holds the very turn that was asked for: kind/replica."""
+
+
+class TurnBook(Protocol):
+    """Leases of turns."""
+
+    def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
+        """Ask for a turn, or renew it; the last answer is what the holder holds.
+
+        None: somebody else was asking at this moment, and what the holder has is as it was.
+        Of a group that asks again and again, and does not change, each has a turn of its own in
+        the end.
+        """
+        ...
