@@ -25,6 +25,7 @@ from benchmarks import (
     side_by_side,
     sim_speed,
     sync,
+    turns,
 )
 from benchmarks.documents import read
 from benchmarks.harness import present
@@ -37,6 +38,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "commit": commit.command,
     "rules": rules.command,
     "sync": sync.command,
+    "turns": turns.command,
     "parsync": parsync.command,
     "placement": placement.command,
     "fragmentation": fragmentation.command,

@@ -22,12 +22,14 @@ from benchmarks.rules import Rules
 from benchmarks.side_by_side import SideBySide
 from benchmarks.sim_speed import SimSpeed
 from benchmarks.sync import Sync
+from benchmarks.turns import Turns
 from omega.errors import BadInput
 
 KINDS: Final[tuple[type[Benchmark], ...]] = (
     Commit,
     Rules,
     Sync,
+    Turns,
     ParSync,
     Placement,
     Fragmentation,

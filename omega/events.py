@@ -25,7 +25,7 @@ class ViewRefreshed:
 
     rows: int
     age_s: float
-    """Age that the view had reached when it was refreshed."""
+    """Age that the view had reached when it was refreshed; of several parts, the oldest's."""
     took_s: float
     full: bool
 

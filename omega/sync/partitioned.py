@@ -53,7 +53,7 @@ class PartitionedRefresher:
         if changes.generation != view.generation:
             return self._read_all(turn, began)
         view.patch(changes.rows)
-        age_s = float((began - self._read_at[list(due)]).mean())
+        age_s = began - float(self._read_at[list(due)].min())
         if turn != self._turn:
             self._begin(turn)
             due = tuple(range(turn.parts))

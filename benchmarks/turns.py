@@ -1,0 +1,371 @@
+"""Live schedulers that share out their reading, through the death of one of them.
+
+Replicas of the parsync scheduler place a steady stream of jobs on one cell. Half-way one of them is
+killed. Once they lease turns at the parts of the cell, once each reads all that has changed before
+each attempt: what do they read, how old does what they know become, and how often do they conflict?
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from benchmarks.harness import Findings, Stage, conduct
+from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke
+from benchmarks.postgres.statements import connect
+from benchmarks.postgres.statements import store as store_of
+from benchmarks.postgres.turns import held
+from omega.cli.options import number_option
+from omega.cli.pictures import Picture, series
+from omega.cli.supervisor import ChildSpec, ChildState, RestartPolicy, Supervisor, omega_command
+from omega.errors import InvariantBroken, OmegaError
+from omega.metrics.histogram import quantile_s
+from omega.model.jobs import JobSpec, TaskGroup
+from omega.store.postgres.connection import Link
+from omega.store.postgres.packing import MACHINE
+from omega.store.postgres.schema import migrate
+from omega.store.postgres.store import PostgresStore
+from omega.workload.demo_cell import demo_machines
+
+KIND: Final = "parsync"
+WAYS: Final = ("turns", "delta")
+PHASES: Final = ("before", "after")
+MACHINES_MAX: Final = 200_000
+SCHEDULERS_MAX: Final = 16
+LEASE_MS: Final = 2_000
+TICK_S: Final = 0.02
+SILENT_S_MAX: Final = 60.0
+COUNTED: Final = ("refreshes", "rows", "claims", "claims_refused", "attempts")
+"""Totals of a process that are added up."""
+
+
+@dataclass
+class Counts:
+    """What replicas have done since they were started, all together."""
+
+    totals: Counter[str]
+    ages: dict[str, Counter[str]]
+    """By replica, the histogram of the ages that its view had reached when it was read."""
+
+    def since(self, before: "Counts", dead: str) -> dict[str, Any]:
+        """Return what was done since, and the oldest that the view of a survivor was."""
+        ages: Counter[str] = Counter()
+        for replica, counts in self.ages.items():
+            if replica != dead:
+                ages += counts - before.ages.get(replica, Counter())
+        done = self.totals - before.totals
+        return {
+            **{name: int(done[name]) for name in COUNTED},
+            "bytes": int(done["rows"]) * MACHINE.itemsize,
+            "conflict_fraction": round(done["claims_refused"] / max(1, done["claims"]), 4),
+            "oldest_s": round(quantile_s(ages, 1.0) or 0.0, 3),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turns:
+    """The parameters."""
+
+    machines: int = 100_000
+    schedulers: int = 8
+    gap_s: float = 2.0
+    jobs_per_s: float = 16.0
+    tasks: int = 20
+    """Of a job."""
+    strategy: str = "quality-first"
+    seconds: float = 120.0
+    """Of both ways together."""
+    seed: int = 0
+
+    def measure(self, stage: Stage) -> Findings:
+        """Let both ways work, one after the other."""
+        rows: list[dict[str, Any]] = []
+        settled: dict[str, float] = {}
+        tasks = 0
+        for way in WAYS:
+            with stage.database() as url:
+                self._make_cell(url)
+                mine, settled[way], placed = self._play(stage, url, way)
+                rows += mine
+                tasks += placed
+        summary = {"settled_s": settled["turns"]}
+        digest = {"tasks live": tasks, "violations": 0}
+        return Findings(self._finding(rows, summary), rows, summary, digest)
+
+    def show(self, findings: Findings) -> Table:
+        """Return a line a way and half."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for header in ("way", "half"):
+            table.add_column(header)
+        for header in ("reads", "rows", "MB", "MB/s", "claims", "refused", "oldest s"):
+            table.add_column(header, justify="right")
+        for row in findings.rows:
+            table.add_row(
+                row["way"],
+                row["half"],
+                *(f"{row[name]:,}" for name in ("refreshes", "rows")),
+                f"{row['bytes'] / 1e6:,.1f}",
+                f"{row['bytes'] / 1e6 / row['seconds']:,.2f}",
+                f"{row['claims']:,}",
+                f"{row['conflict_fraction']:.3f}",
+                f"{row['oldest_s']:.2f}",
+            )
+        return table
+
+    def draw(self, findings: Findings) -> Picture:
+        """Return what was read and refused, and how old views became, as bars."""
+        note = (
+            f"{self.schedulers} replicas on {self.machines:,} machines, one killed half-way;"
+            f" gap {self.gap_s:g} s"
+        )
+        picture = Picture(findings.finding, columns=3, note=note)
+        told: tuple[tuple[str, Callable[[Mapping[str, Any]], float]], ...] = (
+            ("rows read, 1/s", lambda row: row["rows"] / row["seconds"]),
+            ("fraction of claims refused", lambda row: row["conflict_fraction"]),
+            ("oldest part that was read, s", lambda row: row["oldest_s"]),
+        )
+        for panel, (label, value) in zip(picture.panels[0], told, strict=True):
+            for number, way in enumerate(WAYS):
+                values = [value(row) for row in findings.rows if row["way"] == way]
+                series(panel, number, list(enumerate(values)), way)
+            panel.set_ylabel(label)
+            panel.set_ylim(bottom=0)
+            panel.set_xlim(-0.3, len(PHASES) - 0.7)
+            panel.set_xticks(range(len(PHASES)), [f"{half} the death" for half in PHASES])
+        return picture
+
+    def _make_cell(self, url: str) -> None:
+        migrate(url)
+        with closing(store_of(url)) as store:
+            store.add_machines(demo_machines(self.machines, np.random.default_rng(self.seed)))
+
+    def _play(self, stage: Stage, url: str, way: str) -> tuple[list[dict[str, Any]], float, int]:
+        """Feed the replicas for the time of this way; kill one half-way.
+
+        Return a row for each half, how long it took until turns were held again by all, and how
+        many tasks were placed.
+        """
+        half_s = self.seconds / len(WAYS) / len(PHASES)
+        with (
+            closing(connect(url)) as link,
+            closing(store_of(url)) as store,
+            self._at_work(stage, url, way) as supervisor,
+        ):
+            play = _Play(self, stage, supervisor, link, store, way)
+            play.wait_until_all_work()
+            began = play.counts()
+            play.feed(half_s)
+            between = play.counts()
+            settled_s = play.kill_one()
+            play.feed(half_s)
+            ended = play.counts()
+            placed = play.check()
+        told = [
+            {"way": way, "half": half, "seconds": half_s, **later.since(earlier, play.killed)}
+            for half, earlier, later in zip(PHASES, (began, between), (between, ended), strict=True)
+        ]
+        return told, settled_s, placed
+
+    @contextmanager
+    def _at_work(self, stage: Stage, url: str, way: str) -> Iterator[Supervisor]:
+        """Start the replicas as an operator does, and end them afterwards."""
+        reading = ["--sync=delta"]
+        if way == "turns":
+            reading = ["--sync=partitioned", "--turn=auto", f"--gap={self.gap_s:g}"]
+        command = ["scheduler", "run", KIND, f"--set=strategy={self.strategy}", *reading]
+        specs = [
+            ChildSpec(f"{KIND}-{name}", omega_command(*command, f"--replica={name}"))
+            for name in range(self.schedulers)
+        ]
+        with Supervisor(
+            specs,
+            log_dir=stage.settings.data_dir / "logs" / "benchmark",
+            environment={
+                "OMEGA_DATABASE_URL": url,
+                "OMEGA_DATA_DIR": str(stage.settings.data_dir),
+                "OMEGA_LEASE_MS": str(LEASE_MS),
+                "OMEGA_HEARTBEAT_INTERVAL_MS": str(LEASE_MS // 4),
+                "OMEGA_RESCUE_INTERVAL_MS": str(LEASE_MS // 4),
+            },
+            clock=stage.clock,
+            policy=RestartPolicy(delay_first_s=1e6, delay_max_s=1e6),  # who is killed stays dead
+        ) as supervisor:
+            yield supervisor
+
+    def _finding(self, rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> str:
+        last = {row["way"]: row for row in rows}
+        turns, delta = last["turns"], last["delta"]
+        return (
+            f"{self.settled(summary)}; no part was older than {turns['oldest_s']:.2f} s at a gap of"
+            f" {self.gap_s:g} s; by turns {turns['rows'] / turns['seconds']:,.0f} rows/s were read"
+            f" and {turns['conflict_fraction']:.3f} of the claims refused, by deltas"
+            f" {delta['rows'] / delta['seconds']:,.0f} and {delta['conflict_fraction']:.3f}"
+        )
+
+    def settled(self, summary: Mapping[str, Any]) -> str:
+        """Say how long it took the survivors to share out their reading again."""
+        return (
+            f"{summary['settled_s']:.1f} s after one of {self.schedulers} replicas was killed, the"
+            f" others each held a turn of {self.schedulers - 1}"
+        )
+
+
+class _Play:
+    """Replicas at work."""
+
+    def __init__(
+        self,
+        about: Turns,
+        stage: Stage,
+        supervisor: Supervisor,
+        link: Link,
+        store: PostgresStore,
+        way: str,
+    ) -> None:
+        self._about = about
+        self._stage = stage
+        self._supervisor = supervisor
+        self._link = link
+        self._store = store
+        self._way = way
+        self._fed = 0
+        self.killed = ""
+        """The replica that was killed."""
+
+    def wait_until_all_work(self) -> None:
+        """Wait until every replica has reported and, by turns, holds one."""
+        replicas = self._about.schedulers
+        self._wait(lambda: len(self._store.reports()) == replicas, "the schedulers did not come up")
+        self._wait_for_turns(replicas)
+
+    def feed(self, seconds: float) -> None:
+        """Submit jobs steadily, each when its time has come, then wait until all are placed."""
+        clock = self._stage.clock
+        began, before = clock.now(), self._fed
+        while (passed := clock.now() - began) < seconds:
+            due = before + int(passed * self._about.jobs_per_s) - self._fed
+            if due > 0:
+                self._store.submit([self._job()] * due)
+                self._fed += due
+            self._look()
+            clock.sleep(TICK_S)
+        self._wait(lambda: self._placed() == self._fed * self._about.tasks, "jobs are left over")
+
+    def kill_one(self) -> float:
+        """Kill a replica without a warning; return after how long the others hold all turns."""
+        child = self._supervisor.children[0]
+        assert child.process is not None
+        self.killed = child.spec.name.removeprefix(f"{KIND}-")
+        child.process.kill()
+        began = self._stage.clock.now()
+        self._wait_for_turns(self._about.schedulers - 1)
+        return round(self._stage.clock.now() - began, 3)
+
+    def counts(self) -> Counts:
+        """Return what all have done, of reports that are newer than this question."""
+        asked = self._stage.clock.now()
+
+        def are_new() -> bool:
+            since_ms = (self._stage.clock.now() - asked) * 1_000
+            reports = [it for it in self._store.reports() if it.replica != self.killed]
+            return all(report.seen_ms_ago < since_ms for report in reports)
+
+        self._wait(are_new, "the schedulers do not report")
+        totals: Counter[str] = Counter()
+        ages: dict[str, Counter[str]] = {}
+        for report in self._store.reports():
+            facts: Mapping[str, Any] = report.facts
+            totals.update({name: facts["totals"].get(name, 0) for name in COUNTED})
+            ages[report.replica] = Counter(facts["view_ages"])
+        return Counts(totals, ages)
+
+    def check(self) -> int:
+        """Return how many tasks run; raise InvariantBroken unless all is in order."""
+        if violations := self._store.verify():
+            raise InvariantBroken("the cell is broken", story=[str(one) for one in violations[:20]])
+        return self._placed()
+
+    def _placed(self) -> int:
+        return self._store.use().live_allocations
+
+    def _job(self) -> JobSpec:
+        group = TaskGroup(tasks=self._about.tasks, cpu_milli=1_000)
+        return JobSpec(name="stream", scheduler=KIND, groups=(group,))
+
+    def _wait_for_turns(self, replicas: int) -> None:
+        if self._way != "turns":
+            return
+        expected = {(number, replicas) for number in range(replicas)}
+        self._wait(lambda: set(held(self._link).values()) == expected, "turns are not shared out")
+
+    def _wait(self, fact: Callable[[], bool], otherwise: str) -> None:
+        clock = self._stage.clock
+        began = clock.now()
+        while not fact():
+            self._look()
+            if clock.now() - began > SILENT_S_MAX:
+                raise OmegaError(f"{otherwise} within {SILENT_S_MAX:g} s")
+            clock.sleep(TICK_S)
+
+    def _look(self) -> None:
+        """See that everybody but the killed one is at work."""
+        self._stage.go_on()
+        self._supervisor.look()
+        for child in self._supervisor.children:
+            if child.spec.name != f"{KIND}-{self.killed}" and child.state != ChildState.RUNNING:
+                raise OmegaError(
+                    f"{child.spec.name} {child.last_end}: {child.log_tail()} (see {child.log})"
+                )
+
+
+SMOKE: Final = Turns(machines=60, schedulers=3, gap_s=0.5, jobs_per_s=10.0, tasks=2, seconds=4.0)
+
+
+def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
+    machines: Annotated[
+        int, typer.Option(min=1, max=MACHINES_MAX, metavar="N", help="Machines of the cell.")
+    ] = Turns.machines,
+    schedulers: Annotated[
+        int, typer.Option(min=2, max=SCHEDULERS_MAX, metavar="N", help="Scheduler processes.")
+    ] = Turns.schedulers,
+    gap: Annotated[
+        float,
+        number_option(
+            lowest=0.1, highest=60, metavar="S", help="In so many seconds each part is read once."
+        ),
+    ] = Turns.gap_s,
+    jobs: Annotated[
+        float, number_option(lowest=0.1, highest=1_000, metavar="R", help="Jobs a second.")
+    ] = Turns.jobs_per_s,
+    tasks: Annotated[
+        int, typer.Option(min=1, max=1_000, metavar="N", help="Tasks of a job.")
+    ] = Turns.tasks,
+    strategy: Annotated[str, typer.Option(help="Of the parsync scheduler.")] = Turns.strategy,
+    seconds: Seconds = None,
+    seed: Seed = 0,
+    smoke: Smoke = False,
+    json_to: JsonTo = None,
+    plot_to: PlotTo = None,
+    data_dir: DataDir = None,
+) -> None:
+    """What live schedulers read by turns, and through the death of one, beside deltas.
+
+    Takes three minutes.
+    """
+    benchmark = Turns(
+        machines=machines,
+        schedulers=schedulers,
+        gap_s=gap,
+        jobs_per_s=jobs,
+        tasks=tasks,
+        strategy=strategy,
+        seed=seed,
+    )
+    benchmark = SMOKE if smoke else benchmark
+    benchmark = benchmark if seconds is None else replace(benchmark, seconds=seconds)
+    conduct(benchmark, json_to=json_to, plot_to=plot_to, data_dir=data_dir)
