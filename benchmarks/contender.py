@@ -1,14 +1,15 @@
 """A contender: one process that runs a scheduler of the product, contest after contest.
 
-It is what `omega scheduler run` runs, but for three settings that make it the paper's scheduler: it
-leases one job at a time, commits it by itself, and may refresh its view seldom. It outlives a
-contest, for starting 32 interpreters takes longer than most contests last.
+It is what `omega scheduler run` runs. Where it is to be the paper's scheduler, it leases one job at
+a time, commits it by itself, and may refresh its view seldom. It outlives a contest, for starting
+32 interpreters takes longer than most contests last.
 """
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import Any, Final
 
@@ -23,9 +24,11 @@ from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import ConflictRule, Granularity
 from omega.store.opening import store_at
-from omega.store.protocols import ViewSource
+from omega.store.protocols import SharedViewSource
+from omega.sync.choice import Sync
 from omega.sync.delta import DeltaRefresher
 from omega.sync.refresher import Refresher
+from omega.sync.turns import Turn
 
 POLL_MS: Final = 50
 """How often one that has nothing to do looks for a job: a wait that is no scheduler's fault."""
@@ -65,14 +68,25 @@ class Role:
     gap_ms: int
     """Between two refreshes; 0 is one before each attempt."""
     seed: int
+    as_paper: bool = True
+    """Whether it is the paper's scheduler; otherwise it is just what `omega scheduler run` runs."""
+    sync: str = Sync.DELTA.value
+    """How it synchronises if it is not the paper's ..."""
+    turn: tuple[int, int] = (0, 1)
+    """... the how manieth of how many it is in that, from 0 ..."""
+    sync_gap_s: float = 1.0
+    """... and in how many seconds it reads each part of the cell once."""
 
     @property
-    def refresher(self) -> Callable[[ViewSource, Clock, Sink], Refresher]:
+    def refresher(self) -> Callable[[SharedViewSource, Clock, Sink], Refresher]:
         """How it synchronises."""
 
-        def seldom(store: ViewSource, clock: Clock, sink: Sink) -> Refresher:
+        def seldom(store: SharedViewSource, clock: Clock, sink: Sink) -> Refresher:
             return Seldom(DeltaRefresher(store, clock, sink), clock, self.gap_ms / MS_PER_S)
 
+        if not self.as_paper:
+            turn = Turn(*self.turn, self.sync_gap_s)
+            return partial(Sync(self.sync).refresher, turn=turn)
         return seldom if self.gap_ms else DeltaRefresher
 
     @property
@@ -121,11 +135,13 @@ class Contender:
 
 
 def _scheduler(url: str, role: Role, stop: Event) -> SchedulerProcess:
-    settings = load_settings(jobs_per_lease_max=1, poll_interval_ms=POLL_MS)
+    paper = {"jobs_per_lease_max": 1, "poll_interval_ms": POLL_MS}
+    settings = load_settings(**(paper if role.as_paper else {}))
     scheduler = find_scheduler(role.kind)()
     scheduler.rule = ConflictRule(role.rule)
     scheduler.granularity = Granularity(role.granularity)
-    scheduler.jobs_per_transaction = 1
+    if role.as_paper:
+        scheduler.jobs_per_transaction = 1
     name = f"omega benchmark {role.kind}/{role.replica}"
     return SchedulerProcess(
         scheduler=scheduler,

@@ -58,6 +58,20 @@ class Point:
         """How long deciding takes."""
         return DecisionTime(job_s=self.t_job_ms / MS_PER_S, task_s=self.t_task_ms / MS_PER_S)
 
+    def role(self, kind: str, replica: int, *, number: int, of: int, seed: int) -> Role:
+        """Return what one of these schedulers is to be, which is the how manieth of how many."""
+        assert 0 <= number < of
+        return Role(
+            kind=kind,
+            replica=str(replica),
+            rule=self.rule,
+            granularity=self.granularity,
+            t_job_ms=self.t_job_ms,
+            t_task_ms=self.t_task_ms,
+            gap_ms=self.gap_ms,
+            seed=seed,
+        )
+
     def decision_s(self, arrival: Arrival) -> float:
         """Return how long one decision on a whole job takes."""
         return self.decision_time.of(arrival.spec.tasks)
@@ -145,17 +159,8 @@ class Contenders:
         mine = self._processes[: len(kinds)]
         replicas: Counter[str] = Counter()
         try:
-            for process, kind in zip(mine, kinds, strict=True):
-                role = Role(
-                    kind=kind,
-                    replica=str(replicas[kind]),
-                    rule=point.rule,
-                    granularity=point.granularity,
-                    t_job_ms=point.t_job_ms,
-                    t_task_ms=point.t_task_ms,
-                    gap_ms=point.gap_ms,
-                    seed=seed,
-                )
+            for number, (process, kind) in enumerate(zip(mine, kinds, strict=True)):
+                role = point.role(kind, replicas[kind], number=number, of=len(mine), seed=seed)
                 replicas[kind] += 1
                 process.send("start", url=self._url, role=asdict(role))
             for process in mine:

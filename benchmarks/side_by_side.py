@@ -10,8 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from itertools import product
-from statistics import fmean, stdev
+from itertools import chain, product
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -19,10 +18,22 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from benchmarks.agreement import SDS, between, compared
 from benchmarks.churn import Nodes
 from benchmarks.contest import Arena, Play, Point, Tally, contenders
+from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.harness import Findings, Stage, conduct
-from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers
+from benchmarks.live_arms import (
+    PARTITIONED,
+    ROUNDS,
+    SHARES,
+    STRANGER,
+    LivePoint,
+    play_rounds,
+    points_of,
+    registered,
+)
+from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
 from benchmarks.postgres import statements
 from omega.cli.pictures import Picture, Stroke, series
 from omega.events import ignore
@@ -53,12 +64,14 @@ RETRY_S: Final = 0.075
 """What `backoff_initial_ms` comes to on average."""
 SIMULATED: Final = 10
 """Runs of the simulator for each of a contest."""
-SDS: Final = 3.0
-"""Standard deviations within which two means are the same."""
-GRAIN: Final = 0.02
-"""Beside chance: what polling, commits and the end of a sleep take."""
 STROKES: Final[Mapping[str, Stroke]] = {"live": "-", "simulated": "--"}
 MEASURES: Final = {"conflict_fraction": "conflict fraction", "busy": "busyness"}
+SHARES_OFF: Final = {"furthest": "furthest off", "mean": "mean off"}
+PAPER: Final = "paper"
+"""The arm of the paper's scheduler, beside the simulator with the paper's rules of waiting."""
+ARMS: Final = (PAPER, PARTITIONED, STRANGER, ROUNDS)
+LIVE_SCHEDULERS: Final = (2, 4)
+"""Of the arms other than the paper's, in which schedulers are run as `omega scheduler run` does."""
 SCHEDULERS_MAX: Final = 32
 MACHINES_MAX: Final = 5_000
 
@@ -74,15 +87,27 @@ class SideBySide:
     machines: int = 250
     contests: int = 3
     """Of each setting."""
-    seconds: float = 480.0
+    arms: tuple[str, ...] = ARMS
+    live_schedulers: tuple[int, ...] = LIVE_SCHEDULERS
+    rounds: int = 30
+    """Of the arm of that name ..."""
+    round_ms: int = 1_000
+    """... and how long each lasts."""
+    seconds: float = 720.0
     seed: int = 0
 
     @property
     def points(self) -> list[Point]:
-        """All settings."""
-        return [
-            Point(schedulers=n, rule=rule, t_job_ms=self.t_job_ms, t_task_ms=self.t_task_ms)
+        """All settings of contests."""
+        usual = Point(t_job_ms=self.t_job_ms, t_task_ms=self.t_task_ms)
+        paper = [
+            replace(usual, schedulers=n, rule=rule)
             for rule, n in product(self.rules, self.schedulers)
+        ]
+        live = {arm: points_of(arm, usual, self.live_schedulers) for arm in (PARTITIONED, STRANGER)}
+        return [
+            *(paper if PAPER in self.arms else ()),
+            *chain(*(live.get(a, ()) for a in self.arms)),
         ]
 
     def measure(self, stage: Stage) -> Findings:
@@ -90,8 +115,8 @@ class SideBySide:
         live: dict[Point, list[Mapping[str, Any]]] = defaultdict(list)
         simulated: dict[Point, list[Mapping[str, Any]]] = defaultdict(list)
         done: Counter[str] = Counter()
-        slice_s = self.seconds / (len(self.points) * self.contests)
-        with stage.output.progress() as progress:
+        slice_s = self.seconds / max(1, len(self.points) * self.contests)
+        with stage.output.progress() as progress, registered():
             bar = progress.add_task("starting schedulers", total=len(self.points) * self.contests)
             for point, contest, tally, span_s in self._contests(stage, slice_s):
                 live[point].append(tally.row())
@@ -99,30 +124,38 @@ class SideBySide:
                 workload = self.workload(point, slice_s, contest)
                 for number in range(SIMULATED):
                     experiment = self.experiment(point, workload, span_s[1], number)
-                    told = between(experiment, *span_s)
+                    run = point.simulate if isinstance(point, LivePoint) else Experiment.run
+                    told = between(experiment, *span_s, run=run)
                     simulated[point].append(told)
                     done["tasks placed in virtual time"] += told["tasks_placed"]
                 progress.update(bar, description=f"{point.schedulers} schedulers, {point.rule}")
                 progress.advance(bar)
         rows = [_row(point, live[point], simulated[point]) for point in self.points]
-        agree = sum(row[name]["agree"] for row in rows for name in MEASURES)
+        if ROUNDS in self.arms:
+            rows.append(self._rounds(stage))
+        figures = [row[name]["agree"] for row in rows for name in _figures_of(row)]
         finding = (
             f"Simulated and live agree within {SDS:g} standard deviations in"
-            f" {agree} of {len(rows) * len(MEASURES)} figures"
+            f" {sum(figures)} of {len(figures)} figures"
         )
         return Findings(
-            finding, rows, {"agree": agree}, {"contests": sum(map(len, live.values())), **done}
+            finding,
+            rows,
+            {"agree": sum(figures)},
+            {"contests": sum(map(len, live.values())), **done},
         )
 
     def show(self, findings: Findings) -> Table:
         """Return both, side by side."""
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for header in ("rule", "schedulers", "figure", "live", "simulated", "agree"):
-            table.add_column(header, justify="left" if header in {"rule", "figure"} else "right")
+        for header in ("arm", "rule", "schedulers", "figure", "live", "simulated", "agree"):
+            is_text = header in {"arm", "rule", "figure"}
+            table.add_column(header, justify="left" if is_text else "right")
         for row in findings.rows:
-            for name, title in MEASURES.items():
+            for name, title in _figures_of(row).items():
                 told = row[name]
                 table.add_row(
+                    row["arm"],
                     row["rule"],
                     str(row["schedulers"]),
                     title,
@@ -141,11 +174,14 @@ class SideBySide:
             " they decide",
         )
         for panel, (name, title) in zip(picture.panels[0], MEASURES.items(), strict=True):
-            for number, rule in enumerate(self.rules):
-                mine = [row for row in findings.rows if row["rule"] == rule]
+            drawn = [row for row in findings.rows if name in row]
+            for number, (arm, rule) in enumerate(
+                dict.fromkeys((row["arm"], row["rule"]) for row in drawn)
+            ):
+                mine = [row for row in drawn if (row["arm"], row["rule"]) == (arm, rule)]
                 for how, stroke in STROKES.items():
                     points = [(row["schedulers"], row[name][how]) for row in mine]
-                    series(panel, number, points, f"{rule}, {how}", stroke=stroke)
+                    series(panel, number, points, f"{arm}, {rule}, {how}", stroke=stroke)
                     panel.errorbar(
                         *zip(*points, strict=True),
                         yerr=[row[name][f"{how}_sd"] for row in mine],
@@ -153,7 +189,7 @@ class SideBySide:
                         ecolor="#6b7280",
                         capsize=3,
                     )
-            panel.set_xticks(self.schedulers)
+            panel.set_xticks(sorted({row["schedulers"] for row in drawn}))
             panel.set_ylim(bottom=0)
             panel.set_xlabel("schedulers")
             panel.set_ylabel(title)
@@ -163,7 +199,7 @@ class SideBySide:
         """Draw the jobs of a contest, which are the same for all rules, live and simulated."""
         for_prefill, for_jobs = np.random.default_rng([self.seed, contest]).spawn(2)
         jobs = JobClass(
-            scheduler=BATCH,
+            scheduler=_kind_of(point),
             gap_mean_s=1 / (JOBS_PER_S * point.schedulers),
             tasks_mean=TASKS_MEAN,
             duration_mean_s=DURATION_MEAN_S,
@@ -177,6 +213,12 @@ class SideBySide:
             arrivals_of(jobs, 2 * seconds, for_jobs),
         )
 
+    def _rounds(self, stage: Stage) -> dict[str, Any]:
+        """Play rounds of training jobs beside batch and service, live and in virtual time."""
+        played = GpuRounds(rounds=self.rounds, round_ms=self.round_ms, kill_after=0, seed=self.seed)
+        figures = compared(SHARES, *play_rounds(stage, played, self.contests))
+        return {"arm": ROUNDS, "rule": played.rule, "schedulers": 4, **figures}
+
     def _contests(
         self, stage: Stage, slice_s: float
     ) -> Iterator[tuple[Point, int, Tally, tuple[float, float]]]:
@@ -188,8 +230,9 @@ class SideBySide:
             store = stack.enter_context(closing(store_at(url, stage.settings, "omega benchmark")))
             link = stack.enter_context(closing(statements.connect(url)))
             machines = uniform_machines(self.machines, cpus=CPUS, memory_gib=MEMORY_GIB)
+            most = max((point.schedulers for point in self.points), default=0)
             arena = Arena(
-                contenders=stack.enter_context(contenders(url, max(self.schedulers))),
+                contenders=stack.enter_context(contenders(url, most)),
                 store=store,
                 link=link,
                 machines=store.add_machines(machines),
@@ -200,7 +243,7 @@ class SideBySide:
                 statements.empty(link)
                 play = Play(
                     self.workload(point, slice_s, contest),
-                    (BATCH,) * point.schedulers,
+                    (_kind_of(point),) * point.schedulers,
                     lambda store: _nodes(store, stage, self.seed),
                 )
                 tally = arena.hold(
@@ -221,15 +264,17 @@ class SideBySide:
             scheduler = find_scheduler(kind)()
             scheduler.rule = ConflictRule(point.rule)
             scheduler.granularity = Granularity(point.granularity)
-            scheduler.jobs_per_transaction = 1
+            if not isinstance(point, LivePoint):
+                scheduler.jobs_per_transaction = 1
             return scheduler
 
+        kind = _kind_of(point)
         return Experiment(
             workload=workload,
             architecture=Architecture.SHARED_STATE,
             scheduler=make,
-            decision_times={BATCH: point.decision_time},
-            schedulers={BATCH: point.schedulers},
+            decision_times={kind: point.decision_time},
+            schedulers={kind: point.schedulers},
             assignment=Assignment.LEAST_LOADED,
             patience=Patience(retry_s=RETRY_S),
             limits=LIMITS,
@@ -238,53 +283,30 @@ class SideBySide:
         )
 
 
-def between(experiment: Experiment, from_s: float, to_s: float) -> Mapping[str, Any]:
-    """Simulate; return what came of the time from one moment to another."""
-    upto = [
-        replace(experiment, horizon_s=horizon_s).run().workloads[BATCH]
-        for horizon_s in (from_s, to_s)
-    ]
-    counts = {
-        name: upto[1][name] - upto[0][name]
-        for name in ("transactions_conflicted", "transactions_ok", "tasks_placed")
-    }
-    thought_s = upto[1]["busy"] * to_s - upto[0]["busy"] * from_s
-    clean = counts["transactions_ok"]
-    return {
-        "conflict_fraction": counts["transactions_conflicted"] / clean if clean else None,
-        "busy": thought_s / (to_s - from_s),
-        "tasks_placed": counts["tasks_placed"],
-    }
-
-
 def _nodes(store: Store, stage: Stage, seed: int) -> Nodes:
     chance = np.random.default_rng(seed)
     patience = PatientCall(stage.clock, ignore, stage.settings, chance, stage.stop)
     return Nodes(store, stage.clock, patience, speedup=1.0)
 
 
+def _kind_of(point: Point) -> str:
+    return point.kind if isinstance(point, LivePoint) else BATCH
+
+
+def _figures_of(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the figures of a row that are compared, with their titles."""
+    return {name: title for name, title in {**MEASURES, **SHARES_OFF}.items() if name in row}
+
+
 def _row(
     point: Point, live: Sequence[Mapping[str, Any]], simulated: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    row: dict[str, Any] = {"rule": point.rule, "schedulers": point.schedulers}
-    for name in MEASURES:
-        (mean, sd), (virtual, virtual_sd) = (
-            _spread([one[name] or 0.0 for one in runs]) for runs in (live, simulated)
-        )
-        # Both are means: of so many contests, and of the simulations of each.
-        chance = float(np.hypot(sd, virtual_sd))
-        row[name] = {
-            "live": mean,
-            "live_sd": sd,
-            "simulated": virtual,
-            "simulated_sd": virtual_sd,
-            "agree": bool(abs(mean - virtual) <= SDS * chance + GRAIN),
-        }
-    return row
-
-
-def _spread(values: Sequence[float]) -> tuple[float, float]:
-    return fmean(values), stdev(values) if len(values) > 1 else 0.0
+    return {
+        "arm": point.arm if isinstance(point, LivePoint) else PAPER,
+        "rule": point.rule,
+        "schedulers": point.schedulers,
+        **compared(MEASURES, live, simulated),
+    }
 
 
 Schedulers = Annotated[str, typer.Option(metavar="N,...", help="Schedulers that compete.")]
@@ -297,6 +319,9 @@ MachineCount = Annotated[
 def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     schedulers: Schedulers = "1,2,4,8",
     contests: Contests = 3,
+    arms: Annotated[
+        str, typer.Option(metavar="NAME,...", help=f"Of {', '.join(ARMS)}.")
+    ] = ",".join(ARMS),
     machines: MachineCount = 250,
     seconds: Seconds = None,
     seed: Seed = 0,
@@ -307,11 +332,12 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 ) -> None:
     """Conflicts and busyness of live schedulers beside those of the same ones simulated.
 
-    Takes nine minutes.
+    Takes a quarter of an hour. One arm alone: --arms partitioned --seconds 120
     """
     benchmark = SideBySide(
         schedulers=numbers(schedulers, option="--schedulers", most=SCHEDULERS_MAX),
         contests=contests,
+        arms=words(arms, option="--arms", known=ARMS),
         machines=machines,
         seed=seed,
     )
@@ -319,11 +345,14 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         benchmark = replace(
             benchmark,
             schedulers=(1, 2),
+            live_schedulers=(2,),
             contests=1,
+            rounds=3,
+            round_ms=150,
             machines=40,
             t_job_ms=20,
             t_task_ms=1,
-            seconds=2.0,
+            seconds=4.0,
         )
     if seconds is not None:
         benchmark = replace(benchmark, seconds=seconds)

@@ -25,6 +25,7 @@ from omega.cli.pictures import Picture, series
 from omega.cli.supervisor import ChildSpec, ChildState, RestartPolicy, Supervisor, omega_command
 from omega.errors import InvariantBroken, OmegaError
 from omega.metrics.histogram import quantile_s
+from omega.model.claims import ConflictRule
 from omega.model.jobs import JobSpec, TaskGroup
 from omega.store.postgres.connection import Link
 from omega.store.postgres.packing import MACHINE
@@ -74,10 +75,13 @@ class Turns:
     machines: int = 100_000
     schedulers: int = 8
     gap_s: float = 2.0
-    jobs_per_s: float = 16.0
+    jobs_per_s: float = 32.0
     tasks: int = 20
     """Of a job."""
     strategy: str = "quality-first"
+    rule: str = ConflictRule.SEQUENCE.value
+    """By sequence, a claim is refused if its machine has changed since it was read: refusals
+    tell how stale views are, however empty the cell is."""
     seconds: float = 120.0
     """Of both ways together."""
     seed: int = 0
@@ -177,7 +181,8 @@ class Turns:
         reading = ["--sync=delta"]
         if way == "turns":
             reading = ["--sync=partitioned", "--turn=auto", f"--gap={self.gap_s:g}"]
-        command = ["scheduler", "run", KIND, f"--set=strategy={self.strategy}", *reading]
+        command = ["scheduler", "run", KIND, f"--set=strategy={self.strategy}"]
+        command += [f"--rule={self.rule}", *reading]
         specs = [
             ChildSpec(f"{KIND}-{name}", omega_command(*command, f"--replica={name}"))
             for name in range(self.schedulers)
@@ -346,6 +351,9 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         int, typer.Option(min=1, max=1_000, metavar="N", help="Tasks of a job.")
     ] = Turns.tasks,
     strategy: Annotated[str, typer.Option(help="Of the parsync scheduler.")] = Turns.strategy,
+    rule: Annotated[
+        ConflictRule, typer.Option(help="When a claim conflicts.")
+    ] = ConflictRule.SEQUENCE,
     seconds: Seconds = None,
     seed: Seed = 0,
     smoke: Smoke = False,
@@ -364,6 +372,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         jobs_per_s=jobs,
         tasks=tasks,
         strategy=strategy,
+        rule=rule.value,
         seed=seed,
     )
     benchmark = SMOKE if smoke else benchmark

@@ -24,7 +24,7 @@ from omega.framework.patience import Patience
 from omega.framework.process import Process
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.metrics.fold import SchedulerFold
-from omega.store.protocols import SchedulerStore, Store, ViewSource
+from omega.store.protocols import SchedulerStore, SharedViewSource, Store
 from omega.sync.delta import DeltaRefresher
 from omega.sync.refresher import Refresher
 
@@ -46,7 +46,7 @@ class SchedulerProcess:
     stop: threading.Event
     """Set by whoever wants the process to end."""
     decision_time: DecisionTime = NO_DECISION_TIME
-    refresher: Callable[[ViewSource, Clock, Sink], Refresher] = DeltaRefresher
+    refresher: Callable[[SharedViewSource, Clock, Sink], Refresher] = DeltaRefresher
     """How to synchronise."""
     new_id: Callable[[], UUID] = uuid4
 

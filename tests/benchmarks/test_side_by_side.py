@@ -1,22 +1,26 @@
 """Simulated beside live, at toy size."""
 
-from benchmarks.side_by_side import MEASURES, SideBySide, between
+from benchmarks.agreement import between
+from benchmarks.side_by_side import MEASURES, SHARES_OFF, SideBySide
 from tests.benchmarks.conftest import PNG, Bench
 
 
 def test_contests_are_held_and_simulated_and_compared(bench_on_server: Bench) -> None:
     ran = bench_on_server("side_by_side")
 
-    assert [(1, "fit"), (2, "fit"), (1, "sequence"), (2, "sequence")] == [
-        (row["schedulers"], row["rule"]) for row in ran.rows
-    ]
+    assert [
+        *[("paper", 1, "fit"), ("paper", 2, "fit")],
+        *[("paper", 1, "sequence"), ("paper", 2, "sequence")],
+        *[("partitioned", 2, "fit"), ("stranger", 2, "fit"), ("rounds", 4, "fit")],
+    ] == [(row["arm"], row["schedulers"], row["rule"]) for row in ran.rows]
     digest = ran.document["digest"]
-    assert 4 == digest["contests"]
+    assert 6 == digest["contests"]
     assert digest["tasks placed live"] > 0
     assert digest["tasks placed in virtual time"] > 0
-    agree = sum(row[name]["agree"] for row in ran.rows for name in MEASURES)
+    figures = {**MEASURES, **SHARES_OFF}
+    agree = sum(row[name]["agree"] for row in ran.rows for name in figures if name in row)
     assert agree == ran.document["summary"]["agree"]
-    assert f"in {agree} of 8 figures" in ran.document["summary"]["finding"]
+    assert f"in {agree} of 14 figures" in ran.document["summary"]["finding"]
     assert ran.picture.startswith(PNG)
 
 

@@ -22,4 +22,4 @@ def test_random_histories(
         return PostgresStore(database_url, application_name="omega tests")
 
     with tally(f"{rule.value}, Postgres", of="state-machine steps") as row:
-        histories(new_store, rule, row, steps=dose(short=600, long=share_of(20_000)), each=15)
+        histories(new_store, rule, row, steps=dose(short=300, long=share_of(20_000)), each=15)

@@ -48,7 +48,7 @@ def test_every_race_has_a_serial_order(
 ) -> None:
     hot_cell(store)
     met: Counter[Verdict] = Counter()
-    left, seeds = dose(short=170, long=share_of(102_000) // len(MODES)), count()
+    left, seeds = dose(short=80, long=share_of(102_000) // len(MODES)), count()
     with (
         tally(str(mode), of="concurrent transactions") as row,
         Rivals(partial(open_store, database_url), RIVALS) as rivals,
