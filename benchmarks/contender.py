@@ -54,6 +54,10 @@ class Seldom:
         self._due = now + self._gap_s
         return fresh
 
+    def close(self) -> None:
+        """Give back what the other holds."""
+        self._inner.close()
+
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
@@ -69,11 +73,11 @@ class Role:
     """Between two refreshes; 0 is one before each attempt."""
     seed: int
     as_paper: bool = True
-    """Whether it is the paper's scheduler; otherwise it is just what `omega scheduler run` runs."""
+    """Whether it is the paper's scheduler; otherwise it is what `omega scheduler run` runs."""
     sync: str = Sync.DELTA.value
     """How it synchronises if it is not the paper's ..."""
     turn: tuple[int, int] = (0, 1)
-    """... the how manieth of how many it is in that, from 0 ..."""
+    """... which of N schedulers it is in that, as (i, N) from 0 ..."""
     sync_gap_s: float = 1.0
     """... and in how many seconds it reads each part of the cell once."""
 

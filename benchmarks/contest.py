@@ -59,7 +59,7 @@ class Point:
         return DecisionTime(job_s=self.t_job_ms / MS_PER_S, task_s=self.t_task_ms / MS_PER_S)
 
     def role(self, kind: str, replica: int, *, number: int, of: int, seed: int) -> Role:
-        """Return what one of these schedulers is to be, which is the how manieth of how many."""
+        """Return what one of these schedulers is to be: number `number` of `of`, from 0."""
         assert 0 <= number < of
         return Role(
             kind=kind,

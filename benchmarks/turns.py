@@ -40,7 +40,7 @@ MACHINES_MAX: Final = 200_000
 SCHEDULERS_MAX: Final = 16
 LEASE_MS: Final = 2_000
 TICK_S: Final = 0.02
-SILENT_S_MAX: Final = 60.0
+WAIT_S_MAX: Final = 60.0
 COUNTED: Final = ("refreshes", "rows", "claims", "claims_refused", "attempts")
 """Totals of a process that are added up."""
 
@@ -49,6 +49,7 @@ COUNTED: Final = ("refreshes", "rows", "claims", "claims_refused", "attempts")
 class Counts:
     """What replicas have done since they were started, all together."""
 
+    at_s: float
     totals: Counter[str]
     ages: dict[str, Counter[str]]
     """By replica, the histogram of the ages that its view had reached when it was read."""
@@ -61,6 +62,7 @@ class Counts:
                 ages += counts - before.ages.get(replica, Counter())
         done = self.totals - before.totals
         return {
+            "seconds": round(self.at_s - before.at_s, 3),
             **{name: int(done[name]) for name in COUNTED},
             "bytes": int(done["rows"]) * MACHINE.itemsize,
             "conflict_fraction": round(done["claims_refused"] / max(1, done["claims"]), 4),
@@ -89,7 +91,7 @@ class Turns:
     def measure(self, stage: Stage) -> Findings:
         """Let both ways work, one after the other."""
         rows: list[dict[str, Any]] = []
-        settled: dict[str, float] = {}
+        settled: dict[str, float | None] = {}
         tasks = 0
         for way in WAYS:
             with stage.database() as url:
@@ -148,7 +150,9 @@ class Turns:
         with closing(store_of(url)) as store:
             store.add_machines(demo_machines(self.machines, np.random.default_rng(self.seed)))
 
-    def _play(self, stage: Stage, url: str, way: str) -> tuple[list[dict[str, Any]], float, int]:
+    def _play(
+        self, stage: Stage, url: str, way: str
+    ) -> tuple[list[dict[str, Any]], float | None, int]:
         """Feed the replicas for the time of this way; kill one half-way.
 
         Return a row for each half, how long it took until turns were held again by all, and how
@@ -165,15 +169,15 @@ class Turns:
             began = play.counts()
             play.feed(half_s)
             between = play.counts()
-            settled_s = play.kill_one()
+            play.kill_one()
             play.feed(half_s)
             ended = play.counts()
             placed = play.check()
         told = [
-            {"way": way, "half": half, "seconds": half_s, **later.since(earlier, play.killed)}
+            {"way": way, "half": half, **later.since(earlier, play.killed)}
             for half, earlier, later in zip(PHASES, (began, between), (between, ended), strict=True)
         ]
-        return told, settled_s, placed
+        return told, play.settled_s, placed
 
     @contextmanager
     def _at_work(self, stage: Stage, url: str, way: str) -> Iterator[Supervisor]:
@@ -204,12 +208,16 @@ class Turns:
 
     def _finding(self, rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> str:
         last = {row["way"]: row for row in rows}
-        turns, delta = last["turns"], last["delta"]
+        oldest_s = max(row["oldest_s"] for row in rows if row["way"] == "turns")
+        told = {
+            way: f"{row['rows'] / row['seconds']:,.0f} rows/s were read and"
+            f" {row['conflict_fraction']:.3f} of the claims refused"
+            for way, row in last.items()
+        }
         return (
-            f"{self.settled(summary)}; no part was older than {turns['oldest_s']:.2f} s at a gap of"
-            f" {self.gap_s:g} s; by turns {turns['rows'] / turns['seconds']:,.0f} rows/s were read"
-            f" and {turns['conflict_fraction']:.3f} of the claims refused, by deltas"
-            f" {delta['rows'] / delta['seconds']:,.0f} and {delta['conflict_fraction']:.3f}"
+            f"{self.settled(summary)}; no part that a survivor read was older than about"
+            f" {oldest_s:.2f} s at a gap of {self.gap_s:g} s; by turns {told['turns']}, by deltas"
+            f" {told['delta']}"
         )
 
     def settled(self, summary: Mapping[str, Any]) -> str:
@@ -238,38 +246,41 @@ class _Play:
         self._link = link
         self._store = store
         self._way = way
+        self._others = about.schedulers - 1
         self._fed = 0
         self.killed = ""
-        """The replica that was killed."""
+        """The replica that was killed ..."""
+        self._killed_s = 0.0
+        """... when ..."""
+        self.settled_s: float | None = None
+        """... and after how long the others held all turns."""
 
     def wait_until_all_work(self) -> None:
         """Wait until every replica has reported and, by turns, holds one."""
         replicas = self._about.schedulers
-        self._wait(lambda: len(self._store.reports()) == replicas, "the schedulers did not come up")
-        self._wait_for_turns(replicas)
+        self._wait(lambda: len(self._store.reports()) == replicas, "not all schedulers came up")
+        self._wait(lambda: self._are_shared_out(replicas), "turns were not shared out")
 
     def feed(self, seconds: float) -> None:
         """Submit jobs steadily, each when its time has come, then wait until all are placed."""
         clock = self._stage.clock
         began, before = clock.now(), self._fed
         while (passed := clock.now() - began) < seconds:
-            due = before + int(passed * self._about.jobs_per_s) - self._fed
-            if due > 0:
-                self._store.submit([self._job()] * due)
-                self._fed += due
+            self._submit_until(before, passed)
             self._look()
             clock.sleep(TICK_S)
-        self._wait(lambda: self._placed() == self._fed * self._about.tasks, "jobs are left over")
+        self._submit_until(before, seconds)
+        self._wait(lambda: self._placed() == self._fed * self._about.tasks, "jobs were left over")
+        if self.killed:
+            self._wait(lambda: self.settled_s is not None, "turns were not shared out again")
 
-    def kill_one(self) -> float:
-        """Kill a replica without a warning; return after how long the others hold all turns."""
+    def kill_one(self) -> None:
+        """Kill a replica without a warning."""
         child = self._supervisor.children[0]
         assert child.process is not None
         self.killed = child.spec.name.removeprefix(f"{KIND}-")
         child.process.kill()
-        began = self._stage.clock.now()
-        self._wait_for_turns(self._about.schedulers - 1)
-        return round(self._stage.clock.now() - began, 3)
+        self._killed_s = self._stage.clock.now()
 
     def counts(self) -> Counts:
         """Return what all have done, of reports that are newer than this question."""
@@ -280,14 +291,14 @@ class _Play:
             reports = [it for it in self._store.reports() if it.replica != self.killed]
             return all(report.seen_ms_ago < since_ms for report in reports)
 
-        self._wait(are_new, "the schedulers do not report")
+        self._wait(are_new, "not all schedulers reported")
         totals: Counter[str] = Counter()
         ages: dict[str, Counter[str]] = {}
         for report in self._store.reports():
             facts: Mapping[str, Any] = report.facts
             totals.update({name: facts["totals"].get(name, 0) for name in COUNTED})
             ages[report.replica] = Counter(facts["view_ages"])
-        return Counts(totals, ages)
+        return Counts(self._stage.clock.now(), totals, ages)
 
     def check(self) -> int:
         """Return how many tasks run; raise InvariantBroken unless all is in order."""
@@ -302,23 +313,31 @@ class _Play:
         group = TaskGroup(tasks=self._about.tasks, cpu_milli=1_000)
         return JobSpec(name="stream", scheduler=KIND, groups=(group,))
 
-    def _wait_for_turns(self, replicas: int) -> None:
+    def _submit_until(self, before: int, passed_s: float) -> None:
+        due = before + int(passed_s * self._about.jobs_per_s) - self._fed
+        if due > 0:
+            self._store.submit([self._job()] * due)
+            self._fed += due
+
+    def _are_shared_out(self, replicas: int) -> bool:
         if self._way != "turns":
-            return
+            return True
         expected = {(number, replicas) for number in range(replicas)}
-        self._wait(lambda: set(held(self._link).values()) == expected, "turns are not shared out")
+        return set(held(self._link).values()) == expected
 
     def _wait(self, fact: Callable[[], bool], otherwise: str) -> None:
         clock = self._stage.clock
         began = clock.now()
         while not fact():
             self._look()
-            if clock.now() - began > SILENT_S_MAX:
-                raise OmegaError(f"{otherwise} within {SILENT_S_MAX:g} s")
+            if clock.now() - began > WAIT_S_MAX:
+                raise OmegaError(f"{otherwise} within {WAIT_S_MAX:g} s")
             clock.sleep(TICK_S)
 
     def _look(self) -> None:
-        """See that everybody but the killed one is at work."""
+        """See that everybody but the killed one is at work, and whether turns are held again."""
+        if self.killed and self.settled_s is None and self._are_shared_out(self._others):
+            self.settled_s = round(self._stage.clock.now() - self._killed_s, 3)
         self._stage.go_on()
         self._supervisor.look()
         for child in self._supervisor.children:

@@ -120,9 +120,8 @@ class TasksEnded:
 class TurnChanged:
     """A process that shares out its reading goes by another turn from now on."""
 
-    number: int
-    """From 0."""
-    of: int
+    turn: tuple[int, int] | None
+    """Of scheduler i of N, i from 0; None: it has had none for long, and reads everything."""
 
 
 @dataclass(frozen=True)

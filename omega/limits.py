@@ -37,7 +37,7 @@ class Limits:
     json_depth_max: int = 16
     """Levels of objects and arrays in a memo, or in facts; the whole is the first."""
     processes_per_login_max: int = 1_000
-    """Processes that report under one login."""
+    """Processes that report, and that share out their reading, under one login."""
     rounds_per_login_max: int = 100
     """Kinds of scheduler whose last round one login has begun."""
     tasks_per_release_max: int = 1_000

@@ -32,7 +32,8 @@ def upgrade() -> None:
             CONSTRAINT turn_pkey PRIMARY KEY (login, holder),
             CONSTRAINT turn_held_once UNIQUE (gap_ms, parts, schedulers, number),
             CONSTRAINT turn_whole CHECK (
-                number IS NULL AND schedulers IS NULL OR 0 <= number AND number < schedulers
+                (number IS NULL) = (schedulers IS NULL)
+                AND (number IS NULL OR 0 <= number AND number < schedulers)
             )
         ) WITH (fillfactor = 50)
         """

@@ -47,7 +47,9 @@ def warn(event: Event) -> None:
             what = "rates"
         case MemoRefused(why):
             what = "memo"
-        case TurnChanged(number, of):
+        case TurnChanged(None):
+            what, why = "turn", "none, so everything is read once a gap"
+        case TurnChanged((number, of)):
             what, why = "turn", f"{number + 1}/{of}"
         case _:
             return

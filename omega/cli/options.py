@@ -22,7 +22,6 @@ from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.names import is_printable_name
 from omega.sync.choice import Sync
-from omega.sync.turns import Turn
 
 SCHEDULERS_MAX: Final = 64
 """Schedulers that one command starts, each a process with connections of its own."""
@@ -102,9 +101,9 @@ TurnOf = Annotated[
     typer.Option(
         "--turn",
         metavar="I/N|auto",
-        help="Of --sync partitioned: the how manieth of how many this is; auto, as if not given:"
-        " the replicas that run with this gap and these parts share the turns out among themselves."
-        " 1/1 reads everything once a gap by itself.",
+        help="Of --sync partitioned: this is scheduler I of N. auto, the default: replicas with the"
+        " same --gap and --parts share the turns out among themselves. 1/1: it reads everything"
+        " once a gap, alone.",
     ),
 ]
 Gap = Annotated[
@@ -124,7 +123,8 @@ PartsOf = Annotated[
         max=PARTS_MAX,
         metavar="P",
         help="Of --sync partitioned: into how many parts the cell is divided, a multiple of the N"
-        " of --turn; N if not given. With --turn auto, the next multiple of as many as there are.",
+        " of --turn; N if not given. With --turn auto it is rounded up to a multiple of N, or down"
+        f" where that would be more than {PARTS_MAX:,}.",
     ),
 ]
 Speedup = Annotated[
@@ -189,8 +189,11 @@ def read_pairs(pairs: Sequence[str], *, option: str) -> list[tuple[str, str]]:
     return read
 
 
-def read_turn(text: str | None, gap_s: float, sync: Sync, parts: int | None = None) -> Turn | None:
-    """Read `2/4`, the second of four, or `auto`: None. Raises BadInput for anything else."""
+def read_turn(text: str | None, sync: Sync, parts: int | None = None) -> tuple[int, int] | None:
+    """Read `2/4` as (1, 4), the turn of the second of four schedulers, or `auto` as None.
+
+    Raises BadInput for anything else, and for parts that so many cannot share out evenly.
+    """
     if parts is not None and sync is not Sync.PARTITIONED:
         raise BadInput("only --sync partitioned divides the cell", field="--parts")
     if text is not None and sync is not Sync.PARTITIONED:
@@ -215,7 +218,7 @@ def read_turn(text: str | None, gap_s: float, sync: Sync, parts: int | None = No
             f" {int(of)}",
             field="--parts",
         )
-    return Turn(int(number) - 1, int(of), gap_s, parts or 0)
+    return int(number) - 1, int(of)
 
 
 def read_crews(text: str, *, option: str = "--schedulers") -> tuple[Crew, ...]:

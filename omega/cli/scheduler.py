@@ -84,7 +84,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     Two that race for the same machines: [bold]omega scheduler run batch --replica a &[/] and
     [bold]omega scheduler run batch --replica b &[/]
     """
-    fixed = read_turn(turn, gap, sync, parts)
+    fixed = read_turn(turn, sync, parts)
     scheduler = _chosen(kind, rule, granularity, its_own(settings_of_its_own or []))
     name = f"omega {kind}/{replica}"
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):

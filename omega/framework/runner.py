@@ -64,9 +64,9 @@ class SchedulerProcess:
             decision_time=self.decision_time,
         )
         sink = self._process.emit
-        refresher = self.refresher(self.store, self.clock, sink)
+        self._refresher = self.refresher(self.store, self.clock, sink)
         patience = Patience(self.clock, sink, self.settings, self._process.rng, self.stop)
-        self._driver = Driver(self.store, self.clock, patience, refresher)
+        self._driver = Driver(self.store, self.clock, patience, self._refresher)
 
     @property
     def leases(self) -> Leases:
@@ -107,8 +107,9 @@ class SchedulerProcess:
         return drive(self._process.turn(), self._driver.answer)
 
     def finish(self) -> None:
-        """Give back every lease and leave the registry, if the store can be reached."""
+        """Give back every lease, leave the registry and the turns, if the store can be reached."""
         try:
             drive(self._process.end(), self._driver.answer_once)
+            self._refresher.close()
         except (StoreUnavailable, NotAllowed) as error:
             self._process.emit(StoreFaltered("finish", str(error)))  # the leases will run out

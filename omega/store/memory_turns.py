@@ -1,7 +1,8 @@
 """Turns of partitioned synchronisation, kept in memory.
 
 Goal     The part of a memory store that leases turns.
-Promise  Grants what Postgres would; nobody else is ever asking at the same moment.
+Promise  Grants what Postgres would, to any number of holders; nobody else ever asks at the same
+         moment.
 Source   docs/decisions/0032-turns-are-leased.md; functions/turns.sql.
 """
 
@@ -34,13 +35,19 @@ class MemoryTurns:
         self._joined = 0
 
     def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
-        """Ask for a turn, or renew it; None: this holder has asked something later."""
+        """Ask for a turn, or renew it; None: what the holder has is as it was."""
         now_s = self._clock.now()
+        if not lease_ms:
+            before = self._turns.get(request.holder)
+            if before is not None and before.request.asked < request.asked:
+                del self._turns[request.holder]
+            return NoTurn()
         self._turns = {id_: it for id_, it in self._turns.items() if it.expires_s > now_s}
         before = self._turns.get(request.holder)
         if before is not None and before.request.asked >= request.asked:
             return None
-        self._joined += 1
+        if before is None:
+            self._joined += 1
         joined = before.joined if before is not None else self._joined
         group = request.gap_ms, request.parts
         others = [it for it in self._turns.values() if it.group == group and it is not before]

@@ -23,6 +23,7 @@ class TurnRequest:
     replica: str
     gap_ms: int
     parts: int
+    """Into how many the cell is divided at least; 0: one for each scheduler."""
     fixed: tuple[int, int] | None = None
     """The turn of scheduler i of N, as (i, N); None: one among all of the group."""
 
@@ -49,8 +50,11 @@ class TurnBook(Protocol):
     def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
         """Ask for a turn, or renew it; the last answer is what the holder holds.
 
-        None: somebody else was asking at this moment, and what the holder has is as it was.
-        Of a group that asks again and again, and does not change, each has a turn of its own in
-        the end.
+        `lease_ms` is at most `LIMITS.lease_ms_max`; 0 gives the turn back. None: somebody else was
+        asking at this moment, or this holder has asked something later whose lease goes on, and
+        what the holder has is as it was. Of a group without given turns that asks again and again,
+        and does not change, each of up to PARTS_MAX has a turn of its own in the end. Raises
+        StoreUnavailable, and BadInput for more than `LIMITS.processes_per_login_max` holders of one
+        login.
         """
         ...

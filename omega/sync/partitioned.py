@@ -33,6 +33,7 @@ class PartitionedRefresher:
         """By how much the store's clock is ahead of ours."""
         self._round = 0
         """The last one in which we read."""
+        self._has_read = False
         self._begin(Turn())
 
     def refresh(self, view: View | None) -> View:
@@ -62,6 +63,10 @@ class PartitionedRefresher:
         self._stopwatch.report(began, rows=len(changes.rows), full=False, age_s=age_s)
         return view
 
+    def close(self) -> None:
+        """Give back the turn."""
+        self._turns.close()
+
     def _due(self, turn: Turn, now: int) -> tuple[int, ...]:
         """Return the parts of all rounds since we last read, or every part if the turn is new."""
         if turn != self._turn:
@@ -76,16 +81,19 @@ class PartitionedRefresher:
         self._read_at = np.zeros(turn.parts)
 
     def _read_all(self, turn: Turn, began: float) -> View:
-        self._begin(turn)
-        self._ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()
+        ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()
         view = View(self._store.snapshot())
+        age_s = began - float(self._read_at.min()) if self._has_read else 0.0
+        self._begin(turn)
+        self._ahead_s = ahead_s
         now = self._turn.round_at(began + self._ahead_s)
         self._note(view, list(range(self._turn.parts)), now, view.mark, began)
-        self._stopwatch.report(began, rows=len(view), full=True)
+        self._stopwatch.report(began, rows=len(view), full=True, age_s=age_s)
         return view
 
     def _note(self, view: View, parts: list[int], now: int, mark: int, began: float) -> None:
         """Remember what was read, in which round, and when; tell the view when."""
+        self._has_read = True
         self._round = now
         self._read_at[parts] = began
         for part in parts:

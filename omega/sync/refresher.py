@@ -20,8 +20,13 @@ class Refresher(Protocol):
         """Return the view as fresh as this way of synchronising makes it.
 
         It may be the same object, patched, or a new one; None asks for a first view. Raises
-        StoreUnavailable, and then the view is as it was.
+        StoreUnavailable, and BadInput if it cannot synchronise as it was told; then the view is as
+        it was.
         """
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds at the store; harmless when repeated. Raises StoreUnavailable."""
         ...
 
 

@@ -22,6 +22,8 @@ from omega.workload.arrivals import MS_PER_S
 
 RENEWALS: Final = 4
 """How many times a turn is renewed in the length of a lease."""
+ALONE: Final = (0, 1)
+"""The turn of one that shares out its reading with nobody."""
 TRIES: Final = 40
 """How many times in the length of a lease a process without a turn asks for one."""
 
@@ -51,6 +53,9 @@ class Turn:
         """Return this turn: one that is given never changes."""
         return self
 
+    def close(self) -> None:
+        """Give back nothing: a turn that is given is not leased."""
+
     def round_at(self, time_s: float) -> int:
         """Return the number of the round at a time; each lasts gap / N."""
         return floor(time_s * self.of / self.gap_s)
@@ -64,7 +69,14 @@ class Turns(Protocol):
     """Says whose turn it is."""
 
     def current(self) -> Turn:
-        """Return the turn to read by now. May raise StoreUnavailable."""
+        """Return the turn to read by now.
+
+        Raises StoreUnavailable, and BadInput if a turn that was asked for is another's.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back what is held; harmless when repeated. Raises StoreUnavailable."""
         ...
 
 
@@ -78,37 +90,43 @@ class Sharing:
     lease_ms: int
     parts: int = 0
     """Into how many the cell is divided at least; 0: one for each scheduler."""
-    fixed: Turn | None = None
-    """The turn to lease; None: whichever is free, of as many as there are processes."""
+    fixed: tuple[int, int] | None = None
+    """The turn of scheduler i of N to lease; None: any, of as many as there are processes."""
     holder: UUID = field(default_factory=uuid4)
 
+    @property
+    def gap_ms(self) -> int:
+        """The gap in whole milliseconds, as a group has it in common."""
+        return max(1, round(self.gap_s * MS_PER_S))
+
     def turns(self, store: TurnBook, clock: Clock, sink: Sink) -> Turns:
-        """Return the turns of this process; that of one by itself is nobody else's, and its own."""
-        if self.fixed is not None and self.fixed.of == 1:
-            return self.fixed
+        """Return the given turn if that is 1/1, otherwise turns that are leased from the store."""
+        if self.fixed == ALONE:
+            return self.turn(None)
         return LeasedTurns(self, store, clock, sink)
 
     def request(self, asked: int) -> TurnRequest:
-        """Return the request to make the how manieth time."""
+        """Return this holder's request number `asked`."""
+        is_one_each = self.fixed is not None and self.parts == self.fixed[1]
         return TurnRequest(
             self.holder,
             asked,
             self.kind,
             self.replica,
-            gap_ms=max(1, round(self.gap_s * MS_PER_S)),
-            parts=self.parts,
-            fixed=None if self.fixed is None else (self.fixed.number, self.fixed.of),
+            gap_ms=self.gap_ms,
+            parts=0 if is_one_each else self.parts,
+            fixed=self.fixed,
         )
 
     def turn(self, grant: TurnGrant | None) -> Turn:
-        """Return the turn that was granted; without one, everything is read once a gap."""
-        number, of = (0, 1) if grant is None else (grant.number, grant.of)
+        """Return the turn that was granted; without one, 1/1: everything once a gap."""
+        number, of = ALONE if grant is None else (grant.number, grant.of)
         multiple = min(max(1, ceil(self.parts / of)), PARTS_MAX // of)
-        return Turn(number, of, self.gap_s, multiple * of)
+        return Turn(number, of, self.gap_ms / MS_PER_S, multiple * of)
 
 
 class LeasedTurns:
-    """The turn of a process that leases it; asks for it when it is read by."""
+    """Leases the turn of one process; asks for it, or renews it, when `current` is called."""
 
     def __init__(self, sharing: Sharing, store: TurnBook, clock: Clock, sink: Sink) -> None:
         self._sharing = sharing
@@ -120,18 +138,32 @@ class LeasedTurns:
         self._until_s = -inf
         """When the lease of the turn that is held is over."""
         self._ask_at_s = -inf
+        self._held_s = clock.now()
+        """When a turn was last held, or if never, when this process began."""
         self._told: TurnGrant | None = None
-        """The turn that was last told of."""
+        """The turn that was last told of ..."""
+        self._has_told = False
+        """... and whether any was, or that there is none."""
+        self._has_held = False
 
     def current(self) -> Turn:
-        """Return the turn that is held now, or else the one that is nobody's: everything.
+        """Return the turn held now; without one, 1/1, which reads everything once a gap.
 
-        Raises BadInput if the turn that was asked for is another's, and was never ours.
+        Raises BadInput if the turn that was asked for is another's, and was never ours, and
+        StoreUnavailable.
         """
         now_s = self._clock.now()
         if now_s >= self._ask_at_s:
             self._ask(now_s)
-        return self._sharing.turn(self.held())
+        held = self.held()
+        self._tell(held, now_s)
+        return self._sharing.turn(held)
+
+    def close(self) -> None:
+        """Give the turn back, so that others need not wait for the end of its lease."""
+        if self._asked:
+            self._held, self._asked = None, self._asked + 1
+            self._store.take_turn(self._sharing.request(self._asked), lease_ms=0)
 
     def held(self) -> TurnGrant | None:
         """Return the turn that is leased at this moment, as far as this process knows."""
@@ -154,18 +186,26 @@ class LeasedTurns:
                 self._refuse(answer)
         if not isinstance(answer, TurnGrant):
             self._ask_at_s = now_s + lease_s / TRIES
-        if self._held is not None and self._held != self._told:
-            self._told = self._held
-            self._sink(TurnChanged(self._held.number, self._held.of))
+
+    def _tell(self, held: TurnGrant | None, now_s: float) -> None:
+        """Emit the turn if it is another one, or that there has been none for a whole lease."""
+        if held is not None:
+            self._held_s, self._has_held = now_s, True
+        elif now_s - self._held_s <= self._sharing.lease_ms / MS_PER_S:
+            return  # as it is for a moment whenever replicas come and go
+        if held != self._told or (held is None and not self._has_told):
+            self._told, self._has_told = held, True
+            self._sink(TurnChanged(None if held is None else (held.number, held.of)))
 
     def _refuse(self, answer: NoTurn) -> None:
         """Raise BadInput if waiting is of no use: another replica goes by this very turn."""
         sharing = self._sharing
-        if sharing.fixed is None or self._told is not None or answer.held_by is None:
+        if sharing.fixed is None or self._has_held or answer.held_by is None:
             return
         if answer.held_by != f"{sharing.kind}/{sharing.replica}":
+            number, of = sharing.fixed
             raise BadInput(
-                f"{sharing.fixed.number + 1}/{sharing.fixed.of} is the turn of {answer.held_by}:"
-                " give each replica its own, or `auto`",
+                f"{number + 1}/{of} is the turn of {answer.held_by}: give each replica its own,"
+                " or `auto`",
                 field="--turn",
             )

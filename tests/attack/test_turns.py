@@ -66,7 +66,7 @@ class Holder:
             *self.fixed,
             lease_ms,
         )
-        if granted is None:
+        if granted is None or (lease_ms == OVER_MS and request <= self.known.asked):
             return
         last = max(request, self.known.asked)
         assert asked is None or not self.known.has_lease, "an old request was answered"
@@ -203,17 +203,63 @@ def test_another_login_with_the_same_id_is_another_holder(
     assert [(2,)] == database.query("SELECT count(*) FROM omega.turn")
 
 
+def test_a_turn_is_whole_or_none(owner: Session) -> None:
+    insert = (
+        "INSERT INTO omega.turn (holder, asked, kind, replica, gap_ms, parts, number, schedulers)"
+        " VALUES (gen_random_uuid(), 1, 'batch', '0', 1, 0, %s, %s)"
+    )
+    answers = {
+        turn: owner.try_execute(insert, turn).sqlstate
+        for turn in ((None, 3), (1, None), (3, 3), (-1, 3), (1, 3), (None, None))
+    }
+
+    refused = "23514"
+    assert {
+        **dict.fromkeys([(None, 3), (1, None), (3, 3), (-1, 3)], refused),
+        **dict.fromkeys([(1, 3), (None, None)], ""),
+    } == answers
+
+
+def add_members(owner: Session, login: str, members: int, *, gap_ms: int) -> None:
+    """Add members of a group that hold no turn."""
+    owner.execute(
+        "INSERT INTO omega.turn (login, holder, asked, kind, replica, gap_ms, parts, expires_at)"
+        " SELECT %s, gen_random_uuid(), 1, 'batch', '0', %s, 0, clock_timestamp() + interval '1 h'"
+        " FROM generate_series(1, %s)",
+        [login, gap_ms, members],
+    )
+
+
+def test_there_are_no_turns_of_more_than_1024(owner: Session, scheduler: Session) -> None:
+    add_members(owner, "somebody", 1_023, gap_ms=1_000)
+    last = ask(scheduler, 1)
+    add_members(owner, "somebody else", 1, gap_ms=1_000)
+
+    assert [(True, 1_023, 1_024, "")] == last
+    assert [(False, None, None, "")] == ask(scheduler, 1, asked=2)
+
+
+def test_a_turn_is_given_back_whoever_keeps_a_transaction_open(
+    database: Database, scheduler: Session
+) -> None:
+    hostile = database.session_of("hostile", "attack_hostile", "omega_scheduler")
+    ask(scheduler, 1)
+    hostile.execute("BEGIN")
+    ask(hostile, 2)
+
+    arguments = [UUID(int=1), 2, *TURN[:-1], OVER_MS]
+    assert database.step(scheduler, call_sql("take_turn"), arguments), "it waits"
+    assert [(False, None, None, None)] == scheduler.answer.rows
+    hostile.execute("ROLLBACK")
+    assert [(0,)] == database.query("SELECT count(*) FROM omega.turn")
+
+
 def test_one_login_has_a_thousand_turns_at_most(
     database: Database, owner: Session, scheduler: Session
 ) -> None:
     ask(scheduler, 0)
     ((login,),) = database.query("SELECT login FROM omega.turn")
-    owner.execute(
-        "INSERT INTO omega.turn (login, holder, asked, kind, replica, gap_ms, parts, expires_at)"
-        " SELECT %s, gen_random_uuid(), 1, 'batch', '0', 1, 0, clock_timestamp() + interval '1 h'"
-        " FROM generate_series(1, 998)",
-        [login],
-    )
+    add_members(owner, login, 998, gap_ms=1)
     ask(scheduler, 1)
 
     assert "54000" == try_call(scheduler, "take_turn", UUID(int=2), 1, *TURN).sqlstate

@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from benchmarks.postgres.turns import held
 from omega.lifecycle.states import State
 from omega.store.postgres.connection import Link
 from omega.store.postgres.store import PostgresStore
@@ -30,13 +31,15 @@ def link(database_url: str) -> Iterator[Link]:
         yield link
 
 
+def members(link: Link) -> int:
+    """Return how many are counted at this moment, with a turn or without one."""
+    ((count,),) = link.call("SELECT count(*) FROM omega.turn WHERE expires_at > clock_timestamp()")
+    return int(count)
+
+
 def turns(link: Link) -> dict[str, str]:
     """Return the turns that are leased at this moment, by replica."""
-    rows = link.call(
-        "SELECT replica, number, schedulers FROM omega.turn"
-        " WHERE number IS NOT NULL AND expires_at > clock_timestamp()"
-    )
-    return {replica: f"{number + 1}/{of}" for replica, number, of in rows}
+    return {replica: f"{number + 1}/{of}" for replica, (number, of) in held(link).items()}
 
 
 def test_replicas_find_turns_by_themselves_and_again_when_one_dies(
@@ -59,6 +62,7 @@ def test_replicas_find_turns_by_themselves_and_again_when_one_dies(
     for process in processes.values():
         process.terminate()
     assert [0, 0] == [process.wait() for process in processes.values()]
+    assert 0 == members(link), "turns are given back"
     assert [] == list(store.verify())
 
 
@@ -74,6 +78,7 @@ def test_a_turn_that_another_replica_holds_is_refused_and_nothing_is_left_behind
     says = "omega: field --turn: 1/2 is the turn of batch/a: give each replica its own, or `auto`\n"
     assert (2, "", says) == (ran.code, ran.out, ran.err)
     assert {"a": "1/2"} == turns(link)
+    assert 1 == members(link)
     assert {"b"}.isdisjoint(report.replica for report in store.reports())
 
 

@@ -365,7 +365,8 @@ turn = Table(
     _moment("expires_at"),
     UniqueConstraint("gap_ms", "parts", "schedulers", "number", name="turn_held_once"),
     CheckConstraint(
-        "number IS NULL AND schedulers IS NULL OR 0 <= number AND number < schedulers",
+        "(number IS NULL) = (schedulers IS NULL)"
+        " AND (number IS NULL OR 0 <= number AND number < schedulers)",
         name="whole",
     ),
     postgresql_with={"fillfactor": 50},

@@ -16,7 +16,7 @@ class PostgresTurns:
         self._link = link
 
     def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
-        """Ask for a turn, or renew it; None: nothing has changed."""
+        """Ask for a turn, or renew it; None: what the holder has is as it was."""
         ((granted, number, of, held_by),) = self._link.call(
             "SELECT granted, number, schedulers, held_by"
             " FROM omega.take_turn(%s, %s, %s, %s, %s, %s, %s, %s, %s)",

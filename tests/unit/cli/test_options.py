@@ -13,7 +13,6 @@ from omega.cli.options import (
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule
 from omega.sync.choice import Sync
-from omega.sync.turns import Turn
 
 
 def test_crews_are_kinds_with_numbers() -> None:
@@ -92,9 +91,10 @@ def test_what_is_no_pair_is_refused(pair: str) -> None:
         read_pairs([pair], option="--where")
 
 
-def test_a_turn_is_the_how_manieth_of_how_many() -> None:
-    assert Turn(1, 4, 2.5) == read_turn("2/4", 2.5, Sync.PARTITIONED)
-    assert Turn(0, 1, 2.5) == read_turn("1/1", 2.5, Sync.PARTITIONED)
+def test_a_turn_is_that_of_one_scheduler_of_so_many() -> None:
+    assert (1, 4) == read_turn("2/4", Sync.PARTITIONED)
+    assert (0, 1) == read_turn("1/1", Sync.PARTITIONED, 3)
+    assert (1, 4) == read_turn("2/4", Sync.PARTITIONED, 12)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +103,7 @@ def test_a_turn_is_the_how_manieth_of_how_many() -> None:
 def test_a_turn_that_nobody_gives_is_found_by_the_replicas_themselves(
     text: str | None, sync: Sync
 ) -> None:
-    assert read_turn(text, 2.5, sync) is None
-
-
-def test_a_turn_may_be_at_several_parts() -> None:
-    assert Turn(1, 4, 2.5, 12) == read_turn("2/4", 2.5, Sync.PARTITIONED, 12)
-    assert Turn(1, 4, 2.5, 4) == read_turn("2/4", 2.5, Sync.PARTITIONED)
-    assert Turn(0, 1, 2.5, 3) == read_turn("1/1", 2.5, Sync.PARTITIONED, 3)
+    assert read_turn(text, sync) is None
 
 
 @pytest.mark.parametrize(
@@ -124,7 +118,7 @@ def test_parts_that_cannot_be_shared_out_are_refused(
     text: str | None, sync: Sync, parts: int, says: str
 ) -> None:
     with pytest.raises(BadInput, match=says) as raised:
-        read_turn(text, 1.0, sync, parts)
+        read_turn(text, sync, parts)
 
     assert "--parts" == raised.value.field
 
@@ -148,6 +142,6 @@ def test_parts_that_cannot_be_shared_out_are_refused(
 )
 def test_what_is_no_turn_is_refused(text: str, sync: Sync, says: str) -> None:
     with pytest.raises(BadInput, match=says) as raised:
-        read_turn(text, 1.0, sync)
+        read_turn(text, sync)
 
     assert "--turn" == raised.value.field

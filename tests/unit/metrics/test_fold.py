@@ -19,6 +19,7 @@ from omega.events import (
     TasksEnded,
     TasksLost,
     TransactionJudged,
+    TurnChanged,
     ViewRefreshed,
 )
 from omega.metrics.facts import Facts
@@ -169,6 +170,7 @@ def test_what_befalls_jobs_and_the_store_is_counted() -> None:
         StoreFaltered("commit", "away"),
         TasksEnded(7),
         RateUnknown("no table"),
+        TurnChanged((0, 2)),
         TasksLost(3, "failed"),
         TasksLost(2, "shrank"),
     )["totals"]
@@ -178,7 +180,7 @@ def test_what_befalls_jobs_and_the_store_is_counted() -> None:
         totals[name] for name in ("jobs_parked", "jobs_woken", "jobs_rescued", "tasks_ended")
     )
     assert {"commit": 1} == totals["faltered"]
-    assert 1 == totals["rates_unknown"]
+    assert (1, 1) == (totals["rates_unknown"], totals["turns_changed"])
     assert (5, {"failed": 3, "shrank": 2}) == (totals["tasks_lost"], totals["lost"])
 
 

@@ -9,9 +9,9 @@ import pytest
 from omega.cell.partition import WHOLE, Parts, part_of
 from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
-from omega.events import Event, ViewRefreshed
+from omega.events import Event, ViewRefreshed, ignore
 from omega.model.arrays import integers
-from omega.model.machines import Changes, MachineState
+from omega.model.machines import Changes, MachineState, Snapshot
 from omega.store.memory import MemoryStore
 from omega.sync.partitioned import PartitionedRefresher
 from omega.sync.turns import Turn
@@ -199,6 +199,51 @@ class TestPartitioned:
 
         assert [MachineState.OPEN] * 3 == early
         assert [MachineState.DRAINING] * 3 == late
+
+
+class Given:
+    """A turn that somebody changes."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+
+    def current(self) -> Turn:
+        return self.turn
+
+    def close(self) -> None:
+        pass
+
+
+class Failing(PassThrough):
+    """Does not answer the next full read."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.fails = False
+
+    def snapshot(self) -> Snapshot:
+        if self.fails:
+            self.fails = False
+            raise StoreUnavailable("the server is away")
+        return super().snapshot()
+
+
+def test_a_full_read_that_failed_as_the_turn_changed_is_made_up_for_by_the_next() -> None:
+    clock = ManualClock(1_000.0)
+    store = Failing(MemoryStore(clock))
+    add_a_cell(store, 16)
+    turns = Given(Turn(0, 4, 4.0))
+    refresher = PartitionedRefresher(store, clock, ignore, turns)
+    view = refresher.refresh(None)
+    turns.turn = Turn(0, 3, 4.0)
+    store.add_machines(a_cell(16, first=17))
+    clock.advance(2.0)
+    store.fails = True
+    with pytest.raises(StoreUnavailable):
+        refresher.refresh(view)
+    clock.advance(2.0)
+
+    assert 32 == len(refresher.refresh(view))
 
 
 @pytest.mark.parametrize(("of", "parts"), [(1, 1), (1, 6), (4, 4), (4, 12), (20, 40)])

@@ -26,16 +26,21 @@ SHARING = Sharing(kind="batch", replica="0", gap_s=2.0, lease_ms=round(LEASE_S *
 class Watched(PassThrough):
     """Counts requests; may be away, or asked by somebody else at the same moment."""
 
-    def __init__(self, store: MemoryStore) -> None:
-        super().__init__(store)
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(MemoryStore(clock))
+        self.clock = clock
         self.requests: list[TurnRequest] = []
+        self.takes_s = 0.0
+        """How long an answer takes, once the store has given it."""
         self.away = self.busy = False
 
     def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
         self.requests.append(request)
         if self.away:
             raise StoreUnavailable("the server is away")
-        return None if self.busy else super().take_turn(request, lease_ms=lease_ms)
+        answer = None if self.busy else super().take_turn(request, lease_ms=lease_ms)
+        self.clock.advance(self.takes_s)
+        return answer
 
 
 class TestLeasedTurns:
@@ -43,11 +48,13 @@ class TestLeasedTurns:
 
     def setup_method(self) -> None:
         self.clock = ManualClock()
-        self.store = Watched(MemoryStore(self.clock))
+        self.store = Watched(self.clock)
         self.events: list[Event] = []
         self.turns = self.of("0")
 
-    def of(self, replica: str, *, fixed: Turn | None = None, parts: int = 0) -> LeasedTurns:
+    def of(
+        self, replica: str, *, fixed: tuple[int, int] | None = None, parts: int = 0
+    ) -> LeasedTurns:
         holder = UUID(int=len(self.store.requests) + int(replica) * 1_000)
         its = replace(SHARING, replica=replica, fixed=fixed, parts=parts, holder=holder)
         return LeasedTurns(its, self.store, self.clock, self.events.append)
@@ -59,7 +66,7 @@ class TestLeasedTurns:
             self.turns.current()
 
         assert RENEWALS + 1 == len(self.store.requests)
-        assert [TurnChanged(0, 1)] == self.events
+        assert [TurnChanged((0, 1))] == self.events
 
     def test_whoever_waits_for_a_turn_asks_more_often_and_reads_everything(self) -> None:
         self.turns.current()
@@ -71,7 +78,7 @@ class TestLeasedTurns:
         assert Turn(0, 2, 2.0) == self.turns.current()
         self.clock.advance(LEASE_S / TRIES)
         assert Turn(1, 2, 2.0) == other.current()
-        assert [TurnChanged(0, 1), TurnChanged(0, 2), TurnChanged(1, 2)] == self.events
+        assert [TurnChanged((0, 1)), TurnChanged((0, 2)), TurnChanged((1, 2))] == self.events
 
     def test_a_lease_that_is_over_is_not_used_even_if_nobody_answers(self) -> None:
         self.turns.current()
@@ -112,33 +119,79 @@ class TestLeasedTurns:
         assert [1, 2, 3] == [request.asked for request in self.store.requests]
 
     def test_a_given_turn_of_another_replica_is_refused_with_its_name(self) -> None:
-        self.of("1", fixed=Turn(0, 2)).current()
+        self.of("1", fixed=(0, 2)).current()
 
         with pytest.raises(BadInput, match="field --turn: 1/2 is the turn of batch/1: give each"):
-            self.of("2", fixed=Turn(0, 2)).current()
+            self.of("2", fixed=(0, 2)).current()
 
     def test_a_given_turn_of_the_same_name_is_waited_for(self) -> None:
-        self.of("1", fixed=Turn(0, 2)).current()
-        restarted = self.of("1", fixed=Turn(0, 2))
+        self.of("1", fixed=(0, 2)).current()
+        restarted = self.of("1", fixed=(0, 2))
 
         assert Turn(0, 1, 2.0) == restarted.current()
         self.clock.advance(LEASE_S)
         assert Turn(0, 2, 2.0) == restarted.current()
 
     def test_whoever_lost_a_given_turn_goes_on_and_has_it_again_when_it_is_free(self) -> None:
-        mine = self.of("1", fixed=Turn(0, 2))
+        mine = self.of("1", fixed=(0, 2))
         mine.current()
         self.clock.advance(LEASE_S)
-        self.of("2", fixed=Turn(0, 2)).current()
+        self.of("2", fixed=(0, 2)).current()
 
         assert Turn(0, 1, 2.0) == mine.current()
         self.clock.advance(LEASE_S)
         assert Turn(0, 2, 2.0) == mine.current()
 
     def test_one_by_itself_asks_nobody(self) -> None:
-        its = replace(SHARING, fixed=Turn(gap_s=2.0))
+        its = replace(SHARING, fixed=(0, 1), parts=6)
 
-        assert its.fixed is its.turns(self.store, self.clock, self.events.append)
+        assert Turn(0, 1, 2.0, 6) == its.turns(self.store, self.clock, self.events.append).current()
+        assert [] == self.store.requests
+
+    def test_a_lease_counts_from_before_it_was_asked_for(self) -> None:
+        self.store.takes_s = 1.0
+        self.turns.current()
+        self.clock.advance(LEASE_S - 1.0 - 0.001)
+        nearly_over = self.turns.held()
+        self.clock.advance(0.001)
+
+        assert TurnGrant(0, 1) == nearly_over
+        assert self.turns.held() is None
+
+    def test_a_turn_that_is_given_back_is_free_at_once(self) -> None:
+        self.turns.close()
+        assert [] == self.store.requests, "nothing was asked for yet"
+        self.turns.current()
+        self.turns.close()
+
+        assert self.turns.held() is None
+        assert Turn(0, 1, 2.0) == self.of("1").current()
+
+    def test_whoever_has_had_no_turn_for_a_whole_lease_says_so_once(self) -> None:
+        self.of("1", fixed=(0, 2)).current()
+        waits = self.of("2", fixed=(1, 3))
+        waits.current()
+        for _ in range(12):
+            self.clock.advance(LEASE_S / 4)
+            self.of("1", fixed=(0, 2)).current()
+            waits.current()
+
+        assert [TurnChanged((0, 2)), TurnChanged(None)] == list(dict.fromkeys(self.events))
+        assert 1 == self.events.count(TurnChanged(None))
+
+    def test_a_group_has_one_gap_to_the_millisecond(self) -> None:
+        turns = [
+            replace(SHARING, gap_s=gap_s).turn(TurnGrant(0, 2)) for gap_s in (1.0, 1.0004, 0.9996)
+        ]
+
+        assert [Turn(0, 2, 1.0)] * 3 == turns
+        assert 1 == replace(SHARING, gap_s=0.0001).request(1).gap_ms
+
+    def test_as_many_parts_as_schedulers_is_what_there_is_without_saying(self) -> None:
+        said = replace(SHARING, fixed=(0, 2), parts=2)
+
+        assert replace(said, parts=0).request(1) == said.request(1)
+        assert 4 == replace(said, parts=4).request(1).parts
 
     @pytest.mark.parametrize(
         ("parts", "of", "divided"),

@@ -3,8 +3,8 @@
 -- turns of different N.
 
 -- Ask for a turn, or renew it: for the one that is given, or for one among all of the group if it is null. A holder
--- counts what it asks. Granted is null if somebody else is asking at this moment, or this holder has asked something
--- later: then all is as it was. False: the caller holds no turn, whatever it held before; if another holds the very
+-- counts what it asks. A lease of 0 ms gives the turn back. Granted is null if somebody else is asking at this moment, or this holder has asked something
+-- later whose lease goes on: then all is as it was. False: the caller holds no turn, whatever it held before; if another holds the very
 -- one that was asked for, it is told who.
 CREATE FUNCTION omega.take_turn(
     _holder uuid, _asked bigint, _kind text, _replica text, _gap_ms bigint, _parts integer, _number integer,
@@ -23,6 +23,14 @@ BEGIN
        OR (0 <= _number AND _number < _schedulers AND _schedulers <= ${parts_max}) IS FALSE THEN
         RAISE EXCEPTION 'bad turn: it takes a holder, a kind, a replica, a gap of at most ${lease_ms_max} ms, at most ${parts_max} parts, and no number or one below that of schedulers'
               USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF _lease_ms = 0 THEN  -- it is given back; that can be in nobody's way
+        DELETE FROM turn t
+         WHERE t.ctid IN (SELECT o.ctid FROM turn o
+                           WHERE o.login = session_user AND o.holder = _holder AND o.asked < _asked
+                             FOR UPDATE SKIP LOCKED);
+        granted := false;
+        RETURN;
     END IF;
     -- One at a time, and nobody waits: a login that keeps its transaction open must not stop the reading of others.
     IF NOT pg_try_advisory_xact_lock(hashtext('omega.turn'), 0) THEN
