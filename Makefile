@@ -64,7 +64,8 @@ test-postgres: $(READY) ## Run the tests that need a database
 prove: $(READY) ## Try much harder to break it: races, faults, long searches; a table at the end
 	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -m "not slow" -v \
 		tests/postgres/test_histories.py tests/postgres/test_serialisability.py \
-		tests/postgres/test_quota_concurrency.py tests/attack $(wildcard tests/postgres/test_faults_*.py tests/postgres/test_hostile_*.py) tests/property $(ARGS)
+		tests/postgres/test_quota_concurrency.py tests/postgres/test_judged_alike.py tests/postgres/test_plans.py \
+		tests/attack $(wildcard tests/postgres/test_faults_*.py tests/postgres/test_hostile_*.py) tests/property $(ARGS)
 
 # Not run by CI: the page that it writes, docs/mutants.md, says what caught what; a test keeps it whole.
 .PHONY: mutants

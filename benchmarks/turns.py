@@ -347,7 +347,7 @@ class _Play:
                 )
 
 
-SMOKE: Final = Turns(machines=60, schedulers=3, gap_s=0.5, jobs_per_s=10.0, tasks=2, seconds=4.0)
+SMOKE: Final = Turns(machines=60, schedulers=2, gap_s=0.5, jobs_per_s=10.0, tasks=2, seconds=4.0)
 
 
 def command(  # noqa: PLR0913, PLR0917 - a parameter is an option

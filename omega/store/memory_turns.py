@@ -54,7 +54,7 @@ class MemoryTurns:
         wanted = _wanted(request, joined, others)
         held = [it.grant for it in others if it.grant is not None]
         is_free = all(it.of == wanted.of and it != wanted for it in held)
-        grant = wanted if is_free and wanted.of <= PARTS_MAX else None
+        grant = wanted if is_free and wanted.number < wanted.of else None
         expires_s = now_s + lease_ms / 1_000
         self._turns[request.holder] = _Held(request, grant, joined, expires_s)
         holder = next((it.request for it in others if it.grant == wanted), None)
@@ -64,4 +64,4 @@ class MemoryTurns:
 def _wanted(request: TurnRequest, joined: int, others: list[_Held]) -> TurnGrant:
     if request.fixed is not None:
         return TurnGrant(*request.fixed)
-    return TurnGrant(sum(it.joined < joined for it in others), len(others) + 1)
+    return TurnGrant(sum(it.joined < joined for it in others), min(len(others) + 1, PARTS_MAX))

@@ -25,7 +25,9 @@ RENEWALS: Final = 4
 ALONE: Final = (0, 1)
 """The turn of one that shares out its reading with nobody."""
 TRIES: Final = 40
-"""How many times in the length of a lease a process without a turn asks for one."""
+"""How many times in the length of a lease a process without a turn asks for one ..."""
+TRIES_WHILE_BUSY: Final = 16
+"""... and how many times if it is always somebody else who is answered."""
 
 
 @dataclass(frozen=True)
@@ -179,13 +181,13 @@ class LeasedTurns:
         match answer:
             case None:
                 self._held = held
+                self._ask_at_s = now_s + lease_s / TRIES_WHILE_BUSY
             case TurnGrant():
                 self._held, self._until_s = answer, now_s + lease_s
                 self._ask_at_s = now_s + lease_s / RENEWALS
             case NoTurn():
+                self._ask_at_s = now_s + lease_s / TRIES
                 self._refuse(answer)
-        if not isinstance(answer, TurnGrant):
-            self._ask_at_s = now_s + lease_s / TRIES
 
     def _tell(self, held: TurnGrant | None, now_s: float) -> None:
         """Emit the turn if it is another one, or that there has been none for a whole lease."""
@@ -198,11 +200,15 @@ class LeasedTurns:
             self._sink(TurnChanged(None if held is None else (held.number, held.of)))
 
     def _refuse(self, answer: NoTurn) -> None:
-        """Raise BadInput if waiting is of no use: another replica goes by this very turn."""
+        """Raise BadInput if waiting is of no use: another replica goes by this very turn.
+
+        One of the same name may be this one before it was started again, until its lease is over.
+        """
         sharing = self._sharing
         if sharing.fixed is None or self._has_held or answer.held_by is None:
             return
-        if answer.held_by != f"{sharing.kind}/{sharing.replica}":
+        is_over = self._clock.now() - self._held_s > sharing.lease_ms / MS_PER_S
+        if is_over or answer.held_by != f"{sharing.kind}/{sharing.replica}":
             number, of = sharing.fixed
             raise BadInput(
                 f"{number + 1}/{of} is the turn of {answer.held_by}: give each replica its own,"

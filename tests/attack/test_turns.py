@@ -220,6 +220,16 @@ def test_a_turn_is_whole_or_none(owner: Session) -> None:
     } == answers
 
 
+def test_the_turn_of_one_that_died_is_free_once_its_lease_is_over(
+    database: Database, owner: Session, scheduler: Session
+) -> None:
+    ask(scheduler, 1)
+    owner.execute("UPDATE omega.turn SET expires_at = clock_timestamp()")
+
+    assert [(True, 0, 1, "")] == ask(scheduler, 2)
+    assert [(UUID(int=2),)] == database.query("SELECT holder FROM omega.turn")
+
+
 def add_members(owner: Session, login: str, members: int, *, gap_ms: int) -> None:
     """Add members of a group that hold no turn."""
     owner.execute(
@@ -230,13 +240,14 @@ def add_members(owner: Session, login: str, members: int, *, gap_ms: int) -> Non
     )
 
 
-def test_there_are_no_turns_of_more_than_1024(owner: Session, scheduler: Session) -> None:
+def test_the_first_1024_have_turns_and_no_more(owner: Session, scheduler: Session) -> None:
     add_members(owner, "somebody", 1_023, gap_ms=1_000)
     last = ask(scheduler, 1)
-    add_members(owner, "somebody else", 1, gap_ms=1_000)
+    one_too_many = ask(scheduler, 2)
 
     assert [(True, 1_023, 1_024, "")] == last
-    assert [(False, None, None, "")] == ask(scheduler, 1, asked=2)
+    assert [(False, None, None, "")] == one_too_many
+    assert [(True, 1_023, 1_024, "")] == ask(scheduler, 1, asked=2)
 
 
 def test_a_turn_is_given_back_whoever_keeps_a_transaction_open(

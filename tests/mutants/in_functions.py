@@ -146,8 +146,8 @@ TURNS = tuple(
         ),
         (
             "rounds-by-the-own-clock",
-            "self._ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()",
-            "self._ahead_s = 0.0",
+            "ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()",
+            "ahead_s = 0.0",
             "Schedulers on two machines read the same part in the same round.",
         ),
     )

@@ -19,8 +19,8 @@ MUTANTS = (
     mutant(
         "waits-for-others",
         SQL,
-        "    IF NOT pg_try_advisory_xact_lock(hashtext('omega.turn'), 0) THEN\n",
-        "    IF false THEN\n",
+        "        EXIT WHEN pg_try_advisory_xact_lock(hashtext('omega.turn'), 0);\n",
+        "        EXIT;\n",
         "A login that leaves a transaction open stops everybody's reading.",
     ),
     mutant(
@@ -66,6 +66,20 @@ MUTANTS = (
         "A replica reads by a turn that the database has given to another.",
     ),
     mutant(
+        "counted-from-the-answer",
+        TURNS,
+        "answer, now_s + lease_s\n",
+        "answer, self._clock.now() + lease_s\n",
+        "A replica reads by a turn for as long as the answer took after it was given to another.",
+    ),
+    mutant(
+        "not-given-back",
+        TURNS,
+        "        if self._asked:\n",
+        "        if False:\n",
+        "After a clean end the others wait for the lease of one that is gone.",
+    ),
+    mutant(
         "kept-for-ever",
         TURNS,
         "        return self._held if self._clock.now() < self._until_s else None\n",
@@ -75,7 +89,7 @@ MUTANTS = (
     mutant(
         "shared-by-two",
         TURNS,
-        '        if answer.held_by != f"{sharing.kind}/{sharing.replica}":\n',
+        '        if is_over or answer.held_by != f"{sharing.kind}/{sharing.replica}":\n',
         "        if False:\n",
         "Two replicas are started with one turn, and nobody says so.",
     ),

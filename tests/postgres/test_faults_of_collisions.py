@@ -48,12 +48,12 @@ def test_a_deadlock_is_tried_again_inside_the_store_and_counted(
 def colliding(url: str, *, when: str, errors: Sequence[str]) -> Iterator[Callable[[], int]]:
     """Let transactions whose turn it is fail at their last statement; gives how many turns were."""
     with psycopg.connect(url, autocommit=True) as console:
-        console.execute("CREATE SEQUENCE omega.turn")  # which no failure takes back
+        console.execute("CREATE SEQUENCE omega.call_number")  # which no failure takes back
         console.execute(
             f"""
             CREATE FUNCTION omega.collide() RETURNS trigger LANGUAGE plpgsql AS $$
             DECLARE
-                turn bigint := nextval('omega.turn');
+                turn bigint := nextval('omega.call_number');
             BEGIN
                 IF {when} THEN
                     RAISE EXCEPTION 'planted' USING ERRCODE = TG_ARGV[turn % TG_NARGS];
@@ -69,14 +69,14 @@ def colliding(url: str, *, when: str, errors: Sequence[str]) -> Iterator[Callabl
             )
 
         def turns() -> int:
-            (last,) = console.execute("SELECT last_value FROM omega.turn").fetchone() or (0,)
+            (last,) = console.execute("SELECT last_value FROM omega.call_number").fetchone() or (0,)
             return int(last)
 
         try:
             yield turns
         finally:
             console.execute("DROP FUNCTION omega.collide CASCADE")
-            console.execute("DROP SEQUENCE omega.turn")
+            console.execute("DROP SEQUENCE omega.call_number")
 
 
 @pytest.mark.parametrize("name", COLLISIONS)

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import numpy as np
 import psycopg
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from psycopg import sql
 
 from omega.model.outcomes import Outcome
@@ -12,6 +12,7 @@ from omega.model.resources import COLUMNS, KINDS
 from omega.store.postgres.store import PostgresStore
 from omega.testing.strategies import TASKS_MAX, Case, cases
 from omega.testing.twin import differences, judge_slowly
+from tests.fixtures.doses import examples
 
 EMPTY = "DELETE FROM omega.{0}"
 MACHINE = sql.SQL(
@@ -81,7 +82,7 @@ def set_quotas(store: PostgresStore, case: Case) -> None:
         store.set_quota(quota)
 
 
-@settings(max_examples=200)
+@examples(1_200)
 @given(case=cases())
 def test_the_function_agrees_with_the_slow_twin(
     store: PostgresStore, database_url: str, case: Case
@@ -120,7 +121,7 @@ def running(case: Case, outcome: Outcome) -> set[tuple[int, int, int]]:
     return {(job, task, machine) for (job, task), machine in {**before, **granted}.items()}
 
 
-@settings(max_examples=50)
+@examples(300)
 @given(case=cases())
 def test_the_same_id_is_answered_alike_and_applied_once(
     store: PostgresStore, database_url: str, case: Case

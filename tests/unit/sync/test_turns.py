@@ -132,6 +132,19 @@ class TestLeasedTurns:
         self.clock.advance(LEASE_S)
         assert Turn(0, 2, 2.0) == restarted.current()
 
+    def test_another_of_the_same_name_and_turn_is_refused_after_a_lease(self) -> None:
+        first = self.of("1", fixed=(0, 2))
+        first.current()
+        second = self.of("1", fixed=(0, 2))
+        for _ in range(4):
+            second.current()
+            self.clock.advance(LEASE_S / 4)
+            first.current()
+        self.clock.advance(LEASE_S / 8)
+
+        with pytest.raises(BadInput, match="1/2 is the turn of batch/1"):
+            second.current()
+
     def test_whoever_lost_a_given_turn_goes_on_and_has_it_again_when_it_is_free(self) -> None:
         mine = self.of("1", fixed=(0, 2))
         mine.current()

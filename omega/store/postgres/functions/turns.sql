@@ -32,10 +32,15 @@ BEGIN
         granted := false;
         RETURN;
     END IF;
-    -- One at a time, and nobody waits: a login that keeps its transaction open must not stop the reading of others.
-    IF NOT pg_try_advisory_xact_lock(hashtext('omega.turn'), 0) THEN
-        RETURN;
-    END IF;
+    -- One at a time, and nobody waits for long: a login that keeps its transaction open must not stop the reading of
+    -- others. Many that ask at the same moments have to get out of step.
+    FOR tries IN 1 .. 4 LOOP
+        EXIT WHEN pg_try_advisory_xact_lock(hashtext('omega.turn'), 0);
+        IF tries = 4 THEN
+            RETURN;
+        END IF;
+        PERFORM pg_sleep(random() * 0.02);
+    END LOOP;
     DELETE FROM turn t WHERE t.expires_at <= clock_timestamp();
     SELECT * INTO before FROM turn t WHERE t.login = session_user AND t.holder = _holder;
     IF before.asked >= _asked THEN
@@ -53,13 +58,14 @@ BEGIN
           INTO number, schedulers
           FROM turn t
          WHERE t.gap_ms = _gap_ms AND t.parts = _parts AND (t.login, t.holder) <> (session_user::text, _holder);
+        schedulers := least(schedulers, ${parts_max});
     END IF;
     SELECT coalesce(max(t.kind || '/' || t.replica) FILTER (WHERE t.number = take_turn.number AND t.schedulers = take_turn.schedulers), ''), count(*) = 0
       INTO held_by, granted
       FROM turn t
      WHERE t.gap_ms = _gap_ms AND t.parts = _parts AND (t.login, t.holder) <> (session_user::text, _holder)
        AND (t.schedulers <> take_turn.schedulers OR t.number = take_turn.number);
-    granted := granted AND schedulers <= ${parts_max};
+    granted := granted AND number < schedulers;
     IF NOT granted THEN
         number := NULL;
         schedulers := NULL;
