@@ -108,15 +108,15 @@ class Turns:
         table = Table(box=None, pad_edge=False, header_style="bold")
         for header in ("way", "half"):
             table.add_column(header)
-        for header in ("reads", "rows", "MB", "MB/s", "claims", "refused", "oldest s"):
+        for header in ("s", "reads", "rows", "MB", "claims", "refused", "oldest s"):
             table.add_column(header, justify="right")
         for row in findings.rows:
             table.add_row(
                 row["way"],
                 row["half"],
+                f"{row['seconds']:,.1f}",
                 *(f"{row[name]:,}" for name in ("refreshes", "rows")),
                 f"{row['bytes'] / 1e6:,.1f}",
-                f"{row['bytes'] / 1e6 / row['seconds']:,.2f}",
                 f"{row['claims']:,}",
                 f"{row['conflict_fraction']:.3f}",
                 f"{row['oldest_s']:.2f}",
@@ -124,14 +124,14 @@ class Turns:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return what was read and refused, and how old views became, as bars."""
+        """Return what was read and refused, and how old views became, by half."""
         note = (
             f"{self.schedulers} replicas on {self.machines:,} machines, one killed half-way;"
             f" gap {self.gap_s:g} s"
         )
         picture = Picture(findings.finding, columns=3, note=note)
         told: tuple[tuple[str, Callable[[Mapping[str, Any]], float]], ...] = (
-            ("rows read, 1/s", lambda row: row["rows"] / row["seconds"]),
+            ("rows read", lambda row: row["rows"]),
             ("fraction of claims refused", lambda row: row["conflict_fraction"]),
             ("oldest part that was read, s", lambda row: row["oldest_s"]),
         )
@@ -207,17 +207,18 @@ class Turns:
             yield supervisor
 
     def _finding(self, rows: Sequence[Mapping[str, Any]], summary: Mapping[str, Any]) -> str:
-        last = {row["way"]: row for row in rows}
+        told = {}
+        for way in WAYS:
+            read, refreshes, refused, claims = (
+                sum(row[name] for row in rows if row["way"] == way)
+                for name in ("rows", "refreshes", "claims_refused", "claims")
+            )
+            told[way] = f"{read:,} rows in {refreshes:,} reads, {refused / max(1, claims):.3f}"
         oldest_s = max(row["oldest_s"] for row in rows if row["way"] == "turns")
-        told = {
-            way: f"{row['rows'] / row['seconds']:,.0f} rows/s were read and"
-            f" {row['conflict_fraction']:.3f} of the claims refused"
-            for way, row in last.items()
-        }
         return (
             f"{self.settled(summary)}; no part that a survivor read was older than about"
-            f" {oldest_s:.2f} s at a gap of {self.gap_s:g} s; by turns {told['turns']}, by deltas"
-            f" {told['delta']}"
+            f" {oldest_s:.2f} s at a gap of {self.gap_s:g} s; the same jobs took {told['turns']} of"
+            f" the claims refused, and {told['delta']} by deltas"
         )
 
     def settled(self, summary: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 Goal     Let replicas come and go, and die, while no two of them read the same parts in one round.
 Promise  At no time do two of a group hold one turn, or turns of different N, as long as each stops
-         using its turn when its lease is over. Nobody waits for anybody.
+         using its turn when its lease is over. Nobody waits longer for others than 60 ms.
 Source   ParSync (USENIX ATC 2021): scheduler i of N; docs/decisions/0032-turns-are-leased.md.
 """
 

@@ -3,9 +3,9 @@
 -- turns of different N.
 
 -- Ask for a turn, or renew it: for the one that is given, or for one among all of the group if it is null. A holder
--- counts what it asks. A lease of 0 ms gives the turn back. Granted is null if somebody else is asking at this moment, or this holder has asked something
--- later whose lease goes on: then all is as it was. False: the caller holds no turn, whatever it held before; if another holds the very
--- one that was asked for, it is told who.
+-- counts what it asks. A lease of 0 ms gives the turn back. Granted is null if somebody else is asking at this moment,
+-- or this holder has asked something later whose lease goes on: then all is as it was. False: the caller holds no
+-- turn, whatever it held before; if another holds the very one that was asked for, it is told who.
 CREATE FUNCTION omega.take_turn(
     _holder uuid, _asked bigint, _kind text, _replica text, _gap_ms bigint, _parts integer, _number integer,
     _schedulers integer, _lease_ms bigint, OUT granted boolean, OUT number integer, OUT schedulers integer, OUT held_by text
@@ -60,7 +60,9 @@ BEGIN
          WHERE t.gap_ms = _gap_ms AND t.parts = _parts AND (t.login, t.holder) <> (session_user::text, _holder);
         schedulers := least(schedulers, ${parts_max});
     END IF;
-    SELECT coalesce(max(t.kind || '/' || t.replica) FILTER (WHERE t.number = take_turn.number AND t.schedulers = take_turn.schedulers), ''), count(*) = 0
+    SELECT coalesce(max(t.kind || '/' || t.replica)
+                    FILTER (WHERE t.number = take_turn.number AND t.schedulers = take_turn.schedulers), ''),
+           count(*) = 0
       INTO held_by, granted
       FROM turn t
      WHERE t.gap_ms = _gap_ms AND t.parts = _parts AND (t.login, t.holder) <> (session_user::text, _holder)
