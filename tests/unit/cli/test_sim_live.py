@@ -46,7 +46,7 @@ def test_all_ways_to_synchronise_place_the_jobs(omega: Omega, jobs: Path, sync: 
 
 def test_one_seed_gives_one_document(omega: Omega, jobs: Path) -> None:
     def of(seed: int) -> object:
-        return summary(omega, jobs, "--batch-schedulers", 3, "--seed", seed)
+        return summary(omega, jobs, "--batch-schedulers", 3, "--seed", seed, "--hours", 0.03)
 
     assert of(1) == of(1)
     assert of(1) != of(2)
@@ -89,7 +89,7 @@ def test_what_fails_is_cleared_and_placed_anew(omega: Omega, jobs: Path) -> None
 
 def test_a_live_run_can_be_drawn_and_swept(omega: Omega, jobs: Path, tmp_path: Path) -> None:
     plot = tmp_path / "run.png"
-    options = (*CELL, "--queue", "live")
+    options = (*CELL, "--queue", "live", "--hours", 0.03)
 
     assert 0 == omega("sim", "run", "--jobs", jobs, *options, "--plot", plot).code
     assert plot.read_bytes().startswith(b"\x89PNG")
