@@ -13,9 +13,8 @@ READY := $(VENV)/.ready
 BIN := $(VENV)/bin
 CODE := $(wildcard omega schedulers migrations benchmarks tests)
 PYTEST := $(BIN)/python -m pytest
-# Processes share one private server, each with its own database. One more than processors, for tests wait for
-# processes and for disks; more than four only wait for disks.
-PARALLEL := -n $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+# Processes share one private server, each with its own database; more than four only wait for disks.
+PARALLEL := -n auto --maxprocesses 4
 
 .PHONY: help
 help: ## List the verbs
