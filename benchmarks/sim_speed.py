@@ -1,20 +1,18 @@
 """How fast the simulator is: simulated tasks and events a second, alone and one run a processor.
 
 Every architecture simulates the same jobs, drawn by the laws of the list W1 for a cell and a time
-of any size. Runs take turns, each in a process of its own that has nothing else to do; then as many
-at once as there are processors, each with a seed of its own, as a sweep has them.
+of any size: with compiled loops, without them and, if wanted, with the code of an earlier revision.
+Runs take turns, each in a process of its own that has nothing else to do; then as many at once as
+there are processors, each with a seed of its own, as a sweep has them. Times are processor times.
 """
 
 import os
-import signal
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from multiprocessing import get_context
+from pathlib import Path
 from statistics import median
-from threading import Event
 from typing import Annotated, Any, Final
 from zlib import crc32
 
@@ -22,11 +20,13 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from benchmarks.environment import ROOT, revision_of
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
+from benchmarks.rules import interpreter_of
+from benchmarks.sim_processes import Answer, answers
 from omega.cli.options import number_option
 from omega.cli.pictures import Picture, bars
-from omega.clock import RealClock
 from omega.errors import InvariantBroken
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
@@ -35,6 +35,7 @@ from omega.sim.results import Result
 from omega.workload.arrivals import BATCH, SERVICE, Workload
 from omega.workload.synthetic import W1, JobClass, two_class_workload
 
+BEFORE, NUMPY, COMPILED = "before", "numpy", "compiled"
 S_AN_HOUR: Final = 3_600
 EVENTS_A_TASK: Final = 2
 """It is placed and it ends."""
@@ -68,6 +69,10 @@ class Size:
     tasks_a_job: int
 
 
+Key = tuple[str, str, int]
+"""A design, whose code, and how many at once."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What one simulation took, and what it did."""
@@ -97,48 +102,87 @@ class SimSpeed:
     runs: int = 3
     processes: int = 0
     seed: int = 0
+    before: str | None = None
+    """The revision of the other checkout, if there is one."""
+    other: Path | None = field(default=None, repr=False)
+    """Where it is."""
+
+    @property
+    def size(self) -> Size:
+        """What is simulated."""
+        return Size(self.machines, self.hours, self.tasks, self.tasks_a_job)
 
     def measure(self, stage: Stage) -> Findings:
         """Simulate every design in turns, alone and on all processors at once."""
-        size = Size(self.machines, self.hours, self.tasks, self.tasks_a_job)
         together = self.processes or len(os.sched_getaffinity(0))
-        found: dict[tuple[str, int], list[list[Run]]] = {}
-        with stage.output.progress() as progress, _workers(together) as pool:
-            bar = progress.add_task("", total=2 * self.runs * len(DESIGNS))
+        sides = [(code, number) for number in dict.fromkeys((1, together)) for code in self._codes]
+        found: dict[Key, list[list[Answer]]] = {}
+        with stage.output.progress() as progress:
+            bar = progress.add_task("", total=self.runs * len(sides) * len(DESIGNS))
             for _ in range(self.runs):
-                for number in dict.fromkeys((1, together)):
-                    for design in DESIGNS:
-                        progress.update(bar, description=f"{design}, {number} at once")
-                        runs = [
-                            pool.submit(simulate, size, design, self.seed + nth)
-                            for nth in range(number)
-                        ]
-                        found.setdefault((design, number), []).append(_done(runs, stage))
+                for design in DESIGNS:
+                    for code, number in sides:
+                        progress.update(bar, description=f"{design}, {code}, {number} at once")
+                        runs = self._run(stage, design, code, number)
+                        found.setdefault((design, code, number), []).append(runs)
                         progress.advance(bar)
-        rows = [_row(size, design, number, rounds) for (design, number), rounds in found.items()]
-        alone = {row["design"]: row for row in rows if row["processes"] == 1}
+        rows = [_row(self.size, key, rounds) for key, rounds in found.items()]
+        checksums = {name: _one_checksum(name, found) for name in DESIGNS}
+        alone = {(row["design"], row["code"]): row for row in rows if row["processes"] == 1}
         summary = {
-            "task_events_per_s": {name: row["task_events_per_s"] for name, row in alone.items()},
+            "task_events_per_s": {
+                code: {name: alone[name, code]["task_events_per_s"] for name in DESIGNS}
+                for code in self._codes
+            },
             "per_core_over_alone": {
-                row["design"]: round(
-                    row["task_events_per_s"] / alone[row["design"]]["task_events_per_s"], 3
+                f"{row['design']}, {row['code']}": round(
+                    alone[row["design"], row["code"]]["cpu_s"] / row["cpu_s"], 3
                 )
                 for row in rows
                 if row["processes"] == together
             },
+            "times_as_fast": {
+                f"{code} over {slower}": {
+                    name: round(alone[name, slower]["cpu_s"] / alone[name, code]["cpu_s"], 2)
+                    for name in DESIGNS
+                }
+                for slower, code in ((BEFORE, NUMPY), (BEFORE, COMPILED), (NUMPY, COMPILED))
+                if slower in self._codes
+            },
         }
-        digest = {f"{name}, crc32": found[name, 1][0][0].checksum for name in DESIGNS}
-        digest["tasks placed"] = sum(row["tasks_placed"] for row in alone.values())
-        return Findings(_finding(size, alone), rows, summary, digest)
+        digest = {f"{name}, crc32": checksum for name, checksum in checksums.items()}
+        digest["tasks placed"] = sum(alone[name, NUMPY]["tasks_placed"] for name in DESIGNS)
+        return Findings(_finding(self.size, alone), rows, summary, digest)
+
+    @property
+    def _codes(self) -> tuple[str, ...]:
+        return (NUMPY, COMPILED) if self.other is None else (BEFORE, NUMPY, COMPILED)
+
+    def _run(self, stage: Stage, design: str, code: str, number: int) -> list[Answer]:
+        python, root = Path(sys.executable), ROOT
+        if code == BEFORE and self.other is not None:
+            python, root = interpreter_of(self.other), self.other.absolute()
+        orders = [
+            {
+                "size": asdict(self.size),
+                "design": design,
+                "seed": self.seed + nth,
+                "compiled": code == COMPILED,
+            }
+            for nth in range(number)
+        ]
+        return answers(stage, python, root, orders)
 
     def show(self, findings: Findings) -> Table:
-        """Return a line a design and number of runs at once."""
+        """Return a line a design, code and number of runs at once."""
         table = Table(box=None, pad_edge=False, header_style="bold")
-        table.add_column("design", no_wrap=True)
+        for header in ("design", "code"):
+            table.add_column(header, no_wrap=True)
         for header in HEADERS:
             table.add_column(header, justify="right")
         for row in findings.rows:
-            table.add_row(row["design"], *(f"{row[key]:,}" for key in HEADERS.values()))
+            figures = (f"{row[key]:,}" for key in HEADERS.values())
+            table.add_row(row["design"], row["code"], *figures)
         return table
 
     def draw(self, findings: Findings) -> Picture:
@@ -154,7 +198,7 @@ class SimSpeed:
             (left, "task_events_per_s", "task events per second and core"),
             (right, "us_an_attempt", "microseconds an attempt"),
         ):
-            bars(panel, list(DESIGNS), _by_processes(findings.rows, key))
+            bars(panel, list(DESIGNS), _by_code(findings.rows, key))
             panel.set_xlabel(label)
         left.axvline(PUBLISHED_PER_S, color="#6b7280", linestyle="--", label="JVM simulator, about")
         return picture
@@ -165,42 +209,10 @@ HEADERS: Final = {
     "task events/s": "task_events_per_s",
     "events/s": "events_per_s",
     "us/attempt": "us_an_attempt",
-    "wall s": "wall_s",
+    "cpu s": "cpu_s",
     "x real": "times_real_time",
 }
 """What is shown of a row."""
-
-
-@contextmanager
-def _workers(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """Have processes that simulate; whoever interrupts us waits for those runs to end."""
-    pool = ProcessPoolExecutor(processes, get_context("spawn"), _ignore_interrupts)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _done(runs: Sequence[Future[Run]], stage: Stage) -> list[Run]:
-    done = [run.result() for run in runs]
-    stage.go_on()
-    for run in done:
-        if not run.result.tasks_placed:
-            raise InvariantBroken("a simulation placed nothing")
-    return done
-
-
-def simulate(size: Size, design: str, seed: int) -> Run:
-    """Run one simulation; the time is that of the run alone, not of drawing the jobs."""
-    experiment = experiment_of(size, design, seed)
-    clock = RealClock(Event())
-    began = clock.now()
-    result = experiment.run()
-    return Run(clock.now() - began, result)
 
 
 def experiment_of(size: Size, design: str, seed: int) -> Experiment:
@@ -248,40 +260,49 @@ def _one_job_at_a_time(_workload: str) -> Scheduler:
     return scheduler
 
 
-def _row(
-    size: Size, design: str, processes: int, rounds: Sequence[Sequence[Run]]
-) -> dict[str, Any]:
+def _one_checksum(design: str, found: Mapping[Key, Sequence[Sequence[Answer]]]) -> int:
+    """Return the checksum of a design's results, which must be one for each seed."""
+    checksums: dict[int, set[int]] = {}
+    for (name, _, _), rounds in found.items():
+        for together in rounds if name == design else ():
+            for nth, run in enumerate(together):
+                checksums.setdefault(nth, set()).add(run["checksum"])
+    if any(len(its) > 1 for its in checksums.values()):
+        raise InvariantBroken(f"{design} has other results by other code")
+    return int(checksums[0].pop())
+
+
+def _row(size: Size, key: Key, rounds: Sequence[Sequence[Answer]]) -> dict[str, Any]:
     """Sum up: rates are those of one process, the median over all its runs."""
+    design, code, processes = key
     runs = [run for together in rounds for run in together]
-    first = rounds[0][0]
-    tasks = first.result.tasks_placed
+    cpu_s = [run["cpu_s"] for run in runs]
+    told = ("jobs", "tasks_placed", "attempts", "events", "conflicts")
     return {
         "design": design,
+        "code": code,
         "processes": processes,
-        "jobs": sum(int(told["jobs"]) for told in first.result.workloads.values()),
-        "tasks_placed": tasks,
-        "attempts": first.attempts,
-        "events": first.result.events,
-        "conflicts": sum(int(row["transactions_conflicted"]) for row in first.result.schedulers),
-        "wall_s": round(median(run.took_s for run in runs), 3),
-        "wall_least_s": round(min(run.took_s for run in runs), 3),
-        "tasks_per_s": _rate(runs, [run.result.tasks_placed for run in runs]),
-        "task_events_per_s": _rate(runs, [EVENTS_A_TASK * run.result.tasks_placed for run in runs]),
-        "events_per_s": _rate(runs, [run.result.events for run in runs]),
-        "us_an_attempt": round(median(run.took_s * 1e6 / run.attempts for run in runs), 1),
-        "times_real_time": round(size.hours * S_AN_HOUR / median(run.took_s for run in runs)),
+        **{name: runs[0][name] for name in told},
+        "cpu_s": round(median(cpu_s), 3),
+        "cpu_least_s": round(min(cpu_s), 3),
+        "tasks_per_s": _rate(runs, "tasks_placed"),
+        "task_events_per_s": EVENTS_A_TASK * _rate(runs, "tasks_placed"),
+        "events_per_s": _rate(runs, "events"),
+        "us_an_attempt": round(median(run["cpu_s"] * 1e6 / run["attempts"] for run in runs), 1),
+        "times_real_time": round(size.hours * S_AN_HOUR / median(cpu_s)),
         "samples": len(runs),
     }
 
 
-def _rate(runs: Sequence[Run], counts: Sequence[int]) -> int:
-    return round(median(count / run.took_s for count, run in zip(counts, runs, strict=True)))
+def _rate(runs: Sequence[Answer], of: str) -> int:
+    return round(median([float(run[of] / run["cpu_s"]) for run in runs]))
 
 
-def _finding(size: Size, alone: Mapping[str, Mapping[str, Any]]) -> str:
+def _finding(size: Size, alone: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
     told = " and ".join(
-        f"{name} in {alone[name]['wall_s']:,.1f} s ({alone[name]['task_events_per_s']:,} task"
-        " events a second)"
+        f"{name} in {alone[name, COMPILED]['cpu_s']:,.1f} s with compiled loops"
+        f" ({alone[name, COMPILED]['task_events_per_s']:,} task events a second),"
+        f" {alone[name, NUMPY]['cpu_s']:,.1f} s without"
         for name in SPOKEN_OF
     )
     return (
@@ -290,12 +311,12 @@ def _finding(size: Size, alone: Mapping[str, Mapping[str, Any]]) -> str:
     )
 
 
-def _by_processes(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, list[float]]:
-    """Return the bars by what they are called: one a design."""
+def _by_code(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, list[float]]:
+    """Return the bars by what they are called, of runs alone: one a design."""
     found: dict[str, list[float]] = {}
     for row in rows:
-        label = "alone" if row["processes"] == 1 else f"{row['processes']} at once"
-        found.setdefault(label, []).append(row[key])
+        if row["processes"] == 1:
+            found.setdefault(row["code"], []).append(row[key])
     return found
 
 
@@ -316,6 +337,10 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         int,
         typer.Option(min=0, max=1_024, metavar="N", help="At once; 0: one a processor."),
     ] = 0,
+    before: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A checkout of an earlier revision, set up."),
+    ] = None,
     seed: Seed = 0,
     smoke: Smoke = False,
     json_to: JsonTo = None,
@@ -324,7 +349,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 ) -> None:
     """How fast the simulator is, by architecture: alone, and one run a processor.
 
-    Takes five minutes.
+    Needs omega-scheduler\\[fast]. Takes ten minutes, with --before fifteen.
     """
     benchmark = SimSpeed(
         machines=machines,
@@ -334,9 +359,13 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         runs=runs,
         processes=processes,
         seed=seed,
+        before=None if before is None else revision_of(before),
+        other=before,
     )
+    if before is not None:
+        interpreter_of(before)
     if smoke:
-        benchmark = SimSpeed(
-            machines=50, hours=0.1, tasks=200, tasks_a_job=5, runs=1, processes=2, seed=seed
+        benchmark = replace(
+            benchmark, machines=50, hours=0.1, tasks=200, tasks_a_job=5, runs=1, processes=2
         )
     conduct(benchmark, json_to=json_to, plot_to=plot_to, data_dir=data_dir)

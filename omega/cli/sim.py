@@ -73,7 +73,7 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
     with output.console.status("Reading the trace") if plan.trace else nullcontext():
         given = plan.read()
     began = clock.now()
-    result = _simulate(plan, given, series, output)
+    result, compiled = _simulate(plan, given, series, output)
     output.document(
         parameters=plan.parameters(),
         rows=result.schedulers,
@@ -86,6 +86,7 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
             "start_tasks_lost": result.start_tasks_lost,
             "events": result.events,
             **({"audited": result.audited} if plan.audit else {}),
+            "compiled": compiled,
             "wall_s": round(clock.now() - began, 3),
         },
     )
@@ -98,7 +99,8 @@ app.command("sweep")(sim_sweep.command)
 app.command("fit")(sim_fit.command)
 
 
-def _simulate(plan: SimPlan, given: Given, series: Series, output: Output) -> Result:
+def _simulate(plan: SimPlan, given: Given, series: Series, output: Output) -> tuple[Result, bool]:
+    """Simulate; return what came of it, and whether loops were compiled for that."""
     with output.progress() as progress:
         bar = progress.add_task("simulating", total=int(plan.hours * S_PER_H))
         runs: list[Run | LiveRun] = []
@@ -109,8 +111,8 @@ def _simulate(plan: SimPlan, given: Given, series: Series, output: Output) -> Re
             if now_s % SECONDS_A_STEP == 0:
                 progress.update(bar, completed=int(now_s))
 
-        runs.append(plan.begin(given, advance))
-        return runs[0].finish()
+        runs.append(run := plan.begin(given, advance))
+        return run.finish(), isinstance(run, Run) and run.experiment.draws
 
 
 def _table(workloads: Mapping[str, Mapping[str, Any]]) -> Table:

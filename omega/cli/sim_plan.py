@@ -27,11 +27,12 @@ from omega.cli.options import (
 )
 from omega.cli.sim_placing import Makers, makers, read_placing
 from omega.cli.sources import read_options, read_trace
-from omega.errors import BadInput
+from omega.errors import BadInput, SettingsError
 from omega.framework.chance import chance_of as chance_by_name
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
+from omega.sim.cell import compiler_is_installed
 from omega.sim.experiment import Advance, Architecture, Assignment, Experiment, Run
 from omega.sim.live_run import LiveRun, Synchronising
 from omega.sim.runs import Queueing, begin
@@ -54,6 +55,8 @@ FAILURES_MAX: Final = 1_000_000
 """Of all machines up to the horizon, on average."""
 CENTURY_S: Final = LIMITS.duration_ms_max / MS_PER_S
 S_PER_H: Final = 3_600
+COMPILED_FROM_JOBS: Final = 5_000
+"""Half a second to load compiled loops is saved again by then."""
 GAP_S: Final = 1.0
 
 
@@ -173,13 +176,24 @@ class SimPlan:
     gap: Gap = GAP_S
     parts: PartsOf = None
     seed: Seed = 0
+    compiled: Annotated[
+        bool | None,
+        typer.Option(
+            "--compiled/--no-compiled",
+            help="Place plain jobs in compiled loops: faster, with the same result. The default"
+            f" from {COMPILED_FROM_JOBS:,} jobs on, if omega-scheduler\\[fast] is installed.",
+        ),
+    ] = None
     audit: Annotated[
         bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
     ] = False
 
     def parameters(self) -> dict[str, object]:
-        """Return what was asked for as JSON types; of list and folder their names alone."""
-        return {name: as_json(value) for name, value in vars(self).items()}
+        """Return what was asked for as JSON types; of list and folder their names alone.
+
+        What is compiled is no part of it: the figures are the same.
+        """
+        return {name: as_json(value) for name, value in vars(self).items() if name != "compiled"}
 
     @property
     def source(self) -> Path:
@@ -249,7 +263,20 @@ class SimPlan:
             horizon_s=self.hours * S_PER_H,
             seed=self.seed,
             audited=self.audit,
+            compiled=self._is_compiled(len(workload.arrivals)),
         )
+
+    def _is_compiled(self, jobs: int) -> bool:
+        """Say whether to compile. Raises BadInput or SettingsError where that cannot be."""
+        is_plain = self.queue is Queueing.OPEN and not self.audit
+        if self.compiled is None:
+            return is_plain and jobs >= COMPILED_FROM_JOBS and compiler_is_installed()
+        if self.compiled and not is_plain:
+            why = "an audited run" if self.audit else "a run with --queue live"
+            raise BadInput(f"{why} is not compiled", field="--compiled")
+        if self.compiled and not compiler_is_installed():
+            raise SettingsError(["--compiled needs omega-scheduler[fast] to be installed"])
+        return self.compiled
 
     def _with_failures(self, workload: Workload) -> Workload:
         """Return the workload with machines that fail as asked; refuse what is not simulated."""

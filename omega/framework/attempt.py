@@ -17,8 +17,8 @@ import numpy as np
 from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.errors import InvariantBroken
-from omega.framework.chance import chance_of
-from omega.framework.effects import Steps, committed, refreshed, thought
+from omega.framework.chance import chance_of, seed_of
+from omega.framework.effects import Steps, committed, drawn, refreshed, thought
 from omega.framework.progress import Attempted, Progress
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
@@ -44,10 +44,19 @@ class Replica:
     """Whether to find out why there is no room, for users to read; a simulation has none."""
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
     """Says how things stand when jobs are about to be placed on a view; None: nobody does."""
+    driver_draws: bool = False
+    """Whether it is worth asking whoever drives it to draw."""
 
     def chance(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the chance of one try: a retry differs, and replicas do not pick alike."""
-        return chance_of(self.run_seed, job.id, job.fruitless, tries, self.name)
+        return chance_of(*self._words(job, tries))
+
+    def seed(self, job: LeasedJob, tries: int) -> bytes:
+        """Return the seed of the chance of one try."""
+        return seed_of(*self._words(job, tries))
+
+    def _words(self, job: LeasedJob, tries: int) -> tuple[int | str, ...]:
+        return self.run_seed, job.id, job.fruitless, tries, self.name
 
     def minimum(self, job: LeasedJob, claims: Claims) -> int:
         """Return how many of the claims must be granted for any of them to stand."""
@@ -62,7 +71,7 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted
         Progress(job, replica.limits, explains=replica.explains)
         for job in replica.scheduler.order(jobs, view)
     ]
-    if sorted(one.job.id for one in going) != sorted(job.id for job in jobs):
+    if len(going) != len(jobs) or {one.job.id for one in going} != {job.id for job in jobs}:
         raise InvariantBroken(f"{replica.scheduler.kind}.order must return the jobs it was given")
 
     attempted = []
@@ -72,8 +81,8 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted
         if not going:
             return attempted
         together = _fill(going, replica.limits.claims_per_transaction_max)
-        seconds = [replica.decision_time.of_job(one.asked) for one in together]
-        yield from thought(sum(seconds))
+        if (yield from _think(replica, together)):
+            continue
         claims = _place(replica, view, together)
         outcome = yield from _commit(replica, view, together, claims)
         for one in going if len(outcome.evicted_job) else ():
@@ -101,6 +110,28 @@ def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:
         together.append(one)
         room -= len(one.asked.unplaced)
     return together
+
+
+def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
+    """Let decision time pass; say whether whoever drives has then placed all that was asked."""
+    seconds = sum(replica.decision_time.of_job(one.asked) for one in together)
+    one = together[0]
+    job = one.job
+    is_drawn = (
+        replica.driver_draws
+        and len(together) == 1
+        and one.asked is job
+        and job.spec.is_plain
+        and replica.scheduler.draws(job)
+    )
+    if not is_drawn:
+        yield from thought(seconds)
+        return False
+    placed = yield from drawn(seconds, job, replica.seed(job, one.tries))
+    if placed is None:
+        return False
+    one.take(placed)
+    return True
 
 
 def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[Claims]:

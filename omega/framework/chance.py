@@ -32,7 +32,12 @@ class _Seed(np.random.SeedSequence):
 
 def chance_of(*words: int | str) -> np.random.Generator:
     """Return the generator that belongs to these words in this order."""
-    return np.random.default_rng(_Seed(_hashed(repr(words).encode())))
+    return np.random.default_rng(_Seed(seed_of(*words)))
+
+
+def seed_of(*words: int | str) -> bytes:
+    """Return the bits that seed the generator of these words."""
+    return _hashed(repr(words).encode())
 
 
 def _hashed(words: bytes) -> bytes:

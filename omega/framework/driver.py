@@ -8,7 +8,7 @@ Source   Omega (EuroSys 2013), section 3.4; omega.framework.effects.
 
 from omega.cell.view import View
 from omega.clock import Clock
-from omega.framework.effects import Call, Commit, Effect, Refresh, Think, Wait
+from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Think, Wait
 from omega.framework.patience import Patience
 from omega.store.protocols import Store
 from omega.sync.refresher import Refresher
@@ -42,7 +42,7 @@ class Driver:
                 return self._patiently("commit", lambda: self._store.commit(transaction))
             case Call(operation, make):
                 return self._patiently(operation, lambda: make(self._store))
-            case Think(seconds):
+            case Think(seconds) | Draw(seconds):  # nothing is drawn here
                 if seconds > 0:
                     self._clock.sleep(seconds)
             case Wait(seconds):

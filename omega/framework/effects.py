@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from omega.cell.view import View
 from omega.events import TransactionJudged
 from omega.model.claims import Transaction
+from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
 from omega.store.protocols import SchedulerStore
 
@@ -36,6 +37,21 @@ class Think:
     """
 
     seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """Let decision time pass, then place a job of one plain group, whole, on machines drawn.
+
+    Answered with the job with all its tasks placed, each claimed and granted as if by
+    `draw_groups` and a commit; or with None if not all of them fit, or if the driver does not
+    draw: then only the time has passed.
+    """
+
+    seconds: float
+    job: LeasedJob
+    seed: bytes
+    """Of the generator that draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +100,7 @@ class Wait:
     seconds: float
 
 
-Effect = Refresh | Think | Commit | Call[Any] | Wait
+Effect = Refresh | Think | Draw | Commit | Call[Any] | Wait
 
 Steps = Generator[Effect, Any, _T]
 """A loop without I/O: yields effects, is sent their answers, returns its result."""
@@ -101,6 +117,13 @@ def thought(seconds: float) -> Steps[None]:
     """Ask for decision time to pass."""
     answer = yield Think(seconds)
     assert answer is None, "Think is answered with None"
+
+
+def drawn(seconds: float, job: LeasedJob, seed: bytes) -> Steps[LeasedJob | None]:
+    """Ask for decision time to pass and the job to be placed; return it if it was, whole."""
+    placed = yield Draw(seconds, job, seed)
+    assert placed is None or isinstance(placed, LeasedJob), "Draw is answered with a job, or None"
+    return placed
 
 
 def committed(transaction: Transaction) -> Steps[Outcome]:

@@ -74,7 +74,7 @@ class JobByJob:
 
     def idle_s(self) -> float:
         """Say how long to wait when there are no jobs: not in step with other replicas."""
-        return self._settings.poll_interval_ms / 1_000 * self._rng.uniform(0.5, 1.5)
+        return self._settings.poll_interval_ms / 1_000 * (0.5 + self._rng.random())
 
     def _lease(self) -> Steps[Sequence[LeasedJob]]:
         jobs = yield from self._leasing.lease(self._jobs_max)
@@ -100,9 +100,16 @@ class JobByJob:
 
     def _settle(self, attempted: Sequence[Attempted]) -> Steps[None]:
         """Hand each job back, park it, or let it go."""
-        fates = [self._policy(one) for one in attempted]
-        yield from self._leasing.hand_back([one for one in fates if isinstance(one, HandBack)])
-        yield from self._leasing.park([one for one in fates if isinstance(one, Parking)])
+        backs: list[HandBack] = []
+        parkings: list[Parking] = []
+        for one in attempted:
+            match self._policy(one):
+                case HandBack() as back:
+                    backs.append(back)
+                case Parking() as parking:
+                    parkings.append(parking)
+        yield from self._leasing.hand_back(backs)
+        yield from self._leasing.park(parkings)
         self._leasing.leases.drop(one.job.id for one in attempted)
 
     def _adapt(self, jobs: int, took_s: float) -> None:

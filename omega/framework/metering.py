@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from omega.clock import Clock
 from omega.events import Sink
-from omega.framework.effects import Commit, Effect, Steps, Think
+from omega.framework.effects import Commit, Draw, Effect, Steps, Think
 from omega.framework.progress import Attempted, events_of
 
 _T = TypeVar("_T")
@@ -58,7 +58,7 @@ class Meter:
 
     def _answered(self, steps: Steps[_T], effect: Effect) -> Steps[Callable[[], Effect]]:
         """Pass an effect on; return how the loop goes on from its answer."""
-        is_thought = isinstance(effect, Think)
+        is_thought = isinstance(effect, Think | Draw)
         if not is_thought:
             self._stop()
         began = self._clock.now()

@@ -60,6 +60,8 @@ class Process:
     limits: Limits = LIMITS
     policy: Policy | None = None
     """What becomes of a job after an attempt; None: `aftermath`, by the settings."""
+    driver_draws: bool = False
+    """Whether it is worth asking whoever drives it to draw."""
     attends_to_cell: bool = True
     """Whether it rescues, clears machines, wakes, explains and reports. An experiment that does and
     counts all this by itself leaves it out."""
@@ -97,7 +99,8 @@ class Process:
 
     def turn(self) -> Steps[int]:
         """Do what is due, then take a turn of the planner; return how many jobs it was about."""
-        yield from self._housekeep()
+        if self.attends_to_cell:
+            yield from self._housekeep()
         jobs = yield from self._planner.turn()
         return jobs
 
@@ -119,6 +122,7 @@ class Process:
             decision_time=self.decision_time,
             limits=self.limits,
             explains=self.attends_to_cell,
+            driver_draws=self.driver_draws,
             signals=self.senses.signals if self.attends_to_cell else None,
         )
         meter = Meter(self.clock, self.emit) if self.attends_to_cell else NoMeter()
@@ -132,13 +136,12 @@ class Process:
 
     def _between(self) -> Steps[bool]:
         """Do what is due between two attempts; say whether to go on."""
-        yield from self._housekeep()
+        if self.attends_to_cell:
+            yield from self._housekeep()
         return not self.stop.is_set()
 
     def _housekeep(self) -> Steps[None]:
         """Do what is due: rescue, clear machines, wake, report."""
-        if not self.attends_to_cell:
-            return
         if self._rescues.due():
             rescued = yield from asked("rescue", lambda store: store.rescue())
             if rescued:

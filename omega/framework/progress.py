@@ -111,6 +111,14 @@ class Progress:
             self.job = without(self.job, evicted)
             self.pending = np.concatenate([self.pending, evicted])
 
+    def take(self, placed: LeasedJob) -> None:
+        """Take in that the job, all of which was asked for, is placed whole."""
+        grants = len(self.job.unplaced)
+        self.placed += grants
+        self.at_once = grants == self.job.spec.tasks
+        self.job, self.pending = placed, placed.unplaced
+        self.ending = Ending.DONE
+
     def learn(self, claims: Claims, verdicts: Verdicts, machine: Ids) -> None:
         """Take in what a try came to, and where claims landed; find out whether to go on."""
         granted = verdicts == ACCEPTED
@@ -176,6 +184,26 @@ def without(job: LeasedJob, evicted: Index) -> LeasedJob:
         placed=job.placed - len(evicted),
         placed_task=job.placed_task[kept],
         placed_machine=job.placed_machine[kept],
+    )
+
+
+def with_all_placed(job: LeasedJob, machine: Ids) -> LeasedJob:
+    """Return the job with each task that waited placed on its machine."""
+    task, placed = job.unplaced, len(machine)
+    if len(job.placed_task):
+        task = np.concatenate([job.placed_task, task])
+        machine = np.concatenate([job.placed_machine, machine])
+    return LeasedJob(
+        id=job.id,
+        token=job.token,
+        spec=job.spec,
+        unplaced=job.unplaced[:0],
+        placed_task=task,
+        placed_machine=machine,
+        placed=job.placed + placed,
+        fruitless=job.fruitless,
+        waited_ms=job.waited_ms,
+        age_ms=job.age_ms,
     )
 
 

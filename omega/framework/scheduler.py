@@ -18,6 +18,7 @@ from omega.framework.rounds import Rounds
 from omega.model.claims import Claims, ConflictRule, Granularity
 from omega.model.jobs import LeasedJob
 from omega.ordering.precedence import precedence
+from omega.placement.groups import is_drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,11 @@ class Scheduler(ABC):
         The queue hands them out highest precedence first, then oldest, and so they stay.
         """
         return precedence(jobs)
+
+    def draws(self, job: LeasedJob) -> bool:
+        """Say whether `place` would be `draw_groups` for a job: a simulation may compile that."""
+        del job
+        return is_drawn(self.place)
 
     @abstractmethod
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:

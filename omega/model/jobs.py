@@ -70,6 +70,11 @@ class TaskGroup:
         assert self.gpu_slices == GPU_SLICES or self.gpus <= 1
         assert self.duration_ms is None or self.duration_ms >= 0
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether any machine with room for its cores, memory and disk takes a task."""
+        return not (self.gpus or self.constraints or self.spread_over or self.different_machines)
+
     @cached_property
     def demand(self) -> Amounts:
         """What a task needs besides GPUs, one frozen row; placement chooses device slots."""
@@ -115,6 +120,11 @@ class JobSpec:
         assert self.training is None or not lasts, "steps end a training job, not durations"
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it has one group, of which any machine with room takes a task."""
+        return len(self.groups) == 1 and self.groups[0].is_plain
+
+    @cached_property
     def tasks(self) -> int:
         """Tasks of all groups."""
         return sum(group.tasks for group in self.groups)

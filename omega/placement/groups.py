@@ -8,6 +8,7 @@ Source   docs/decisions/0003-the-commit-rule.md, on gangs.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,10 @@ from omega.placement.first_fit import draw
 Choose = Callable[[Room, int, np.random.Generator], Counts]
 """Says how many tasks each machine of the room gets, given how many are wanted: at least one and
 less than the room takes in total."""
+
+DRAWN: Final = "is_drawn"
+"""Attribute of a `place` that is marked."""
+_Place = TypeVar("_Place", bound=Callable[..., Claims])
 
 
 def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.Generator) -> Claims:
@@ -44,6 +49,21 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.G
         return claims_for(its_room, given, chance)
 
     return _place_each(view, job, place, chance)
+
+
+def drawn(place: _Place) -> _Place:
+    """Mark a scheduler's `place` that only returns `draw_groups` of the same arguments.
+
+    A simulation then draws and claims in compiled loops, with the same result. A subclass with a
+    `place` of its own is not marked by this.
+    """
+    vars(place)[DRAWN] = True
+    return place
+
+
+def is_drawn(place: Callable[..., Claims]) -> bool:
+    """Say whether a scheduler's `place` is marked by `drawn`."""
+    return getattr(place, DRAWN, False)
 
 
 def draw_groups(view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:

@@ -8,11 +8,12 @@ Source   docs/papers/omega.md, one attempt at one job; omega.framework.effects.
 """
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 
 from omega.cell.view import View
-from omega.framework.effects import Call, Commit, Effect, Refresh, Think, Wait
+from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Think, Wait
 from omega.framework.process import Process
-from omega.model.claims import Transaction
+from omega.model.claims import ConflictRule, Transaction
 from omega.model.outcomes import Outcome
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
@@ -43,6 +44,7 @@ class Agent:
         self._horizon_s = horizon_s
         self.ledger = Ledger(process.replica)
         self._queue = Queue(world.engine, patience, self.ledger, self._wake)
+        self._by_sequence = process.scheduler.rule is ConflictRule.SEQUENCE
         self._view = world.cell.view
         self._look: Look | None = None
         """What it goes by, if not by the cell as it is."""
@@ -68,20 +70,35 @@ class Agent:
 
     def _go_on(self, effect: Effect) -> None:
         """Answer effects until one takes time."""
-        while True:
-            if isinstance(effect, Think):
-                self._think(effect.seconds)
-                return
-            if isinstance(effect, Wait):
-                self._waits = True
+        while not isinstance(effect, Wait):
+            if isinstance(effect, Draw | Think):
+                self._think(effect)
                 return
             effect = self._steps.send(self._answer(effect))
+        self._waits = True
 
-    def _think(self, seconds: float) -> None:
-        self._thinks_s = seconds
+    def _think(self, effect: Think | Draw) -> None:
+        self._thinks_s = effect.seconds
         now_s = self._world.engine.now_s
-        self.ledger.begin(seconds, before_s=self._horizon_s - now_s)
-        self._world.engine.at(now_s + seconds, Order.DECISION, self._decide)
+        self.ledger.begin(effect.seconds, before_s=self._horizon_s - now_s)
+        decide = self._decide if isinstance(effect, Think) else partial(self._draw, effect)
+        self._world.engine.at(now_s + effect.seconds, Order.DECISION, decide)
+
+    def _draw(self, effect: Draw) -> None:
+        """Place and commit a job in one step, if it fits; otherwise decide as usual."""
+        job = self._queue.leased
+        assert job is not None
+        machine = self._world.cell.draw_and_claim(
+            effect.job, effect.seed, self._look, by_sequence=self._by_sequence
+        )
+        if machine is None:
+            self._decide()
+            return
+        job.attempts += 1
+        self._claimed = True
+        self.ledger.grant(len(machine), self._thinks_s)
+        self._world.run_whole(job, machine)
+        self._go_on(self._steps.send(self._queue.fill(machine)))
 
     def _decide(self) -> None:
         assert self._queue.leased is not None
@@ -95,13 +112,13 @@ class Agent:
 
     def _answer(self, effect: Effect) -> object:
         match effect:
-            case Commit(transaction):
-                return self._commit(transaction)
-            case Refresh():
-                return self._refresh()
             case Call("lease", make):
                 self._claimed = False
                 return make(self._queue)
+            case Refresh():
+                return self._refresh()
+            case Commit(transaction):
+                return self._commit(transaction)
             case Call("hand_back", make):
                 self._forget()
                 if not self._claimed:

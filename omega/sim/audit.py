@@ -10,19 +10,17 @@ Source   omega.sim.books; docs/decisions/0023-sweeps-and-audits.md.
 from math import inf
 from typing import Final
 
-import numpy as np
-
 from omega.model.arrays import Amounts, Ids, Index, integers
 from omega.model.claims import Claims, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import Machines, MachineState
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
+from omega.sim.allocator import Allocator, Offer, Offering
 from omega.sim.books import Books, Task
-from omega.sim.cell import ByKind, SimulatedCell
+from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine
 from omega.sim.ledger import SimulatedJob
-from omega.sim.offers import Allocator, Offering
 from omega.sim.prefill import StartState
 from omega.sim.running import Lose, Running, Tell
 from omega.sim.world import World
@@ -153,12 +151,12 @@ class AuditedAllocator(Allocator):
         self._cell = world.cell
         self._taken_back = 0
 
-    def take_back(self, left: ByKind, cpu_milli: int) -> None:
+    def take_back(self, left: Offer, cpu_milli: int) -> None:
         """Strike out an offer but for what was granted of it, and compare what can be offered."""
-        self._cell.books.take_back(np.column_stack(left))
+        self._cell.books.take_back(left.cell.free)
         super().take_back(left, cpu_milli)
         if self._taken_back % OFFERS_BETWEEN == 0:
-            self._cell.books.compare_free(np.column_stack(self._free))
+            self._cell.books.compare_free(self._free.cell.free)
         self._taken_back += 1
         self._cell.events += 1
 
@@ -166,4 +164,4 @@ class AuditedAllocator(Allocator):
         before = self._free
         super()._offer()
         if self._free is not before:  # it was handed out as it was
-            self._cell.books.offer(np.column_stack(before))
+            self._cell.books.offer(before.cell.free)

@@ -6,39 +6,53 @@ Promise  Judges by `omega.cell.judge`, the rule that Postgres is tested against;
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
-from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Final
 
 import numpy as np
 
 from omega.cell.judge import judge
 from omega.cell.standing import Standing
-from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, integers
+from omega.model.arrays import Amounts, Ids, Index, ascends, integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
-from omega.model.machines import MachineRows, Machines, MachineState
+from omega.model.machines import MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import NOBODY, Outcome
 from omega.model.resources import Kind
-from omega.sim.rows import CellRows
+from omega.sim.rows import CellRows, Look
+from omega.sim.running import sum_of
 from omega.store.memory_machines import MachineTable
 
 CPU: Final = int(Kind.CPU_MILLI)
 NO_ROWS: Final = MachineRows.none()
 
-ByKind = Sequence[Counts]
-"""Amounts of all machines, kind by kind: what is contiguous is quickly added and compared."""
+
+def compiler_is_installed() -> bool:
+    """Say whether cells can be compiled: whether the extra `fast` is there."""
+    return find_spec("numba") is not None
 
 
 class SimulatedCell:
     """Some machines, and what is used of them."""
 
-    def __init__(self, machines: Machines, used: Amounts, *, machines_change: bool = False) -> None:
-        """`machines_change` if `set_state` and `resize` will be called."""
+    def __init__(
+        self,
+        machines: Machines,
+        used: Amounts,
+        *,
+        machines_change: bool = False,
+        compiled: bool = False,
+    ) -> None:
+        """`machines_change` if `set_state` and `resize` will be called; then nothing is compiled.
+
+        Raises ModuleNotFoundError if compiled loops are wanted and the extra `fast` is not there.
+        """
         self._made_of = machines
+        self._compiled = compiled
         table = MachineTable()
         table.add(machines, 0)
         table.used += used
-        self.view = CellRows(table.snapshot(0), machines_change=machines_change)
+        self.view = _rows(table.snapshot(0), machines_change=machines_change, compiled=compiled)
         """All machines as they are now; `view.as_of` shows them as they were."""
         self.total: Amounts = table.capacity.sum(axis=0)
         """Of the machines that are open."""
@@ -91,10 +105,30 @@ class SimulatedCell:
         seen = claims.seen if transaction.rule is ConflictRule.SEQUENCE else None
         return self.view.claim(claims.machine, seen, claims.shapes[0])
 
+    def draw_and_claim(
+        self, job: LeasedJob, seed: bytes, look: Look | None, *, by_sequence: bool
+    ) -> Ids | None:
+        """Place a job of one plain group whole, drawing on the cell as it was at a look.
+
+        Returns the machine of each task; None if not all fit: then nothing changes.
+        """
+        machine = self.view.draw_and_claim(job, seed, look, by_sequence=by_sequence)
+        if machine is not None:
+            self.cpu_used += len(machine) * job.spec.groups[0].cpu_milli
+        return machine
+
+    def claim_plain(self, machine: Ids, demand: Amounts) -> None:
+        """Grant tasks of one shape, all of which fit; machines ascend."""
+        self.view.claim_plain(machine, demand)
+        self.cpu_used += len(machine) * int(demand[CPU])
+
     def release(self, machine: Ids, amounts: Amounts) -> None:
-        """Free what tasks that end have used."""
-        self.view.release(machine, amounts)
-        self.cpu_used -= int(amounts[:, CPU].sum())
+        """Free what tasks that end have used: an entry each, or one row for all of them."""
+        if amounts.ndim == 1:
+            self.view.release_plain(machine, amounts)
+        else:
+            self.view.release(machine, amounts)
+        self.cpu_used -= int(sum_of(machine, amounts)[CPU])
 
     def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
         """Free what tasks have used that are lost; whose they are is for the auditor."""
@@ -115,21 +149,39 @@ class SimulatedCell:
         self.view.resize(machine, capacity)
 
     @property
-    def free(self) -> ByKind:
-        """What is not used, as new arrays: of the kinds, the first, that some machine has."""
-        kinds = int(self.total.nonzero()[0].max(initial=CPU)) + 1
-        return [self.view.free[:, kind].copy() for kind in range(kinds)]
+    def free(self) -> Amounts:
+        """What is not used, as a new array: (machines, kinds)."""
+        return self.view.free.copy()
+
+    def copy(self) -> "SimulatedCell":
+        """Return a cell of the same machines on which the same is free."""
+        used = self.view.capacity - self.view.free
+        return SimulatedCell(self._made_of, used, compiled=self._compiled)
 
     def twin(self) -> "SimulatedCell":
         """Return a cell of the same machines on which nothing is free."""
-        return SimulatedCell(self._made_of, self.view.capacity.copy())
+        return SimulatedCell(self._made_of, self.view.capacity.copy(), compiled=self._compiled)
 
-    def have_free(self, free: ByKind, at: Index) -> None:
-        """Set what is free; `at` are the machines of which it is another amount than before."""
-        self.view.have_free(free, at)
-        self.cpu_used = int(self.total[CPU] - free[CPU].sum())
+    def hand_over(self, machine: Ids, other: "SimulatedCell") -> None:
+        """Have what is free of some machines free on another cell of them, and not here."""
+        cpu_milli = self.view.hand_over(machine, other.view)
+        self.cpu_used += cpu_milli
+        other.cpu_used -= cpu_milli
+
+    @property
+    def cpu_there(self) -> int:
+        """CPU of the machines that are open."""
+        return int(self.total[CPU])
 
     @property
     def free_cpu_milli(self) -> int:
         """CPU that nobody uses and nobody is offered."""
-        return int(self.total[CPU]) - self.cpu_used - self.cpu_locked
+        return self.cpu_there - self.cpu_used - self.cpu_locked
+
+
+def _rows(snapshot: Snapshot, *, machines_change: bool, compiled: bool) -> CellRows:
+    if compiled and not machines_change:
+        from omega.sim.compiled_rows import CompiledRows  # noqa: PLC0415 - needs an optional extra
+
+        return CompiledRows(snapshot)
+    return CellRows(snapshot, machines_change=machines_change)

@@ -26,8 +26,10 @@ class Order(IntEnum):
     MACHINE = 1
     """Machines fail, come back or change: nothing is lost that ends at this moment."""
     ARRIVAL = 2
-    DECISION = 3
-    RETRY = 4
+    OFFER = 3
+    """An offer reaches a framework."""
+    DECISION = 4
+    RETRY = 5
 
 
 class Engine:

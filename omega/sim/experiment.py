@@ -23,21 +23,21 @@ from omega.framework.process import Process
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.model.resources import Kind
 from omega.sim.agent import Agent
+from omega.sim.allocator import Allocator, Offering
 from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.ledger import SimulatedJob, ratio
 from omega.sim.machine_changes import play
 from omega.sim.monolithic import DecisionTimeByKind, one_for_all
-from omega.sim.offers import Allocator, Framework, Offering
+from omega.sim.offers import Framework
 from omega.sim.prefill import StartState
 from omega.sim.queue import Patience
 from omega.sim.results import Result, of_jobs, of_schedulers, told
 from omega.sim.running import Running
 from omega.sim.world import World
-from omega.workload.arrivals import MS_PER_S, Workload
+from omega.workload.arrivals import MS_PER_S, Arrival, Workload
 from omega.workload.machine_events import MachineEvent
 
 SAMPLE_S = 1.0
@@ -116,6 +116,9 @@ class Experiment:
     """Of an attempt: one try as in the open simulator, or several at once, as live."""
     horizon_s: float = 21_600.0
     seed: int = 0
+    compiled: bool = False
+    """Whether jobs of one plain group, where they are drawn, are placed and claimed by compiled
+    loops: with the same results, if the extra `fast` is there."""
     audited: bool = False
     """Whether a second set of books is kept, and compared with the cell at every change."""
 
@@ -129,6 +132,11 @@ class Experiment:
         """What happens to machines up to the horizon."""
         events = self.workload.machine_events
         return tuple(event for event in events if event.time_s <= self.horizon_s)
+
+    @property
+    def draws(self) -> bool:
+        """Whether anything is compiled: not where each change is audited or machines change."""
+        return self.compiled and not self.audited and not self.machine_events
 
     def run(self, advance: Advance = lambda _: None) -> Result:
         """Simulate, from an idle start to the horizon."""
@@ -158,30 +166,21 @@ class Run:
         self._lanes = self._make_lanes(names)
         """By workload, those that take its jobs."""
         self._jobs: dict[str, list[SimulatedJob]] = {name: [] for name in names}
-        turns = {name: cycle(lanes) for name, lanes in self._lanes.items()}
-        for number, arrival in enumerate(experiment.workload.arrivals, start=1):
-            name = arrival.spec.scheduler
-            lane = next(turns[name])
-            if arrival.submit_s <= experiment.horizon_s:
-                durations_s = arrival.durations_s or _durations_s(arrival.spec)
-                lease = self._lease(number, arrival.spec)
-                job = SimulatedJob(name, arrival.submit_s, durations_s, lease)
-                self._jobs[name].append(job)
-                submit = partial(lane.submit, job)
-                if experiment.assignment is Assignment.LEAST_LOADED:
-                    submit = partial(self._submit_to_least_loaded, job)
-                self.engine.at(arrival.submit_s, Order.ARRIVAL, submit)
+        self._turns = {name: cycle(lanes) for name, lanes in self._lanes.items()}
+        self._arrivals = enumerate(experiment.workload.arrivals, start=1)
+        self._expect_arrival()
         self._sample(1)
         self.engine.sample(SAMPLE_S, self._sample)
 
     @property
     def use(self) -> Use:
         """CPU of all cells, and what is used and locked of it."""
-        return Use(
-            sum(int(cell.total[Kind.CPU_MILLI]) for cell in self.cells),
-            sum(cell.cpu_used for cell in self.cells),
-            sum(cell.cpu_locked for cell in self.cells),
-        )
+        there = used = locked = 0
+        for cell in self.cells:
+            there += cell.cpu_there
+            used += cell.cpu_used
+            locked += cell.cpu_locked
+        return Use(there, used, locked)
 
     @property
     def waiting(self) -> dict[str, int]:
@@ -225,8 +224,24 @@ class Run:
             audited=sum(cell.events for cell in self._audited),
         )
 
-    def _submit_to_least_loaded(self, job: SimulatedJob) -> None:
-        min(self._lanes[job.workload], key=lambda lane: lane.load).submit(job)
+    def _expect_arrival(self) -> None:
+        """Have the next job arrive when its time comes, if that is before the horizon."""
+        number, arrival = next(self._arrivals, (0, None))
+        if arrival is not None and arrival.submit_s <= self.experiment.horizon_s:
+            arrive = partial(self._arrive, number, arrival)
+            self.engine.at(arrival.submit_s, Order.ARRIVAL, arrive)
+
+    def _arrive(self, number: int, arrival: Arrival) -> None:
+        name, spec = arrival.spec.scheduler, arrival.spec
+        durations_s = arrival.durations_s or _durations_s(spec)
+        job = SimulatedJob(name, arrival.submit_s, durations_s, self._lease(number, spec))
+        self._jobs[name].append(job)
+        if self.experiment.assignment is Assignment.LEAST_LOADED:
+            lane = min(self._lanes[name], key=lambda lane: lane.load)
+        else:
+            lane = next(self._turns[name])
+        self._expect_arrival()
+        lane.submit(job)
 
     def _make_worlds(self, names: Sequence[str]) -> dict[str, World]:
         """Make one cell for all, or of each part of it one."""
@@ -252,7 +267,9 @@ class Run:
             self._audited.append(audited)
             world: World = AuditedWorld(self.engine, audited, running)
         else:
-            cell = SimulatedCell(machines, used, machines_change=bool(events))
+            cell = SimulatedCell(
+                machines, used, machines_change=bool(events), compiled=self.experiment.compiled
+            )
             world = World(self.engine, cell, running)
         world.start(start)
         play(world, events, part)
@@ -322,6 +339,7 @@ class Run:
             limits=experiment.limits,
             policy=experiment.patience.policy,
             attends_to_cell=False,
+            driver_draws=experiment.draws,
         )
 
     def _lease(self, number: int, spec: JobSpec) -> LeasedJob:
@@ -339,5 +357,8 @@ class Run:
 
 def _durations_s(spec: JobSpec) -> tuple[float | None, ...]:
     return tuple(
-        None if group.duration_ms is None else group.duration_ms / MS_PER_S for group in spec.groups
+        [
+            None if group.duration_ms is None else group.duration_ms / MS_PER_S
+            for group in spec.groups
+        ]
     )

@@ -95,6 +95,10 @@ class Ledger:
         refused = outcome.refused
         self._judge(len(outcome.verdicts) - refused, refused, thought_s)
 
+    def grant(self, claims: int, thought_s: float) -> None:
+        """Book a transaction all of whose claims were granted."""
+        self._judge(claims, 0, thought_s)
+
     def judge_event(self, event: TransactionJudged) -> None:
         """Book what a process told of a transaction."""
         self._judge(event.accepted, sum(event.refused.values()), event.thought_s)

@@ -1,11 +1,10 @@
-"""Two-level scheduling: an allocator that offers what is free, and frameworks that fill offers.
+"""Two-level scheduling: frameworks that fill offers.
 
 Goal     The design of Mesos as the Omega paper simulated it, with the schedulers and the loop that
          run live: the view is the offer.
-Promise  What is offered is locked for everybody else until the framework answers, so that nothing
-         it places can be refused; after the last answer nothing is locked. Everything free goes to
-         one framework, the one with the lowest dominant share of what runs.
-Source   docs/papers/omega.md, two-level; Mesos (NSDI 2011); dominant shares: DRF (NSDI 2011).
+Promise  Nothing that a framework places on an offer can be refused; it begins to run when the
+         decision times of all its jobs have passed, and then the offer is taken back.
+Source   docs/papers/omega.md, two-level; Mesos (NSDI 2011).
 """
 
 from dataclasses import dataclass, field, replace
@@ -14,91 +13,18 @@ from functools import partial
 import numpy as np
 
 from omega.cell.view import View
-from omega.framework.effects import Call, Commit, Effect, Refresh, Think, Wait
+from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Think, Wait
 from omega.framework.process import Process
 from omega.model.arrays import Amounts, Ids
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
-from omega.sim.cell import CPU, ByKind
+from omega.sim.allocator import Allocator, Offer
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
 from omega.sim.queue import Patience, Queue
+from omega.sim.running import sum_of
 from omega.sim.world import World
-
-
-@dataclass(frozen=True, kw_only=True)
-class Offering:
-    """How the allocator offers."""
-
-    batch_s: float = 1.0
-    """From the moment at which something changes to the next offer."""
-    allocator_s: float = 0.001
-    """From an offer's making to its arrival."""
-    least_cpu_milli: int = 100_000
-    """Less than this is not offered."""
-
-
-class Allocator:
-    """Hands out what is free, to one framework at a time.
-
-    An offer is the very arrays that the allocator had: what becomes free from then on goes to new
-    ones, and what is left of the offer is added to those when it comes back.
-    """
-
-    def __init__(self, world: World, offering: Offering) -> None:
-        self._world = world
-        self._offering = offering
-        self._wishes: list[Framework] = []
-        self._is_armed = False
-        self._free = world.cell.free
-        """What nobody uses and nobody is offered."""
-        world.when_tasks_end.append(self._hear_of_an_end)
-
-    def wish(self, framework: "Framework") -> None:
-        """Let a framework ask for an offer."""
-        if framework not in self._wishes:
-            self._wishes.append(framework)
-        self.arm()
-
-    def withdraw(self, framework: "Framework") -> None:
-        """Let a framework have nothing to place."""
-        self._wishes.remove(framework)
-
-    def arm(self) -> None:
-        """Have an offer made in a while, unless one is on its way."""
-        if not self._is_armed:
-            self._is_armed = True
-            engine = self._world.engine
-            engine.at(engine.now_s + self._offering.batch_s, Order.RETRY, self._offer)
-
-    def take_back(self, left: ByKind, cpu_milli: int) -> None:
-        """Have free again what is left of an offer that had so much CPU."""
-        for free, amount in zip(self._free, left, strict=True):
-            np.add(free, amount, out=free)
-        self._world.cell.cpu_locked -= cpu_milli
-        self.arm()
-
-    def _hear_of_an_end(self, machine: Ids, amounts: Amounts) -> None:
-        for kind, free in enumerate(self._free):
-            np.add.at(free, machine - 1, amounts[:, kind])
-        self.arm()
-
-    def _offer(self) -> None:
-        cell, engine = self._world.cell, self._world.engine
-        if not self._wishes or cell.free_cpu_milli < self._offering.least_cpu_milli:
-            self._is_armed = False
-            return
-        # Of two that have the same, the one that wished last: so it was in the open simulator.
-        framework = min(reversed(self._wishes), key=lambda one: one.share)
-        offered, self._free = self._free, [np.zeros_like(amount) for amount in self._free]
-        cell.cpu_locked += int(offered[CPU].sum())
-        arrive = partial(self._arrive, framework, offered)
-        engine.at(engine.now_s + self._offering.allocator_s, Order.ARRIVAL, arrive)
-
-    def _arrive(self, framework: "Framework", offered: ByKind) -> None:
-        self._is_armed = False
-        framework.receive(offered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +32,10 @@ class _Grant:
     job: SimulatedJob
     lease: LeasedJob
     """The job as it was when this was placed."""
-    transaction: Transaction
+    machine: Ids | None = None
+    """Of each task, if a driver drew them ..."""
+    transaction: Transaction | None = None
+    """... and otherwise this."""
 
 
 @dataclass(eq=False)
@@ -144,12 +73,10 @@ class Framework:
         self._deciding = 0
         """Jobs in offers that are not answered yet."""
         self._runs = np.zeros_like(world.cell.total)
-        self._offer = world.cell.twin()
-        """The offer that is being filled, which takes no time: one serves for all."""
-        self._was_free = self._offer.free
-        """On the offer, when it was last filled."""
         self._nothing = world.cell.twin()
         """An offer on which nothing is free."""
+        self._offer = self._nothing
+        """The offer that is being filled, which takes no time."""
         self._filling = _Filling()
         self._steps = process.life()
         self._fill(next(self._steps))
@@ -169,24 +96,17 @@ class Framework:
         total = self._world.cell.total
         return float((self._runs / np.maximum(total, 1)).max())
 
-    def receive(self, offered: ByKind) -> None:
+    def receive(self, offer: Offer) -> None:
         """Fill an offer from the queue, job by job, until either is used up; answer later."""
-        offer = self._offer
-        differs = [now != was for now, was in zip(offered, self._was_free, strict=True)]
-        offer.have_free(offered, np.logical_or.reduce(differs).nonzero()[0])
-        cpu_milli = offer.free_cpu_milli
+        cpu_milli = offer.cell.free_cpu_milli
+        self._offer = offer.cell
         self._filling = filling = _Filling()
         self._fill(self._steps.send(None))
         if not len(self._queue):
             self._allocator.withdraw(self)
         engine = self._world.engine
-        for grant in filling.grants:
-            claims = grant.transaction.claims
-            for kind, amount in enumerate(offered):
-                np.subtract.at(amount, claims.machine - 1, claims.demand[:, kind])
-        self._was_free = offered
         self._deciding += filling.jobs
-        answer = partial(self._answer, offered, cpu_milli, filling)
+        answer = partial(self._answer, offer, cpu_milli, filling)
         engine.at(engine.now_s + filling.thinks_s, Order.DECISION, answer)
 
     def _wish(self) -> None:
@@ -206,6 +126,8 @@ class Framework:
             case Think(seconds):
                 self._think(seconds)
                 return None
+            case Draw():
+                return self._draw(effect)
             case Commit(transaction):
                 return self._place(transaction)
             case Call("hand_back", make):
@@ -217,8 +139,10 @@ class Framework:
         """Show the offer; as the open simulator does, not to a job that may need all of it."""
         job = self._queue.leased
         assert job is not None
-        fits = self._offer.free_cpu_milli > job.lease.spec.groups[0].cpu_milli
-        return (self._offer if fits else self._nothing).view
+        return (self._offer if self._fits(job) else self._nothing).view
+
+    def _fits(self, job: SimulatedJob) -> bool:
+        return self._offer.free_cpu_milli > job.lease.spec.groups[0].cpu_milli
 
     def _think(self, seconds: float) -> None:
         job, filling = self._queue.leased, self._filling
@@ -228,13 +152,27 @@ class Framework:
         filling.thinks_s += seconds
         filling.job_thinks_s += seconds
 
+    def _draw(self, effect: Draw) -> LeasedJob | None:
+        self._think(effect.seconds)
+        job, filling = self._queue.leased, self._filling
+        assert job is not None
+        machine = None
+        if self._fits(job):  # nobody else is in the offer: no sequence can have changed
+            machine = self._offer.draw_and_claim(effect.job, effect.seed, None, by_sequence=False)
+        if machine is None:
+            return None
+        filling.grants.append(_Grant(job, job.lease, machine=machine))
+        filling.claims += len(machine)
+        return self._queue.fill(machine)
+
     def _place(self, transaction: Transaction) -> Outcome:
         job, filling = self._queue.leased, self._filling
         assert job is not None
-        filling.grants.append(_Grant(job, job.lease, _by_fit(transaction)))
-        filling.claims += len(transaction.claims)
+        claims = transaction.claims
+        filling.grants.append(_Grant(job, job.lease, transaction=_by_fit(transaction)))
+        filling.claims += len(claims)
         outcome = self._offer.commit(transaction, job.lease)
-        self._queue.place(transaction.claims, outcome.machine, outcome.accepted)
+        self._queue.place(claims, outcome.machine, outcome.accepted)
         return outcome
 
     def _book(self) -> None:
@@ -251,19 +189,30 @@ class Framework:
         filling.jobs += 1
         filling.claims, filling.job_thinks_s = 0, 0.0
 
-    def _answer(self, left: ByKind, cpu_milli: int, filling: _Filling) -> None:
+    def _answer(self, left: Offer, cpu_milli: int, filling: _Filling) -> None:
         """Give back the offer, but for what was placed, which begins to run."""
         self._deciding -= filling.jobs
-        cell = self._world.cell
         for grant in filling.grants:
-            outcome = cell.commit(grant.transaction, grant.lease)
-            assert outcome.accepted.all(), "what is offered is nobody else's"
-            self._runs += grant.transaction.claims.demand.sum(axis=0)
-            self._world.run(grant.job, grant.transaction.claims, outcome, tell=self._hear_of_end)
+            self._run(grant)
         self._allocator.take_back(left, cpu_milli)
 
-    def _hear_of_end(self, _machine: Ids, amounts: Amounts) -> None:
-        self._runs -= amounts.sum(axis=0)
+    def _run(self, grant: _Grant) -> None:
+        """Commit to the cell what was placed on the offer, and have it run."""
+        cell, world, job = self._world.cell, self._world, grant.job
+        if grant.machine is not None:
+            demand = job.lease.spec.groups[0].demand
+            cell.claim_plain(grant.machine, demand)
+            self._runs += len(grant.machine) * demand
+            world.run_whole(job, grant.machine, tell=self._hear_of_end)
+        if grant.transaction is not None:
+            claims = grant.transaction.claims
+            outcome = cell.commit(grant.transaction, grant.lease)
+            assert outcome.accepted.all(), "what is offered is nobody else's"
+            self._runs += claims.demand.sum(axis=0)
+            world.run(job, claims, outcome, tell=self._hear_of_end)
+
+    def _hear_of_end(self, machine: Ids, amounts: Amounts) -> None:
+        self._runs -= sum_of(machine, amounts)
 
 
 def _by_fit(transaction: Transaction) -> Transaction:

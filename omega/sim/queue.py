@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from omega.framework.aftermath import Policy
-from omega.framework.progress import Attempted, with_grants, without
+from omega.framework.progress import Attempted, with_all_placed, with_grants, without
 from omega.model.arrays import Ids, Index, Mask
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
@@ -94,6 +94,12 @@ class Queue:
         assert self.leased is not None
         refused = claims.task[~granted]
         self.leased.lease = with_grants(self.leased.lease, claims, machine, granted, refused)
+
+    def fill(self, machine: Ids) -> LeasedJob:
+        """Take in that all of the leased job that waited was granted; return the job as it is."""
+        assert self.leased is not None
+        self.leased.lease = with_all_placed(self.leased.lease, machine)
+        return self.leased.lease
 
     def hand_back(self, jobs: Sequence[HandBack]) -> int:
         """Have what is left of the leased job tried again later, or give it up."""

@@ -7,21 +7,22 @@ Promise  There is one set of rows, and one view of them for all schedulers of th
 Source   Omega (EuroSys 2013), section 3.4: private copy of cell state; docs/decisions/0030.
 """
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omega.cell.view import View
 from omega.model.arrays import Amounts, Ids, Index, counted, distinct, every_kind, holds, integers
+from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows, MachineState, Snapshot
-from omega.model.resources import KINDS
+from omega.model.resources import KINDS, Kind
+from omega.sim.changes import ChangeLog, Columns
 
-Columns = Sequence[NDArray[np.generic]]
-
-CHANGES_MAX = 1_024
+CPU: Final = int(Kind.CPU_MILLI)
+CHANGES_MAX = 16_384
 """Changes after which those that everybody has seen are forgotten."""
 
 
@@ -69,28 +70,28 @@ class CellRows(View):
         if machines_change:
             self._columns += [self._capacity, self._state, self._open]
         self._looks: dict[Look, None] = {}
-        self._changes: list[tuple[Index, Columns]] = []
-        """The rows that changed, and what they were."""
-        self._forgotten = 0
-        """How many changes lie before those."""
+        self._log = ChangeLog(self._columns)
 
     def look(self) -> Look:
         """Look at the cell; until `forget`, it can be seen as it is now."""
-        look = Look(self._forgotten + len(self._changes))
+        look = Look(self._log.number)
         self._looks[look] = None
         return look
 
     def look_again(self, look: Look, machine: Ids) -> None:
         """See what some machines are like by now."""
-        look.seen.append((self._forgotten + len(self._changes), machine - 1))
+        look.seen.append((self._log.number, machine - 1))
 
     def forget(self, look: Look) -> None:
         """End a look."""
         del self._looks[look]
+        log = self._log
         if not self._looks:
-            self._drop(len(self._changes))
-        elif len(self._changes) > CHANGES_MAX:
-            self._drop(min(one.since for one in self._looks) - self._forgotten)
+            log.drop(log.number)
+        elif log.kept > CHANGES_MAX:
+            seen_by_all = min(one.since for one in self._looks)
+            if 2 * log.nth(seen_by_all) >= log.kept:  # less would be copied again and again
+                log.drop(seen_by_all)
 
     def as_of(self, look: Look) -> AbstractContextManager[None]:
         """Show the cell, inside the block, as it was seen last."""
@@ -114,6 +115,17 @@ class CellRows(View):
             self._revision[at],
             self._state[at],
         )
+
+    def draw_and_claim(
+        self, job: LeasedJob, seed: bytes, look: Look | None, *, by_sequence: bool
+    ) -> Ids | None:
+        """Draw a machine for each unplaced task of a job of one plain group, and claim them all.
+
+        Draws on the cell as a look shows it; None: as it is. Returns the machines, ascending, or
+        None if not all of them fit: then nothing is claimed. These rows leave it to others.
+        """
+        del job, seed, look, by_sequence
+        return None
 
     def claim(self, machine: Ids, seen: Ids | None, demand: Amounts) -> bool:
         """Grant tasks of one shape, an entry each, if all of them fit; else change nothing.
@@ -139,6 +151,11 @@ class CellRows(View):
         self._revision[at] += 1
         return True
 
+    def claim_plain(self, machine: Ids, demand: Amounts) -> None:
+        """Grant tasks of one shape, an entry each, all of which fit; machines ascend."""
+        granted = self.claim(machine, None, demand)
+        assert granted, "all of them fit"
+
     def write(self, rows: MachineRows) -> None:
         """Take over what a commit has made of rows: of those that changed."""
         newer = (rows.revision > self._revision[rows.id - 1]).nonzero()[0]
@@ -156,6 +173,16 @@ class CellRows(View):
         self._keep(at)
         for kind in range(self._kinds):
             np.add.at(self._free[:, kind], machine - 1, amounts[:, kind])
+        self._revision[at] += 1
+        self._settle(at)
+
+    def release_plain(self, machine: Ids, demand: Amounts) -> None:
+        """Free what tasks of one shape have used, an entry each."""
+        at, times = counted(machine)
+        at -= 1
+        self._keep(at)
+        for kind in demand.nonzero()[0].tolist():
+            self._free[:, kind][at] += times * int(demand[kind])
         self._revision[at] += 1
         self._settle(at)
 
@@ -177,12 +204,18 @@ class CellRows(View):
         self._capacity[at] = capacity
         self._claimable_changed(at)
 
-    def have_free(self, free: Sequence[NDArray[np.int64]], at: Index) -> None:
-        """Have these amounts free in rows, by kind; each has an entry for every machine."""
-        self._keep(at)
-        for kind, amount in enumerate(free):
-            self._free[:, kind][at] = amount[at]
-        self._revision[at] += 1
+    def hand_over(self, machine: Ids, other: "CellRows") -> int:
+        """Have what is free of some machines free in other rows of them, and not in these.
+
+        Nobody may look back at either. Returns how much CPU it was.
+        """
+        at = distinct(machine) - 1
+        its = other._free  # noqa: SLF001 - of its own class
+        cpu_milli = int(self._free[:, CPU][at].sum())
+        for kind in range(self._kinds):
+            its[:, kind][at] += self._free[:, kind][at]
+            self._free[:, kind][at] = 0
+        return cpu_milli
 
     def _claimable_changed(self, at: Index) -> None:
         self._sequence[at] += 1
@@ -198,26 +231,15 @@ class CellRows(View):
     def _keep(self, at: Index) -> None:
         """Keep what rows are that are about to change, as long as somebody may look back."""
         if self._looks:
-            self._changes.append((at, [column[at] for column in self._columns]))
+            self._log.keep(at)
 
     def _since(self, look: Look) -> tuple[Index, Columns]:
         """Return the rows that changed since a look, and what they were, latest change first."""
-        changes = self._changes[look.since - self._forgotten :]
+        at, were = self._log.since(look.since)
+        if not look.seen:
+            return at, were
+        hidden = np.zeros(len(at), dtype=np.bool_)
         for until, seen in look.seen:
-            for nth in range(until - look.since):
-                at, were = changes[nth]
-                hidden = ~np.isin(at, seen)
-                changes[nth] = at[hidden], [column[hidden] for column in were]
-        if not changes:
-            return integers(), ()
-        if len(changes) == 1:
-            return changes[0]
-        changes.reverse()
-        ats, columns = zip(*changes, strict=True)
-        return np.concatenate(ats), [
-            np.concatenate(of_one) for of_one in zip(*columns, strict=True)
-        ]
-
-    def _drop(self, changes: int) -> None:
-        del self._changes[:changes]
-        self._forgotten += changes
+            before = slice(self._log.number - until, None)
+            hidden[before] |= np.isin(at[before], seen)
+        return at[~hidden], [column[~hidden] for column in were]

@@ -14,7 +14,8 @@ from omega.model.arrays import Amounts, Ids, Index, Mask
 from omega.sim.ledger import SimulatedJob
 
 Tell = Callable[[Ids, Amounts], None]
-"""Told of tasks that end: the machine of each, and what it had there."""
+"""Told of tasks that end: the machine of each, and what it had there: an entry each, or one row for
+all."""
 Lose = Callable[[SimulatedJob, Index], None]
 """Told of a job's tasks that have lost their place."""
 
@@ -45,6 +46,11 @@ class Grant:
         self.job_id, self.task = self.job_id[kept], self.task[kept]
         self.machine, self.amounts = self.machine[kept], self.amounts[kept]
         return gone
+
+
+def sum_of(machine: Ids, amounts: Amounts) -> Amounts:
+    """Add up what tasks have, of which each is told, or one row for all."""
+    return len(machine) * amounts if amounts.ndim == 1 else amounts.sum(axis=0)
 
 
 class Running:

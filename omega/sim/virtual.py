@@ -18,7 +18,7 @@ from omega.cell.view import View
 from omega.config import Settings
 from omega.errors import StoreUnavailable
 from omega.events import Sink, StoreFaltered, ignore
-from omega.framework.effects import Call, Commit, Effect, Refresh, Steps, Think, Wait
+from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, Think, Wait
 from omega.framework.heartbeat import renew
 from omega.framework.process import Process
 from omega.lifecycle.backoff import delay_ms
@@ -112,8 +112,8 @@ class Actor:
 
     def _next(self, life: Steps[None], effect: Effect) -> Callable[[], Effect] | None:
         """Answer an effect; return how the life goes on, or None if that takes time."""
-        if isinstance(effect, Think | Wait):
-            if isinstance(effect, Think):
+        if isinstance(effect, Think | Draw | Wait):  # nothing is drawn here
+            if not isinstance(effect, Wait):
                 self._thinks(effect.seconds)
             self._after(effect.seconds, life, partial(life.send, None))
             return None

@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from omega.model.arrays import holds
+from omega.model.arrays import Amounts, Ids, holds
 from omega.model.claims import Claims
 from omega.model.outcomes import Outcome
 from omega.sim.cell import SimulatedCell
@@ -73,6 +73,24 @@ class World:
                     ends_s = inf if duration_s is None else self.engine.now_s + duration_s
                     self._begin(grant, ends_s)
             first = last
+
+    def run_whole(self, job: SimulatedJob, machine: Ids, *, tell: Tell | None = None) -> None:
+        """Have all tasks of a job of one group end when their time is up; machines ascend.
+
+        For a cell to whose machines nothing happens.
+        """
+        (duration_s,) = job.durations_s
+        if duration_s is not None:
+            demand = job.lease.spec.groups[0].demand
+            end = partial(self._end_whole, machine, demand, tell)
+            self.engine.at(self.engine.now_s + duration_s, Order.END, end)
+
+    def _end_whole(self, machine: Ids, demand: Amounts, tell: Tell | None) -> None:
+        self.cell.release(machine, demand)
+        if tell is not None:
+            tell(machine, demand)
+        for one in self.when_tasks_end:
+            one(machine, demand)
 
     def tell_of_losses(self, lost: Sequence[Grant]) -> None:
         """Tell whose tasks they were that they have lost their place, job by job."""

@@ -1,5 +1,6 @@
 """A simulated cell beside plain copies: every look, verdict and row is that of the slow way."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -8,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omega.framework.chance import chance_of, seed_of
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows, MachineState
 from omega.model.resources import KINDS, Kind, machine_capacity
+from omega.placement.groups import draw_groups
 from omega.sim.cell import SimulatedCell
 from omega.sim.rows import CHANGES_MAX, Look
 from omega.testing.builders import (
@@ -48,6 +51,12 @@ STEPS = st.lists(
             st.integers(0, 3),  # the minimum sent
             st.booleans(),  # whether there are two shapes
         ),
+        st.tuples(
+            st.just("draw"),
+            st.integers(1, 6),  # tasks
+            st.sampled_from(ConflictRule),
+            st.integers(-1, 9),  # on whose look; -1: on the cell as it is
+        ),
         st.tuples(st.just("release"), st.integers(0, 9)),
         st.tuples(st.just("state"), MACHINE, STATES),
         st.tuples(st.just("resize"), MACHINE, st.integers(0, 2 * CORES)),
@@ -75,6 +84,7 @@ class Model:
     """The cell, and plain copies of what each look saw."""
 
     changing: bool
+    compiled: bool = False
     looks: list[tuple[Look, Seen]] = field(default_factory=list)
     running: list[tuple[list[int], np.ndarray]] = field(default_factory=list)
     commits: int = 0
@@ -82,7 +92,9 @@ class Model:
     def __post_init__(self) -> None:
         machines = a_cell(MACHINES, cpu_milli=CORES, memory_mib=9)
         nothing = np.zeros((MACHINES, KINDS), np.int64)
-        self.cell = SimulatedCell(machines, nothing, machines_change=self.changing)
+        self.cell = SimulatedCell(
+            machines, nothing, machines_change=self.changing, compiled=self.compiled
+        )
 
     @property
     def rows(self) -> MachineRows:
@@ -111,6 +123,9 @@ class Model:
                 seen.update({machine: now[machine] for machine in machines})
             case ("claim", *how):
                 self.claim(*how)  # type: ignore[arg-type]
+            case ("draw", int(tasks), ConflictRule() as rule, int(nth)):
+                looks = [None, *(look for look, _ in self.looks)]
+                self.draw(tasks, rule, looks[(nth + 1) % len(looks)])
             case ("release", int(nth)) if self.running:
                 machine, amounts = self.running.pop(nth % len(self.running))
                 self.cell.release(np.array(machine), amounts)
@@ -155,20 +170,47 @@ class Model:
         assert after == seen_of(self.rows)
         self.run(transaction, outcome.accepted)
 
+    def draw(self, tasks: int, rule: ConflictRule, look: Look | None) -> None:
+        """Have a job drawn and claimed, and compare with drawing and committing one by one."""
+        spec = a_spec(tasks, cpu_milli=2, memory_mib=1)
+        job = LeasedJob(self.commits, TOKEN, spec, np.arange(tasks))
+        before, seed = self.rows, seed_of(self.commits)
+        self.commits += 1
+        with nullcontext() if look is None else self.cell.view.as_of(look):
+            claims = draw_groups(self.cell.view, job, chance_of(self.commits - 1))
+        transaction = a_transaction(a_stretch(job, claims), rule=rule)
+        known = {job.id: KnownJob()}
+        expected = judge_slowly(before, transaction, a_standing(transaction, jobs=known))
+
+        by_sequence = rule is ConflictRule.SEQUENCE
+        machine = self.cell.draw_and_claim(job, seed, look, by_sequence=by_sequence)
+
+        if machine is None:
+            assert seen_of(before) == seen_of(self.rows)
+            return
+        assert self.compiled
+        assert claims.machine.tolist() == machine.tolist()
+        assert expected.accepted.all()
+        assert seen_of(before) | seen_of(expected.fresh) == seen_of(self.rows)
+        self.running.append((machine.tolist(), spec.groups[0].demand))
+
     def run(self, transaction: Transaction, granted: np.ndarray) -> None:
         if granted.any():
             claims = transaction.claims
             self.running.append((claims.machine[granted].tolist(), claims.demand[granted]))
 
 
-@pytest.mark.parametrize("changing", [False, True])
+@pytest.mark.parametrize(
+    ("changing", "compiled"), [(False, False), (False, True), (True, False), (True, True)]
+)
 @examples(1_600)
 @given(steps=STEPS)
 def test_each_look_shows_the_cell_as_it_was_then(
     steps: list[tuple[object, ...]],
     changing: bool,  # noqa: FBT001 - a parameter of the test
+    compiled: bool,  # noqa: FBT001 - likewise
 ) -> None:
-    model = Model(changing)
+    model = Model(changing, compiled)
     for step in steps:
         model.do(step)
         now = seen_of(model.rows)
@@ -196,6 +238,36 @@ def test_what_everybody_has_seen_is_forgotten() -> None:
     view.forget(second)
     view.claim(np.array([2]), None, demand)
 
-    assert 1 == len(view._changes)  # noqa: SLF001 - nothing else tells
+    assert 1 == view._log.kept  # noqa: SLF001 - nothing else tells
     with view.as_of(third):
         assert [CHANGES_MAX + 1, 0] == view.sequence[:2].tolist()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@examples(200)
+@given(
+    used=st.lists(st.integers(0, CORES), min_size=MACHINES, max_size=MACHINES),
+    others=st.lists(st.integers(0, CORES), min_size=MACHINES, max_size=MACHINES),
+    machines=st.lists(MACHINE, max_size=6),
+)
+def test_what_is_handed_over_is_free_elsewhere_and_no_longer_here(
+    used: list[int],
+    others: list[int],
+    machines: list[int],
+    compiled: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    cells = []
+    for cpu_milli in (used, others):
+        amounts = np.zeros((MACHINES, KINDS), np.int64)
+        amounts[:, Kind.CPU_MILLI] = cpu_milli
+        cell = a_cell(MACHINES, cpu_milli=CORES, memory_mib=9)
+        cells.append(SimulatedCell(cell, amounts, compiled=compiled))
+    mine, its = cells
+    moved = [CORES - used[at] if at + 1 in machines else 0 for at in range(MACHINES)]
+
+    mine.hand_over(np.array(machines, np.int64), its)
+
+    free = [cell.free[:, Kind.CPU_MILLI].tolist() for cell in cells]
+    assert [CORES - one - gone for one, gone in zip(used, moved, strict=True)] == free[0]
+    assert [CORES - one + got for one, got in zip(others, moved, strict=True)] == free[1]
+    assert [sum(used) + sum(moved), sum(others) - sum(moved)] == [one.cpu_used for one in cells]

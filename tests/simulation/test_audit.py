@@ -18,10 +18,11 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.sim import cell as cells
-from omega.sim.cell import ByKind, SimulatedCell
+from omega.sim.allocator import Allocator, Offer, Offering
+from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.experiment import Architecture, Experiment
-from omega.sim.offers import Allocator, Framework, Offering
+from omega.sim.offers import Framework
 from omega.workload.arrivals import BATCH, SERVICE
 from omega.workload.synthetic import two_class_workload
 from schedulers.batch import BatchScheduler
@@ -206,7 +207,7 @@ def test_a_cell_that_frees_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
     assert caught.value.story
 
 
-TakeBack = Callable[[Allocator, ByKind, int], None]
+TakeBack = Callable[[Allocator, Offer, int], None]
 
 
 def keeps_an_offer(_: TakeBack) -> TakeBack:
@@ -214,8 +215,10 @@ def keeps_an_offer(_: TakeBack) -> TakeBack:
 
 
 def gives_back_too_much(take_back: TakeBack) -> TakeBack:
-    def faulty(allocator: Allocator, left: ByKind, cpu_milli: int) -> None:
-        take_back(allocator, [amount + (amount > 0) for amount in left], cpu_milli)
+    def faulty(allocator: Allocator, left: Offer, cpu_milli: int) -> None:
+        free = left.cell.view._free  # noqa: SLF001 - the fault
+        free += free > 0
+        take_back(allocator, left, cpu_milli)
 
     return faulty
 
@@ -235,8 +238,8 @@ def test_an_offer_that_is_not_given_back_as_it_was_is_caught(
 def test_an_offer_that_is_handed_out_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     receive = Framework.receive
 
-    def faulty(framework: Framework, offered: ByKind) -> None:
-        receive(framework, [amount.copy() for amount in offered])
+    def faulty(framework: Framework, offered: Offer) -> None:
+        receive(framework, Offer(offered.cell.copy(), offered.cell.view.id))
         receive(framework, offered)
 
     monkeypatch.setattr(Framework, "receive", faulty)

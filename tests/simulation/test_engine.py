@@ -9,10 +9,10 @@ import pytest
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.resources import Kind
+from omega.sim.allocator import Offering
 from omega.sim.engine import Engine, Order
 from omega.sim.experiment import Architecture, Assignment, Experiment
 from omega.sim.ledger import mean, p90, ratio
-from omega.sim.offers import Offering
 from omega.sim.queue import Patience
 from omega.testing.builders import a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
@@ -164,7 +164,7 @@ def test_nothing_stays_locked_and_nothing_that_is_offered_is_taken_twice() -> No
     (cell,) = run.cells
     assert 0 == cell.cpu_locked
     assert CONTENDED.prefill_tasks * 1_000 == cell.cpu_used
-    assert cell.total[Kind.CPU_MILLI] == cell.cpu_used + cell.free[Kind.CPU_MILLI].sum()
+    assert cell.total[Kind.CPU_MILLI] == cell.cpu_used + cell.free[:, Kind.CPU_MILLI].sum()
 
 
 def test_less_than_the_least_offer_is_offered_to_nobody() -> None:

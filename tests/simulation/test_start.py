@@ -9,10 +9,10 @@ import pytest
 from omega.errors import InvariantBroken
 from omega.framework.scheduler import DecisionTime
 from omega.model.resources import Kind, amounts
+from omega.sim.allocator import Offering
 from omega.sim.books import Books
 from omega.sim.cell import SimulatedCell
 from omega.sim.experiment import Architecture, Experiment
-from omega.sim.offers import Offering
 from omega.sim.prefill import StartState
 from omega.testing.builders import a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload

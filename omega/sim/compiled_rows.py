@@ -1,0 +1,98 @@
+"""The rows of a simulated cell, with compiled loops for jobs of one plain group.
+
+Goal     Draw and claim all tasks of a job in one call, without an array for each step.
+Promise  The same draws, grants and rows as `CellRows` and `omega.placement.first_fit`; what is not
+         granted whole is left to those.
+Source   docs/decisions/0034-compiled-loops.md. Needs the extra `fast`.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from omega.cell import kernels
+from omega.cell.kernels import STATE_WORDS, Kept, Rows, Scratch
+from omega.model.arrays import Amounts, Ids, integers
+from omega.model.jobs import LeasedJob
+from omega.model.machines import Snapshot
+from omega.sim.rows import CellRows, Look
+
+NOTHING_KEPT: Final = -1
+NOT_CLAIMED: Final = -2
+"""Where a kernel returns the end of what is kept."""
+NOT_SEEN: Final = integers()
+"""Sequences of claims by the rule of fit, which looks at none."""
+
+
+class CompiledRows(CellRows):
+    """All machines of a simulated cell; their capacities and states do not change."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        super().__init__(snapshot, machines_change=False)
+        free = self._free[:, : self._kinds]
+        self._rows = Rows(free, self._open, self._sequence, self._revision)
+        self._kept = self._log_arrays()
+        self._scratch = Scratch(
+            np.zeros(STATE_WORDS, np.uint64), integers(), np.zeros(len(self), np.int64)
+        )
+
+    def draw_and_claim(
+        self, job: LeasedJob, seed: bytes, look: Look | None, *, by_sequence: bool
+    ) -> Ids | None:
+        """Do so, unless too few of the machines drawn have room."""
+        tasks = len(job.unplaced)
+        if not len(self) or (look is not None and look.seen):
+            return None
+        log, machine = self._log, np.empty(tasks, np.int64)
+        if len(self._scratch.seen) < tasks:
+            self._scratch = self._scratch._replace(seen=np.zeros(2 * tasks, np.int64))
+        kept = self._room_for(tasks)
+        first = log.kept if look is None else log.nth(look.since)
+        end = kernels.draw_and_claim(
+            self._rows,
+            kept,
+            (first, log.kept, bool(self._looks)),
+            job.spec.groups[0].demand,
+            (np.frombuffer(seed, np.uint64), by_sequence),
+            self._scratch,
+            machine,
+        )
+        if end == NOT_CLAIMED:
+            return None
+        self._end_at(end)
+        machine += 1
+        return machine
+
+    def claim_plain(self, machine: Ids, demand: Amounts) -> None:
+        """Grant tasks of one shape, an entry each, all of which fit; machines ascend."""
+        kept = self._room_for(len(machine))
+        end = kernels.claim(self._rows, kept, self._end, demand, NOT_SEEN, machine - 1)
+        assert end != NOT_CLAIMED, "all of them fit"
+        self._end_at(end)
+
+    def release_plain(self, machine: Ids, demand: Amounts) -> None:
+        """Free what tasks of one shape have used; machines ascend."""
+        kept = self._room_for(len(machine))
+        self._end_at(kernels.release(self._rows, kept, self._end, demand, machine - 1))
+
+    def hand_over(self, machine: Ids, other: CellRows) -> int:
+        """Have what is free of some machines free in other rows of them, and not in these."""
+        assert isinstance(other, CompiledRows), "of cells of one kind"
+        return kernels.hand_over(self._rows.free, other._rows.free, machine)  # noqa: SLF001 - of its own class
+
+    @property
+    def _end(self) -> int:
+        return self._log.kept if self._looks else NOTHING_KEPT
+
+    def _end_at(self, end: int) -> None:
+        if end >= 0:
+            self._log.kept = end
+
+    def _room_for(self, changes: int) -> Kept:
+        if self._log.make_room(changes):
+            self._kept = self._log_arrays()
+        return self._kept
+
+    def _log_arrays(self) -> Kept:
+        free, sequence = self._log.were
+        return Kept(self._log.at, free, sequence)
