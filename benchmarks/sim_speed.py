@@ -299,14 +299,13 @@ def _rate(runs: Sequence[Answer], of: str) -> int:
 
 
 def _finding(size: Size, alone: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
-    told = " and ".join(
-        f"{name} in {alone[name, COMPILED]['cpu_s']:,.1f} s with compiled loops"
-        f" ({alone[name, COMPILED]['task_events_per_s']:,} task events a second),"
-        f" {alone[name, NUMPY]['cpu_s']:,.1f} s without"
+    told = "; ".join(
+        f"{name} {alone[name, COMPILED]['cpu_s']:,.1f} s compiled,"
+        f" {alone[name, NUMPY]['cpu_s']:,.1f} s not"
         for name in SPOKEN_OF
     )
     return (
-        f"{size.hours:g} hours of {size.machines:,} machines and {size.tasks:,} tasks are"
+        f"{size.hours:g} hours of {size.machines:,} machines and {size.tasks:,} tasks,"
         f" simulated on one core: {told}"
     )
 

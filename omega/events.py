@@ -20,6 +20,13 @@ class JobsLeased:
 
 
 @dataclass(frozen=True)
+class JobsRecalled:
+    """A scheduler leased jobs that run, or that its last round left waiting, to plan them anew."""
+
+    jobs: int
+
+
+@dataclass(frozen=True)
 class ViewRefreshed:
     """A view was brought up to date."""
 
@@ -133,6 +140,7 @@ class RateUnknown:
 
 Event = (
     JobsLeased
+    | JobsRecalled
     | ViewRefreshed
     | TransactionJudged
     | JobAttempted

@@ -69,8 +69,12 @@ class Scratch(NamedTuple):
 
 
 def compiled(function: _F) -> _F:
-    """Compile a function when it is first called; the machine code is kept on disk."""
-    return cast("_F", njit(cache=True, nogil=True)(function))
+    """Compile a function when it is first called; keep the machine code on disk, if possible."""
+    try:
+        made = njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # neither our folder nor the user's cache can be written to
+        made = njit(nogil=True)(function)
+    return cast("_F", made)
 
 
 @compiled

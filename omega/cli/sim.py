@@ -8,7 +8,6 @@ Source   Omega (EuroSys 2013), section 4; omega.sim.
 """
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -16,6 +15,7 @@ import typer
 from rich.table import Table
 
 from omega.cli import sim_fit, sim_sweep
+from omega.cli.collecting import kept_for_good
 from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.options import JsonTo, PlotTo
 from omega.cli.pictures import refuse_undrawable
@@ -70,7 +70,7 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
     refuse_undrawable(plot_to)
     series = Series()
     clock = RealClock()
-    with output.console.status("Reading the trace") if plan.trace else nullcontext():
+    with output.console.status(f"Reading {plan.source.name}"), kept_for_good():
         given = plan.read()
     began = clock.now()
     result, compiled = _simulate(plan, given, series, output)

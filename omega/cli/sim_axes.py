@@ -1,6 +1,7 @@
 """What a sweep varies: `--vary NAME=V,V,...`, read as the option of that name reads its value.
 
-Goal     Let any option of `omega sim run` be an axis of a sweep, without a list of those that can.
+Goal     Let any option of `omega sim run` be an axis of a sweep, without a list of those that can,
+         and any setting of a scheduler's own.
 Promise  A value is checked by the option itself, so a sweep takes what `run` takes and refuses what
          `run` refuses, before anything is simulated.
 Source   The options of omega.cli.sim_plan, as typer has read them.
@@ -9,7 +10,7 @@ Source   The options of omega.cli.sim_plan, as typer has read them.
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -29,8 +30,29 @@ DIGITS: Final = 6
 """That a value of a range has: 0.1 is 0.1, and not nearly so."""
 _RANGE = re.compile(r"(log|lin):([^.]+(?:\.\d+)?)\.\.([^/]+)/(\d{1,9})")
 
+SETTING: Final = "set:"
+"""Before the name of an axis that is a scheduler's setting, as `--set` has it."""
+WITHOUT_EFFECT: Final = "compiled"
+"""The field that changes no figure."""
+
 Axes = Mapping[str, Sequence[Any]]
-"""By field of the plan, the values that it is to have."""
+"""By field of the plan, or by setting, the values that it is to have."""
+
+
+def at_point(plan: SimPlan, point: Mapping[str, Any]) -> SimPlan:
+    """Return the plan of one point of a grid."""
+    options = {name: value for name, value in point.items() if not name.startswith(SETTING)}
+    return replace(plan, **options, settings=settings_at(plan.settings, point))
+
+
+def settings_at(said: Sequence[str] | None, point: Mapping[str, Any]) -> list[str] | None:
+    """Return the settings of one point, those for all points among them; None if there are none."""
+    varied = [
+        f"{name.removeprefix(SETTING)}={value}"
+        for name, value in point.items()
+        if name.startswith(SETTING)
+    ]
+    return sorted([*(said or ()), *varied]) or None
 
 
 def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
@@ -41,6 +63,13 @@ def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
     axes: dict[str, list[Any]] = {}
     for written, values in read_pairs(pairs, option=OPTION):
         name = written.removeprefix("--")
+        if name.startswith(SETTING):
+            if name in axes:
+                raise BadInput(f"{name} is varied twice", field=OPTION)
+            axes[name] = _distinct(name, _texts(values))
+            continue
+        if name == "set":
+            raise BadInput("name the setting: --vary set:NAME=VALUE,VALUE", field=OPTION)
         if name not in options:
             guess = did_you_mean(name, options)
             raise BadInput(f"there is no option --{name} to vary{guess}", field=OPTION)
@@ -50,11 +79,18 @@ def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
         option, kind = parameters[field], _but_none(kinds[field])
         if getattr(option, "multiple", False):
             raise BadInput(f"{name} can be said again and again, and not be varied", field=OPTION)
+        if field == WITHOUT_EFFECT:
+            raise BadInput(f"{name} changes no figure: there is nothing to vary", field=OPTION)
         read = [option.process_value(context, text) for text in _texts(values)]
-        axes[field] = [kind(one) if issubclass(kind, Enum | Path) else one for one in read]
-        if len(set(axes[field])) < len(axes[field]):
-            raise BadInput(f"{name} has a value twice", field=OPTION)
+        typed = [kind(one) if issubclass(kind, Enum | Path) else one for one in read]
+        axes[field] = _distinct(name, typed)
     return axes
+
+
+def _distinct(name: str, values: list[Any]) -> list[Any]:
+    if len(set(values)) < len(values):
+        raise BadInput(f"{name} has a value twice", field=OPTION)
+    return values
 
 
 def _but_none(kind: Any) -> Any:  # noqa: ANN401 - a type, or a union of some

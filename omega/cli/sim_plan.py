@@ -6,7 +6,7 @@ Promise  What cannot be simulated is BadInput, and nothing has been simulated by
 Source   omega.sim.experiment; the job lists and traces of omega.workload.traces.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import Enum, StrEnum
 from pathlib import Path
@@ -239,11 +239,8 @@ class SimPlan:
                 chance=chance_of(self.seed),
             )
         workload = self._with_failures(workload)
-        kinds = sorted({arrival.spec.scheduler for arrival in workload.arrivals})
-        placing = {} if isinstance(given, Workload) else dict.fromkeys(kinds, PLACING)
-        placing |= read_placing(self.placing, kinds)
-        make = self._maker(makers(placing, kinds, self.settings or []))
-        self._refuse_what_does_not_wait_so({kind: make(kind) for kind in kinds})
+        kinds = kinds_of(given)
+        make = self.schedulers(kinds)
         others = [kind for kind in kinds if kind != SERVICE]
         service = DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service)
         batch = DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch)
@@ -277,6 +274,17 @@ class SimPlan:
         if self.compiled and not compiler_is_installed():
             raise SettingsError(["--compiled needs omega-scheduler[fast] to be installed"])
         return self.compiled
+
+    def schedulers(self, kinds: Sequence[str]) -> Callable[[str], Scheduler]:
+        """Return what makes the scheduler of each kind of job.
+
+        Raises BadInput or UnknownScheduler for one that there is not, or that cannot be used so.
+        """
+        placing = dict.fromkeys(kinds, PLACING) if self.trace is None else {}
+        placing |= read_placing(self.placing, kinds)
+        make = self._maker(makers(placing, kinds, self.settings or []))
+        self._refuse_what_does_not_wait_so({kind: make(kind) for kind in kinds})
+        return make
 
     def _with_failures(self, workload: Workload) -> Workload:
         """Return the workload with machines that fail as asked; refuse what is not simulated."""
@@ -365,6 +373,12 @@ class SimPlan:
             return scheduler
 
         return make
+
+
+def kinds_of(given: Given) -> list[str]:
+    """Return the kinds of schedulers that the jobs ask for, in order of name."""
+    arrivals = given.arrivals if isinstance(given, Workload) else given
+    return sorted({arrival.spec.scheduler for arrival in arrivals})
 
 
 def as_json(value: object) -> object:

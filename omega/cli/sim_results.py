@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 from rich.table import Table
 
 from omega import __version__
-from omega.cli.sim_axes import Axes
+from omega.cli.sim_axes import SETTING, Axes, at_point, settings_at
 from omega.cli.sim_plan import SimPlan, as_json
 from omega.cli.sim_trials import Packed, Work
 from omega.cli.wording import UNKNOWN, things
@@ -46,16 +46,22 @@ class Results:
     """What is to be simulated, and what came of it."""
 
     def __init__(self, plan: SimPlan, axes: Axes, seeds: int) -> None:
-        """Read the job lists and traces; raise BadInput for one that is malformed."""
+        """Read the job lists and traces.
+
+        Raises BadInput for one that is malformed, and for schedulers that there are not or that
+        cannot be used so.
+        """
         self.axes = axes
         self.seeds = seeds
         self._plan = plan
         self._points = grid(axes)
-        plans = [replace(plan, **point) for point in self._points]
+        plans = [at_point(plan, point) for point in self._points]
         named = {one.source: one for one in plans}
         self._given = {source: Packed.read(one) for source, one in named.items()}
         if len({as_json(source) for source in named}) < len(named):
             raise BadInput("two job lists or traces have the same name", field="--vary")
+        for one in plans:
+            one.schedulers(self._given[one.source].kinds)  # refuses what there is not, now
         self._works = [Work(one, self._given[one.source]) for one in plans]
         self._rows: dict[int, dict[str, Any]] = {}
         self._runs: dict[int, dict[int, Figures]] = {}
@@ -177,6 +183,8 @@ class Results:
                 varied = {name: row[name] for name in said[VARIED]}
                 told = {**fixed, **varied}
                 ours = {name: told[name] for name in self.axes}
+                told = {name: one for name, one in told.items() if not name.startswith(SETTING)}
+                told["settings"] = settings_at(fixed["settings"], varied)
                 figures = {name: one for name, one in row.items() if name not in said[VARIED]}
                 given = said[GIVEN][told["jobs"] or told["trace"]]
                 told |= {"given": given, "seed": row[SEEDS]}

@@ -14,7 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from omega.cli.sim_plan import Given, SimPlan
+from omega.cli.collecting import kept_for_good
+from omega.cli.sim_plan import Given, SimPlan, kinds_of
 from omega.workload.traces.detect import detect
 
 KEPT_MAX: Final = 4
@@ -28,17 +29,21 @@ class Packed:
     digest: str
     """Of files and options: two with the same one are the same."""
     packed: bytes = field(compare=False, repr=False)
+    kinds: tuple[str, ...] = field(compare=False, default=())
+    """Of schedulers that the jobs ask for."""
 
     @classmethod
     def read(cls, plan: SimPlan) -> "Packed":
         """Read what a plan names. Raises BadInput for what is malformed."""
-        given = plan.read()
+        with kept_for_good():
+            given = plan.read()
         hashed = sha256()
         for path in _files(plan.source):
             hashed.update(path.read_bytes())
         for option in sorted(plan.trace_option or []):
             hashed.update(option.encode())
-        return cls(hashed.hexdigest(), zlib.compress(pickle.dumps(given)))
+        packed = zlib.compress(pickle.dumps(given))
+        return cls(hashed.hexdigest(), packed, tuple(kinds_of(given)))
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,8 @@ def simulate(work: Work) -> dict[str, Any]:
 
 @lru_cache(maxsize=KEPT_MAX)
 def _unpacked(packed: Packed) -> Given:
-    given: Given = pickle.loads(zlib.decompress(packed.packed))
+    with kept_for_good():
+        given: Given = pickle.loads(zlib.decompress(packed.packed))
     return given
 
 

@@ -43,7 +43,7 @@ class Replica:
     explains: bool = True
     """Whether to find out why there is no room, for users to read; a simulation has none."""
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
-    """Says how things stand when jobs are about to be placed on a view; None: nobody does."""
+    """Says how things stand when waiting jobs are about to be placed; None: nobody says."""
     driver_draws: bool = False
     """Whether it is worth asking whoever drives it to draw."""
 
@@ -57,6 +57,11 @@ class Replica:
 
     def _words(self, job: LeasedJob, tries: int) -> tuple[int | str, ...]:
         return self.run_seed, job.id, job.fruitless, tries, self.name
+
+    def tell(self, view: View, waiting: Sequence[LeasedJob]) -> None:
+        """Set the signals of a view on which these jobs are about to be placed."""
+        if self.signals is not None:
+            view.signals = self.signals(view, waiting)
 
     def minimum(self, job: LeasedJob, claims: Claims) -> int:
         """Return how many of the claims must be granted for any of them to stand."""
@@ -137,8 +142,7 @@ def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
 def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[Claims]:
     """Place job after job, each seeing the claims of those before it."""
     placed = []
-    if replica.signals is not None:
-        view.signals = replica.signals(view, [one.job for one in together])
+    replica.tell(view, [one.job for one in together])
     with view.trying():
         for one in together:
             claims = replica.scheduler.place(view, one.asked, replica.chance(one.job, one.tries))

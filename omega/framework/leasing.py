@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
-from omega.events import JobParked, JobsLeased, Sink
+from omega.events import JobParked, JobsLeased, JobsRecalled, Sink
 from omega.framework.effects import Steps, asked
 from omega.framework.waking import Waker
 from omega.model.jobs import LeasedJob
@@ -85,6 +85,8 @@ class Leasing:
             lambda store: store.recall(self.kind, round_, known, lease_ms=self.lease_ms),
         )
         self.leases.take(jobs)
+        if jobs:
+            self._sink(JobsRecalled(len(jobs)))
         return jobs
 
     def hand_back(self, backs: Sequence[HandBack]) -> Steps[None]:

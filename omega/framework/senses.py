@@ -13,7 +13,7 @@ from math import exp
 from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.clock import Clock
-from omega.events import Event, JobsLeased, TransactionJudged
+from omega.events import Event, JobsLeased, JobsRecalled, TransactionJudged
 from omega.model.jobs import LeasedJob
 from omega.workload.arrivals import MS_PER_S
 
@@ -42,16 +42,14 @@ class Senses:
             self._claims = self._claims * kept + event.accepted + refused
             self._refused = self._refused * kept + refused
             self._judged_s = now_s
-        elif isinstance(event, JobsLeased):
+        elif isinstance(event, JobsLeased | JobsRecalled):
             self._leased_s = self._clock.now()
 
     def signals(self, view: View, jobs: Sequence[LeasedJob]) -> Signals:
-        """Say how things stand now that these jobs are about to be placed on this view."""
+        """Say how things stand now that these jobs, which wait, are about to be placed."""
         now_s = self._clock.now()
-        oldest_ms = max([job.age_ms for job in jobs])
-        return Signals(
-            now_s,
-            view.parts_read_s,
-            oldest_ms / MS_PER_S + now_s - self._leased_s,
-            self._refused / self._claims if self._claims else 0.0,
-        )
+        age_s = 0.0
+        if jobs:
+            age_s = max([job.age_ms for job in jobs]) / MS_PER_S + now_s - self._leased_s
+        fraction = self._refused / self._claims if self._claims else 0.0
+        return Signals(now_s, view.parts_read_s, age_s, fraction)

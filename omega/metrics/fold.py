@@ -16,6 +16,7 @@ from omega.events import (
     JobAttempted,
     JobParked,
     JobsLeased,
+    JobsRecalled,
     JobsRescued,
     JobsWoken,
     MemoRefused,
@@ -105,6 +106,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
             return {"refreshes": 1, "refreshes_full": full, "rows": rows, "refresh_s": took_s}
         case JobsLeased(jobs, first_waits_s):
             return {"jobs_leased": jobs, "waits_s": sum(first_waits_s)}
+        case JobsRecalled(jobs):
+            return {"jobs_recalled": jobs}
         case JobParked(_, reason):
             return {"jobs_parked": 1, f"parked/{reason}": 1}
         case JobsWoken(jobs):

@@ -28,6 +28,7 @@ COUNTERS = {
     "jobs_placed": "Attempts that ended with every task of the job placed.",
     "jobs_parked": "Jobs set aside.",
     "jobs_woken": "Parked jobs moved back to the queue.",
+    "jobs_recalled": "Jobs of the last round, running or not, leased to be planned anew.",
     "jobs_rescued": "Jobs whose lease ran out, moved back to the queue.",
     "attempts": "Attempts at a job.",
     "attempts_fruitless": "Attempts that placed nothing.",

@@ -124,10 +124,10 @@ class JobSpec:
         """Whether it has one group, of which any machine with room takes a task."""
         return len(self.groups) == 1 and self.groups[0].is_plain
 
-    @cached_property
+    @property
     def tasks(self) -> int:
         """Tasks of all groups."""
-        return sum(group.tasks for group in self.groups)
+        return sum([group.tasks for group in self.groups])  # faster than an iterator
 
 
 @dataclass(frozen=True, eq=False)

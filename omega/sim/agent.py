@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from omega.cell.view import View
-from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Think, Wait
+from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, Think, Wait
 from omega.framework.process import Process
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.outcomes import Outcome
+from omega.sim.actor import Actor, GoOn
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
 from omega.sim.queue import Patience, Queue
@@ -22,7 +23,7 @@ from omega.sim.rows import Look
 from omega.sim.world import World
 
 
-class Agent:
+class Agent(Actor):
     """One scheduler and its queue."""
 
     def __init__(
@@ -39,6 +40,7 @@ class Agent:
         Who sees the present places on the cell as it is at the end of a decision, as one
         scheduler alone can; others on what they saw when they began.
         """
+        super().__init__(world.engine)
         self._world = world
         self._sees_the_present = sees_the_present
         self._horizon_s = horizon_s
@@ -48,11 +50,11 @@ class Agent:
         self._view = world.cell.view
         self._look: Look | None = None
         """What it goes by, if not by the cell as it is."""
-        self._steps = process.life()
         self._waits = False
         self._thinks_s = 0.0
         self._claimed = False
-        self._go_on(next(self._steps))
+        self._life = self._steps = process.life()
+        self._live(self._life, partial(next, self._life))
 
     def submit(self, job: SimulatedJob) -> None:
         """Put a job into the queue; begin at once if idle."""
@@ -66,16 +68,16 @@ class Agent:
     def _wake(self) -> None:
         if self._waits:
             self._waits = False
-            self._go_on(self._steps.send(None))
+            self._live(self._life, partial(self._life.send, None))
 
-    def _go_on(self, effect: Effect) -> None:
-        """Answer effects until one takes time."""
-        while not isinstance(effect, Wait):
-            if isinstance(effect, Draw | Think):
-                self._think(effect)
-                return
-            effect = self._steps.send(self._answer(effect))
-        self._waits = True
+    def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
+        if isinstance(effect, Wait):
+            self._waits = True
+            return None
+        if isinstance(effect, Draw | Think):
+            self._think(effect)
+            return None
+        return partial(life.send, self._answer(effect))
 
     def _think(self, effect: Think | Draw) -> None:
         self._thinks_s = effect.seconds
@@ -98,14 +100,17 @@ class Agent:
         self._claimed = True
         self.ledger.grant(len(machine), self._thinks_s)
         self._world.run_whole(job, machine)
-        self._go_on(self._steps.send(self._queue.fill(machine)))
+        self._live(self._life, partial(self._life.send, self._queue.fill(machine)))
 
     def _decide(self) -> None:
         assert self._queue.leased is not None
         self._queue.leased.attempts += 1
+        self._live(self._life, self._place)
+
+    def _place(self) -> Effect:
+        """Let it place on what it saw when it looked."""
         with self._as_seen():
-            effect = self._steps.send(None)
-        self._go_on(effect)
+            return self._life.send(None)
 
     def _as_seen(self) -> AbstractContextManager[None]:
         return nullcontext() if self._look is None else self._view.as_of(self._look)

@@ -71,9 +71,10 @@ class CompiledRows(CellRows):
         self._end_at(end)
 
     def release_plain(self, machine: Ids, demand: Amounts) -> None:
-        """Free what tasks of one shape have used; machines ascend."""
-        kept = self._room_for(len(machine))
-        self._end_at(kernels.release(self._rows, kept, self._end, demand, machine - 1))
+        """Free what tasks of one shape have used, an entry each."""
+        kept, at = self._room_for(len(machine)), machine - 1
+        at.sort()
+        self._end_at(kernels.release(self._rows, kept, self._end, demand, at))
 
     def hand_over(self, machine: Ids, other: CellRows) -> int:
         """Have what is free of some machines free in other rows of them, and not in these."""

@@ -13,12 +13,13 @@ from functools import partial
 import numpy as np
 
 from omega.cell.view import View
-from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Think, Wait
+from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, Think, Wait
 from omega.framework.process import Process
 from omega.model.arrays import Amounts, Ids
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
+from omega.sim.actor import Actor, GoOn
 from omega.sim.allocator import Allocator, Offer
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
@@ -53,7 +54,7 @@ class _Filling:
     """Decided on."""
 
 
-class Framework:
+class Framework(Actor):
     """A scheduler that places on what it is offered, and answers when it has thought."""
 
     def __init__(
@@ -65,6 +66,7 @@ class Framework:
         patience: Patience,
         horizon_s: float,
     ) -> None:
+        super().__init__(world.engine)
         self._world = world
         self._allocator = allocator
         self._horizon_s = horizon_s
@@ -78,8 +80,8 @@ class Framework:
         self._offer = self._nothing
         """The offer that is being filled, which takes no time."""
         self._filling = _Filling()
-        self._steps = process.life()
-        self._fill(next(self._steps))
+        self._life = self._steps = process.life()
+        self._live(self._life, partial(next, self._life))
 
     def submit(self, job: SimulatedJob) -> None:
         """Put a job into the queue."""
@@ -101,7 +103,7 @@ class Framework:
         cpu_milli = offer.cell.free_cpu_milli
         self._offer = offer.cell
         self._filling = filling = _Filling()
-        self._fill(self._steps.send(None))
+        self._live(self._life, partial(self._life.send, None))
         if not len(self._queue):
             self._allocator.withdraw(self)
         engine = self._world.engine
@@ -112,10 +114,9 @@ class Framework:
     def _wish(self) -> None:
         self._allocator.wish(self)
 
-    def _fill(self, effect: Effect) -> None:
-        """Answer effects until there is no job, or nothing free, any more."""
-        while not isinstance(effect, Wait):
-            effect = self._steps.send(self._answered(effect))
+    def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
+        """Answer, at once: it waits when there is no job, or nothing free, any more."""
+        return None if isinstance(effect, Wait) else partial(life.send, self._answered(effect))
 
     def _answered(self, effect: Effect) -> object:
         match effect:

@@ -22,6 +22,7 @@ from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, 
 from omega.framework.heartbeat import renew
 from omega.framework.process import Process
 from omega.lifecycle.backoff import delay_ms
+from omega.sim.actor import Actor, GoOn
 from omega.sim.engine import Engine, Order
 from omega.store.protocols import Store
 from omega.sync.refresher import Refresher
@@ -29,8 +30,6 @@ from omega.workload.arrivals import MS_PER_S
 
 Latency = Callable[[Effect], float]
 """How long an answer takes, in seconds."""
-
-
 Thinks = Callable[[float], object]
 """Hears that a decision begins which takes so many seconds."""
 
@@ -44,8 +43,8 @@ def no_latency(_: Effect) -> float:
     return 0.0
 
 
-class Actor:
-    """One life in virtual time: of virtual nodes, say."""
+class StoreActor(Actor):
+    """A life that a memory store answers: of virtual nodes, say."""
 
     def __init__(
         self,
@@ -60,7 +59,7 @@ class Actor:
         thinks: Thinks = ignore_it,
     ) -> None:
         """`settings` say how long to wait for a store that is away; chance comes from `rng`."""
-        self._engine = engine
+        super().__init__(engine)
         self._store = store
         self._rng = rng
         self._refresher = refresher
@@ -69,13 +68,7 @@ class Actor:
         self._latency = latency
         self._thinks = thinks
         self._view: View | None = None
-        self._steps: Steps[None] | None = None
         self._failures = 0
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether its life has begun and is not over."""
-        return self._steps is not None
 
     def begin(self, life: Steps[None]) -> None:
         """Begin a life now; the last one is over."""
@@ -83,35 +76,12 @@ class Actor:
         self._steps, self._view, self._failures = life, None, 0
         self._after(0.0, life, partial(next, life))
 
-    def kill(self) -> None:
-        """End its life wherever it stands, and tell nobody."""
-        self._steps = None  # what it asks from now on has no answer
-
-    def _after(self, seconds: float, life: Steps[None], go_on: Callable[[], Effect]) -> None:
+    def _after(self, seconds: float, life: Steps[None], go_on: GoOn) -> None:
         """Have a life go on later, unless it is over by then."""
         at_s = self._engine.now_s + seconds
         self._engine.at(at_s, Order.DECISION, partial(self._live, life, go_on))
 
-    def _live(self, life: Steps[None], go_on: Callable[[], Effect]) -> None:
-        """Answer effects until one takes time, or the life is over."""
-        while life is self._steps:
-            try:
-                effect = go_on()
-            except StopIteration:
-                self._steps = None
-                return
-            except BaseException:
-                self._steps = None
-                raise
-            if life is not self._steps:
-                return  # it was killed by what it did itself
-            later = self._next(life, effect)
-            if later is None:
-                return
-            go_on = later
-
-    def _next(self, life: Steps[None], effect: Effect) -> Callable[[], Effect] | None:
-        """Answer an effect; return how the life goes on, or None if that takes time."""
+    def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
         if isinstance(effect, Think | Draw | Wait):  # nothing is drawn here
             if not isinstance(effect, Wait):
                 self._thinks(effect.seconds)
@@ -162,7 +132,7 @@ class Actor:
         return wait_ms / MS_PER_S
 
 
-class VirtualProcess(Actor):
+class VirtualProcess(StoreActor):
     """A scheduler process in virtual time."""
 
     def __init__(

@@ -25,8 +25,8 @@ from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.virtual import (
-    Actor,
     Latency,
+    StoreActor,
     Thinks,
     VirtualProcess,
     ignore_it,
@@ -95,9 +95,9 @@ class VirtualCell:
         virtual.run()
         return virtual
 
-    def live(self, life: Steps[None], sink: Sink = ignore) -> Actor:
+    def live(self, life: Steps[None], sink: Sink = ignore) -> StoreActor:
         """Let another life begin now, that of nodes, say."""
-        actor = Actor(
+        actor = StoreActor(
             self.engine,
             self.store,
             self._rng,

@@ -41,6 +41,7 @@ PRINTING: dict[str, str] = {
     TERMINAL: "makes all that is printed printable",
     "omega/cli/__main__.py": "says one word of ours before anything else is loaded",
     "benchmarks/client.py": "answers in JSON, through a pipe to the process that started it",
+    "benchmarks/simulate_once.py": "answers likewise",
     "benchmarks/postgres/one_committer.py": "says through such a pipe that it listens",
 }
 """Files of the product and of the benchmarks that print by other means, each with its reason."""

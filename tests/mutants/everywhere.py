@@ -1,6 +1,7 @@
 """All mutants, in the order of the page."""
 
 from tests.mutants import (
+    in_compiled_loops,
     in_functions,
     in_memory,
     in_numpy,
@@ -30,6 +31,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_training.MUTANTS,
     *in_processes.MUTANTS,
     *in_the_simulator.MUTANTS,
+    *in_compiled_loops.MUTANTS,
 )
 _PARTS = list(dict.fromkeys(part_of(mutant) for mutant in _ALL))
 

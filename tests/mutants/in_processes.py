@@ -9,6 +9,7 @@ EFFECTS = "omega/framework/effects.py"
 JOBS = "omega/framework/job_by_job.py"
 ROUNDS = "omega/framework/by_rounds.py"
 VIRTUAL = "omega/sim/virtual.py"
+ACTOR = "omega/sim/actor.py"
 TESTS = ("tests/unit/framework", "tests/unit/sim", "tests/simulation/test_loop.py")
 
 
@@ -91,7 +92,7 @@ MUTANTS = (
     ),
     mutant(
         "dead-process-goes-on",
-        VIRTUAL,
+        ACTOR,
         "        self._steps = None  # what it asks from now on has no answer\n",
         "        return\n",
         "Who was killed in virtual time goes on.",

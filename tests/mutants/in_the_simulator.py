@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 CELL = "omega/sim/cell.py"
 ROWS = "omega/sim/rows.py"
+CHANGES = "omega/sim/changes.py"
 TESTS = ("tests/property/test_simulated_cell.py", "tests/simulation")
 
 
@@ -15,9 +16,9 @@ def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
 MUTANTS = (
     mutant(
         "latest-value-shown",
-        ROWS,
-        "        changes.reverse()\n",
-        "",
+        CHANGES,
+        "return self.at[since][::-1], [were[since][::-1] for were in self.were]",
+        "return self.at[since], [were[since] for were in self.were]",
         "A scheduler sees changes that were made while it thought.",
     ),
     mutant(
@@ -44,15 +45,15 @@ MUTANTS = (
     mutant(
         "own-commits-not-seen",
         ROWS,
-        "hidden = ~np.isin(at, seen)",
-        "hidden = np.ones(len(at), dtype=np.bool_)",
+        "            hidden[before] |= np.isin(at[before], seen)\n",
+        "            del before, seen\n",
         "A second try claims the room of the first once more.",
     ),
     mutant(
         "forgotten-too-soon",
         ROWS,
-        "self._drop(min(one.since for one in self._looks) - self._forgotten)",
-        "self._drop(len(self._changes))",
+        "log.drop(seen_by_all)",
+        "log.drop(log.number)",
         "Who thinks for long sees a mixture of then and now.",
     ),
     mutant(

@@ -20,7 +20,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.outcomes import Outcome
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
-from omega.sim.virtual import Actor, VirtualProcess
+from omega.sim.virtual import StoreActor, VirtualProcess
 from omega.store.memory import MemoryStore
 from omega.store.protocols import Store
 from omega.sync.choice import Sync
@@ -148,7 +148,7 @@ class World:
     def begin_nodes(self) -> None:
         """Let tasks end from now on."""
         nodes = VirtualNodes(self.events.append, speedup=1.0)
-        actor = Actor(
+        actor = StoreActor(
             self.engine, self.store, self.chance, sink=self.events.append, latency=self.latency
         )
         actor.begin(nodes.life(threading.Event(), nothing_else))

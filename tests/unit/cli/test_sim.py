@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omega.cli import sim_plan
 from omega.sim.cell import SimulatedCell
 from omega.workload.recipe import job_list
 from omega.workload.synthetic import W2
@@ -107,6 +108,46 @@ def test_a_run_can_be_audited(omega: Omega, jobs: Path) -> None:
     assert audited["summary"].pop("audited") > 30
     assert plain["rows"] == audited["rows"]
     assert plain["summary"].keys() == audited["summary"].keys()
+
+
+def test_a_compiled_run_is_told_as_an_uncompiled_one(
+    omega: Omega, jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("sim", "run", "--jobs", jobs, *CELL, "--hours", 0.03, "--json", "-")
+    documents = [document(omega(*options, *more)) for more in ((), ("--compiled",))]
+    monkeypatch.setattr(sim_plan, "COMPILED_FROM_JOBS", 1)
+    documents += [document(omega(*options, *more)) for more in ((), ("--no-compiled",))]
+
+    assert [False, True, True, False] == [one["summary"].pop("compiled") for one in documents]
+    for one in documents:
+        del one["summary"]["wall_s"]
+    told = [[one[part] for part in ("parameters", "rows", "summary")] for one in documents]
+    assert 4 * [told[0]] == told
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--audit",), "an audited run is not compiled"),
+        (("--queue", "live"), "a run with --queue live is not compiled"),
+        ((), "--compiled needs omega-scheduler[fast] to be installed"),
+    ],
+)
+def test_what_cannot_be_compiled_is_bad_usage(
+    omega: Omega,
+    jobs: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    problem: str,
+) -> None:
+    monkeypatch.setattr(sim_plan, "compiler_is_installed", lambda: False)
+
+    ran = omega("sim", "run", "--jobs", jobs, *CELL, "--compiled", *options)
+
+    assert 2 == ran.code
+    assert problem in " ".join(ran.err.split())
+    monkeypatch.setattr(sim_plan, "COMPILED_FROM_JOBS", 1)
+    assert 0 == omega("sim", "run", "--jobs", jobs, *CELL, "--hours", 0.01).code
 
 
 def test_an_audit_that_finds_something_tells_the_story_of_the_machine(

@@ -183,6 +183,28 @@ def test_an_audit_that_finds_something_names_the_point_and_tells_the_story(
     assert "granted to task" in ran.err
 
 
+def test_settings_of_a_scheduler_are_varied_and_resumed(
+    omega: Omega, jobs: Path, here: Here, tmp_path: Path
+) -> None:
+    told = tmp_path / "told.json"
+    sweep = (
+        *(*SWEEP, "--jobs", jobs, "--queue", "live", "--placing", "ml-gpu"),
+        *("--set", "policy=fifo", "--vary", "set:round=2,7"),
+    )
+
+    rows = document(omega(*sweep, "--json", "-"))["rows"]
+    assert 0 == omega(*sweep, "--vary", "set:batch:resets_after=3", "--json", told).code
+    runs = here.runs
+    again = document(
+        omega(*sweep, "--vary", "set:batch:resets_after=3,9", "--resume", told, "--json", "-")
+    )
+
+    assert ["2", "7"] == [row["set:round"] for row in rows]
+    assert rows[0]["batch"]["wait_mean_s"] < rows[1]["batch"]["wait_mean_s"]
+    assert 2 == again["summary"]["points_reused"]
+    assert 2 == here.runs - runs
+
+
 def test_what_was_done_before_is_not_done_again(
     omega: Omega, jobs: Path, here: Here, tmp_path: Path
 ) -> None:
@@ -274,6 +296,11 @@ def test_ctrl_c_ends_the_workers(started: Started, tmp_path: Path) -> None:
         (("--vary", "t-job-service"), "NAME=VALUE"),
         (("--vary", "t-job-service=1,1.0"), "a value twice"),
         (("--vary", "machines=1", "--vary", "machines=2"), "varied twice"),
+        (("--vary", "compiled=true,false"), "changes no figure"),
+        (("--vary", "set=round=1"), "name the setting"),
+        (("--vary", "set:round=1,1"), "a value twice"),
+        (("--vary", "set:round=1", "--vary", "set:round=2"), "varied twice"),
+        (("--vary", "set:round=1"), "there is no setting 'round'"),
         (("--vary", "t-job-service=log:0..1/3"), "is no range"),
         (("--vary", "t-job-service=lin:1..inf/3"), "is no range"),
         (("--vary", "t-job-service=lin:1..2/9999"), "is no range"),

@@ -1,6 +1,7 @@
 """What a scheduler may know besides rows, as its process senses it: the same live and simulated."""
 
 import threading
+from collections.abc import Sequence
 from functools import partial
 from math import exp
 
@@ -11,8 +12,9 @@ from omega.cell.signals import NO_SIGNALS, Signals
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.config import Settings
-from omega.events import Event, JobsLeased, TransactionJudged, ignore
+from omega.events import Event, JobsLeased, JobsRecalled, TransactionJudged, ignore
 from omega.framework.progress import with_grants
+from omega.framework.rounds import RoundPlan, Rounds, RoundState, Stretch
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.framework.senses import MEMORY_S, Senses
@@ -47,6 +49,24 @@ class Noting(Scheduler):
         return draw_groups(view, job, chance)
 
 
+class NotingRounds(Rounds):
+    """Plans nothing, and notes the signals of each round."""
+
+    length_ms = 1_000
+
+    def __init__(self) -> None:
+        self.noted: list[Signals] = []
+
+    def plan(self, view: View, state: RoundState, chance: np.random.Generator) -> RoundPlan:
+        self.noted.append(view.signals)
+        return RoundPlan((), {}, [])
+
+    def again(
+        self, view: View, refused: Sequence[LeasedJob], chance: np.random.Generator
+    ) -> Sequence[Stretch]:
+        raise AssertionError("nothing is claimed, so nothing is refused")
+
+
 class TestSenses:
     """The senses of a process whose clock we move."""
 
@@ -64,6 +84,18 @@ class TestSenses:
         self.clock.advance(0.5)
 
         assert 1.7 == pytest.approx(self.told(400, 1_200, 30).head_age_s)
+
+    def test_who_recalls_jobs_has_leased_them(self) -> None:
+        self.clock.advance(7.0)
+        self.senses(JobsRecalled(2))
+        self.clock.advance(0.5)
+
+        assert 1.7 == pytest.approx(self.told(400, 1_200).head_age_s)
+
+    def test_where_nothing_waits_nothing_ages(self) -> None:
+        self.clock.advance(7.0)
+
+        assert 0.0 == self.told().head_age_s
 
     def test_each_part_ages_from_when_it_was_read(self) -> None:
         self.view.parts_read_s = np.array([1.0, 2.5])
@@ -107,6 +139,20 @@ def test_a_view_that_nobody_tells_anything_has_one_part_and_it_is_fresh() -> Non
     assert NO_SIGNALS is view.signals
     assert [0.0] == view.signals.part_age_s.tolist()
     assert [0] * 5 == view.part.tolist()
+
+
+def test_a_round_is_told_how_things_stand() -> None:
+    cell = VirtualCell(a_cell(MACHINES), seed=3)
+    scheduler = Noting()
+    scheduler.rounds = rounds = NotingRounds()
+    turn = Turn(1, 4, 2.0, parts=8)
+    cell.schedule(scheduler, "a", sync=Sync.PARTITIONED, turn=turn)
+    cell.submit(0.5, [a_spec(2)])
+    cell.run(3.9)
+
+    ages_s = [one.head_age_s for one in rounds.noted]
+    assert [0.0, 0.5, 1.5, 2.5] == pytest.approx(ages_s[:4], abs=0.2)
+    assert 8 == len(rounds.noted[-1].part_age_s)
 
 
 def test_signals_are_the_same_live_and_in_virtual_time() -> None:

@@ -14,7 +14,7 @@ from omega.framework.effects import Steps, Think, Wait, asked
 from omega.model.jobs import JobSpec
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
-from omega.sim.virtual import Actor, VirtualProcess
+from omega.sim.virtual import StoreActor, VirtualProcess
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.memory import MemoryStore
 from omega.sync.choice import Sync
@@ -36,8 +36,8 @@ class TestActor:
         self.away_s: list[float] = []
         self.on_event: Callable[[], object] = list
 
-    def an_actor(self, latency_s: float = 0.0) -> Actor:
-        return Actor(
+    def an_actor(self, latency_s: float = 0.0) -> StoreActor:
+        return StoreActor(
             self.engine,
             self.store,
             np.random.default_rng(1),
