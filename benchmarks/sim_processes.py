@@ -31,6 +31,7 @@ def answers(
                     stdout=subprocess.PIPE,
                     text=True,
                     env=environment,
+                    start_new_session=True,  # Ctrl-C is ours: we end them
                 )
             )
             stack.callback(run.kill)  # harmless once it has ended

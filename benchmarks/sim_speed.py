@@ -27,9 +27,10 @@ from benchmarks.rules import interpreter_of
 from benchmarks.sim_processes import Answer, answers
 from omega.cli.options import number_option
 from omega.cli.pictures import Picture, bars
-from omega.errors import InvariantBroken
+from omega.errors import InvariantBroken, SettingsError
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.sim.cell import compiler_is_installed
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.results import Result
 from omega.workload.arrivals import BATCH, SERVICE, Workload
@@ -363,6 +364,8 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     )
     if before is not None:
         interpreter_of(before)
+    if not compiler_is_installed():
+        raise SettingsError(["sim_speed needs omega-scheduler[fast] to be installed"])
     if smoke:
         benchmark = replace(
             benchmark, machines=50, hours=0.1, tasks=200, tasks_a_job=5, runs=1, processes=2

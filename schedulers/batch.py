@@ -12,7 +12,7 @@ from omega.cell.view import View
 from omega.framework.scheduler import Scheduler
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.placement.groups import draw_groups, drawn
+from omega.placement.groups import draw_groups, random_first_fit
 
 
 class BatchScheduler(Scheduler):
@@ -21,7 +21,7 @@ class BatchScheduler(Scheduler):
     kind = "batch"
     jobs_per_transaction = 32
 
-    @drawn
+    @random_first_fit
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
         """Claim random machines that have room."""
         return draw_groups(view, job, chance)

@@ -15,7 +15,7 @@ import typer
 from rich.table import Table
 
 from omega.cli import sim_fit, sim_sweep
-from omega.cli.collecting import kept_for_good
+from omega.cli.collector import without_collection
 from omega.cli.consoles import Output, refuse_unwritable
 from omega.cli.options import JsonTo, PlotTo
 from omega.cli.pictures import refuse_undrawable
@@ -70,7 +70,7 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
     refuse_undrawable(plot_to)
     series = Series()
     clock = RealClock()
-    with output.console.status(f"Reading {plan.source.name}"), kept_for_good():
+    with output.console.status(f"Reading {plan.source.name}"), without_collection():
         given = plan.read()
     began = clock.now()
     result, compiled = _simulate(plan, given, series, output)
@@ -112,7 +112,7 @@ def _simulate(plan: SimPlan, given: Given, series: Series, output: Output) -> tu
                 progress.update(bar, completed=int(now_s))
 
         runs.append(run := plan.begin(given, advance))
-        return run.finish(), isinstance(run, Run) and run.experiment.draws
+        return run.finish(), isinstance(run, Run) and run.experiment.is_compiled
 
 
 def _table(workloads: Mapping[str, Mapping[str, Any]]) -> Table:

@@ -39,6 +39,11 @@ Axes = Mapping[str, Sequence[Any]]
 """By field of the plan, or by setting, the values that it is to have."""
 
 
+def option_of(axis: str) -> str:
+    """Return an axis as it is written after `--vary`."""
+    return axis if axis.startswith(SETTING) else axis.replace("_", "-")
+
+
 def at_point(plan: SimPlan, point: Mapping[str, Any]) -> SimPlan:
     """Return the plan of one point of a grid."""
     options = {name: value for name, value in point.items() if not name.startswith(SETTING)}
@@ -66,7 +71,7 @@ def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
         if name.startswith(SETTING):
             if name in axes:
                 raise BadInput(f"{name} is varied twice", field=OPTION)
-            axes[name] = _distinct(name, _texts(values))
+            axes[name] = _distinct(name, _numbers_or_texts(_texts(values)))
             continue
         if name == "set":
             raise BadInput("name the setting: --vary set:NAME=VALUE,VALUE", field=OPTION)
@@ -85,6 +90,18 @@ def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
         typed = [kind(one) if issubclass(kind, Enum | Path) else one for one in read]
         axes[field] = _distinct(name, typed)
     return axes
+
+
+def _numbers_or_texts(texts: list[str]) -> list[Any]:
+    """Return values as numbers, if all of them are, so that a picture has an axis of them."""
+    for number in (int, float):
+        try:
+            read = [number(text) for text in texts]
+        except ValueError:
+            continue
+        if all(math.isfinite(one) for one in read):
+            return list(read)
+    return list(texts)
 
 
 def _distinct(name: str, values: list[Any]) -> list[Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from omega.cli.pictures import COLOURS, MARKERS, Picture, magnitudes
+from omega.cli.sim_axes import SETTING, option_of
 from omega.cli.sim_plan import as_json
 from omega.cli.sim_results import DEVIATION, WORKLOADS, Results
 from omega.cli.wording import things
@@ -89,7 +90,7 @@ def finding(lines: Sequence[Line], x: str, values: Sequence[Any]) -> str:
         late = [at for at, wait, _ in line.points(x, workload, WAIT) if wait > WAIT_AIM_S]
         if late:
             missed[line.label] = min(late, key=values.index)
-    name = x.replace("_", "-")
+    name = option_of(x)
     if not missed:
         return f"{workload.capitalize()} jobs wait less than 30 s everywhere"
     if len(missed) > NAMED_MAX:
@@ -114,8 +115,9 @@ def _lines(results: Results, x: str, others: Sequence[str]) -> list[Line]:
 
 
 def _said(name: str, value: object) -> str:
-    """Name a value: words speak for themselves, numbers do not."""
-    return str(value) if isinstance(value, str) else f"{name.replace('_', '-')} {value}"
+    """Name a value: words of options speak for themselves, numbers and settings do not."""
+    speaks = isinstance(value, str) and not name.startswith(SETTING)
+    return str(value) if speaks else f"{option_of(name)} {value}"
 
 
 def _draw_line(
@@ -158,7 +160,7 @@ def _is_number(values: Sequence[Any]) -> bool:
 
 def _titled(x: str) -> str:
     unit = next((unit for start, unit in UNITS.items() if x.startswith(start)), "")
-    return x.replace("_", "-") + unit
+    return option_of(x) + unit
 
 
 def _note(results: Results) -> str:

@@ -224,7 +224,10 @@ class SimPlan:
         return read_trace(source, chance_of(SEED_OF_TRACES), read_options(self.trace_option or []))
 
     def experiment(self, given: Given) -> Experiment:
-        """Say what is simulated, with these jobs. Raises BadInput where there is none."""
+        """Say what is simulated, with these jobs.
+
+        Raises BadInput where there is none, and SettingsError for an extra that is not installed.
+        """
         if not (given.arrivals if isinstance(given, Workload) else given):
             raise BadInput("there is no job to simulate", file=str(self.source))
         if isinstance(given, Workload):
@@ -260,17 +263,22 @@ class SimPlan:
             horizon_s=self.hours * S_PER_H,
             seed=self.seed,
             audited=self.audit,
-            compiled=self._is_compiled(len(workload.arrivals)),
+            compiled=self._is_compiled(workload),
         )
 
-    def _is_compiled(self, jobs: int) -> bool:
-        """Say whether to compile. Raises BadInput or SettingsError where that cannot be."""
-        is_plain = self.queue is Queueing.OPEN and not self.audit
+    def _is_compiled(self, workload: Workload) -> bool:
+        """Return whether to compile. Raises BadInput or SettingsError where that cannot be."""
+        never = {
+            "an audited run": self.audit,
+            "a run with --queue live": self.queue is Queueing.LIVE,
+            "a run whose machines change": bool(workload.machine_events),
+        }
+        which = next((run for run, is_so in never.items() if is_so), None)
         if self.compiled is None:
-            return is_plain and jobs >= COMPILED_FROM_JOBS and compiler_is_installed()
-        if self.compiled and not is_plain:
-            why = "an audited run" if self.audit else "a run with --queue live"
-            raise BadInput(f"{why} is not compiled", field="--compiled")
+            is_long = len(workload.arrivals) >= COMPILED_FROM_JOBS
+            return which is None and is_long and compiler_is_installed()
+        if self.compiled and which is not None:
+            raise BadInput(f"{which} is not compiled", field="--compiled")
         if self.compiled and not compiler_is_installed():
             raise SettingsError(["--compiled needs omega-scheduler[fast] to be installed"])
         return self.compiled

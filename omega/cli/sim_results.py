@@ -16,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter
 from rich.table import Table
 
 from omega import __version__
-from omega.cli.sim_axes import SETTING, Axes, at_point, settings_at
+from omega.cli.sim_axes import SETTING, Axes, at_point, option_of, settings_at
 from omega.cli.sim_plan import SimPlan, as_json
 from omega.cli.sim_trials import Packed, Work
 from omega.cli.wording import UNKNOWN, things
@@ -103,7 +103,7 @@ class Results:
         wanted = {self._key(self._told(at)): at for at in range(len(self._points))}
         for row, key in self._earlier(path):
             if key in wanted:
-                self._rows[wanted[key]] = row
+                self._rows[wanted[key]] = {**self._named(wanted[key]), **row}
         self._reused = len(self._rows)
         return self._reused
 
@@ -136,7 +136,7 @@ class Results:
             return
         trial, error = min(self._failed, key=lambda one: (one[0].point, one[0].seed))
         named = self._named(trial.point).items()
-        where = ", ".join(f"{name.replace('_', '-')} {value}" for name, value in named)
+        where = ", ".join(f"{option_of(name)} {value}" for name, value in named)
         others = f" ({things(len(self._failed), 'run')} failed in all)" * (len(self._failed) > 1)
         sentence = f"{where}, seed {trial.seed}: {why(error)}{others}"
         if isinstance(error, InvariantBroken):
@@ -171,9 +171,9 @@ class Results:
         return json.dumps([__version__, told], sort_keys=True)
 
     def _earlier(self, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-        """Yield the rows of a document with what they depend on.
+        """Yield the figures of a document's rows with what they depend on.
 
-        A row is given the values of our axes: it may come of a sweep that varied something else.
+        A row may come of a sweep that varied something else.
         """
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
@@ -182,7 +182,6 @@ class Results:
             for row in read["rows"]:
                 varied = {name: row[name] for name in said[VARIED]}
                 told = {**fixed, **varied}
-                ours = {name: told[name] for name in self.axes}
                 told = {name: one for name, one in told.items() if not name.startswith(SETTING)}
                 told["settings"] = settings_at(fixed["settings"], varied)
                 figures = {name: one for name, one in row.items() if name not in said[VARIED]}
@@ -191,7 +190,7 @@ class Results:
                 if version == __version__:
                     for part in (row, row.get(DEVIATION, {})):
                         _BY_WORKLOAD.validate_python({n: part[n] for n in WORKLOADS if n in part})
-                    yield {**ours, **figures}, self._key(told)
+                    yield figures, self._key(told)
         except OSError as error:
             why_not = error.strerror or str(error)
             raise BadInput(f"it cannot be read: {why_not}", file=str(path)) from None
@@ -210,7 +209,7 @@ def table(results: Results) -> Table:
     """Return the rows as a person reads them: of each point a line for each workload."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for name in results.axes:
-        made.add_column(name.replace("_", "-"), justify="right", no_wrap=True)
+        made.add_column(option_of(name), justify="right", no_wrap=True)
     made.add_column("workload")
     for title in MEASURES.values():
         made.add_column(title, justify="right")

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from omega.cli.collecting import kept_for_good
+from omega.cli.collector import without_collection
 from omega.cli.sim_plan import Given, SimPlan, kinds_of
 from omega.workload.traces.detect import detect
 
@@ -35,7 +35,7 @@ class Packed:
     @classmethod
     def read(cls, plan: SimPlan) -> "Packed":
         """Read what a plan names. Raises BadInput for what is malformed."""
-        with kept_for_good():
+        with without_collection():
             given = plan.read()
         hashed = sha256()
         for path in _files(plan.source):
@@ -71,7 +71,7 @@ def simulate(work: Work) -> dict[str, Any]:
 
 @lru_cache(maxsize=KEPT_MAX)
 def _unpacked(packed: Packed) -> Given:
-    with kept_for_good():
+    with without_collection():
         given: Given = pickle.loads(zlib.decompress(packed.packed))
     return given
 

@@ -45,7 +45,7 @@ class Replica:
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
     """Says how things stand when waiting jobs are about to be placed; None: nobody says."""
     driver_draws: bool = False
-    """Whether it is worth asking whoever drives it to draw."""
+    """Whether to yield `Draw` for plain jobs, which only drivers of simulations answer."""
 
     def chance(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the chance of one try: a retry differs, and replicas do not pick alike."""
@@ -58,7 +58,7 @@ class Replica:
     def _words(self, job: LeasedJob, tries: int) -> tuple[int | str, ...]:
         return self.run_seed, job.id, job.fruitless, tries, self.name
 
-    def tell(self, view: View, waiting: Sequence[LeasedJob]) -> None:
+    def set_signals(self, view: View, waiting: Sequence[LeasedJob]) -> None:
         """Set the signals of a view on which these jobs are about to be placed."""
         if self.signals is not None:
             view.signals = self.signals(view, waiting)
@@ -118,7 +118,7 @@ def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:
 
 
 def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
-    """Let decision time pass; say whether whoever drives has then placed all that was asked."""
+    """Let decision time pass; return whether the driver has then placed the whole job."""
     seconds = sum(replica.decision_time.of_job(one.asked) for one in together)
     one = together[0]
     job = one.job
@@ -127,7 +127,7 @@ def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
         and len(together) == 1
         and one.asked is job
         and job.spec.is_plain
-        and replica.scheduler.draws(job)
+        and replica.scheduler.places_at_random(job)
     )
     if not is_drawn:
         yield from thought(seconds)
@@ -135,14 +135,14 @@ def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
     placed = yield from drawn(seconds, job, replica.seed(job, one.tries))
     if placed is None:
         return False
-    one.take(placed)
+    one.place_all(placed)
     return True
 
 
 def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[Claims]:
     """Place job after job, each seeing the claims of those before it."""
     placed = []
-    replica.tell(view, [one.job for one in together])
+    replica.set_signals(view, [one.job for one in together])
     with view.trying():
         for one in together:
             claims = replica.scheduler.place(view, one.asked, replica.chance(one.job, one.tries))

@@ -61,12 +61,14 @@ class Process:
     policy: Policy | None = None
     """What becomes of a job after an attempt; None: `aftermath`, by the settings."""
     driver_draws: bool = False
-    """Whether it is worth asking whoever drives it to draw."""
+    """Whether to yield `Draw` for plain jobs. Such attempts are not measured, so not for a process
+    that attends to its cell."""
     attends_to_cell: bool = True
     """Whether it rescues, clears machines, wakes, explains and reports. An experiment that does and
     counts all this by itself leaves it out."""
 
     def __post_init__(self) -> None:
+        assert not (self.driver_draws and self.attends_to_cell)
         kind = self.scheduler.kind
         name = f"{kind}/{self.replica}"
         self.fold = SchedulerFold(self.clock)

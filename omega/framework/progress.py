@@ -111,8 +111,9 @@ class Progress:
             self.job = without(self.job, evicted)
             self.pending = np.concatenate([self.pending, evicted])
 
-    def take(self, placed: LeasedJob) -> None:
+    def place_all(self, placed: LeasedJob) -> None:
         """Take in that the job, all of which was asked for, is placed whole."""
+        assert not len(placed.unplaced)
         grants = len(self.job.unplaced)
         self.placed += grants
         self.at_once = grants == self.job.spec.tasks

@@ -31,7 +31,7 @@ def plan_round(
 ) -> Steps[tuple[View, RoundPlan]]:
     """Bring the view up to date and plan on it."""
     view = yield from refreshed()
-    replica.tell(view, state.waiting)
+    replica.set_signals(view, state.waiting)
     chance = chance_of(replica.run_seed, state.number, replica.name)
     plan = rounds.plan(view, state, chance)
     yield from thought(replica.decision_time.of(len(state.waiting) + len(state.running)))
@@ -54,7 +54,7 @@ def commit_round(
         if not refused or tries == TRIES_MAX:
             break
         view = yield from refreshed()
-        replica.tell(view, [job for job in refused if len(job.unplaced)])
+        replica.set_signals(view, [job for job in refused if len(job.unplaced)])
         stretches = rounds.again(view, refused, chance)
     return [books.attempted(job.id, view) for job in (*state.waiting, *state.running)]
 

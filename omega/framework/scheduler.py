@@ -18,7 +18,7 @@ from omega.framework.rounds import Rounds
 from omega.model.claims import Claims, ConflictRule, Granularity
 from omega.model.jobs import LeasedJob
 from omega.ordering.precedence import precedence
-from omega.placement.groups import is_drawn
+from omega.placement.groups import is_random_first_fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +88,10 @@ class Scheduler(ABC):
         """
         return precedence(jobs)
 
-    def draws(self, job: LeasedJob) -> bool:
-        """Say whether `place` would be `draw_groups` for a job: a simulation may compile that."""
+    def places_at_random(self, job: LeasedJob) -> bool:
+        """Return whether `place` is `draw_groups` for a job, which a simulation may compile."""
         del job
-        return is_drawn(self.place)
+        return is_random_first_fit(self.place)
 
     @abstractmethod
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:

@@ -25,7 +25,7 @@ Choose = Callable[[Room, int, np.random.Generator], Counts]
 """Says how many tasks each machine of the room gets, given how many are wanted: at least one and
 less than the room takes in total."""
 
-DRAWN: Final = "is_drawn"
+MARK: Final = "is_random_first_fit"
 """Attribute of a `place` that is marked."""
 _Place = TypeVar("_Place", bound=Callable[..., Claims])
 
@@ -51,19 +51,19 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.G
     return _place_each(view, job, place, chance)
 
 
-def drawn(place: _Place) -> _Place:
+def random_first_fit(place: _Place) -> _Place:
     """Mark a scheduler's `place` that only returns `draw_groups` of the same arguments.
 
-    A simulation then draws and claims in compiled loops, with the same result. A subclass with a
+    A simulation may then draw and claim in compiled loops, with the same result. A subclass with a
     `place` of its own is not marked by this.
     """
-    vars(place)[DRAWN] = True
+    vars(place)[MARK] = True
     return place
 
 
-def is_drawn(place: Callable[..., Claims]) -> bool:
-    """Say whether a scheduler's `place` is marked by `drawn`."""
-    return getattr(place, DRAWN, False)
+def is_random_first_fit(place: Callable[..., Claims]) -> bool:
+    """Return whether a scheduler's `place` is marked by `random_first_fit`."""
+    return getattr(place, MARK, False)
 
 
 def draw_groups(view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from omega.framework.effects import Effect, Steps
-from omega.sim.engine import Engine
 
 GoOn = Callable[[], Effect]
 """How a life goes on: with the answer that it waits for."""
@@ -20,8 +19,7 @@ GoOn = Callable[[], Effect]
 class Actor(ABC):
     """One life in virtual time, whoever answers it."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self) -> None:
         self._steps: Steps[None] | None = None
 
     @property

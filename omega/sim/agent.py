@@ -40,7 +40,7 @@ class Agent(Actor):
         Who sees the present places on the cell as it is at the end of a decision, as one
         scheduler alone can; others on what they saw when they began.
         """
-        super().__init__(world.engine)
+        super().__init__()
         self._world = world
         self._sees_the_present = sees_the_present
         self._horizon_s = horizon_s
@@ -67,6 +67,7 @@ class Agent(Actor):
 
     def _wake(self) -> None:
         if self._waits:
+            assert self.is_alive
             self._waits = False
             self._live(self._life, partial(self._life.send, None))
 
@@ -100,7 +101,7 @@ class Agent(Actor):
         self._claimed = True
         self.ledger.grant(len(machine), self._thinks_s)
         self._world.run_whole(job, machine)
-        self._live(self._life, partial(self._life.send, self._queue.fill(machine)))
+        self._live(self._life, partial(self._life.send, self._queue.place_all(machine)))
 
     def _decide(self) -> None:
         assert self._queue.leased is not None

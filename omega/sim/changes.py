@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from omega.model.arrays import Index, integers
+from omega.model.arrays import Index
 
 Columns = Sequence[NDArray[np.generic]]
 
-ROOM: Final = 1_024
-"""Changes that there is room for in the beginning."""
+ROOM: Final = 64
+"""Changes that there is room for in the beginning: few, so that tests see it grow."""
 
 
 class ChangeLog:
@@ -25,7 +25,7 @@ class ChangeLog:
     def __init__(self, columns: Columns) -> None:
         """`columns` are those of the cell, with an entry for each row."""
         self._columns = columns
-        self.at: Index = integers(range(ROOM))
+        self.at: Index = np.zeros(ROOM, np.intp)
         self.were = [np.zeros((ROOM, *one.shape[1:]), one.dtype) for one in columns]
         self.kept = 0
         """How many are kept."""
@@ -40,17 +40,16 @@ class ChangeLog:
         """Return which of those kept has this number."""
         return number - self._dropped
 
-    def make_room(self, changes: int) -> bool:
-        """Have room for so many more; say whether that took other arrays."""
+    def make_room(self, changes: int) -> None:
+        """Have room for so many more, in other arrays if need be."""
         needed = self.kept + changes
-        if needed <= len(self.at):
-            return False
-        more = max(needed, 2 * len(self.at)) - len(self.at)
-        self.at = np.concatenate([self.at, integers(range(more))])
-        self.were = [
-            np.concatenate([one, np.zeros((more, *one.shape[1:]), one.dtype)]) for one in self.were
-        ]
-        return True
+        if needed > len(self.at):
+            more = max(needed, 2 * len(self.at)) - len(self.at)
+            self.at = np.concatenate([self.at, np.zeros(more, np.intp)])
+            self.were = [
+                np.concatenate([one, np.zeros((more, *one.shape[1:]), one.dtype)])
+                for one in self.were
+            ]
 
     def keep(self, at: Index) -> None:
         """Keep what rows are that are about to change."""
@@ -69,6 +68,7 @@ class ChangeLog:
     def drop(self, number: int) -> None:
         """Forget the changes before this one."""
         dropped = number - self._dropped
+        assert 0 <= dropped <= self.kept
         if dropped < self.kept:
             left = slice(dropped, self.kept)
             for one in (self.at, *self.were):

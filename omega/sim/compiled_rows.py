@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from omega.cell import kernels
-from omega.cell.kernels import STATE_WORDS, Kept, Rows, Scratch
 from omega.model.arrays import Amounts, Ids, integers
 from omega.model.jobs import LeasedJob
 from omega.model.machines import Snapshot
+from omega.sim import kernels
+from omega.sim.kernels import STATE_WORDS, Kept, Rows, Scratch
 from omega.sim.rows import CellRows, Look
 
 NOTHING_KEPT: Final = -1
@@ -31,7 +31,6 @@ class CompiledRows(CellRows):
         super().__init__(snapshot, machines_change=False)
         free = self._free[:, : self._kinds]
         self._rows = Rows(free, self._open, self._sequence, self._revision)
-        self._kept = self._log_arrays()
         self._scratch = Scratch(
             np.zeros(STATE_WORDS, np.uint64), integers(), np.zeros(len(self), np.int64)
         )
@@ -39,7 +38,7 @@ class CompiledRows(CellRows):
     def draw_and_claim(
         self, job: LeasedJob, seed: bytes, look: Look | None, *, by_sequence: bool
     ) -> Ids | None:
-        """Do so, unless too few of the machines drawn have room."""
+        """Draw a machine for each unplaced task and claim them, if enough of those drawn fit."""
         tasks = len(job.unplaced)
         if not len(self) or (look is not None and look.seen):
             return None
@@ -90,10 +89,7 @@ class CompiledRows(CellRows):
             self._log.kept = end
 
     def _room_for(self, changes: int) -> Kept:
-        if self._log.make_room(changes):
-            self._kept = self._log_arrays()
-        return self._kept
-
-    def _log_arrays(self) -> Kept:
-        free, sequence = self._log.were
-        return Kept(self._log.at, free, sequence)
+        """Return the arrays of the log, which are others whenever it has grown."""
+        log = self._log
+        log.make_room(changes)
+        return Kept(log.at, *log.were)

@@ -134,7 +134,7 @@ class Experiment:
         return tuple(event for event in events if event.time_s <= self.horizon_s)
 
     @property
-    def draws(self) -> bool:
+    def is_compiled(self) -> bool:
         """Whether anything is compiled: not where each change is audited or machines change."""
         return self.compiled and not self.audited and not self.machine_events
 
@@ -268,7 +268,7 @@ class Run:
             world: World = AuditedWorld(self.engine, audited, running)
         else:
             cell = SimulatedCell(
-                machines, used, machines_change=bool(events), compiled=self.experiment.compiled
+                machines, used, machines_change=bool(events), compiled=self.experiment.is_compiled
             )
             world = World(self.engine, cell, running)
         world.start(start)
@@ -339,7 +339,7 @@ class Run:
             limits=experiment.limits,
             policy=experiment.patience.policy,
             attends_to_cell=False,
-            driver_draws=experiment.draws,
+            driver_draws=experiment.is_compiled,
         )
 
     def _lease(self, number: int, spec: JobSpec) -> LeasedJob:

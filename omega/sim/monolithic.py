@@ -40,9 +40,9 @@ class Monolithic(Scheduler):
             raise InvariantBroken("one process commits all its jobs alike")
         self._by_kind = by_kind
 
-    def draws(self, job: LeasedJob) -> bool:
-        """Say so for the scheduler of the job's kind."""
-        return self._by_kind[job.spec.scheduler].draws(job)
+    def places_at_random(self, job: LeasedJob) -> bool:
+        """Return whether the scheduler of the job's kind does."""
+        return self._by_kind[job.spec.scheduler].places_at_random(job)
 
     def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
         """Return the claims of the scheduler of the job's kind."""

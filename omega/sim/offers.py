@@ -33,10 +33,8 @@ class _Grant:
     job: SimulatedJob
     lease: LeasedJob
     """The job as it was when this was placed."""
-    machine: Ids | None = None
-    """Of each task, if a driver drew them ..."""
-    transaction: Transaction | None = None
-    """... and otherwise this."""
+    what: Ids | Transaction
+    """Of a job that was drawn, the machine of each task; of others what was committed."""
 
 
 @dataclass(eq=False)
@@ -66,7 +64,7 @@ class Framework(Actor):
         patience: Patience,
         horizon_s: float,
     ) -> None:
-        super().__init__(world.engine)
+        super().__init__()
         self._world = world
         self._allocator = allocator
         self._horizon_s = horizon_s
@@ -100,6 +98,7 @@ class Framework(Actor):
 
     def receive(self, offer: Offer) -> None:
         """Fill an offer from the queue, job by job, until either is used up; answer later."""
+        assert self.is_alive
         cpu_milli = offer.cell.free_cpu_milli
         self._offer = offer.cell
         self._filling = filling = _Filling()
@@ -162,15 +161,15 @@ class Framework(Actor):
             machine = self._offer.draw_and_claim(effect.job, effect.seed, None, by_sequence=False)
         if machine is None:
             return None
-        filling.grants.append(_Grant(job, job.lease, machine=machine))
+        filling.grants.append(_Grant(job, job.lease, machine))
         filling.claims += len(machine)
-        return self._queue.fill(machine)
+        return self._queue.place_all(machine)
 
     def _place(self, transaction: Transaction) -> Outcome:
         job, filling = self._queue.leased, self._filling
         assert job is not None
         claims = transaction.claims
-        filling.grants.append(_Grant(job, job.lease, transaction=_by_fit(transaction)))
+        filling.grants.append(_Grant(job, job.lease, _by_fit(transaction)))
         filling.claims += len(claims)
         outcome = self._offer.commit(transaction, job.lease)
         self._queue.place(claims, outcome.machine, outcome.accepted)
@@ -200,17 +199,17 @@ class Framework(Actor):
     def _run(self, grant: _Grant) -> None:
         """Commit to the cell what was placed on the offer, and have it run."""
         cell, world, job = self._world.cell, self._world, grant.job
-        if grant.machine is not None:
-            demand = job.lease.spec.groups[0].demand
-            cell.claim_plain(grant.machine, demand)
-            self._runs += len(grant.machine) * demand
-            world.run_whole(job, grant.machine, tell=self._hear_of_end)
-        if grant.transaction is not None:
-            claims = grant.transaction.claims
-            outcome = cell.commit(grant.transaction, grant.lease)
+        if isinstance(grant.what, Transaction):
+            claims = grant.what.claims
+            outcome = cell.commit(grant.what, grant.lease)
             assert outcome.accepted.all(), "what is offered is nobody else's"
             self._runs += claims.demand.sum(axis=0)
             world.run(job, claims, outcome, tell=self._hear_of_end)
+        else:
+            demand = job.lease.spec.groups[0].demand
+            cell.claim_plain(grant.what, demand)
+            self._runs += len(grant.what) * demand
+            world.run_whole(job, grant.what, tell=self._hear_of_end)
 
     def _hear_of_end(self, machine: Ids, amounts: Amounts) -> None:
         self._runs -= sum_of(machine, amounts)

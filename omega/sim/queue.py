@@ -95,7 +95,7 @@ class Queue:
         refused = claims.task[~granted]
         self.leased.lease = with_grants(self.leased.lease, claims, machine, granted, refused)
 
-    def fill(self, machine: Ids) -> LeasedJob:
+    def place_all(self, machine: Ids) -> LeasedJob:
         """Take in that all of the leased job that waited was granted; return the job as it is."""
         assert self.leased is not None
         self.leased.lease = with_all_placed(self.leased.lease, machine)

@@ -209,6 +209,8 @@ class CellRows(View):
 
         Nobody may look back at either. Returns how much CPU it was.
         """
+        assert not self._looks
+        assert not other._looks  # noqa: SLF001 - of its own class
         at = distinct(machine) - 1
         its = other._free  # noqa: SLF001 - of its own class
         cpu_milli = int(self._free[:, CPU][at].sum())

@@ -59,7 +59,8 @@ class StoreActor(Actor):
         thinks: Thinks = ignore_it,
     ) -> None:
         """`settings` say how long to wait for a store that is away; chance comes from `rng`."""
-        super().__init__(engine)
+        super().__init__()
+        self._engine = engine
         self._store = store
         self._rng = rng
         self._refresher = refresher

@@ -79,6 +79,7 @@ class World:
 
         For a cell to whose machines nothing happens.
         """
+        assert self.running is None
         (duration_s,) = job.durations_s
         if duration_s is not None:
             demand = job.lease.spec.groups[0].demand

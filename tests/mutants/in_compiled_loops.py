@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-KERNELS = "omega/cell/kernels.py"
+KERNELS = "omega/sim/kernels.py"
 ROWS = "omega/sim/compiled_rows.py"
 TESTS = ("tests/property/test_compiled.py", "tests/property/test_simulated_cell.py")
 
@@ -15,6 +15,20 @@ def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
 
 
 MUTANTS = (
+    mutant(
+        "nothing-drawn",
+        KERNELS,
+        "    if not drawn:\n        return -2\n",
+        "    return -2\n",
+        "Compiled simulations are slower than uncompiled ones.",
+    ),
+    mutant(
+        "log-not-grown",
+        ROWS,
+        "        log.make_room(changes)\n",
+        "        del changes\n",
+        "Runs of any size end with an error, or with the process.",
+    ),
     mutant(
         "draws-on-the-present",
         KERNELS,
@@ -102,7 +116,7 @@ MUTANTS = (
     mutant(
         "everybody-draws",
         "omega/framework/scheduler.py",
-        "        return is_drawn(self.place)\n",
+        "        return is_random_first_fit(self.place)\n",
         "        return True\n",
         "A stranger's scheduler is simulated as random placement.",
     ),

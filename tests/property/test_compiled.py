@@ -3,27 +3,35 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from omega.cell import kernels
+from omega.framework.chance import seed_of
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.arrays import Ids
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, TaskGroup
+from omega.model.resources import KINDS
+from omega.placement import first_fit
+from omega.sim import kernels
 from omega.sim.allocator import Offering
 from omega.sim.cell import SimulatedCell
+from omega.sim.compiled_rows import NOT_CLAIMED
 from omega.sim.experiment import ONE_TRY, Architecture, Assignment, Experiment
 from omega.sim.queue import Patience
 from omega.sim.rows import Look
+from omega.testing.builders import a_cell, a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Workload
 from omega.workload.synthetic import JobClass, TwoClasses, two_class_workload
 from schedulers.batch import BatchScheduler
 from schedulers.service import ServiceScheduler
 from tests.fixtures.doses import examples
+from tests.fixtures.job_lists import SMALL
 
 WORDS = st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4)
 LIMITS = st.one_of(
@@ -184,12 +192,63 @@ def test_a_compiled_run_has_the_results_of_an_uncompiled_one(case: Case) -> None
     assert vars(expected) == vars(found)
 
 
-def test_what_may_be_compiled_is_compiled() -> None:
-    """Not more, for its result would be another; not less, or these tests would test nothing."""
+@pytest.mark.parametrize("architecture", Architecture)
+def test_in_every_architecture_jobs_are_placed_by_compiled_loops(
+    architecture: Architecture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[int] = []
+    draw_and_claim = kernels.draw_and_claim
+
+    def noted(*given: Any) -> int:  # noqa: ANN401 - whatever the kernel takes
+        ends.append(draw_and_claim(*given))
+        return ends[-1]
+
+    monkeypatch.setattr(kernels, "draw_and_claim", noted)
+    experiment = Experiment(
+        workload=two_class_workload(replace(SMALL, machines=60), np.random.default_rng(0)),
+        architecture=architecture,
+        scheduler=lambda _: Drawn(),
+        decision_times=dict.fromkeys((BATCH, SERVICE), DecisionTime(job_s=0.1)),
+        offering=Offering(least_cpu_milli=1_000),
+        horizon_s=60.0,
+        compiled=True,
+    )
+
+    attempts = sum(row["attempts_started"] for row in experiment.run().schedulers)
+
+    assert attempts > 20
+    assert sum(end > NOT_CLAIMED for end in ends) > 0.8 * attempts
+
+
+@pytest.mark.parametrize("rule", ConflictRule)
+@pytest.mark.parametrize("looks", [False, True])
+def test_a_job_that_fits_is_claimed(
+    rule: ConflictRule,
+    looks: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    nothing = np.zeros((50, KINDS), np.int64)
+    cell = SimulatedCell(a_cell(50, cpu_milli=4_000, memory_mib=9_000), nothing, compiled=True)
+    look = cell.view.look() if looks else None
+    job = LeasedJob(1, UUID(int=0), a_spec(20, cpu_milli=1_000), np.arange(20))
+
+    by_sequence = rule is ConflictRule.SEQUENCE
+    machine = cell.draw_and_claim(job, seed_of(1), look, by_sequence=by_sequence)
+
+    assert machine is not None
+    assert 20_000 == cell.cpu_used
+
+
+def test_drawing_is_tried_as_often_as_uncompiled() -> None:
+    """Its constants are compiled in: kept machine code would not follow those of another file."""
+    assert first_fit.DRAWS == (kernels.DRAWN_FIRST, kernels.DRAWN_AGAIN)
+    assert first_fit.DRAWN_BESIDES == kernels.DRAWN_BESIDES
+
+
+def test_only_plain_jobs_placed_at_random_may_be_compiled() -> None:
     plain = JobSpec(name="plain", scheduler=BATCH, groups=(TaskGroup(tasks=3, cpu_milli=1),))
     with_gpus = replace(plain, groups=(TaskGroup(tasks=3, gpus=1),))
     two_groups = replace(plain, groups=plain.groups * 2)
     job = LeasedJob(1, None, plain, np.arange(3))  # type: ignore[arg-type]
 
     assert [True, False, False] == [one.is_plain for one in (plain, with_gpus, two_groups)]
-    assert [True, False, False] == [one().draws(job) for one in SCHEDULERS.values()]
+    assert [True, False, False] == [one().places_at_random(job) for one in SCHEDULERS.values()]

@@ -130,6 +130,7 @@ def test_a_compiled_run_is_told_as_an_uncompiled_one(
     [
         (("--audit",), "an audited run is not compiled"),
         (("--queue", "live"), "a run with --queue live is not compiled"),
+        (("--machine-failures-every", "0.01"), "a run whose machines change is not compiled"),
         ((), "--compiled needs omega-scheduler[fast] to be installed"),
     ],
 )

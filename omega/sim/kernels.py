@@ -1,6 +1,7 @@
 """Loops over the machine rows of one cell, compiled by numba.
 
-Goal     Draw, claim and release the tasks of one plain group without an array for each step.
+Goal     Draw, claim and release the tasks of one plain group without an array for each step. Rows
+         are counted from 0.
 Promise  The draws are those of `omega.placement.first_fit.draw` on numpy's PCG64, number by number.
          Claims are granted only all together, which is the case in which every order of judging
          them gives the same. A call that does not grant changes nothing.
@@ -61,19 +62,19 @@ class Scratch(NamedTuple):
     """Room to work in."""
 
     state: Words
-    """Of the generator."""
+    """Of the generator: (6,)."""
     seen: Sequences
-    """One a task."""
+    """Sequences of the machines drawn: (tasks,), or more."""
     taken: Sequences
-    """One a machine; 0 between two calls."""
+    """Tasks on each machine, (machines,); all 0 between two calls."""
 
 
 def compiled(function: _F) -> _F:
     """Compile a function when it is first called; keep the machine code on disk, if possible."""
     try:
-        made = njit(cache=True, nogil=True)(function)
+        made = njit(cache=True, nogil=True, boundscheck=True)(function)
     except RuntimeError:  # neither our folder nor the user's cache can be written to
-        made = njit(nogil=True)(function)
+        made = njit(nogil=True, boundscheck=True)(function)
     return cast("_F", made)
 
 
@@ -291,7 +292,7 @@ def release(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> 
 
 @compiled
 def hand_over(free: Amounts, other: Amounts, machine: Ids) -> int:
-    """Move what is free of some machines to other rows of them; return how much CPU it was."""
+    """Move what is free of machines, given by id, to other rows of them; return how much CPU."""
     cpu_milli = 0
     for nth in range(len(machine)):
         at = machine[nth] - 1
