@@ -17,6 +17,7 @@ OmegaError
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Self
 
 SHOWN_MAX = 60
 """Characters of what somebody wrote that a sentence quotes."""
@@ -57,6 +58,10 @@ class SettingsError(OmegaError):
         assert problems, "a SettingsError without a problem explains nothing"
         self.problems = tuple(problems)
         super().__init__("; ".join(problems))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...]]]:
+        """Come back from another process with the same problems."""
+        return type(self), (self.problems,)
 
 
 class UnknownScheduler(OmegaError):

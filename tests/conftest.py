@@ -12,6 +12,7 @@ pytest_plugins = [
     "tests.fixtures.databases",
     "tests.fixtures.doses",
     "tests.fixtures.job_lists",
+    "tests.fixtures.sweeps",
     "tests.fixtures.victims",
     "tests.fixtures.logins",
     "tests.fixtures.published_traces",

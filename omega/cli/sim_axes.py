@@ -68,12 +68,12 @@ def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
     axes: dict[str, list[Any]] = {}
     for written, values in read_pairs(pairs, option=OPTION):
         name = written.removeprefix("--")
-        if name.startswith(SETTING):
+        if name.startswith(SETTING) and name != SETTING:
             if name in axes:
                 raise BadInput(f"{name} is varied twice", field=OPTION)
             axes[name] = _distinct(name, _numbers_or_texts(_texts(values)))
             continue
-        if name == "set":
+        if name in {"set", SETTING}:
             raise BadInput("name the setting: --vary set:NAME=VALUE,VALUE", field=OPTION)
         if name not in options:
             guess = did_you_mean(name, options)

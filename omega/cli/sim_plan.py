@@ -25,14 +25,14 @@ from omega.cli.options import (
     TraceOptions,
     number_option,
 )
+from omega.cli.sim_compiled import FROM_JOBS, is_worth_compiling, refuse_uncompilable
 from omega.cli.sim_placing import Makers, makers, read_placing
 from omega.cli.sources import read_options, read_trace
-from omega.errors import BadInput, SettingsError
+from omega.errors import BadInput
 from omega.framework.chance import chance_of as chance_by_name
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
-from omega.sim.cell import compiler_is_installed
 from omega.sim.experiment import Advance, Architecture, Assignment, Experiment, Run
 from omega.sim.live_run import LiveRun, Synchronising
 from omega.sim.runs import Queueing, begin
@@ -55,8 +55,6 @@ FAILURES_MAX: Final = 1_000_000
 """Of all machines up to the horizon, on average."""
 CENTURY_S: Final = LIMITS.duration_ms_max / MS_PER_S
 S_PER_H: Final = 3_600
-COMPILED_FROM_JOBS: Final = 5_000
-"""Half a second to load compiled loops is saved again by then."""
 GAP_S: Final = 1.0
 
 
@@ -181,7 +179,7 @@ class SimPlan:
         typer.Option(
             "--compiled/--no-compiled",
             help="Place plain jobs in compiled loops: faster, with the same result. The default"
-            f" from {COMPILED_FROM_JOBS:,} jobs on, if omega-scheduler\\[fast] is installed.",
+            f" from {FROM_JOBS:,} jobs on, if omega-scheduler\\[fast] is installed.",
         ),
     ] = None
     audit: Annotated[
@@ -268,30 +266,31 @@ class SimPlan:
 
     def _is_compiled(self, workload: Workload) -> bool:
         """Return whether to compile. Raises BadInput or SettingsError where that cannot be."""
-        never = {
-            "an audited run": self.audit,
-            "a run with --queue live": self.queue is Queueing.LIVE,
-            "a run whose machines change": bool(workload.machine_events),
-        }
-        which = next((run for run, is_so in never.items() if is_so), None)
         if self.compiled is None:
-            is_long = len(workload.arrivals) >= COMPILED_FROM_JOBS
-            return which is None and is_long and compiler_is_installed()
-        if self.compiled and which is not None:
-            raise BadInput(f"{which} is not compiled", field="--compiled")
-        if self.compiled and not compiler_is_installed():
-            raise SettingsError(["--compiled needs omega-scheduler[fast] to be installed"])
+            return is_worth_compiling(
+                len(workload.arrivals),
+                audit=self.audit,
+                live=self.queue is Queueing.LIVE,
+                machines_change=bool(workload.machine_events),
+            )
+        self._refuse_uncompilable(machines_change=bool(workload.machine_events))
         return self.compiled
+
+    def _refuse_uncompilable(self, *, machines_change: bool) -> None:
+        if self.compiled:
+            live = self.queue is Queueing.LIVE
+            refuse_uncompilable(audit=self.audit, live=live, machines_change=machines_change)
 
     def schedulers(self, kinds: Sequence[str]) -> Callable[[str], Scheduler]:
         """Return what makes the scheduler of each kind of job.
 
-        Raises BadInput or UnknownScheduler for one that there is not, or that cannot be used so.
+        Raises BadInput, SettingsError or UnknownScheduler for what cannot be used so.
         """
         placing = dict.fromkeys(kinds, PLACING) if self.trace is None else {}
         placing |= read_placing(self.placing, kinds)
         make = self._maker(makers(placing, kinds, self.settings or []))
         self._refuse_what_does_not_wait_so({kind: make(kind) for kind in kinds})
+        self._refuse_uncompilable(machines_change=self.machine_failures_every is not None)
         return make
 
     def _with_failures(self, workload: Workload) -> Workload:

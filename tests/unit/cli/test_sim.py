@@ -1,10 +1,11 @@
 """`omega sim run`: what it says, and that what cannot be simulated is one sentence."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from omega.cli import sim_plan
+from omega.cli import sim_compiled
 from omega.sim.cell import SimulatedCell
 from omega.workload.recipe import job_list
 from omega.workload.synthetic import W2
@@ -115,7 +116,7 @@ def test_a_compiled_run_is_told_as_an_uncompiled_one(
 ) -> None:
     options = ("sim", "run", "--jobs", jobs, *CELL, "--hours", 0.03, "--json", "-")
     documents = [document(omega(*options, *more)) for more in ((), ("--compiled",))]
-    monkeypatch.setattr(sim_plan, "COMPILED_FROM_JOBS", 1)
+    monkeypatch.setattr(sim_compiled, "FROM_JOBS", 1)
     documents += [document(omega(*options, *more)) for more in ((), ("--no-compiled",))]
 
     assert [False, True, True, False] == [one["summary"].pop("compiled") for one in documents]
@@ -141,13 +142,13 @@ def test_what_cannot_be_compiled_is_bad_usage(
     options: tuple[str, ...],
     problem: str,
 ) -> None:
-    monkeypatch.setattr(sim_plan, "compiler_is_installed", lambda: False)
+    monkeypatch.setitem(sys.modules, "numba", None)
 
     ran = omega("sim", "run", "--jobs", jobs, *CELL, "--compiled", *options)
 
     assert 2 == ran.code
     assert problem in " ".join(ran.err.split())
-    monkeypatch.setattr(sim_plan, "COMPILED_FROM_JOBS", 1)
+    monkeypatch.setattr(sim_compiled, "FROM_JOBS", 1)
     assert 0 == omega("sim", "run", "--jobs", jobs, *CELL, "--hours", 0.01).code
 
 

@@ -3,8 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean, stdev
@@ -22,43 +21,12 @@ from omega.workload.recipe import job_list
 from omega.workload.synthetic import W2
 from tests.fixtures.command_line import Omega, Started, document
 from tests.fixtures.job_lists import CELL
+from tests.fixtures.sweeps import Here
 
 OPENB = Path(__file__).parents[2] / "samples" / "openb"
 SHORT = (*CELL, "--hours", 0.015)
 SWEEP = ("sim", "sweep", *SHORT)
 TIMES = ("--vary", "t-job-service=1,10")
-
-
-class Here(Executor):
-    """Simulates in this process; gives up before the run of this number."""
-
-    def __init__(self, gives_up_before: int = sys.maxsize) -> None:
-        self.runs = 0
-        self._gives_up_before = gives_up_before
-
-    def submit(self, task: Callable[..., Any], /, *args: Any, **how: Any) -> Future[Any]:  # noqa: ANN401 - the executor's own
-        self.runs += 1
-        future: Future[Any] = Future()
-        try:
-            if self.runs == self._gives_up_before:
-                raise KeyboardInterrupt
-            future.set_result(task(*args, **how))
-        except BaseException as error:
-            future.set_exception(error)
-        return future
-
-
-@pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> Here:
-    """Have sweeps simulated in this process, which takes no time to start."""
-    executor = Here()
-
-    @contextmanager
-    def processes(_: int) -> Iterator[Workers]:
-        yield Workers(executor, 1, "this process")
-
-    monkeypatch.setattr(sim_sweep, "processes", processes)
-    return executor
 
 
 def test_a_row_is_what_run_says_of_its_point(omega: Omega, jobs: Path, here: Here) -> None:
@@ -183,52 +151,6 @@ def test_an_audit_that_finds_something_names_the_point_and_tells_the_story(
     assert "granted to task" in ran.err
 
 
-def test_settings_of_a_scheduler_are_varied_and_resumed(
-    omega: Omega, jobs: Path, here: Here, tmp_path: Path
-) -> None:
-    told = tmp_path / "told.json"
-    sweep = (
-        *(*SWEEP, "--jobs", jobs, "--queue", "live", "--placing", "ml-gpu"),
-        *("--set", "policy=fifo", "--vary", "set:round=2,7"),
-    )
-
-    rows = document(omega(*sweep, "--json", "-"))["rows"]
-    assert 0 == omega(*sweep, "--vary", "set:batch:resets_after=3", "--json", told).code
-    runs = here.runs
-    again = document(
-        omega(*sweep, "--vary", "set:batch:resets_after=3,9", "--resume", told, "--json", "-")
-    )
-
-    assert [2, 7] == [row["set:round"] for row in rows]
-    assert rows[0]["batch"]["wait_mean_s"] < rows[1]["batch"]["wait_mean_s"]
-    assert 2 == again["summary"]["points_reused"]
-    assert 2 == here.runs - runs
-    assert [3, 9, 3, 9] == [row["set:batch:resets_after"] for row in again["rows"]]
-
-
-def test_a_setting_that_was_told_once_is_varied_later(
-    omega: Omega, jobs: Path, here: Here, tmp_path: Path
-) -> None:
-    told, picture = tmp_path / "told.json", tmp_path / "sweep.svg"
-    sweep = (*SWEEP, "--jobs", jobs, "--queue", "live", "--placing", "ml-gpu", "--seed", 3)
-
-    once = (*sweep, "--set", "round=2", "--vary", "t-job-service=1,2", "--json", told)
-    assert 0 == omega(*once).code
-    runs = here.runs
-    ran = omega(
-        *(*sweep, "--vary", "set:round=2,7", "--vary", "t-job-service=1"),
-        *("--vary", "set:policy=fifo,max_min_fairness", "--plot", picture, "--resume", told),
-    )
-
-    assert 0 == ran.code, ran.err
-    assert 4 == here.runs - runs  # the policy was not told before
-    again = omega(*sweep, "--vary", "set:round=2,7", "--t-job-service", 1, "--resume", told)
-    assert 0 == again.code, again.err
-    assert 5 == here.runs - runs
-    assert "set:round" in again.out
-    assert "set:policy fifo" in picture.read_text()
-
-
 def test_what_was_done_before_is_not_done_again(
     omega: Omega, jobs: Path, here: Here, tmp_path: Path
 ) -> None:
@@ -322,6 +244,8 @@ def test_ctrl_c_ends_the_workers(started: Started, tmp_path: Path) -> None:
         (("--vary", "machines=1", "--vary", "machines=2"), "varied twice"),
         (("--vary", "compiled=true,false"), "changes no figure"),
         (("--vary", "set=round=1"), "name the setting"),
+        (("--vary", "set:=1"), "name the setting"),
+        (("--vary", "audit=false,true", "--compiled"), "an audited run is not compiled"),
         (("--vary", "set:round=1,1"), "a value twice"),
         (("--vary", "set:round=1", "--vary", "set:round=2"), "varied twice"),
         (("--vary", "set:round=1"), "there is no setting 'round'"),
