@@ -225,22 +225,30 @@ def test_each_look_shows_the_cell_as_it_was_then(
 
 
 def test_what_everybody_has_seen_is_forgotten() -> None:
-    model = Model(changing=False)
-    view = model.cell.view
-    first, second = view.look(), view.look()
+    view = Model(changing=False).cell.view
+    log = view._log  # noqa: SLF001 - nothing else tells
+    seen_by_all, seen_by_one = 3 * CHANGES_MAX // 4, CHANGES_MAX // 2
     demand = np.zeros(KINDS, np.int64)
-    for _ in range(CHANGES_MAX + 1):
+
+    first = view.look()
+    for _ in range(seen_by_all):
+        view.claim(np.array([1]), None, demand)
+    second = view.look()
+    for _ in range(seen_by_one):
         view.claim(np.array([1]), None, demand)
     view.forget(first)
+
+    assert seen_by_one == log.kept
     with view.as_of(second):
-        assert [0, 0] == view.sequence[:2].tolist()
+        assert [seen_by_all, 0] == view.sequence[:2].tolist()
     third = view.look()
     view.forget(second)
     view.claim(np.array([2]), None, demand)
-
-    assert 1 == view._log.kept  # noqa: SLF001 - nothing else tells
+    assert seen_by_one + 1 == log.kept  # few enough to be left
     with view.as_of(third):
-        assert [CHANGES_MAX + 1, 0] == view.sequence[:2].tolist()
+        assert [seen_by_all + seen_by_one, 0] == view.sequence[:2].tolist()
+    view.forget(third)
+    assert 0 == log.kept
 
 
 @pytest.mark.parametrize("compiled", [False, True])
