@@ -14,12 +14,9 @@ from omega.model.arrays import Amounts, Ids, integers
 from omega.model.jobs import LeasedJob
 from omega.model.machines import Snapshot
 from omega.sim import kernels
-from omega.sim.kernels import STATE_WORDS, Kept, Rows, Scratch
+from omega.sim.kernels import NOT_CLAIMED, NOTHING_KEPT, STATE_WORDS, Kept, Rows, Scratch
 from omega.sim.rows import CellRows, Look
 
-NOTHING_KEPT: Final = -1
-NOT_CLAIMED: Final = -2
-"""Where a kernel returns the end of what is kept."""
 NOT_SEEN: Final = integers()
 """Sequences of claims by the rule of fit, which looks at none."""
 

@@ -33,6 +33,10 @@ MULTIPLIER_LOW: Final = np.uint64(0x4385DF649FCCF645)
 STATE_WORDS: Final = 6
 """Of a generator: state and increment, each high and low; whether half a draw is left, and it."""
 
+NOTHING_KEPT: Final = -1
+NOT_CLAIMED: Final = -2
+"""In place of the end of what is kept."""
+
 DRAWN_FIRST: Final = 1.2
 DRAWN_AGAIN: Final = 3.0
 DRAWN_BESIDES: Final = 4
@@ -232,14 +236,14 @@ def _take(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> in
 def claim(rows: Rows, kept: Kept, end: int, demand: Amounts, seen: Sequences, machine: Ids) -> int:
     """Claim a task on each of these rows, if all of them fit; equal ones adjoin.
 
-    With `seen`, only where these are the rows' sequences. Returns the end of what is kept, or -2
-    if nothing was claimed. With `end` -1 nothing is kept, and it returns -1.
+    With `seen`, only where these are the rows' sequences. Returns the end of what is kept, or
+    NOT_CLAIMED. With `end` NOTHING_KEPT nothing is kept, and it returns that.
     """
     for nth in range(len(seen)):
         if rows.sequence[machine[nth]] != seen[nth]:
-            return -2
+            return NOT_CLAIMED
     if not _fit_together(rows, demand, machine):
-        return -2
+        return NOT_CLAIMED
     return _take(rows, kept, end, demand, machine)
 
 
@@ -267,16 +271,16 @@ def draw_and_claim(
     for nth in range(first, end):
         _exchange(rows, kept, nth)
     if not drawn:
-        return -2
+        return NOT_CLAIMED
     seen = scratch.seen[: len(machine) if by_sequence else 0]
-    return claim(rows, kept, end if keeps else -1, demand, seen, machine)
+    return claim(rows, kept, end if keeps else NOTHING_KEPT, demand, seen, machine)
 
 
 @compiled
 def release(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> int:
     """Free a task's amounts on each of these rows; equal ones adjoin.
 
-    Returns the end of what is kept; with `end` -1 nothing is.
+    Returns the end of what is kept; with `end` NOTHING_KEPT nothing is.
     """
     for nth in range(len(machine)):
         at = machine[nth]

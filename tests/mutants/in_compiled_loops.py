@@ -18,8 +18,8 @@ MUTANTS = (
     mutant(
         "nothing-drawn",
         KERNELS,
-        "    if not drawn:\n        return -2\n",
-        "    return -2\n",
+        "    if not drawn:\n        return NOT_CLAIMED\n",
+        "    return NOT_CLAIMED\n",
         "Compiled simulations are slower than uncompiled ones.",
     ),
     mutant(
@@ -53,7 +53,7 @@ MUTANTS = (
     mutant(
         "fit-not-checked",
         KERNELS,
-        "    if not _fit_together(rows, demand, machine):\n        return -2\n",
+        "    if not _fit_together(rows, demand, machine):\n        return NOT_CLAIMED\n",
         "",
         "Compiled schedulers sell what others have taken while they thought.",
     ),
@@ -81,8 +81,8 @@ MUTANTS = (
     mutant(
         "changes-not-kept",
         KERNELS,
-        "    return claim(rows, kept, end if keeps else -1, demand, seen, machine)\n",
-        "    return claim(rows, kept, -1, demand, seen, machine)\n",
+        "    return claim(rows, kept, end if keeps else NOTHING_KEPT, demand, seen, machine)\n",
+        "    return claim(rows, kept, NOTHING_KEPT, demand, seen, machine)\n",
         "Others see a compiled claim before they have looked again.",
     ),
     mutant(

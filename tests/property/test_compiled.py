@@ -21,7 +21,6 @@ from omega.placement import first_fit
 from omega.sim import kernels
 from omega.sim.allocator import Offering
 from omega.sim.cell import SimulatedCell
-from omega.sim.compiled_rows import NOT_CLAIMED
 from omega.sim.experiment import ONE_TRY, Architecture, Assignment, Experiment
 from omega.sim.queue import Patience
 from omega.sim.rows import Look
@@ -217,7 +216,7 @@ def test_in_every_architecture_jobs_are_placed_by_compiled_loops(
     attempts = sum(row["attempts_started"] for row in experiment.run().schedulers)
 
     assert attempts > 20
-    assert sum(end > NOT_CLAIMED for end in ends) > 0.8 * attempts
+    assert sum(end > kernels.NOT_CLAIMED for end in ends) > 0.8 * attempts
 
 
 @pytest.mark.parametrize("rule", ConflictRule)
