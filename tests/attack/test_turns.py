@@ -35,8 +35,9 @@ class Known:
     asked: int = 0
     """The last request that changed anything."""
     grant: Grant | None = None
-    has_lease: bool = False
-    """Whether the lease that it asked for last goes on, with a turn or without one."""
+    leased: int | None = None
+    """The request whose lease goes on, with a turn or without one. After a turn was given back that
+    may be an old one, which came late."""
 
 
 @dataclass
@@ -69,9 +70,10 @@ class Holder:
         if granted is None or (lease_ms == OVER_MS and request <= self.known.asked):
             return
         last = max(request, self.known.asked)
-        assert asked is None or not self.known.has_lease, "an old request was answered"
+        leased = self.known.leased
+        assert leased is None or request > leased, "an old request was answered"
         grant = Grant(self.group, number, schedulers) if granted and lease_ms else None
-        self.known = Known(last, grant, has_lease=lease_ms > 0)
+        self.known = Known(last, grant, request if lease_ms > 0 else None)
 
 
 @dataclass
