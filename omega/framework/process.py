@@ -101,8 +101,7 @@ class Process:
 
     def turn(self) -> Steps[int]:
         """Do what is due, then take a turn of the planner; return how many jobs it was about."""
-        if self.attends_to_cell:
-            yield from self._housekeep()
+        yield from self._housekeep()
         jobs = yield from self._planner.turn()
         return jobs
 
@@ -138,12 +137,13 @@ class Process:
 
     def _between(self) -> Steps[bool]:
         """Do what is due between two attempts; say whether to go on."""
-        if self.attends_to_cell:
-            yield from self._housekeep()
+        yield from self._housekeep()
         return not self.stop.is_set()
 
     def _housekeep(self) -> Steps[None]:
         """Do what is due: rescue, clear machines, wake, report."""
+        if not self.attends_to_cell:
+            return
         if self._rescues.due():
             rescued = yield from asked("rescue", lambda store: store.rescue())
             if rescued:

@@ -190,22 +190,7 @@ def without(job: LeasedJob, evicted: Index) -> LeasedJob:
 
 def with_all_placed(job: LeasedJob, machine: Ids) -> LeasedJob:
     """Return the job with each task that waited placed on its machine."""
-    task, placed = job.unplaced, len(machine)
-    if len(job.placed_task):
-        task = np.concatenate([job.placed_task, task])
-        machine = np.concatenate([job.placed_machine, machine])
-    return LeasedJob(
-        id=job.id,
-        token=job.token,
-        spec=job.spec,
-        unplaced=job.unplaced[:0],
-        placed_task=task,
-        placed_machine=machine,
-        placed=job.placed + placed,
-        fruitless=job.fruitless,
-        waited_ms=job.waited_ms,
-        age_ms=job.age_ms,
-    )
+    return _with_places(job, job.unplaced[:0], job.unplaced, machine)
 
 
 def with_grants(
@@ -217,6 +202,12 @@ def with_grants(
     task, unplaced = claims.task, _still_unplaced(job, claims, granted, refused)
     if not holds(granted):
         task, machine = task[granted], machine[granted]
+    return _with_places(job, unplaced, task, machine)
+
+
+def _with_places(job: LeasedJob, unplaced: Index, task: Index, machine: Ids) -> LeasedJob:
+    """Return the job with these tasks placed, and those left unplaced."""
+    placed = job.placed + len(task)
     if len(job.placed_task):
         task = np.concatenate([job.placed_task, task])
         machine = np.concatenate([job.placed_machine, machine])
@@ -227,7 +218,7 @@ def with_grants(
         unplaced=unplaced,
         placed_task=task,
         placed_machine=machine,
-        placed=job.placed + int(np.count_nonzero(granted)),
+        placed=placed,
         fruitless=job.fruitless,
         waited_ms=job.waited_ms,
         age_ms=job.age_ms,

@@ -9,6 +9,7 @@ Source   docs/decisions/0031-one-process-two-drivers.md.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 from omega.framework.effects import Effect, Steps
 
@@ -30,6 +31,17 @@ class Actor(ABC):
     def kill(self) -> None:
         """End its life wherever it stands, and tell nobody."""
         self._steps = None  # what it asks from now on has no answer
+
+    def _start(self, life: Steps[None]) -> None:
+        """Begin a life at once."""
+        self._steps = life
+        self._live(life, partial(next, life))
+
+    def _resume(self, answer: object) -> None:
+        """Go on with an answer that it has waited for."""
+        life = self._steps
+        assert life is not None, "its life is over"
+        self._live(life, partial(life.send, answer))
 
     def _live(self, life: Steps[None], go_on: GoOn) -> None:
         """Answer effects until one takes time, or the life is over."""

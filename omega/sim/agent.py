@@ -53,8 +53,7 @@ class Agent(Actor):
         self._waits = False
         self._thinks_s = 0.0
         self._claimed = False
-        self._life = self._steps = process.life()
-        self._live(self._life, partial(next, self._life))
+        self._start(process.life())
 
     def submit(self, job: SimulatedJob) -> None:
         """Put a job into the queue; begin at once if idle."""
@@ -67,9 +66,8 @@ class Agent(Actor):
 
     def _wake(self) -> None:
         if self._waits:
-            assert self.is_alive
             self._waits = False
-            self._live(self._life, partial(self._life.send, None))
+            self._resume(None)
 
     def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
         if isinstance(effect, Wait):
@@ -101,17 +99,19 @@ class Agent(Actor):
         self._claimed = True
         self.ledger.grant(len(machine), self._thinks_s)
         self._world.run_whole(job, machine)
-        self._live(self._life, partial(self._life.send, self._queue.place_all(machine)))
+        self._resume(self._queue.place_all(machine))
 
     def _decide(self) -> None:
         assert self._queue.leased is not None
         self._queue.leased.attempts += 1
-        self._live(self._life, self._place)
+        life = self._steps
+        assert life is not None
+        self._live(life, partial(self._placed, life))
 
-    def _place(self) -> Effect:
+    def _placed(self, life: Steps[None]) -> Effect:
         """Let it place on what it saw when it looked."""
         with self._as_seen():
-            return self._life.send(None)
+            return life.send(None)
 
     def _as_seen(self) -> AbstractContextManager[None]:
         return nullcontext() if self._look is None else self._view.as_of(self._look)

@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from omega.model.arrays import Amounts, Ids, Index, Mask, Sequences
+from omega.model.resources import Kind
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -33,6 +34,7 @@ MULTIPLIER_LOW: Final = np.uint64(0x4385DF649FCCF645)
 STATE_WORDS: Final = 6
 """Of a generator: state and increment, each high and low; whether half a draw is left, and it."""
 
+CPU: Final = int(Kind.CPU_MILLI)
 NOTHING_KEPT: Final = -1
 NOT_CLAIMED: Final = -2
 """In place of the end of what is kept."""
@@ -214,10 +216,10 @@ def _fit_together(rows: Rows, demand: Amounts, machine: Ids) -> bool:
 
 
 @compiled
-def _take(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> int:
-    """Claim a task's amounts on each of these rows; return the end of what is kept.
+def _change(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids, tasks: int) -> int:
+    """Add so many tasks, 1 or -1, on each of these rows; return the end of what is kept.
 
-    With `end` below 0 nothing is.
+    Equal rows adjoin. Only claims raise sequences. With `end` NOTHING_KEPT nothing is kept.
     """
     for nth in range(len(machine)):
         at = machine[nth]
@@ -225,10 +227,10 @@ def _take(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> in
             if end >= 0:
                 _keep(rows, kept, end, at)
                 end += 1
-            rows.sequence[at] += 1
+            rows.sequence[at] += max(tasks, 0)
             rows.revision[at] += 1
         for kind in range(rows.free.shape[1]):
-            rows.free[at, kind] -= demand[kind]
+            rows.free[at, kind] -= tasks * demand[kind]
     return end
 
 
@@ -244,7 +246,7 @@ def claim(rows: Rows, kept: Kept, end: int, demand: Amounts, seen: Sequences, ma
             return NOT_CLAIMED
     if not _fit_together(rows, demand, machine):
         return NOT_CLAIMED
-    return _take(rows, kept, end, demand, machine)
+    return _change(rows, kept, end, demand, machine, 1)
 
 
 @compiled
@@ -282,16 +284,7 @@ def release(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> 
 
     Returns the end of what is kept; with `end` NOTHING_KEPT nothing is.
     """
-    for nth in range(len(machine)):
-        at = machine[nth]
-        if not nth or machine[nth - 1] != at:
-            if end >= 0:
-                _keep(rows, kept, end, at)
-                end += 1
-            rows.revision[at] += 1
-        for kind in range(rows.free.shape[1]):
-            rows.free[at, kind] += demand[kind]
-    return end
+    return _change(rows, kept, end, demand, machine, -1)
 
 
 @compiled
@@ -300,7 +293,7 @@ def hand_over(free: Amounts, other: Amounts, machine: Ids) -> int:
     cpu_milli = 0
     for nth in range(len(machine)):
         at = machine[nth] - 1
-        cpu_milli += free[at, 0]
+        cpu_milli += free[at, CPU]
         for kind in range(free.shape[1]):
             other[at, kind] += free[at, kind]
             free[at, kind] = 0

@@ -78,8 +78,7 @@ class Framework(Actor):
         self._offer = self._nothing
         """The offer that is being filled, which takes no time."""
         self._filling = _Filling()
-        self._life = self._steps = process.life()
-        self._live(self._life, partial(next, self._life))
+        self._start(process.life())
 
     def submit(self, job: SimulatedJob) -> None:
         """Put a job into the queue."""
@@ -98,11 +97,10 @@ class Framework(Actor):
 
     def receive(self, offer: Offer) -> None:
         """Fill an offer from the queue, job by job, until either is used up; answer later."""
-        assert self.is_alive
         cpu_milli = offer.cell.free_cpu_milli
         self._offer = offer.cell
         self._filling = filling = _Filling()
-        self._live(self._life, partial(self._life.send, None))
+        self._resume(None)
         if not len(self._queue):
             self._allocator.withdraw(self)
         engine = self._world.engine

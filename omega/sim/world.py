@@ -75,7 +75,7 @@ class World:
             first = last
 
     def run_whole(self, job: SimulatedJob, machine: Ids, *, tell: Tell | None = None) -> None:
-        """Have all tasks of a job of one group end when their time is up; machines ascend.
+        """Have all tasks of a job of one group end when their time is up.
 
         For a cell to whose machines nothing happens.
         """
@@ -83,15 +83,8 @@ class World:
         (duration_s,) = job.durations_s
         if duration_s is not None:
             demand = job.lease.spec.groups[0].demand
-            end = partial(self._end_whole, machine, demand, tell)
+            end = partial(self._free, machine, demand, tell)
             self.engine.at(self.engine.now_s + duration_s, Order.END, end)
-
-    def _end_whole(self, machine: Ids, demand: Amounts, tell: Tell | None) -> None:
-        self.cell.release(machine, demand)
-        if tell is not None:
-            tell(machine, demand)
-        for one in self.when_tasks_end:
-            one(machine, demand)
 
     def tell_of_losses(self, lost: Sequence[Grant]) -> None:
         """Tell whose tasks they were that they have lost their place, job by job."""
@@ -116,8 +109,12 @@ class World:
             return  # all of it was lost
         if self.running is not None:
             self.running.end(grant)
-        self.cell.release(grant.machine, grant.amounts)
-        if grant.tell is not None:
-            grant.tell(grant.machine, grant.amounts)
-        for tell in self.when_tasks_end:
-            tell(grant.machine, grant.amounts)
+        self._free(grant.machine, grant.amounts, grant.tell)
+
+    def _free(self, machine: Ids, amounts: Amounts, tell: Tell | None) -> None:
+        """Free what tasks that end have used, and tell of it."""
+        self.cell.release(machine, amounts)
+        if tell is not None:
+            tell(machine, amounts)
+        for one in self.when_tasks_end:
+            one(machine, amounts)
