@@ -17,7 +17,7 @@ OmegaError
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Self
+from typing import Any
 
 SHOWN_MAX = 60
 """Characters of what somebody wrote that a sentence quotes."""
@@ -25,6 +25,16 @@ SHOWN_MAX = 60
 
 class OmegaError(Exception):
     """The root: whatever omega raises on purpose."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Come whole from another process, whatever an error is made of."""
+        return _remade, (type(self), self.args, vars(self))
+
+
+def _remade(kind: type[OmegaError], told: tuple[object, ...], state: dict[str, Any]) -> OmegaError:
+    error = kind.__new__(kind, *told)
+    vars(error).update(state)
+    return error
 
 
 class BadInput(OmegaError):
@@ -58,10 +68,6 @@ class SettingsError(OmegaError):
         assert problems, "a SettingsError without a problem explains nothing"
         self.problems = tuple(problems)
         super().__init__("; ".join(problems))
-
-    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...]]]:
-        """Come back from another process with the same problems."""
-        return type(self), (self.problems,)
 
 
 class UnknownScheduler(OmegaError):

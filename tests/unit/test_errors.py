@@ -1,5 +1,7 @@
 """Errors say where, what, and what else there is."""
 
+import pickle
+
 import pytest
 
 from omega.errors import (
@@ -70,6 +72,27 @@ def test_an_unknown_scheduler_lists_those_there_are() -> None:
         == str(error)
     )
     assert "(registered: none at all)" in str(UnknownScheduler("batch", []))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadInput("no number", file="jobs.csv", line=3, field="tasks"),
+        SettingsError(["a lease is too short", "a gap is too long"]),
+        UnknownScheduler("bach", ["batch", "service"]),
+        NotAllowed("permission denied"),
+        StoreUnavailable("nobody answers"),
+        SchemaMismatch("it is at 12"),
+        InvariantBroken("machine 3 is oversold", story=["granted 2"]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_comes_whole_from_another_process(error: OmegaError) -> None:
+    came = pickle.loads(pickle.dumps(error))
+
+    assert type(error) is type(came)
+    assert str(error) == str(came)
+    assert vars(error) == vars(came)
 
 
 def test_a_broken_invariant_carries_its_story() -> None:
