@@ -30,9 +30,9 @@ from benchmarks import (
 from benchmarks.documents import read
 from benchmarks.harness import present
 from benchmarks.options import PlotTo
-from omega.cli.main import run_command_line
-from omega.cli.pictures import refuse_undrawable
-from omega.cli.terminal import PrintableConsole
+from omega.plots.picture import refuse_undrawable
+from omega.terminal.program import run_command_line
+from omega.terminal.terminal import PrintableConsole
 
 BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "commit": commit.command,

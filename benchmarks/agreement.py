@@ -53,13 +53,13 @@ def compared(
             _spread([one[name] or 0.0 for one in runs]) for runs in (live, simulated)
         )
         # Both are means: of so many contests, and of the simulations of each.
-        chance = float(np.hypot(sd, virtual_sd))
+        rng = float(np.hypot(sd, virtual_sd))
         compared[name] = {
             "live": mean,
             "live_sd": sd,
             "simulated": virtual,
             "simulated_sd": virtual_sd,
-            "agree": bool(abs(mean - virtual) <= SDS * chance + GRAIN),
+            "agree": bool(abs(mean - virtual) <= SDS * rng + GRAIN),
         }
     return compared
 

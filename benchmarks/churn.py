@@ -6,7 +6,7 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.events import Event, TasksEnded
-from omega.framework.patience import Patience
+from omega.framework.retry import Retry
 from omega.limits import LIMITS
 from omega.nodes.live import LiveNodes
 from omega.store.protocols import NodeStore, Store
@@ -22,16 +22,16 @@ class Churn(Protocol):
         ...
 
 
-class Tide:
+class ConstantLoad:
     """Ends tasks drawn at random, so many as stand above the level.
 
     So the cell is equally full however fast schedulers are, and what is compared differs in
     nothing else; a task's life is as long as that takes.
     """
 
-    def __init__(self, store: NodeStore, chance: np.random.Generator, *, level: int) -> None:
+    def __init__(self, store: NodeStore, rng: np.random.Generator, *, level: int) -> None:
         self._store = store
-        self._chance = chance
+        self._rng = rng
         self._level = level
         self._mark = 0
         self._live: dict[tuple[int, int], int] = {}
@@ -48,7 +48,7 @@ class Tide:
 
     def _end(self, tasks: int) -> None:
         live = list(self._live)
-        drawn = self._chance.choice(len(live), tasks, replace=False).tolist()
+        drawn = self._rng.choice(len(live), tasks, replace=False).tolist()
         job, task, started_ms = (
             np.array(column, dtype=np.int64)
             for column in zip(*((*live[n], self._live[live[n]]) for n in drawn), strict=True)
@@ -61,9 +61,9 @@ class Tide:
 class Nodes:
     """The product's virtual nodes: tasks run for as long as they said."""
 
-    def __init__(self, store: Store, clock: Clock, patience: Patience, *, speedup: float) -> None:
+    def __init__(self, store: Store, clock: Clock, retry: Retry, *, speedup: float) -> None:
         self._store = store
-        self._nodes = LiveNodes(store, clock, self._hear, patience, speedup=speedup)
+        self._nodes = LiveNodes(store, clock, self._hear, retry, speedup=speedup)
         self.ended = 0
 
     def step(self) -> None:

@@ -4,7 +4,7 @@ Goal     Drive the store of whatever checkout the interpreter belongs to, so tha
          compare two revisions.
 Promise  As a script it needs numpy and `omega` alone, and of that only what has been there since
          the first commit on Postgres. Ways to commit that are not omega's are loaded on demand.
-Source   Speaks JSON, a line a message, on standard input and output; benchmarks/crew.py is the
+Source   Speaks JSON, a line a message, on standard input and output; benchmarks/workers.py is the
          other side. It ends when its input does.
 """
 
@@ -129,11 +129,11 @@ class Plan:
     """Which tasks of which jobs come next, and on which machines."""
 
     def __init__(
-        self, jobs: Sequence[LeasedJob], machines: tuple[int, int], chance: np.random.Generator
+        self, jobs: Sequence[LeasedJob], machines: tuple[int, int], rng: np.random.Generator
     ) -> None:
         self._jobs = list(jobs)
         self._first, self._last = machines
-        self._chance = chance
+        self._rng = rng
         self._waiting = np.zeros(0, dtype=np.int64)
         self._job: LeasedJob | None = None
 
@@ -156,7 +156,7 @@ class Plan:
     def _machines(self, claims: int) -> NDArray[np.int64]:
         """Draw different machines; where there are fewer than claims, each as often as another."""
         there = self._last - self._first + 1
-        drawn = self._chance.choice(there, min(claims, there), replace=False, shuffle=False)
+        drawn = self._rng.choice(there, min(claims, there), replace=False, shuffle=False)
         return np.resize(drawn + self._first, claims)
 
 

@@ -17,15 +17,15 @@ import typer
 from rich.table import Table
 
 from benchmarks.client import OMEGA
-from benchmarks.crew import CONTENTIONS, Crew, Order, Slice, alternate, crew, one_committer
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
 from benchmarks.postgres import statements
 from benchmarks.postgres.baselines import BASELINES, install
 from benchmarks.ratios import milliseconds, paired
-from omega.cli.pictures import Picture, series, steps
+from benchmarks.workers import CONTENTIONS, Order, Slice, Workers, alternate, one_committer, workers
 from omega.errors import InvariantBroken
 from omega.limits import LIMITS
+from omega.plots.picture import Picture, series, steps
 from omega.store.postgres.connection import Link
 
 LABELS: Final = {
@@ -90,11 +90,13 @@ class Commit:
         """Carry out all orders; after each, see that the database holds what was granted."""
         rows: list[dict[str, Any]] = []
         done: Counter[str] = Counter()
-        chance = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         with (
             stage.database() as url,
             one_committer(url) as address,
-            crew(url, clients=max(self.clients), machines=self.machines, address=address) as all_,
+            workers(
+                url, clients=max(self.clients), machines=self.machines, address=address
+            ) as all_,
             closing(statements.connect(url)) as link,
             stage.output.progress() as progress,
         ):
@@ -109,7 +111,7 @@ class Commit:
                     for variant in self.variants
                 }
                 slices: dict[str, list[Slice]] = {variant: [] for variant in ways}
-                for variant, one in alternate(ways, self.rounds, chance):
+                for variant, one in alternate(ways, self.rounds, rng):
                     slices[variant].append(one)
                     progress.advance(bar)
                     stage.go_on()
@@ -194,7 +196,7 @@ class Commit:
         )
 
 
-def _checked(slices: Mapping[str, Sequence[Slice]], all_: Crew, link: Link) -> Counter[str]:
+def _checked(slices: Mapping[str, Sequence[Slice]], all_: Workers, link: Link) -> Counter[str]:
     """Count what was done; raise InvariantBroken unless the database agrees."""
     done: Counter[str] = Counter()
     for variant, ones in slices.items():

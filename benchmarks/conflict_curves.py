@@ -5,8 +5,8 @@ from math import ceil, floor, log10
 from statistics import mean
 from typing import Any, Final
 
-from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.model.claims import ConflictRule, Granularity
+from omega.plots.picture import Picture, magnitudes, series, steps
 
 Rows = Sequence[Mapping[str, Any]]
 

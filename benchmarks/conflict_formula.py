@@ -14,11 +14,11 @@ def expected(schedulers: int, slots: int, tasks: int) -> float:
 
 
 def drawn(
-    schedulers: int, slots: int, tasks: int, *, rounds: int, chance: np.random.Generator
+    schedulers: int, slots: int, tasks: int, *, rounds: int, rng: np.random.Generator
 ) -> float:
     """Return how many conflict on average over some rounds."""
     touched = np.zeros(rounds)
     for round_ in range(rounds):
-        order = chance.random((schedulers, slots)).argpartition(tasks, axis=1)
+        order = rng.random((schedulers, slots)).argpartition(tasks, axis=1)
         touched[round_] = len(np.unique(order[:, :tasks]))
     return float(schedulers * tasks - touched.mean())

@@ -16,18 +16,18 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from benchmarks.conflict_comparison import COMPARISONS, compared
 from benchmarks.conflict_curves import curves
-from benchmarks.contest import AS_RECORDED, FULL, Arena, Point, Tally, contenders
+from benchmarks.contest import AS_RECORDED, FULL, Arena, Point, Tally, rivals
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
 from benchmarks.plays import Drawn, Ground, Replayed
 from benchmarks.postgres import statements
-from benchmarks.rivals import RIVALRIES, compared
-from omega.cli.pictures import Picture
-from omega.cli.wording import things
 from omega.config import Settings
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule, Granularity
+from omega.plots.picture import Picture
+from omega.reports.wording import things
 from omega.store.opening import store_at
 from omega.store.postgres.schema import migrate
 
@@ -103,12 +103,12 @@ class Conflicts:
     @property
     def points(self) -> tuple[Point, ...]:
         """All contests; those of one setting together, in an order drawn for each."""
-        chance = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         modes = list(product(self.rules, self.granularity))
         return tuple(
             replace(setting, rule=modes[number][0], granularity=modes[number][1])
             for setting in self.settings
-            for number in chance.permutation(len(modes)).tolist()
+            for number in rng.permutation(len(modes)).tolist()
         )
 
     def ground(self, settings: Settings) -> Ground:
@@ -138,7 +138,7 @@ class Conflicts:
                 done["transactions"] += tally.transactions
                 progress.update(bar, description=_named(point))
                 progress.advance(bar)
-        rivalries = {name: compared(rows, rivalry) for name, rivalry in RIVALRIES.items()}
+        rivalries = {name: compared(rows, comparison) for name, comparison in COMPARISONS.items()}
         summary = {"at": asdict(self.base), **rivalries}
         digest = {"contests": len(rows), **done, "violations": 0}
         return Findings(self._finding(rows, rivalries), rows, summary, digest)
@@ -176,7 +176,7 @@ class Conflicts:
             store = stack.enter_context(closing(store_at(url, stage.settings, "omega benchmark")))
             link = stack.enter_context(closing(statements.connect(url)))
             arena = Arena(
-                contenders=stack.enter_context(contenders(url, most)),
+                rivals=stack.enter_context(rivals(url, most)),
                 store=store,
                 link=link,
                 machines=store.add_machines(ground.machines),
@@ -219,14 +219,14 @@ class Conflicts:
             for granularity in self.granularity
         )
         verdicts = [
-            f"{rivalry.finer} conflicts less than {rivalry.coarser} in {found['less']} of"
+            f"{comparison.finer} conflicts less than {comparison.coarser} in {found['less']} of"
             f" {things(found['pairs'], 'setting')}, {found['less_beyond_chance']} beyond chance"
             + (
                 f", the reverse in {found['more_beyond_chance']}"
                 * bool(found["more_beyond_chance"])
             )
             + _placing(found["tasks_finer_over_coarser"])
-            for rivalry, found in zip(RIVALRIES.values(), rivalries.values(), strict=True)
+            for comparison, found in zip(COMPARISONS.values(), rivalries.values(), strict=True)
             if found["pairs"]
         ]
         return "; ".join([f"Conflict fraction of {most} schedulers: {told}", *verdicts])

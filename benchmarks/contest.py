@@ -12,11 +12,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.churn import Churn
-from benchmarks.contender import MS_PER_S, Role
-from benchmarks.crew import ClientProcess
 from benchmarks.postgres.statements import count_refused, count_transactions
-from omega.cli.feeding import Feeder
-from omega.cli.loading import place_prefill
+from benchmarks.rival import MS_PER_S, Role
+from benchmarks.workers import ClientProcess
 from omega.clock import Clock
 from omega.errors import InvariantBroken, OmegaError
 from omega.framework.scheduler import DecisionTime
@@ -24,6 +22,8 @@ from omega.metrics.facts import Facts, merge
 from omega.model.arrays import Ids
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.resources import Kind
+from omega.store.feeding import Feeder
+from omega.store.loading import place_prefill
 from omega.store.postgres.connection import Link
 from omega.store.protocols import Store
 from omega.workload.arrivals import Arrival, Workload
@@ -146,7 +146,7 @@ class Tally:
         }
 
 
-class Contenders:
+class Rivals:
     """The schedulers' processes."""
 
     def __init__(self, processes: Sequence[ClientProcess], url: str) -> None:
@@ -186,19 +186,19 @@ class AtWork:
 
 
 @contextmanager
-def contenders(url: str, number: int) -> Iterator[Contenders]:
+def rivals(url: str, number: int) -> Iterator[Rivals]:
     """Give so many processes that can schedule on this database."""
-    command = sys.executable, "-m", "benchmarks.contender"
+    command = sys.executable, "-m", "benchmarks.rival"
     with ExitStack() as stack:
         processes = [stack.enter_context(ClientProcess(*command)) for _ in range(number)]
-        yield Contenders(processes, url)
+        yield Rivals(processes, url)
 
 
 @dataclass(kw_only=True, eq=False)
 class Arena:
     """Where contests are held: a cell that is empty at the start of each."""
 
-    contenders: Contenders
+    rivals: Rivals
     store: Store
     link: Link
     machines: Ids
@@ -212,7 +212,7 @@ class Arena:
         """Fill the cell, let them compete, and see that the cell holds what they were granted."""
         churn = play.churn(self.store)
         there = place_prefill(self.store, play.workload.prefill, self.machines, clock=self.clock)
-        with self.contenders.at_work(point, play.kinds, seed) as schedulers:
+        with self.rivals.at_work(point, play.kinds, seed) as schedulers:
             match_ = _Match(self, play, churn)
             match_.go_on(until=warm_up_s)
             before, began_s = schedulers.facts(), match_.elapsed_s

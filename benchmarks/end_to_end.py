@@ -30,11 +30,11 @@ from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, nu
 from benchmarks.postgres import statements
 from benchmarks.ratios import milliseconds
 from benchmarks.shapes import FIGURES, PUBLISHED, Shape
-from omega.cli.options import number_option
-from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.errors import InvariantBroken
 from omega.limits import LIMITS
+from omega.plots.picture import Picture, magnitudes, series, steps
 from omega.store.postgres.schema import migrate
+from omega.terminal.options import number_option
 from omega.workload.demo_cell import demo_machines
 
 MACHINES_MAX: Final = 200_000

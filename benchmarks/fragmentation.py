@@ -20,7 +20,6 @@ from rich.table import Table
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke, numbers
 from omega.cell.view import View
-from omega.cli.pictures import Picture, bars, series, steps
 from omega.clock import Clock
 from omega.errors import BadInput, InvariantBroken
 from omega.model.arrays import every_kind
@@ -29,6 +28,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import Catalogue, MachineRows, Snapshot
 from omega.model.resources import DEVICES
 from omega.placement.fragmentation import Typical, place_alone
+from omega.plots.picture import Picture, bars, series, steps
 from omega.testing.builders import a_job
 from omega.workload.arrivals import Workload
 from omega.workload.traces.openb import OPENB
@@ -87,10 +87,10 @@ class Fragmentation:
             for order in range(self.orders):
                 for policy in POLICIES:
                     progress.update(bar, description=f"{policy}, order {order + 1}")
-                    chance = np.random.default_rng([self.seed, order])
+                    rng = np.random.default_rng([self.seed, order])
                     filled = fill(
                         _empty(cell),
-                        _drawn(jobs, chance, stage),
+                        _drawn(jobs, rng, stage),
                         places[policy],
                         self.failed,
                         stage.clock,
@@ -162,7 +162,7 @@ def fill(
     place: Place,
     failures: Sequence[int],
     clock: Clock,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Filled:
     """Place jobs until the last of these failures; raise InvariantBroken if a machine is oversold.
 
@@ -175,7 +175,7 @@ def fill(
         for job in jobs:
             has_gpus = job.spec.groups[0].gpus > 0
             began = clock.now()
-            claims = (place if has_gpus else others)(view, job, chance)
+            claims = (place if has_gpus else others)(view, job, rng)
             if has_gpus:
                 took_us.append((clock.now() - began) * 1e6)
             if len(claims):
@@ -195,17 +195,17 @@ def fill(
 
 
 def _place_alone(
-    view: View, job: LeasedJob, chance: np.random.Generator, *, typical: Typical, nearly: float
+    view: View, job: LeasedJob, rng: np.random.Generator, *, typical: Typical, nearly: float
 ) -> Claims:
-    return place_alone(view, job, typical, chance, nearly=nearly)
+    return place_alone(view, job, typical, rng, nearly=nearly)
 
 
 def _drawn(
-    jobs: Sequence[LeasedJob], chance: np.random.Generator, stage: Stage
+    jobs: Sequence[LeasedJob], rng: np.random.Generator, stage: Stage
 ) -> Iterator[LeasedJob]:
     while True:
         stage.go_on()
-        for at in chance.integers(len(jobs), size=1_000).tolist():
+        for at in rng.integers(len(jobs), size=1_000).tolist():
             yield jobs[at]
 
 

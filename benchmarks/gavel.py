@@ -20,13 +20,13 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
 from benchmarks.paper.claims import Claim, table, where
 from benchmarks.paper.figure import Workers, run_all
-from omega.cli.options import number_option
-from omega.cli.pictures import Picture, magnitudes, series
+from omega.plots.picture import Picture, magnitudes, series
 from omega.sim.sweep import Figures, Trial
+from omega.terminal.options import number_option
 from omega.workload.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.policies.named import POLICIES
 from schedulers.ml_gpu.replay import Replay, Rules
-from schedulers.ml_gpu.rounds import Holes
+from schedulers.ml_gpu.rounds import LeftoverPolicy
 
 HOUR_S: Final = 3_600.0
 BLIND: Final = "max_min_fairness"
@@ -70,13 +70,13 @@ def play(one: Play) -> Figures:
         table=rates,
         gpus=np.full(len(rates.types), one.gpus, np.int64),
         policy=POLICIES[one.line.partition(" ")[0]],
-        chance=np.random.default_rng(one.seed),
+        rng=np.random.default_rng(one.seed),
         rules=Rules(
             round_s=one.round_s,
             restart_s=one.restart_s,
             keeps_gpus=one.keeps_gpus,
             shuffles_types=False if one.line == FAST_FIRST else None,
-            holes=Holes.LAST if one.line == LAST else Holes.AS_MET,
+            leftovers=LeftoverPolicy.LAST if one.line == LAST else LeftoverPolicy.AS_MET,
         ),
     ).run()
     middle = slice(one.jobs // 4, max(one.jobs * 3 // 4, one.jobs // 4 + 1))

@@ -18,8 +18,8 @@ from benchmarks.gpu_jobs import drawn_problem, without_last
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke, numbers
 from benchmarks.ratios import paired
-from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.errors import BadInput, InvariantBroken
+from omega.plots.picture import Picture, magnitudes, series, steps
 from schedulers.ml_gpu.policies.named import POLICIES, solver_of
 from schedulers.ml_gpu.problem import Problem, measures
 

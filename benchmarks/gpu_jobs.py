@@ -22,12 +22,12 @@ GPUS_A_JOB: Final = 0.75
 """GPUs of all types together: a quarter as many of each as there are jobs."""
 
 
-def drawn_problem(jobs: int, chance: np.random.Generator) -> Problem:
+def drawn_problem(jobs: int, rng: np.random.Generator) -> Problem:
     """Return so many jobs of one GPU each in mid-life, and GPUs for three quarters of them."""
-    table = drawn_table(chance)
-    kind = chance.integers(0, MODELS, jobs)
-    total = _steps(table, kind, chance).astype(np.float64)
-    remaining = np.ceil(total * chance.uniform(0.05, 1.0, jobs))
+    table = drawn_table(rng)
+    kind = rng.integers(0, MODELS, jobs)
+    total = _steps(table, kind, rng).astype(np.float64)
+    remaining = np.ceil(total * rng.uniform(0.05, 1.0, jobs))
     of_each = max(1, round(jobs * GPUS_A_JOB / len(TYPES)))
     return Problem(
         types=TYPES,
@@ -38,7 +38,7 @@ def drawn_problem(jobs: int, chance: np.random.Generator) -> Problem:
         weight=np.ones(jobs),
         total_steps=total,
         remaining_steps=remaining,
-        age_s=chance.uniform(0, 3_600, jobs),
+        age_s=rng.uniform(0, 3_600, jobs),
         cost_per_hour=np.array([0.135, 0.43, 0.74]),
         pairs=table.pairs,
     )
@@ -57,45 +57,45 @@ def without_last(problem: Problem) -> Problem:
 
 
 def drawn_trace(
-    table: Throughputs, jobs: int, rate_per_s: float, chance: np.random.Generator
+    table: Throughputs, jobs: int, rate_per_s: float, rng: np.random.Generator
 ) -> Trace:
     """Return jobs of all kinds of the table, at random times."""
-    row = chance.integers(0, len(table.kinds), jobs)
+    row = rng.integers(0, len(table.kinds), jobs)
     return Trace(
         row=row,
-        steps=_steps(table, row, chance),
+        steps=_steps(table, row, rng),
         weight=np.ones(jobs),
-        arrival_s=np.cumsum(chance.exponential(1 / rate_per_s, jobs)),
+        arrival_s=np.cumsum(rng.exponential(1 / rate_per_s, jobs)),
     )
 
 
-def drawn_table(chance: np.random.Generator) -> Throughputs:
+def drawn_table(rng: np.random.Generator) -> Throughputs:
     """Return rates of our own making."""
-    rates = _rates(chance)
+    rates = _rates(rng)
     kinds = tuple((f"model {number}", 1) for number in range(MODELS))
-    return Throughputs(TYPES, kinds, rates, rates, PairRates(_beside(rates, chance)))
+    return Throughputs(TYPES, kinds, rates, rates, PairRates(_beside(rates, rng)))
 
 
-def _steps(table: Throughputs, row: Index, chance: np.random.Generator) -> Counts:
+def _steps(table: Throughputs, row: Index, rng: np.random.Generator) -> Counts:
     """Return the steps of jobs of these kinds, by how long they take on a V100."""
     jobs = len(row)
-    long = chance.random(jobs) < 0.2  # noqa: PLR2004 - the paper's
-    exponent = np.where(long, chance.uniform(3, 4, jobs), chance.uniform(1.5, 3, jobs))
+    long = rng.random(jobs) < 0.2  # noqa: PLR2004 - the paper's
+    exponent = np.where(long, rng.uniform(3, 4, jobs), rng.uniform(1.5, 3, jobs))
     steps = np.ceil(60 * 10**exponent * table.rates[row, table.types.index("v100")])
     return np.asarray(steps, np.int64)
 
 
-def _rates(chance: np.random.Generator) -> NDArray[np.float64]:
-    k80 = 10 ** chance.uniform(-1, 1.5, MODELS)
-    v100 = k80 * np.exp(chance.uniform(np.log(0.66), np.log(11.6), MODELS))
-    p100 = v100 / np.exp(chance.uniform(np.log(0.43), np.log(1.84), MODELS))
+def _rates(rng: np.random.Generator) -> NDArray[np.float64]:
+    k80 = 10 ** rng.uniform(-1, 1.5, MODELS)
+    v100 = k80 * np.exp(rng.uniform(np.log(0.66), np.log(11.6), MODELS))
+    p100 = v100 / np.exp(rng.uniform(np.log(0.43), np.log(1.84), MODELS))
     return np.stack([k80, p100, v100], axis=1)
 
 
-def _beside(table: NDArray[np.float64], chance: np.random.Generator) -> NDArray[np.float64]:
+def _beside(table: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Return the rates of pairs; a pair of one kind with itself is slowed down alike."""
-    slowed = np.clip(chance.normal(0.6, 0.15, (MODELS, MODELS, len(TYPES))), 0.1, 1.0)
-    fits = chance.random((MODELS, MODELS, len(TYPES))) >= 0.07  # noqa: PLR2004 - the paper's
+    slowed = np.clip(rng.normal(0.6, 0.15, (MODELS, MODELS, len(TYPES))), 0.1, 1.0)
+    fits = rng.random((MODELS, MODELS, len(TYPES))) >= 0.07  # noqa: PLR2004 - the paper's
     fits = np.triu(fits.transpose(2, 0, 1)).transpose(1, 2, 0)
     fits |= fits.transpose(1, 0, 2)
     return np.asarray(slowed * fits * table[:, np.newaxis, :])

@@ -26,13 +26,19 @@ from benchmarks.postgres.statements import connect
 from benchmarks.postgres.statements import store as store_of
 from benchmarks.shares import WITHIN, compared
 from benchmarks.virtual_rounds import Play, in_virtual_time
-from omega.cli.pictures import Picture, series
-from omega.cli.supervisor import ChildSpec, ChildState, RestartPolicy, Supervisor, omega_command
 from omega.errors import InvariantBroken, OmegaError
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec, TaskGroup, Training
 from omega.model.machines import Machines
 from omega.model.resources import machine_capacity
+from omega.plots.picture import Picture, series
+from omega.processes.supervisor import (
+    ChildSpec,
+    ChildState,
+    RestartPolicy,
+    Supervisor,
+    omega_command,
+)
 from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
@@ -159,9 +165,9 @@ class GpuRounds:
         )
 
     def _training(self) -> list[JobSpec]:
-        chance = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         models = list(RATES)
-        gangs = chance.choice(GANGS, self.jobs).tolist()
+        gangs = rng.choice(GANGS, self.jobs).tolist()
         return [
             JobSpec(
                 name=f"train-{number}",

@@ -31,10 +31,10 @@ from benchmarks.turnover import (
     in_parts,
     turnover,
 )
-from omega.cli.pictures import COLOURS, Picture, magnitudes, series
 from omega.errors import BadInput, InvariantBroken
+from omega.plots.picture import COLOURS, Picture, magnitudes, series
 from omega.store.postgres.connection import Link
-from omega.store.postgres.health.signs import TableSigns
+from omega.store.postgres.health.server_state import TableState
 from omega.store.postgres.store import PostgresStore
 
 SMALL, LARGE = "_small", "_large"
@@ -280,7 +280,7 @@ def _rows(step: Step, turns: Turns) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(now: Mapping[str, TableSigns], before: Mapping[str, TableSigns]) -> dict[str, Any]:
+def _told(now: Mapping[str, TableState], before: Mapping[str, TableState]) -> dict[str, Any]:
     """Return what the statistics say of each table that matters, and of updates since `before`."""
     told = {}
     for name in SHOWN:

@@ -11,14 +11,14 @@ from rich.console import RenderableType
 
 from benchmarks import environment
 from benchmarks.postgres.statements import connect, server_settings
-from omega.cli.consoles import Output
-from omega.cli.pictures import Picture, refuse_undrawable
-from omega.cli.stopping import stop_on_signals
-from omega.cli.terminal import PrintableConsole
 from omega.clock import Clock, RealClock
 from omega.config import Settings, load_settings
+from omega.plots.picture import Picture, refuse_undrawable
+from omega.processes.stopping import stop_on_signals
 from omega.store.opening import server
 from omega.store.postgres.databases import made_anew
+from omega.terminal.consoles import Output
+from omega.terminal.terminal import PrintableConsole
 
 SUFFIX = "_bench"
 """What the names of our databases have behind that of the cell's."""

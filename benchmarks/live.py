@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from benchmarks.harness import Stage
 from benchmarks.postgres import statements
 from benchmarks.shapes import KIND
-from omega.cli.supervisor import ChildSpec, ChildState, Supervisor, omega_command
 from omega.errors import InvariantBroken, OmegaError
 from omega.model.jobs import JobSpec
+from omega.processes.supervisor import ChildSpec, ChildState, Supervisor, omega_command
 from omega.store.postgres.connection import Link
 from omega.store.postgres.store import PostgresStore
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.contender import Role
 from benchmarks.contest import Point
 from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.harness import Stage
+from benchmarks.rival import Role
 from omega.cell.view import View
 from omega.framework.registry import ENTRY_POINT_GROUP
 from omega.framework.scheduler import Scheduler
@@ -47,13 +47,13 @@ class RoomiestScheduler(Scheduler):
 
     kind = "roomiest"
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Claim the roomiest machines."""
-        return place_groups(view, job, _roomiest, chance)
+        return place_groups(view, job, _roomiest, rng)
 
 
-def _roomiest(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
-    order = chance.permutation(len(room.tasks))  # of equals, each another
+def _roomiest(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
+    order = rng.permutation(len(room.tasks))  # of equals, each another
     return fill(order[np.argsort(-room.tasks[order], kind="stable")], room.tasks, wanted)
 
 

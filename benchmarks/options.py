@@ -4,8 +4,8 @@ from typing import Annotated, Final
 
 import typer
 
-from omega.cli.options import DataDir, JsonTo, PlotTo, Seed, number_option
 from omega.errors import BadInput
+from omega.terminal.options import DataDir, JsonTo, PlotTo, Seed, number_option
 
 __all__ = ["DataDir", "JsonTo", "PlotTo", "Seconds", "Seed", "Smoke", "numbers", "words"]
 

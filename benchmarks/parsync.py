@@ -32,9 +32,9 @@ from benchmarks.parsync_cell import (
     play,
 )
 from benchmarks.parsync_claims import Formula, claims_of
-from omega.cli.options import number_option
-from omega.cli.pictures import Picture, Stroke, series
+from omega.plots.picture import Picture, Stroke, series
 from omega.sim.sweep import Trial
+from omega.terminal.options import number_option
 
 ARMS: Final = {
     "StateSync": ("quality-first", AT_ONCE),
@@ -90,8 +90,8 @@ class ParSync:
             for number, (experiment, arm, one) in enumerate(plays)
             for row in _over_seeds(found[number])
         ]
-        chance = np.random.default_rng(self.seed)
-        formula = Formula(expected(*FORMULA), drawn(*FORMULA, rounds=FORMULA_ROUNDS, chance=chance))
+        rng = np.random.default_rng(self.seed)
+        formula = Formula(expected(*FORMULA), drawn(*FORMULA, rounds=FORMULA_ROUNDS, rng=rng))
         claims = [claim.row() for claim in claims_of(rows, formula)]
         summary = {"claims": claims, "formula": vars(formula)}
         done = {name: sum(row[name] for row in rows) for name in ("placed", "claims")}

@@ -126,10 +126,10 @@ class _Stage:
 
     def run(self) -> list[dict[str, Any]]:
         """Let all phases pass."""
-        chance = np.random.default_rng(self.play.seed)
+        rng = np.random.default_rng(self.play.seed)
         tick_s = self.play.scale.tasks / self.play.scale.nominal_per_s
         for number in range(self.play.scale.schedulers):
-            self._begin(number, first_s=float(chance.uniform(0, tick_s)))
+            self._begin(number, first_s=float(rng.uniform(0, tick_s)))
         nodes = VirtualNodes(ignore, speedup=1.0)
         self._cell.live(nodes.life(Flag(), nothing_else))
         self._cell.at(LOOKS_EVERY_S, self._look)

@@ -19,7 +19,6 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers
 from benchmarks.ratios import milliseconds
 from omega.cell.view import View
-from omega.cli.pictures import Picture, magnitudes, series, steps
 from omega.clock import Clock
 from omega.errors import InvariantBroken
 from omega.framework.registry import find_scheduler
@@ -29,6 +28,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, TaskGroup
 from omega.model.machines import Catalogue, MachineRows, Snapshot
 from omega.model.resources import GPU_SLICES
+from omega.plots.picture import Picture, magnitudes, series, steps
 from omega.testing.builders import a_job
 from omega.workload.demo_cell import GIB, demo_machines, demo_prefill
 
@@ -82,11 +82,11 @@ class Case:
         self._job = policy.job(tasks)
         self._view = view
 
-    def place(self, clock: Clock, chance: np.random.Generator) -> tuple[float, Claims]:
+    def place(self, clock: Clock, rng: np.random.Generator) -> tuple[float, Claims]:
         """Place the job and try its claims on; return the seconds it took, and the claims."""
         with self._view.trying():
             began = clock.now()
-            claims = self._scheduler.place(self._view, self._job, chance)
+            claims = self._scheduler.place(self._view, self._job, rng)
             self._view.try_on(claims)
             took_s = clock.now() - began
         return took_s, claims
@@ -192,8 +192,8 @@ class Placement:
             stage.go_on()
             rounds += 1
             for key, case in cases.items():
-                chance = np.random.default_rng([self.seed, rounds])
-                times_s[key].append(case.place(stage.clock, chance)[0])
+                rng = np.random.default_rng([self.seed, rounds])
+                times_s[key].append(case.place(stage.clock, rng)[0])
         return times_s, checksum
 
     def _finding(self, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -214,9 +214,9 @@ class Placement:
         )
 
 
-def _view(machines: int, chance: np.random.Generator) -> View:
-    cell = demo_machines(machines, chance)
-    taken = demo_prefill(cell, SHARE_TAKEN, churn_s=CHURN_S, chance=chance)
+def _view(machines: int, rng: np.random.Generator) -> View:
+    cell = demo_machines(machines, rng)
+    taken = demo_prefill(cell, SHARE_TAKEN, churn_s=CHURN_S, rng=rng)
     catalogue, codes = Catalogue().encode(cell)
     rows = replace(MachineRows.empty(cell.capacity), used=taken.used(machines))
     return View(Snapshot(rows, cell.names, catalogue, codes, mark=0, generation=1))

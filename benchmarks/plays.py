@@ -8,19 +8,19 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from benchmarks.churn import Nodes, Tide
-from benchmarks.contender import MS_PER_S
+from benchmarks.churn import ConstantLoad, Nodes
 from benchmarks.contest import PATIENCE_S, Play, Point
 from benchmarks.harness import Stage
+from benchmarks.rival import MS_PER_S
 from benchmarks.taken_up import taken_up
-from omega.cli.sources import read_trace
 from omega.config import Settings
 from omega.errors import BadInput
 from omega.events import ignore
-from omega.framework.patience import Patience
+from omega.framework.retry import Retry
 from omega.model.machines import Machines
 from omega.store.protocols import Store
 from omega.workload.arrivals import BATCH, Workload
+from omega.workload.sources import read_trace
 from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
 
 TAKEN_UP_AT: Final = 75
@@ -87,8 +87,8 @@ class Drawn:
             scattered(machines, level, Shape(), for_prefill),
             arrivals_of(jobs, seconds + PATIENCE_S, for_jobs),
         )
-        tide = partial(Tide, chance=for_ends, level=level)
-        return Play(workload, self.kinds * point.schedulers, tide)
+        constant_load = partial(ConstantLoad, rng=for_ends, level=level)
+        return Play(workload, self.kinds * point.schedulers, constant_load)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +137,9 @@ class Replayed:
         workload = self.trace.faster(factor) if last_s else self.trace.evenly_over(span_s)
 
         def nodes(store: Store) -> Nodes:
-            patience = Patience(
+            retry = Retry(
                 stage.clock, ignore, stage.settings, np.random.default_rng(seed), stage.stop
             )
-            return Nodes(store, stage.clock, patience, speedup=factor)
+            return Nodes(store, stage.clock, retry, speedup=factor)
 
         return Play(workload, self.kinds * point.schedulers, nodes)

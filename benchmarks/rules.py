@@ -18,14 +18,14 @@ import typer
 from rich.table import Table
 
 from benchmarks.client import OMEGA
-from benchmarks.crew import CONTENTIONS, Crew, Order, Slice, alternate, crew
 from benchmarks.environment import ROOT, revision_of
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, words
 from benchmarks.ratios import milliseconds, paired
-from omega.cli.pictures import Picture, series
+from benchmarks.workers import CONTENTIONS, Order, Slice, Workers, alternate, workers
 from omega.errors import BadInput
 from omega.limits import LIMITS
+from omega.plots.picture import Picture, series
 
 BEFORE, AFTER = "before", "after"
 CLIENTS_MAX: Final = 32
@@ -146,9 +146,9 @@ class Rules:
             panel.set_xlabel("round")
         return picture
 
-    def _crew(self, stack: ExitStack, stage: Stage, side: str, python: Path | None) -> Crew:
+    def _crew(self, stack: ExitStack, stage: Stage, side: str, python: Path | None) -> Workers:
         url = stack.enter_context(stage.database(f"_{side}"))
-        clients = crew(url, clients=self.clients, machines=self.machines, python=python)
+        clients = workers(url, clients=self.clients, machines=self.machines, python=python)
         return stack.enter_context(clients)
 
     def _summary(self, slices: Slices) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from benchmarks.agreement import SDS, between, compared
 from benchmarks.churn import Nodes
-from benchmarks.contest import Arena, Play, Point, Tally, contenders
+from benchmarks.contest import Arena, Play, Point, Tally, rivals
 from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.live_arms import (
@@ -35,15 +35,15 @@ from benchmarks.live_arms import (
 )
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
 from benchmarks.postgres import statements
-from omega.cli.pictures import Picture, Stroke, series
 from omega.events import ignore
-from omega.framework.patience import Patience as PatientCall
 from omega.framework.registry import find_scheduler
+from omega.framework.retry import Retry
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
+from omega.plots.picture import Picture, Stroke, series
 from omega.sim.experiment import Architecture, Assignment, Experiment
-from omega.sim.queue import Patience
+from omega.sim.queue import GiveUpPolicy
 from omega.store.opening import store_at
 from omega.store.postgres.schema import migrate
 from omega.store.protocols import Store
@@ -232,7 +232,7 @@ class SideBySide:
             machines = uniform_machines(self.machines, cpus=CPUS, memory_gib=MEMORY_GIB)
             most = max((point.schedulers for point in self.points), default=0)
             arena = Arena(
-                contenders=stack.enter_context(contenders(url, most)),
+                rivals=stack.enter_context(rivals(url, most)),
                 store=store,
                 link=link,
                 machines=store.add_machines(machines),
@@ -276,7 +276,7 @@ class SideBySide:
             decision_times={kind: point.decision_time},
             schedulers={kind: point.schedulers},
             assignment=Assignment.LEAST_LOADED,
-            patience=Patience(retry_s=RETRY_S),
+            give_up=GiveUpPolicy(retry_s=RETRY_S),
             limits=LIMITS,
             horizon_s=horizon_s,
             seed=1_000 * self.seed + number,
@@ -284,9 +284,9 @@ class SideBySide:
 
 
 def _nodes(store: Store, stage: Stage, seed: int) -> Nodes:
-    chance = np.random.default_rng(seed)
-    patience = PatientCall(stage.clock, ignore, stage.settings, chance, stage.stop)
-    return Nodes(store, stage.clock, patience, speedup=1.0)
+    rng = np.random.default_rng(seed)
+    give_up = Retry(stage.clock, ignore, stage.settings, rng, stage.stop)
+    return Nodes(store, stage.clock, give_up, speedup=1.0)
 
 
 def _kind_of(point: Point) -> str:

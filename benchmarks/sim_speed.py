@@ -25,14 +25,14 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seed, Smoke
 from benchmarks.rules import interpreter_of
 from benchmarks.sim_processes import Answer, answers
-from omega.cli.options import number_option
-from omega.cli.pictures import Picture, bars
 from omega.errors import InvariantBroken, SettingsError
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.plots.picture import Picture, bars
 from omega.sim.cell import compiler_is_installed
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.results import Result
+from omega.terminal.options import number_option
 from omega.workload.arrivals import BATCH, SERVICE, Workload
 from omega.workload.synthetic import W1, JobClass, two_class_workload
 

@@ -20,10 +20,10 @@ from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Smoke, numbers
 from benchmarks.postgres import statements
 from benchmarks.ratios import milliseconds
 from omega.cell.view import View
-from omega.cli.pictures import Picture, Stroke, magnitudes, series, steps
 from omega.clock import Clock, ManualClock
 from omega.errors import InvariantBroken
 from omega.events import Event, ViewRefreshed
+from omega.plots.picture import Picture, Stroke, magnitudes, series, steps
 from omega.store.postgres.packing import MACHINE
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore

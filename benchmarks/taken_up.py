@@ -10,7 +10,7 @@ from threading import Event
 
 import numpy as np
 
-from benchmarks.contender import MS_PER_S
+from benchmarks.rival import MS_PER_S
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.events import ignore
@@ -19,7 +19,7 @@ from omega.framework.runner import SchedulerProcess
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids
 from omega.model.jobs import JobSpec
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.workload.arrivals import Arrival, Prefill, Workload
 from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of
 

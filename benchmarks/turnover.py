@@ -45,7 +45,7 @@ class Turnover:
         self._store = store
         self._clock = clock
         self._machines = machines
-        self._chance = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(seed)
         self._committer = Omega(store, ConflictRule.FIT, "0")
         self._committer.begin()
         self._delta = Reader("delta", store, clock)
@@ -91,7 +91,7 @@ class Turnover:
 
     def _drawn(self, claims: int) -> NDArray[np.int64]:
         few = min(claims, self._machines)
-        drawn = self._chance.choice(self._machines, few, replace=False, shuffle=False) + 1
+        drawn = self._rng.choice(self._machines, few, replace=False, shuffle=False) + 1
         return np.resize(drawn, claims).astype(np.int64)
 
     def _commit(self, work: Work) -> None:

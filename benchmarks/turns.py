@@ -20,17 +20,22 @@ from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke
 from benchmarks.postgres.statements import connect
 from benchmarks.postgres.statements import store as store_of
 from benchmarks.postgres.turns import held
-from omega.cli.options import number_option
-from omega.cli.pictures import Picture, series
-from omega.cli.supervisor import ChildSpec, ChildState, RestartPolicy, Supervisor, omega_command
+from benchmarks.turn_counts import COUNTED, Counts
 from omega.errors import InvariantBroken, OmegaError
-from omega.metrics.histogram import quantile_s
 from omega.model.claims import ConflictRule
 from omega.model.jobs import JobSpec, TaskGroup
+from omega.plots.picture import Picture, series
+from omega.processes.supervisor import (
+    ChildSpec,
+    ChildState,
+    RestartPolicy,
+    Supervisor,
+    omega_command,
+)
 from omega.store.postgres.connection import Link
-from omega.store.postgres.packing import MACHINE
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
+from omega.terminal.options import number_option
 from omega.workload.demo_cell import demo_machines
 
 KIND: Final = "parsync"
@@ -41,33 +46,6 @@ SCHEDULERS_MAX: Final = 16
 LEASE_MS: Final = 2_000
 TICK_S: Final = 0.02
 WAIT_S_MAX: Final = 60.0
-COUNTED: Final = ("refreshes", "rows", "claims", "claims_refused", "attempts")
-"""Totals of a process that are added up."""
-
-
-@dataclass
-class Counts:
-    """What replicas have done since they were started, all together."""
-
-    at_s: float
-    totals: Counter[str]
-    ages: dict[str, Counter[str]]
-    """By replica, the histogram of the ages that its view had reached when it was read."""
-
-    def since(self, before: "Counts", dead: str) -> dict[str, Any]:
-        """Return what was done since, and the oldest that the view of a survivor was."""
-        ages: Counter[str] = Counter()
-        for replica, counts in self.ages.items():
-            if replica != dead:
-                ages += counts - before.ages.get(replica, Counter())
-        done = self.totals - before.totals
-        return {
-            "seconds": round(self.at_s - before.at_s, 3),
-            **{name: int(done[name]) for name in COUNTED},
-            "bytes": int(done["rows"]) * MACHINE.itemsize,
-            "conflict_fraction": round(done["claims_refused"] / max(1, done["claims"]), 4),
-            "oldest_s": round(quantile_s(ages, 1.0) or 0.0, 3),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)

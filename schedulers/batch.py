@@ -22,6 +22,6 @@ class BatchScheduler(Scheduler):
     jobs_per_transaction = 32
 
     @random_first_fit
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Claim random machines that have room."""
-        return draw_groups(view, job, chance)
+        return draw_groups(view, job, rng)

@@ -83,15 +83,15 @@ class ParSyncScheduler(Scheduler):
         """Return the scheduler as an operator wants it."""
         return cls(_read(settings))
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Claim machines of the part that comes first, then of the next."""
         if self.settings.strategy is Strategy.ADAPTIVE:
             self._adapt(view.signals)
 
-        def choose(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
-            return draw_by_part(room, wanted, chance, self._score(room), self._rank(view))
+        def choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
+            return draw_by_part(room, wanted, rng, self._score(room), self._rank(view))
 
-        return place_groups(view, job, choose, chance)
+        return place_groups(view, job, choose, rng)
 
     def _adapt(self, signals: Signals) -> None:
         """Switch at the edges of the threshold; asked again with the same signals, do nothing."""
@@ -130,7 +130,7 @@ def key_of(group: TaskGroup) -> int:
 
 
 def draw_by_part(
-    room: Room, wanted: int, chance: np.random.Generator, score: Score, rank: Score | None
+    room: Room, wanted: int, rng: np.random.Generator, score: Score, rank: Score | None
 ) -> Counts:
     """Return how many tasks each machine of the room gets.
 
@@ -141,7 +141,7 @@ def draw_by_part(
     given = np.zeros_like(room.tasks)
     for first in _parts_in_order(part, room.tasks, score, rank):
         inside = (part == first).nonzero()[0]
-        given[inside] = draw_weighted(room.tasks[inside], score[inside], wanted, chance)
+        given[inside] = draw_weighted(room.tasks[inside], score[inside], wanted, rng)
         wanted -= int(given[inside].sum())
         if not wanted:
             break
@@ -158,7 +158,7 @@ def _parts_in_order(part: Index, tasks: Counts, score: Score, rank: Score | None
     return (int(one) for one in order if room[one])
 
 
-def draw_weighted(tasks: Counts, score: Score, wanted: int, chance: np.random.Generator) -> Counts:
+def draw_weighted(tasks: Counts, score: Score, wanted: int, rng: np.random.Generator) -> Counts:
     """Return how many of the wanted tasks each machine gets, drawn by weight, none put back.
 
     Each place for a task gets an exponential time whose rate is its weight; the first come first.
@@ -166,7 +166,7 @@ def draw_weighted(tasks: Counts, score: Score, wanted: int, chance: np.random.Ge
     """
     places = np.repeat(np.arange(len(tasks)), np.minimum(tasks, wanted))
     if len(places) > wanted:
-        times = chance.exponential(size=len(places)) / score[places]
+        times = rng.exponential(size=len(places)) / score[places]
         places = places[np.argpartition(times, wanted - 1)[:wanted]]
     return np.bincount(places, minlength=len(tasks)).astype(np.int64)
 

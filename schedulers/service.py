@@ -23,12 +23,12 @@ class ServiceScheduler(Scheduler):
 
     kind = "service"
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Claim the machines that suit each group best."""
-        return place_groups(view, job, _choose, chance)
+        return place_groups(view, job, _choose, rng)
 
 
-def _choose(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+def _choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     if room.asked.spread_over is None:
-        return best_fit(room, wanted, chance)
-    return spread(room, wanted, chance)
+        return best_fit(room, wanted, rng)
+    return spread(room, wanted, rng)

@@ -19,14 +19,14 @@ LOT: Final = "lot"
 
 
 def constrained(
-    workload: Workload, one_in: int, chance: np.random.Generator, *, alike: bool
+    workload: Workload, one_in: int, rng: np.random.Generator, *, alike: bool
 ) -> Workload:
     """Return the workload with every job constrained to one machine in so many.
 
     All want the same machines, or each job those of a lot of its own choice.
     """
-    lots = chance.integers(one_in, size=len(workload.machines))
-    wanted = chance.integers(1 if alike else one_in, size=len(workload.arrivals))
+    lots = rng.integers(one_in, size=len(workload.machines))
+    wanted = rng.integers(1 if alike else one_in, size=len(workload.arrivals))
     attributes = {**workload.machines.attributes, LOT: [str(lot) for lot in lots]}
     return replace(
         workload,

@@ -15,11 +15,11 @@ from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Smoke
 from benchmarks.paper.claims import Claim, Row, table
 from benchmarks.paper.setting import RECORDED, Setting, simulate
-from omega.cli.options import number_option
-from omega.cli.pictures import Picture, Stroke, magnitudes, series
-from omega.cli.sim_workers import cores, processes
 from omega.errors import BadInput, InvariantBroken
+from omega.plots.picture import Picture, Stroke, magnitudes, series
+from omega.processes.workers import cores, processes
 from omega.sim.sweep import Figures, Trial, folded, run_trials
+from omega.terminal.options import number_option
 
 _Work = TypeVar("_Work")
 SMOKE_HOURS: Final = 0.02

@@ -8,7 +8,7 @@ from benchmarks.paper.claims import Claim, Row, where
 from benchmarks.paper.figure import Figure, command_of
 from benchmarks.paper.setting import Setting
 from benchmarks.paper.surface import surfaces
-from omega.cli.pictures import Picture
+from omega.plots.picture import Picture
 
 T_JOBS: Final = (0.01, 0.1, 1.0, 10.0, 100.0)
 T_TASKS: Final = (0.001, 0.01, 0.1, 1.0)

@@ -9,7 +9,7 @@ from benchmarks.paper.figure import Figure, command_of
 from benchmarks.paper.figure_10 import T_TASKS, leaves_work
 from benchmarks.paper.setting import RECORDED, RECORDED_HOURS, Setting
 from benchmarks.paper.surface import surfaces
-from omega.cli.pictures import Picture
+from omega.plots.picture import Picture
 
 LOW: Final = 0.5
 NEARLY_ALL: Final = 0.7

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from benchmarks.paper.claims import WAIT_AIM_S, Claim, Row, first_not, has, told, where
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import RECORDED, RECORDED_HOURS, T_JOB_S, T_TASK_S, Setting
-from omega.cli.pictures import Picture
+from omega.plots.picture import Picture
 
 SLOW_TASK_S: Final = 1.0
 FEW: Final = 0.2

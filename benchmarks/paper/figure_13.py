@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 from benchmarks.paper.claims import Claim, Row, first_not, has, keeps_up, told, where
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import RECORDED, RECORDED_HOURS, Setting
-from omega.cli.pictures import Picture
-from omega.cli.wording import things
+from omega.plots.picture import Picture
+from omega.reports.wording import things
 
 SCHEDULERS: Final = (1, 3)
 THRICE: Final = (2.0, 4.5)

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from benchmarks.paper.claims import Claim, Row, has, where
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import RECORDED, RECORDED_HOURS, Setting
-from omega.cli.pictures import Picture
+from omega.plots.picture import Picture
 
 MODES: Final = {
     "fine, incremental": ("fit", "incremental"),

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from benchmarks.paper.claims import Claim, Row, has, where
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import DURATION_S, T_JOB_S, T_TASK_S, TASKS_MEAN, Setting
-from omega.cli.pictures import Picture
+from omega.plots.picture import Picture
 
 MESOS: Final = "two-level"
 MULTI: Final = "multi-path"

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from benchmarks.paper.claims import Claim, Row, first_not, has, keeps_up, told, where
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import CELLS, Setting
-from omega.cli.pictures import Picture
+from omega.plots.picture import Picture
 
 FACTORS: Final = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0)
 PAPERS: Final = {"A": 2.5, "B": 6.0, "C": 9.5}

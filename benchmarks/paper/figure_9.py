@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 from benchmarks.paper.claims import Claim, Row, first_not, has, keeps_up, told, where
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import Setting
-from omega.cli.pictures import Picture
-from omega.cli.wording import things
+from omega.plots.picture import Picture
+from omega.reports.wording import things
 
 SCHEDULERS: Final = (1, 2, 4, 8, 16, 32)
 RISES: Final = 0.95

@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 from benchmarks.paper.claims import WAIT_AIM_S, Claim, Row, first_not, has, keeps_up, told, where
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import CELLS, Setting
-from omega.cli.pictures import Picture
-from omega.cli.wording import things
+from omega.plots.picture import Picture
+from omega.reports.wording import things
 
 SINGLE: Final = "monolithic"
 MULTI: Final = "multi-path"

@@ -5,7 +5,7 @@ part in the figures needs: 60 % full at the start, and with batch jobs that come
 scheduler with the default decision times is as busy with them as figure 8 says of the paper's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,13 +14,19 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.paper.constraints import anywhere, constrained
-from omega.cli.sim_plan import Given, SimPlan, Unit
+from omega.framework.registry import find_scheduler
+from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule
 from omega.model.resources import Kind
+from omega.sim.commit_unit import CommitUnit, committing
+from omega.sim.compilation import is_worth_compiling
 from omega.sim.experiment import Architecture, Experiment
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
+from omega.workload.sources import read_trace
 from omega.workload.synthetic import JobClass, Shape, TwoClasses, arrivals_of, merged
+from omega.workload.traces.omega_sim import uniform_workload
 
+S_PER_H: Final = 3_600
 T_JOB_S: Final = 0.1
 T_TASK_S: Final = 0.005
 """The paper's decision times, called conservative there."""
@@ -66,7 +72,7 @@ class Setting:
     cell: str = "B"
     architecture: str = Architecture.SHARED_STATE.value
     rule: str = ConflictRule.FIT.value
-    granularity: str = Unit.INCREMENTAL.value
+    granularity: str = CommitUnit.INCREMENTAL.value
     batch_schedulers: int = 1
     t_job_batch: float = T_JOB_S
     t_task_batch: float = T_TASK_S
@@ -94,49 +100,65 @@ class Setting:
     trace: Path | None = field(default=None, repr=False)
     """Where the cell of 2011 lies."""
 
-    def plan(self) -> SimPlan:
-        """Return it as `omega sim run` takes it."""
-        decided = SimPlan(
-            hours=self.hours,
-            architecture=Architecture(self.architecture),
-            rule=ConflictRule(self.rule),
-            granularity=Unit(self.granularity),
-            batch_schedulers=self.batch_schedulers,
-            t_job_batch=self.t_job_batch,
-            t_task_batch=self.t_task_batch,
-            t_job_service=self.t_job_service,
-            t_task_service=self.t_task_service,
-            seed=self.seed,
-        )
-        if self.cell == RECORDED:
-            return replace(decided, trace=self.trace)
-        laws = CELLS[self.cell]
-        fill = FILL if self.fill is None else self.fill
-        return replace(
-            decided,
-            jobs=Path(self.cell),
-            machines=laws.machines,
-            cpus=laws.cpus,
-            memory_gib=laws.memory_gib,
-            prefill_tasks=round(fill * CPUS * laws.machines),
-        )
-
-    def given(self) -> Given:
-        """Draw the jobs, or read the trace."""
-        return _recorded(self.trace, self.fill) if self.trace is not None else self.arrivals()
-
     def experiment(self) -> Experiment:
-        """Return what is simulated."""
-        experiment = self.plan().experiment(self.given())
-        workload = experiment.workload if self.obeyed else anywhere(experiment.workload)
+        """Return what is simulated: as `omega sim run` does with these options."""
+        workload = self._workload()
+        kinds = sorted({arrival.spec.scheduler for arrival in workload.arrivals})
+        others = [kind for kind in kinds if kind != SERVICE]
+        service = DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service)
+        batch = DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch)
+        architecture, unit = Architecture(self.architecture), CommitUnit(self.granularity)
+        alone = architecture is Architecture.MONOLITHIC
+        make = {kind: self._scheduler(kind, unit) for kind in kinds}
+        return Experiment(
+            workload=workload,
+            architecture=architecture,
+            scheduler=lambda kind: make[kind](),
+            decision_times={SERVICE: service, **dict.fromkeys(others, service if alone else batch)},
+            schedulers={SERVICE: 1, **dict.fromkeys(others, self.batch_schedulers)},
+            parts={SERVICE: 0.5, **{kind: 0.5 / len(others) for kind in others}},
+            gangs=unit is CommitUnit.GANG,
+            horizon_s=self.hours * S_PER_H,
+            seed=self.seed,
+            compiled=is_worth_compiling(
+                len(workload.arrivals),
+                audit=False,
+                live=False,
+                machines_change=bool(workload.machine_events),
+            ),
+        )
+
+    def _scheduler(self, kind: str, unit: CommitUnit) -> Callable[[], Scheduler]:
+        """Return what makes the scheduler of a kind of job; drawn jobs all go by first fit."""
+        placed_by = find_scheduler(kind if self.trace is not None else BATCH)
+        return committing(lambda: placed_by.configured({}), ConflictRule(self.rule), unit)
+
+    def _workload(self) -> Workload:
+        """Draw the cell and its jobs, or read the trace; constrain them if that is asked for."""
+        if self.trace is not None:
+            workload = _recorded(self.trace, self.fill)
+        else:
+            laws = CELLS[self.cell]
+            workload = uniform_workload(
+                self.arrivals(),
+                machines=laws.machines,
+                cpus=laws.cpus,
+                memory_gib=laws.memory_gib,
+                prefill_tasks=round(
+                    (FILL if self.fill is None else self.fill) * CPUS * laws.machines
+                ),
+                rng=np.random.default_rng(self.seed),
+            )
+        if not self.obeyed:
+            workload = anywhere(workload)
         if self.one_in > 1:
-            chance = np.random.default_rng([self.seed, 2])
-            workload = constrained(workload, self.one_in, chance, alike=self.alike)
-        return replace(experiment, workload=workload)
+            rng = np.random.default_rng([self.seed, 2])
+            workload = constrained(workload, self.one_in, rng, alike=self.alike)
+        return workload
 
     def arrivals(self) -> tuple[Arrival, ...]:
         """Draw the jobs; a seed's service jobs are the same whatever the factor."""
-        laws, horizon_s = CELLS[self.cell], self.hours * 3_600
+        laws, horizon_s = CELLS[self.cell], self.hours * S_PER_H
         for_batch, for_service = np.random.default_rng([self.seed, 1]).spawn(2)
         larger = self.tasks_mean / TASKS_MEAN
         batch = replace(
@@ -156,10 +178,9 @@ class Setting:
 
 
 @lru_cache(maxsize=2)
-def _recorded(folder: Path, fill: float | None) -> Given:
+def _recorded(folder: Path, fill: float | None) -> Workload:
     """Read the trace; without what nobody could place then, and as full as is wanted."""
-    trace = SimPlan(trace=folder, trace_option=["pending=leave"]).read()
-    assert isinstance(trace, Workload)
+    trace = read_trace(folder, np.random.default_rng(0), {"pending": "leave"})
     return trace if fill is None else replace(trace, prefill=_thinned(trace, fill))
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks.paper.claims import Row
 from benchmarks.paper.figure import LABELS
-from omega.cli.pictures import PLAIN_NUMBERS, Picture
+from omega.plots.picture import PLAIN_NUMBERS, Picture
 
 COLOURS_OF: Final = "Blues"
 DARK: Final = 0.7

@@ -10,7 +10,7 @@ from typing import Final
 
 from benchmarks.client import CPU_MILLI, MEMORY_MIB
 from omega.store.postgres.connection import Link
-from omega.store.postgres.health.signs import TABLES, TableSigns
+from omega.store.postgres.health.server_state import TABLES, TableState
 
 TASKS_PER_JOB: Final = 100
 TASKS_PER_TRANSACTION: Final = 10
@@ -105,6 +105,6 @@ def sweep(link: Link) -> None:
         link.call(f"VACUUM (ANALYZE) omega.{table}")
 
 
-def table_signs(link: Link) -> dict[str, TableSigns]:
+def table_signs(link: Link) -> dict[str, TableState]:
     """Return what the statistics say of our tables."""
-    return {row[0]: TableSigns(*row) for row in link.call(TABLES)}
+    return {row[0]: TableState(*row) for row in link.call(TABLES)}

@@ -23,7 +23,7 @@ Request = tuple[UUID, int, NDArray[np.int64], NDArray[np.int64]]
 """Id of the transaction, job, tasks, and the machine of each."""
 
 
-class Books:
+class ShadowState:
     """The cell in memory: how many claims each machine still takes."""
 
     def __init__(self, url: str) -> None:
@@ -77,30 +77,30 @@ class OneCommitter:
     def _welcome(self) -> None:
         client: Connection = Connection(self._listener.accept()[0].detach())
         if not self._clients:  # others have written since the last one left
-            self._books = Books(self._url)
+            self._books = ShadowState(self._url)
         self._clients.append(client)
         self._together = client.recv()
         client.send("welcome")
 
     def _commit(self, requests: list[tuple[Connection, Request]]) -> None:
         granted = [self._books.grant(machine) for _, (_, _, _, machine) in requests]
-        standing = [
+        context = [
             request for (_, request), stands in zip(requests, granted, strict=True) if stands
         ]
-        if len(standing) == 1:
-            ((number, job, task, machine),) = standing
+        if len(context) == 1:
+            ((number, job, task, machine),) = context
             shapes = np.ones(len(task), dtype=np.int64)
             self._link.call(
                 WRITE,
                 (number, "one", job, Int(task), Int(machine), Int(shapes), Int(DEMAND)),
             )
-        elif standing:
-            self._write_together(standing)
+        elif context:
+            self._write_together(context)
         for (client, _), stands in zip(requests, granted, strict=True):
             client.send(stands)
 
-    def _write_together(self, standing: list[Request]) -> None:
-        numbers, jobs, tasks, machines = zip(*standing, strict=True)
+    def _write_together(self, context: list[Request]) -> None:
+        numbers, jobs, tasks, machines = zip(*context, strict=True)
         ends = np.cumsum([len(task) for task in tasks])
         self._link.call(
             "SELECT baseline.write_transactions(%s, %s, %s, %s, %s, %s, %s)",

@@ -8,29 +8,29 @@ Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.
 
 import numpy as np
 
-from omega.cell.exchange import judge_in_order
-from omega.cell.standing import Standing, door_verdicts
+from omega.cell.commit_context import CommitContext, machine_verdicts
+from omega.cell.judge_sequential import judge_sequentially
 from omega.model.arrays import Amounts, Index, Verdicts, ascends, holds, some_kind
 from omega.model.claims import Claims, Transaction
 from omega.model.machines import MachineRows
 from omega.model.outcomes import ACCEPTED, NOBODY, Outcome, Verdict
 
 
-def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     """Weigh the claims, job by job, against what earlier jobs left.
 
-    `rows` are the machines that the transaction names and those of `standing.victims`, as far as
+    `rows` are the machines that the transaction names and those of `context.victims`, as far as
     they exist; the outcome's fresh rows are those named or touched, as the commit leaves them.
     """
     claims = transaction.claims
-    if len(claims.evictions) or not standing.accounts.cover(transaction):
-        return judge_in_order(rows, transaction, standing)
+    if len(claims.evictions) or not context.balances.cover(transaction):
+        return judge_sequentially(rows, transaction, context)
     at = rows.where(claims.machine)
-    verdicts = _before_fit(rows, transaction, standing, at)
+    verdicts = _before_fit(rows, transaction, context, at)
     demand = claims.demand
 
     free = rows.free
-    for job, lacking in zip(transaction.jobs, standing.lacking.tolist(), strict=True):
+    for job, lacking in zip(transaction.jobs, context.lacking.tolist(), strict=True):
         mine = verdicts[job.claims]  # a window: what is written here is written there
         left = _serve(free, at[job.claims], demand[job.claims], claims.task[job.claims], mine)
         granted = mine == ACCEPTED
@@ -40,7 +40,7 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
             mine[granted] = Verdict.GANG_BROKEN  # `left` is dropped: nothing to roll back
 
     if len(claims.alternates) and _needs_an_alternate(claims, verdicts):
-        return judge_in_order(rows, transaction, standing)
+        return judge_sequentially(rows, transaction, context)
     granted_on = np.zeros(len(rows), dtype=np.bool_)
     granted_on[at[verdicts == ACCEPTED]] = True
     fresh = rows.after_commit(granted_on, granted_on, rows.capacity - free)
@@ -58,13 +58,13 @@ def judge(rows: MachineRows, transaction: Transaction, standing: Standing) -> Ou
 
 
 def _before_fit(
-    rows: MachineRows, transaction: Transaction, standing: Standing, at: Index
+    rows: MachineRows, transaction: Transaction, context: CommitContext, at: Index
 ) -> Verdicts:
     """Give the verdicts that do not depend on other claims; later lines outrank earlier ones."""
-    verdicts = door_verdicts(rows, transaction.rule, at, transaction.claims.seen)
-    if not holds(standing.unplaced):
-        verdicts[~standing.unplaced] = Verdict.ALREADY_PLACED
-    for job, held in zip(transaction.jobs, standing.lease_held, strict=True):
+    verdicts = machine_verdicts(rows, transaction.rule, at, transaction.claims.seen)
+    if not holds(context.unplaced):
+        verdicts[~context.unplaced] = Verdict.ALREADY_PLACED
+    for job, held in zip(transaction.jobs, context.lease_held, strict=True):
         if not held:
             verdicts[job.claims] = Verdict.LEASE_LOST
     return verdicts

@@ -8,12 +8,9 @@ Source   typer, whose options are annotations; docs/decisions/0009-errors-and-re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
-from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import PydanticCustomError
 
 from omega.cell.partition import PARTS_MAX
 from omega.config import SPEEDUP_MAX, SPEEDUP_MIN
@@ -22,31 +19,18 @@ from omega.limits import LIMITS
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.names import is_printable_name
 from omega.sync.choice import Sync
+from omega.terminal.options import number_option, read_pairs
 
 SCHEDULERS_MAX: Final = 64
 """Schedulers that one command starts, each a process with connections of its own."""
 DECISION_S_MAX: Final = 3_600.0
 """Seconds that one decision may be made to take."""
-SEED_MAX: Final = 2**63 - 1
-"""What fits 64 bits, for whoever reads the document."""
 
 
-def number_option(*names: str, lowest: float, highest: float, **how: Any) -> Any:  # noqa: ANN401 - typer's
-    """Return an option for a finite number in these bounds.
-
-    Of typer's own bounds, nan is told that it is above the upper one. Words are pydantic's, as
-    those of typer are.
-    """
-    bounded = TypeAdapter(Annotated[float, Field(ge=lowest, le=highest, allow_inf_nan=False)])
-
-    def read(text: object) -> float:
-        try:
-            return bounded.validate_python(text)
-        except ValidationError as error:
-            (problem,) = error.errors()
-            raise PydanticCustomError("number", "{why}", {"why": problem["msg"]}) from None
-
-    return typer.Option(*names, parser=read, min=lowest, max=highest, **how)
+def read_trace_options(pairs: Sequence[str]) -> dict[str, str]:
+    """Read the `NAME=VALUE` pairs of `--trace-option`. Raises BadInput for what is none."""
+    read = read_pairs(pairs, option="--trace-option")
+    return {name.replace("-", "_"): value for name, value in read}
 
 
 def a_name(value: str) -> str:
@@ -56,24 +40,6 @@ def a_name(value: str) -> str:
     return value
 
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        metavar="DIR",
-        help="Where the embedded Postgres keeps the cell; OMEGA_DATABASE_URL: another server.",
-    ),
-]
-JsonTo = Annotated[
-    str | None,
-    typer.Option(
-        "--json", metavar="FILE|-", help="Write the results as one JSON document; - is stdout."
-    ),
-]
-PlotTo = Annotated[
-    Path | None,
-    typer.Option("--plot", metavar="FILE.png", help="Draw the results; also .svg and .pdf."),
-]
 EndWithParent = Annotated[
     bool, typer.Option("--end-with-parent", hidden=True, help="End when standard input does.")
 ]
@@ -162,11 +128,10 @@ TTask = Annotated[
         help="Seconds added to it for each of the job's tasks.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=SEED_MAX, metavar="N", help="Seed of all chance.")]
 
 
 @dataclass(frozen=True)
-class Crew:
+class ReplicaSet:
     """So many replicas of one kind of scheduler, with one conflict rule."""
 
     kind: str
@@ -176,17 +141,6 @@ class Crew:
     def __str__(self) -> str:
         rule = f":{self.rule.value}" if self.rule is not None else ""
         return f"{self.kind}{rule}={self.replicas}"
-
-
-def read_pairs(pairs: Sequence[str], *, option: str) -> list[tuple[str, str]]:
-    """Read `NAME=VALUE` pairs, in order. Raises BadInput for what is none."""
-    read = []
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not (name and equals and value):
-            raise BadInput(f"{pair!r} does not read as NAME=VALUE", field=option)
-        read.append((name, value))
-    return read
 
 
 def read_turn(text: str | None, sync: Sync, parts: int | None = None) -> tuple[int, int] | None:
@@ -221,32 +175,34 @@ def read_turn(text: str | None, sync: Sync, parts: int | None = None) -> tuple[i
     return int(number) - 1, int(of)
 
 
-def read_crews(text: str, *, option: str = "--schedulers") -> tuple[Crew, ...]:
+def read_replica_sets(text: str, *, option: str = "--schedulers") -> tuple[ReplicaSet, ...]:
     """Read `batch=2,service=1,batch:sequence=2`.
 
     Raises BadInput for what is not of this form, for a rule that there is not, and for no replica
     or more than SCHEDULERS_MAX.
     """
-    crews = tuple(_read_crew(part.strip(), option) for part in text.split(",") if part.strip())
-    replicas = sum(crew.replicas for crew in crews)
+    replica_sets = tuple(
+        _read_replica_set(part.strip(), option) for part in text.split(",") if part.strip()
+    )
+    replicas = sum(replica_set.replicas for replica_set in replica_sets)
     if replicas > SCHEDULERS_MAX:
         raise BadInput(f"more than {SCHEDULERS_MAX} schedulers are not started", field=option)
     if not replicas:
         raise BadInput("at least one scheduler is needed, as in batch=2,service=1", field=option)
-    return crews
+    return replica_sets
 
 
-def replicas_of(crews: tuple[Crew, ...]) -> Iterator[tuple[Crew, str]]:
+def replicas_of(replica_sets: tuple[ReplicaSet, ...]) -> Iterator[tuple[ReplicaSet, str]]:
     """Yield each replica as its crew and a name, distinct among those of its kind."""
     numbers: Counter[tuple[str, str]] = Counter()
-    for crew in crews:
-        prefix = "" if crew.rule is None else crew.rule.value[:3]
-        for _ in range(crew.replicas):
-            yield crew, f"{prefix}{numbers[crew.kind, prefix]}"
-            numbers[crew.kind, prefix] += 1
+    for replica_set in replica_sets:
+        prefix = "" if replica_set.rule is None else replica_set.rule.value[:3]
+        for _ in range(replica_set.replicas):
+            yield replica_set, f"{prefix}{numbers[replica_set.kind, prefix]}"
+            numbers[replica_set.kind, prefix] += 1
 
 
-def _read_crew(part: str, option: str) -> Crew:
+def _read_replica_set(part: str, option: str) -> ReplicaSet:
     name, equals, number = part.partition("=")
     kind, colon, rule = name.strip().partition(":")
     if not kind or (equals and not number.strip().isdecimal()):
@@ -258,4 +214,4 @@ def _read_crew(part: str, option: str) -> Crew:
         raise BadInput(f"{part!r} names no rule; the rules are {', '.join(rules)}", field=option)
     # The length first: Python refuses to read a number of thousands of digits.
     replicas = SCHEDULERS_MAX + 1 if len(number.strip()) > 9 else int(number or 1)  # noqa: PLR2004
-    return Crew(kind, replicas, rules.get(rule))
+    return ReplicaSet(kind, replicas, rules.get(rule))

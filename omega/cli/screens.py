@@ -6,19 +6,19 @@ Source   The measures of Omega (EuroSys 2013), section 4.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.job_screens import COLOURS, cut
-from omega.cli.printable import short
-from omega.cli.processes import ProcessState, SchedulerLine
-from omega.cli.wording import count, duration, fraction, share, things
+from omega.cli.job.screens import COLOURS, cut
 from omega.lifecycle.states import State
 from omega.model.resources import GPU_SLICES, Kind
+from omega.reports.cell import GPU, shares
+from omega.reports.printable import short
+from omega.reports.processes import ProcessState, SchedulerLine
+from omega.reports.wording import count, duration, fraction, share, things
 from omega.store.status import CellUse
 
 PROCESS_COLOURS: Final = {
@@ -45,7 +45,6 @@ MUCH_CONFLICT: Final = 0.5
 SOME_CONFLICT: Final = 0.1
 BUSY: Final = 0.9
 FULL: Final = 0.9
-GPU: Final = "gpu"
 
 MIB_PER_TIB: Final = 1_024**2
 UNITS: Final = {
@@ -54,39 +53,6 @@ UNITS: Final = {
     Kind.DISK_MIB.column: ("disk", float(MIB_PER_TIB), "TiB"),
     GPU: ("gpu", float(GPU_SLICES), "devices"),
 }
-
-
-@dataclass(frozen=True)
-class Share:
-    """How much of one resource is taken."""
-
-    capacity: int
-    used: int
-
-    @property
-    def part(self) -> float | None:
-        """The share, None where there is none of it."""
-        return self.used / self.capacity if self.capacity else None
-
-
-def shares(use: CellUse) -> dict[str, Share]:
-    """Return the use of each resource, with all device slots as one, named gpu."""
-    devices = [kind for kind in Kind if kind.is_device]
-    plain = {kind.column: _share(use, kind) for kind in Kind if not kind.is_device}
-    return {**plain, GPU: _share(use, *devices)}
-
-
-def allocated(use: CellUse) -> dict[str, float]:
-    """Return the share of each kind in use, and `gpu` over all slots; kinds not there are 0."""
-    each = {kind.column: _share(use, kind) for kind in Kind}
-    return {name: round(one.part or 0.0, 6) for name, one in {**each, **shares(use)}.items()}
-
-
-def _share(use: CellUse, *kinds: Kind) -> Share:
-    return Share(
-        sum(use.capacity.get(kind.column, 0) for kind in kinds),
-        sum(use.used.get(kind.column, 0) for kind in kinds),
-    )
 
 
 def schedulers_table(

@@ -17,9 +17,9 @@ import numpy as np
 from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.errors import InvariantBroken
-from omega.framework.chance import chance_of, seed_of
 from omega.framework.effects import Steps, committed, drawn, refreshed, thought
 from omega.framework.progress import Attempted, Progress
+from omega.framework.rng import rng_for, seed_of
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
 from omega.model.arrays import Index, holds, positions
@@ -47,9 +47,9 @@ class Replica:
     driver_draws: bool = False
     """Whether to yield `Draw` for plain jobs, which only drivers of simulations answer."""
 
-    def chance(self, job: LeasedJob, tries: int) -> np.random.Generator:
+    def rng(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the chance of one try: a retry differs, and replicas do not pick alike."""
-        return chance_of(*self._words(job, tries))
+        return rng_for(*self._words(job, tries))
 
     def seed(self, job: LeasedJob, tries: int) -> bytes:
         """Return the seed of the chance of one try."""
@@ -145,7 +145,7 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
     replica.set_signals(view, [one.job for one in together])
     with view.trying():
         for one in together:
-            claims = replica.scheduler.place(view, one.asked, replica.chance(one.job, one.tries))
+            claims = replica.scheduler.place(view, one.asked, replica.rng(one.job, one.tries))
             if not _asked_for(one.asked.unplaced, claims.task):
                 raise InvariantBroken(
                     f"{replica.scheduler.kind} claimed for tasks of job {one.job.id} that it was"

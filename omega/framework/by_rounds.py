@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from omega.config import Settings
 from omega.errors import BadInput
 from omega.events import MemoRefused, Sink
-from omega.framework.aftermath import over_quota
 from omega.framework.attempt import Replica
+from omega.framework.disposition import over_quota
 from omega.framework.effects import Steps, asked
 from omega.framework.leasing import Leasing
 from omega.framework.metering import Meter, NoMeter

@@ -9,7 +9,7 @@ Source   Omega (EuroSys 2013), section 3.4; omega.framework.effects.
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Think, Wait
-from omega.framework.patience import Patience
+from omega.framework.retry import Retry
 from omega.store.protocols import Store
 from omega.sync.refresher import Refresher
 
@@ -18,13 +18,13 @@ class Driver:
     """Answers effects from a store, and keeps the view between them."""
 
     def __init__(
-        self, store: Store, clock: Clock, patience: Patience, refresher: Refresher | None = None
+        self, store: Store, clock: Clock, retry: Retry, refresher: Refresher | None = None
     ) -> None:
         """Without a refresher nobody has a view, and none is asked for."""
         self._store = store
         self._refresher = refresher
         self._clock = clock
-        self._patiently = patience
+        self._patiently = retry
         self._view: View | None = None
 
     def answer(self, effect: Effect) -> object:

@@ -13,8 +13,8 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.config import Settings
-from omega.framework.aftermath import Policy
 from omega.framework.attempt import Replica, attempt
+from omega.framework.disposition import Policy
 from omega.framework.effects import Steps, refreshed
 from omega.framework.leasing import Leasing
 from omega.framework.metering import Meter, NoMeter

@@ -19,17 +19,17 @@ import numpy as np
 from omega.clock import Clock
 from omega.config import Settings
 from omega.events import JobsRescued, Sink, fan_out
-from omega.framework.aftermath import Policy, aftermath
 from omega.framework.attempt import Replica
 from omega.framework.by_rounds import ByRounds
 from omega.framework.clearing import Clearing
+from omega.framework.disposition import Policy, disposition
 from omega.framework.effects import Steps, Wait, asked, refreshed
 from omega.framework.job_by_job import JobByJob
 from omega.framework.leasing import Leases, Leasing
 from omega.framework.metering import Meter, NoMeter
 from omega.framework.planner import Planner
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
-from omega.framework.senses import Senses
+from omega.framework.signal_tracker import SignalTracker
 from omega.framework.timer import Timer
 from omega.framework.waking import Waker
 from omega.limits import LIMITS, Limits
@@ -59,7 +59,7 @@ class Process:
     decision_time: DecisionTime = NO_DECISION_TIME
     limits: Limits = LIMITS
     policy: Policy | None = None
-    """What becomes of a job after an attempt; None: `aftermath`, by the settings."""
+    """What becomes of a job after an attempt; None: `disposition`, by the settings."""
     driver_draws: bool = False
     """Whether to yield `Draw` for plain jobs. Such attempts are not measured, so not for a process
     that attends to its cell."""
@@ -73,12 +73,12 @@ class Process:
         name = f"{kind}/{self.replica}"
         self.fold = SchedulerFold(self.clock)
         """What this process did, as it reports it to the store."""
-        self.senses = Senses(self.clock)
+        self.signal_tracker = SignalTracker(self.clock)
         """What the signals of its views are made of."""
         self.emit = self.sink
         """Hands an event to all who hear of it."""
         if self.attends_to_cell:
-            self.emit = fan_out(self.fold, self.senses, self.sink)
+            self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = Clearing(self.emit)
         self._waker = Waker(kind, self.emit, self.scheduler.granularity)
@@ -124,13 +124,13 @@ class Process:
             limits=self.limits,
             explains=self.attends_to_cell,
             driver_draws=self.driver_draws,
-            signals=self.senses.signals if self.attends_to_cell else None,
+            signals=self.signal_tracker.signals if self.attends_to_cell else None,
         )
         meter = Meter(self.clock, self.emit) if self.attends_to_cell else NoMeter()
         leasing, settings = self._leasing, self.settings
         if self.scheduler.rounds is not None:
             return ByRounds(replica, self.scheduler.rounds, leasing, meter, settings, self.emit)
-        policy = self.policy or partial(aftermath, settings=settings, chance=self.rng)
+        policy = self.policy or partial(disposition, settings=settings, rng=self.rng)
         return JobByJob(
             replica, leasing, meter, self.clock, settings, self.rng, self._between, policy
         )

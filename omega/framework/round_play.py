@@ -12,10 +12,10 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.framework.attempt import Replica
-from omega.framework.chance import chance_of
 from omega.framework.effects import Steps, committed, refreshed, thought
 from omega.framework.progress import Attempted, Ending, with_grants, without
-from omega.framework.rounds import RoundPlan, Rounds, RoundState, Stretch
+from omega.framework.rng import rng_for
+from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.limits import Limits
 from omega.model.claims import Claims, Transaction
 from omega.model.jobs import LeasedJob
@@ -32,8 +32,8 @@ def plan_round(
     """Bring the view up to date and plan on it."""
     view = yield from refreshed()
     replica.set_signals(view, state.waiting)
-    chance = chance_of(replica.run_seed, state.number, replica.name)
-    plan = rounds.plan(view, state, chance)
+    rng = rng_for(replica.run_seed, state.number, replica.name)
+    plan = rounds.plan(view, state, rng)
     yield from thought(replica.decision_time.of(len(state.waiting) + len(state.running)))
     return view, plan
 
@@ -43,7 +43,7 @@ def commit_round(
 ) -> Steps[list[Attempted]]:
     """Commit a plan, and try again what others refused; say what became of each job."""
     books = _Books([*state.waiting, *state.running])
-    chance = chance_of(replica.run_seed, state.number, replica.name, 1)
+    rng = rng_for(replica.run_seed, state.number, replica.name, 1)
     stretches = plan.stretches
     for tries in range(1, TRIES_MAX + 1):
         for transaction in books.transactions(replica, stretches):
@@ -55,7 +55,7 @@ def commit_round(
             break
         view = yield from refreshed()
         replica.set_signals(view, [job for job in refused if len(job.unplaced)])
-        stretches = rounds.again(view, refused, chance)
+        stretches = rounds.again(view, refused, rng)
     return [books.attempted(job.id, view) for job in (*state.waiting, *state.running)]
 
 
@@ -68,7 +68,9 @@ class _Books:
         self._granted = dict.fromkeys(self.jobs, 0)
         self._refusals: dict[int, set[Verdict]] = {job: set() for job in self.jobs}
 
-    def transactions(self, replica: Replica, stretches: Sequence[Stretch]) -> Iterator[Transaction]:
+    def transactions(
+        self, replica: Replica, stretches: Sequence[JobClaims]
+    ) -> Iterator[Transaction]:
         """Put stretches into as few transactions as the limits allow, in order.
 
         Each also presents the leases of those that it evicts.
@@ -137,9 +139,9 @@ def _first_diagnosis(view: View, job: LeasedJob) -> Diagnosis | None:
     return diagnose(view, job) if job.waited_ms is not None else None
 
 
-def _divided(stretches: Sequence[Stretch], limits: Limits) -> Iterator[list[Stretch]]:
+def _divided(stretches: Sequence[JobClaims], limits: Limits) -> Iterator[list[JobClaims]]:
     """Divide stretches, in order; one that no transaction holds is left out, and its job waits."""
-    together: list[Stretch] = []
+    together: list[JobClaims] = []
     jobs: set[int] = set()
     claims = 0
     for stretch in stretches:
@@ -160,7 +162,7 @@ def _divided(stretches: Sequence[Stretch], limits: Limits) -> Iterator[list[Stre
         yield together
 
 
-def _victims(stretch: Stretch) -> set[int]:
+def _victims(stretch: JobClaims) -> set[int]:
     return set(stretch.claims.evictions.job.tolist())
 
 

@@ -41,7 +41,7 @@ class RoundState:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class JobClaims:
     """Claims for one job, with what they evict."""
 
     job: LeasedJob
@@ -54,7 +54,7 @@ class Stretch:
 class RoundPlan:
     """What a scheduler decides."""
 
-    stretches: Sequence[Stretch]
+    stretches: Sequence[JobClaims]
     """In order: what one evicts or takes, those after it find evicted or taken."""
     memo: Mapping[str, object]
     """For the next round, as JSON has it."""
@@ -69,11 +69,11 @@ class Rounds(ABC):
     """From the beginning of one round to the earliest beginning of the next."""
 
     @abstractmethod
-    def plan(self, view: View, state: RoundState, chance: np.random.Generator) -> RoundPlan:
+    def plan(self, view: View, state: RoundState, rng: np.random.Generator) -> RoundPlan:
         """Say who is to run where next; evictions may name any of the jobs of the state."""
 
     @abstractmethod
     def again(
-        self, view: View, refused: Sequence[LeasedJob], chance: np.random.Generator
-    ) -> Sequence[Stretch]:
+        self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
+    ) -> Sequence[JobClaims]:
         """Place refused jobs that wait, on a view brought up to date; evict nobody."""

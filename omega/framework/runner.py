@@ -20,8 +20,8 @@ from omega.framework.driver import Driver
 from omega.framework.effects import Commit, Effect, Wait, drive
 from omega.framework.heartbeat import Heartbeat
 from omega.framework.leasing import Leases
-from omega.framework.patience import Patience
 from omega.framework.process import Process
+from omega.framework.retry import Retry
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.metrics.fold import SchedulerFold
 from omega.store.protocols import SchedulerStore, SharedViewSource, Store
@@ -65,8 +65,8 @@ class SchedulerProcess:
         )
         sink = self._process.emit
         self._refresher = self.refresher(self.store, self.clock, sink)
-        patience = Patience(self.clock, sink, self.settings, self._process.rng, self.stop)
-        self._driver = Driver(self.store, self.clock, patience, self._refresher)
+        retry = Retry(self.clock, sink, self.settings, self._process.rng, self.stop)
+        self._driver = Driver(self.store, self.clock, retry, self._refresher)
 
     @property
     def leases(self) -> Leases:

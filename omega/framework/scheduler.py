@@ -94,7 +94,7 @@ class Scheduler(ABC):
         return is_random_first_fit(self.place)
 
     @abstractmethod
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Return claims for as many of the job's unplaced tasks as there is room for in the view.
 
         The view already counts the claims of jobs placed before it in the same transaction. For a

@@ -18,10 +18,10 @@ class Timer:
     """Counts an interval by a clock."""
 
     def __init__(
-        self, clock: Clock, interval_ms: int, chance: np.random.Generator | None = None
+        self, clock: Clock, interval_ms: int, rng: np.random.Generator | None = None
     ) -> None:
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._interval_s = interval_ms / 1_000
         self._next = clock.now()
 
@@ -30,6 +30,6 @@ class Timer:
         now = self._clock.now()
         if now < self._next:
             return False
-        share = 1.0 if self._chance is None else self._chance.uniform(SHORTEST, 1.0)
+        share = 1.0 if self._rng is None else self._rng.uniform(SHORTEST, 1.0)
         self._next = now + self._interval_s * share
         return True

@@ -17,7 +17,7 @@ from omega.cell.view import View
 from omega.events import JobsWoken, Sink
 from omega.framework.allowance import Allowances
 from omega.framework.effects import Steps, asked
-from omega.framework.fitting import fitting
+from omega.framework.wakeable import wakeable
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
 from omega.model.claims import Granularity
@@ -71,7 +71,7 @@ class Waker:
             "parked", lambda store: store.parked(self._kind, jobs_max=PARKED_MAX)
         )
         helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
-        fit = fitting(view, helped, self._allowances.admission())
+        fit = wakeable(view, helped, self._allowances.admission())
         self._held_back = 0 < len(fit) < len(helped)
         if not fit:
             return 0

@@ -7,10 +7,7 @@ Source   Omega (EuroSys 2013), section 3.4: the shared cell state.
 
 from dataclasses import dataclass, fields
 
-import numpy as np
-
-from omega.model.arrays import Amounts, Ids, Index, Mask, freeze, integers
-from omega.model.resources import KINDS
+from omega.model.arrays import Amounts, Ids, Index, Mask, freeze
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +32,3 @@ class Allocations:
     def only(self, which: Mask) -> "Allocations":
         """Return these of the allocations."""
         return Allocations(*(getattr(self, field.name)[which] for field in fields(self)))
-
-
-NO_ALLOCATIONS = Allocations(
-    integers(),
-    np.zeros(0, np.intp),
-    integers(),
-    np.zeros((0, KINDS), np.int64),
-    integers(),
-    integers(),
-)

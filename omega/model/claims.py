@@ -177,7 +177,7 @@ def _firsts(lengths: Iterable[int]) -> list[int]:
 
 
 @dataclass(frozen=True)
-class JobPart:
+class JobSlice:
     """One job's stretch of a transaction."""
 
     job: int
@@ -198,7 +198,7 @@ class Transaction:
     scheduler: str
     replica: str
     rule: ConflictRule
-    jobs: tuple[JobPart, ...]
+    jobs: tuple[JobSlice, ...]
     claims: Claims
 
     def __post_init__(self) -> None:
@@ -221,7 +221,7 @@ class Transaction:
         """Build a transaction from (job, lease token, minimum, claims), in order."""
         edges = accumulate((len(claims) for *_, claims in parts), initial=0)
         jobs = tuple(
-            JobPart(job, token, minimum, slice(first, last))
+            JobSlice(job, token, minimum, slice(first, last))
             for (job, token, minimum, _), (first, last) in zip(parts, pairwise(edges), strict=True)
         )
         return cls(id, scheduler, replica, rule, jobs, Claims.of([claims for *_, claims in parts]))

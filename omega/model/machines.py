@@ -20,7 +20,6 @@ from omega.model.arrays import (
     Sequences,
     States,
     ascends,
-    every_kind,
     freeze,
     positions,
 )
@@ -222,8 +221,3 @@ class Changes:
     rows: MachineRows
     mark: int
     generation: int
-
-
-def within_capacity(rows: MachineRows) -> bool:
-    """Say whether no machine is oversold, in any kind."""
-    return bool(every_kind((rows.used >= 0) & (rows.used <= rows.capacity)).all())

@@ -13,7 +13,7 @@ from omega.errors import StoreUnavailable
 from omega.events import Sink
 from omega.framework.driver import Driver
 from omega.framework.effects import Steps, drive
-from omega.framework.patience import Patience
+from omega.framework.retry import Retry
 from omega.nodes.trainer import NO_RATES, TrainingRates
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.store.protocols import Store
@@ -27,13 +27,13 @@ class LiveNodes:
         store: Store,
         clock: Clock,
         sink: Sink,
-        patience: Patience,
+        retry: Retry,
         *,
         speedup: float,
         rates: TrainingRates = NO_RATES,
     ) -> None:
         self._nodes = VirtualNodes(sink, speedup=speedup, rates=rates)
-        self._driver = Driver(store, clock, patience)
+        self._driver = Driver(store, clock, retry)
 
     def run(
         self, stop: threading.Event, after_each: Callable[[], Steps[None]] = nothing_else

@@ -19,7 +19,7 @@ from omega.placement.scores import Preference, best_first, left_fullest
 def best_fit(
     room: Room,
     wanted: int,
-    chance: np.random.Generator | None,
+    rng: np.random.Generator | None,
     *,
     prefer: Preference = left_fullest,
 ) -> Counts:
@@ -28,7 +28,7 @@ def best_fit(
     likely = np.arange(len(score))
     if wanted < len(score):  # each takes a task at least: so many of the best are enough
         likely = np.flatnonzero(score >= np.partition(score, -wanted)[-wanted])
-    return fill(likely[best_first(score[likely], chance)], room.tasks, wanted)
+    return fill(likely[best_first(score[likely], rng)], room.tasks, wanted)
 
 
 def fill(order: Index, room: Counts, wanted: int) -> Counts:
@@ -43,7 +43,7 @@ def fill(order: Index, room: Counts, wanted: int) -> Counts:
 def spread(
     room: Room,
     wanted: int,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
     *,
     prefer: Preference = left_fullest,
 ) -> Counts:
@@ -54,10 +54,10 @@ def spread(
     """
     domain, running = _domains(room)
     by_domain = _sums(domain, room.tasks, len(running))
-    share = balance(running, by_domain, wanted, chance)
+    share = balance(running, by_domain, wanted, rng)
 
     likely = np.flatnonzero(share[domain])
-    order = likely[best_first(prefer(room)[likely], chance)]
+    order = likely[best_first(prefer(room)[likely], rng)]
     order = order[np.argsort(domain[order], kind="stable")]
     ordered, its_domain = room.tasks[order], domain[order]
     lower = np.where(share > 0, by_domain, 0)
@@ -67,7 +67,7 @@ def spread(
     return given
 
 
-def balance(running: Counts, room: Counts, wanted: int, chance: np.random.Generator) -> Counts:
+def balance(running: Counts, room: Counts, wanted: int, rng: np.random.Generator) -> Counts:
     """Share tasks out over domains so that the lowest count is raised first; ties by chance.
 
     `running` counts what each domain has, `room` what it still takes; `wanted` is at most the sum
@@ -83,7 +83,7 @@ def balance(running: Counts, room: Counts, wanted: int, chance: np.random.Genera
             high = level - 1
     share = np.clip(low - running, 0, room)
     one_more = np.flatnonzero((running + share <= low) & (share < room))
-    share[chance.permutation(one_more)[: wanted - share.sum()]] += 1
+    share[rng.permutation(one_more)[: wanted - share.sum()]] += 1
     return share
 
 
@@ -103,7 +103,7 @@ def _sums(domain: Codes, tasks: Counts, domains: int) -> Counts:
     return np.bincount(domain, weights=tasks, minlength=domains).astype(np.int64)
 
 
-def best_fit_slots(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+def best_fit_slots(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     """Return how many tasks each machine gets when each goes to the fullest slot that takes it.
 
     For groups that ask for a fraction of a GPU. Where a whole GPU must be broken, it is one of a
@@ -112,7 +112,7 @@ def best_fit_slots(room: Room, wanted: int, chance: np.random.Generator) -> Coun
     slices = room.asked.gpu_slices
     devices = free_devices(room.view.free, room.at)
     whole = (devices >= GPU_SLICES).sum(axis=1)
-    tie = whole + chance.random(len(whole))
+    tie = whole + rng.random(len(whole))
 
     # A machine is entered by its best slot: only the `wanted` machines best in that can matter.
     likely = np.arange(len(devices))

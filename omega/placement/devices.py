@@ -32,7 +32,7 @@ def gpus_left(devices: Amounts, slices: int) -> Counts:
 
 
 def choose_slots(
-    devices: Amounts, tasks: Counts, group: TaskGroup, chance: np.random.Generator | None
+    devices: Amounts, tasks: Counts, group: TaskGroup, rng: np.random.Generator | None
 ) -> tuple[Index, Amounts]:
     """Give each task its slots, fullest slot first, machine by machine.
 
@@ -42,7 +42,7 @@ def choose_slots(
     """
     assert group.gpus > 0
     units = gpus_left(devices, group.gpu_slices)
-    tie = np.arange(DEVICES_MAX) / DEVICES_MAX if chance is None else chance.random(devices.shape)
+    tie = np.arange(DEVICES_MAX) / DEVICES_MAX if rng is None else rng.random(devices.shape)
     order = np.argsort(np.where(units > 0, devices + tie, np.inf), axis=1)
     units = np.take_along_axis(units, order, axis=1)
 

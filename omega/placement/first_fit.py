@@ -19,14 +19,14 @@ DRAWN_BESIDES = 4
 machines are full, and to look at all of them once is cheaper than to draw on."""
 
 
-def first_fit(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+def first_fit(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     """Return how many tasks each machine of the room gets; `wanted` is at most the room's total."""
     assert wanted <= room.total
-    return _drawn_on(np.zeros_like(room.tasks), room.tasks, wanted, chance)
+    return _drawn_on(np.zeros_like(room.tasks), room.tasks, wanted, rng)
 
 
 def draw(
-    view: View, job: LeasedJob, group: int, wanted: int, chance: np.random.Generator
+    view: View, job: LeasedJob, group: int, wanted: int, rng: np.random.Generator
 ) -> tuple[Index, Counts]:
     """Return machines and how many tasks of a group each gets: all that are wanted, if they fit.
 
@@ -38,7 +38,7 @@ def draw(
         return integers(), integers()
     drawn = integers()
     for more in DRAWS:
-        more_drawn = chance.integers(len(view), size=int(more * wanted) + DRAWN_BESIDES)
+        more_drawn = rng.integers(len(view), size=int(more * wanted) + DRAWN_BESIDES)
         drawn = np.concatenate([drawn, more_drawn])
         order = drawn.argsort(kind="stable")
         at, times = counted(drawn)
@@ -51,16 +51,16 @@ def draw(
     takes = room_on(view, job, group, slice(None))
     given = np.bincount(drawn[kept], minlength=len(view))
     more = min(wanted, int(takes.sum())) - len(kept)
-    given = _drawn_on(given, takes, more, chance)
+    given = _drawn_on(given, takes, more, rng)
     at = given.nonzero()[0]
     return at, given[at]
 
 
-def _drawn_on(given: Counts, takes: Counts, wanted: int, chance: np.random.Generator) -> Counts:
+def _drawn_on(given: Counts, takes: Counts, wanted: int, rng: np.random.Generator) -> Counts:
     """Give so many more tasks to machines, each of which takes so many in all."""
     while wanted:
         pool = np.flatnonzero(given < takes)
-        drawn, times = counted(chance.integers(len(pool), size=wanted))
+        drawn, times = counted(rng.integers(len(pool), size=wanted))
         machines = pool[drawn]
         kept = np.minimum(times, takes[machines] - given[machines])
         given[machines] += kept

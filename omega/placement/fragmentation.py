@@ -153,7 +153,7 @@ def place_alone(
     view: View,
     job: LeasedJob,
     typical: Typical,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
     *,
     nearly: float = NEARLY,
     among: int = AMONG,
@@ -171,7 +171,7 @@ def place_alone(
     near = loss <= loss.min() + nearly
     likely = np.flatnonzero(near.any(axis=1))
     fullness = left_fullest(Room(view, job, group, its_room.at[likely], its_room.tasks[likely]))
-    machine = likely[chance.choice(best_first(fullness, chance)[:among])]
+    machine = likely[rng.choice(best_first(fullness, rng)[:among])]
     given = np.zeros_like(its_room.tasks)
     given[machine] = 1
-    return claims_for(its_room, given, chance, slots=near[machine])
+    return claims_for(its_room, given, rng, slots=near[machine])

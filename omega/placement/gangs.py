@@ -14,11 +14,11 @@ from omega.placement.feasibility import Room
 from omega.placement.groups import Choose
 
 
-def on_fewest_machines(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+def on_fewest_machines(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     """Return how many tasks each machine of the room gets; `wanted` is at most the room's total."""
     assert 0 < wanted <= room.total
     given = np.zeros_like(room.tasks)
-    size = room.tasks + chance.random(len(room.tasks))  # below 1: orders equals only
+    size = room.tasks + rng.random(len(room.tasks))  # below 1: orders equals only
     if room.tasks.max() < wanted:
         order = np.argsort(-size)
         reached = np.cumsum(room.tasks[order])
@@ -37,8 +37,8 @@ def in_one_rack(attribute: str) -> Choose:
     is taken: a larger gang may need the others.
     """
 
-    def choose(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
-        given = on_fewest_machines(room, wanted, chance)
+    def choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
+        given = on_fewest_machines(room, wanted, rng)
         column = room.view.catalogue.column(attribute)
         machines = int(np.count_nonzero(given))
         if column is None or machines == 1:
@@ -51,7 +51,7 @@ def in_one_rack(attribute: str) -> Choose:
                 racks.append((int(takes.sum()), code))
         if not racks:
             return given
-        return _only_there(room, codes == min(racks)[1], wanted, chance)
+        return _only_there(room, codes == min(racks)[1], wanted, rng)
 
     return choose
 
@@ -61,8 +61,8 @@ def _machines_for(takes: Counts, wanted: int) -> int:
     return int(np.searchsorted(np.cumsum(np.sort(takes)[::-1]), wanted)) + 1
 
 
-def _only_there(room: Room, there: Mask, wanted: int, chance: np.random.Generator) -> Counts:
+def _only_there(room: Room, there: Mask, wanted: int, rng: np.random.Generator) -> Counts:
     part = Room(room.view, room.job, room.group, room.at[there], room.tasks[there])
     given = np.zeros_like(room.tasks)
-    given[there] = on_fewest_machines(part, wanted, chance)
+    given[there] = on_fewest_machines(part, wanted, rng)
     return given

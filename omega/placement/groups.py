@@ -30,7 +30,7 @@ MARK: Final = "is_random_first_fit"
 _Place = TypeVar("_Place", bound=Callable[..., Claims])
 
 
-def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.Generator) -> Claims:
+def place_groups(view: View, job: LeasedJob, choose: Choose, rng: np.random.Generator) -> Claims:
     """Return claims for all of a job's tasks that find room, on machines that `choose` chooses.
 
     A gang gets at least what it lacks, or none. Groups of one gang may stand in each other's way,
@@ -42,13 +42,13 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, chance: np.random.G
         its_room = room(view, job, group)
         wanted = len(job.unplaced_in(group))
         if its_room.total <= wanted:
-            return claims_for(its_room, its_room.tasks, chance)
-        given = choose(its_room, wanted, chance)
+            return claims_for(its_room, its_room.tasks, rng)
+        given = choose(its_room, wanted, rng)
         assert given.sum() == wanted, "all that are wanted, for there is room"
         assert (given <= its_room.tasks).all(), "no more than the machine takes"
-        return claims_for(its_room, given, chance)
+        return claims_for(its_room, given, rng)
 
-    return _place_each(view, job, place, chance)
+    return _place_each(view, job, place, rng)
 
 
 def random_first_fit(place: _Place) -> _Place:
@@ -66,22 +66,22 @@ def is_random_first_fit(place: Callable[..., Claims]) -> bool:
     return getattr(place, MARK, False)
 
 
-def draw_groups(view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+def draw_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
     """Do as `place_groups` with `first_fit`, looking at drawn machines only where it can."""
 
     def place(group: int) -> Claims:
-        at, given = draw(view, job, group, len(job.unplaced_in(group)), chance)
-        return claims_for(Room(view, job, group, at, given), given, chance)
+        at, given = draw(view, job, group, len(job.unplaced_in(group)), rng)
+        return claims_for(Room(view, job, group, at, given), given, rng)
 
-    return _place_each(view, job, place, chance)
+    return _place_each(view, job, place, rng)
 
 
 def _place_each(
-    view: View, job: LeasedJob, place: Callable[[int], Claims], chance: np.random.Generator
+    view: View, job: LeasedJob, place: Callable[[int], Claims], rng: np.random.Generator
 ) -> Claims:
     groups = waiting_groups(job)
     if job.lacking > 1 and len(groups) > 1:
-        packed = pack(view, job, chance)
+        packed = pack(view, job, rng)
         if len(packed) < job.lacking:
             return Claims.none()
         chosen = _in_turn(view, job, groups, place)
@@ -98,7 +98,7 @@ def waiting_groups(job: LeasedJob) -> list[int]:
     return [int(group) for group in np.unique(np.searchsorted(ends, job.unplaced, side="right"))]
 
 
-def pack(view: View, job: LeasedJob, chance: np.random.Generator | None = None) -> Claims:
+def pack(view: View, job: LeasedJob, rng: np.random.Generator | None = None) -> Claims:
     """Return claims for as many of the job's tasks as best fit packs into the view.
 
     Groups that are hardest to place go first; if the gang then comes out short, last. Chance
@@ -108,7 +108,7 @@ def pack(view: View, job: LeasedJob, chance: np.random.Generator | None = None) 
     def place(group: int) -> Claims:
         its_room = room(view, job, group)
         wanted = min(its_room.total, len(job.unplaced_in(group)))
-        return claims_for(its_room, best_fit(its_room, wanted, None), chance)
+        return claims_for(its_room, best_fit(its_room, wanted, None), rng)
 
     groups = waiting_groups(job)
     slack = {group: room(view, job, group).total / len(job.unplaced_in(group)) for group in groups}
@@ -122,7 +122,7 @@ def pack(view: View, job: LeasedJob, chance: np.random.Generator | None = None) 
 def claims_for(
     room: Room,
     given: Counts,
-    chance: np.random.Generator | None,
+    rng: np.random.Generator | None,
     *,
     slots: Mask | None = None,
 ) -> Claims:
@@ -139,7 +139,7 @@ def claims_for(
         devices = free_devices(room.view.free, at)
         if slots is not None:
             devices = np.where(slots, devices, 0)
-        shape, shapes = choose_slots(devices, tasks, room.asked, chance)
+        shape, shapes = choose_slots(devices, tasks, room.asked, rng)
     return Claims(
         task=room.job.unplaced_in(room.group)[: len(rows)],
         machine=room.view.id[rows],

@@ -32,9 +32,9 @@ def left_fullest(room: Room) -> Score:
     return -left
 
 
-def best_first(score: Score, chance: np.random.Generator | None) -> Index:
+def best_first(score: Score, rng: np.random.Generator | None) -> Index:
     """Return the order from the best score to the worst, ties by chance (or in order without)."""
-    if chance is None:
+    if rng is None:
         return np.argsort(-score, kind="stable")
-    shuffled = chance.permutation(len(score))
+    shuffled = rng.permutation(len(score))
     return np.asarray(shuffled[np.argsort(-score[shuffled])])

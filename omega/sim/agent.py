@@ -18,7 +18,7 @@ from omega.model.outcomes import Outcome
 from omega.sim.actor import Actor, GoOn
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
-from omega.sim.queue import Patience, Queue
+from omega.sim.queue import GiveUpPolicy, Queue
 from omega.sim.rows import Look
 from omega.sim.world import World
 
@@ -32,7 +32,7 @@ class Agent(Actor):
         world: World,
         *,
         sees_the_present: bool,
-        patience: Patience,
+        give_up: GiveUpPolicy,
         horizon_s: float,
     ) -> None:
         """Drive a process.
@@ -45,7 +45,7 @@ class Agent(Actor):
         self._sees_the_present = sees_the_present
         self._horizon_s = horizon_s
         self.ledger = Ledger(process.replica)
-        self._queue = Queue(world.engine, patience, self.ledger, self._wake)
+        self._queue = Queue(world.engine, give_up, self.ledger, self._wake)
         self._by_sequence = process.scheduler.rule is ConflictRule.SEQUENCE
         self._view = world.cell.view
         self._look: Look | None = None

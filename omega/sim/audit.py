@@ -4,7 +4,7 @@ Goal     Switch on, for any run, a check of all that must hold, at the very even
 Promise  Changes nothing of the run. After each commit, end, loss and change of a machine those that
          it touched are compared, at intervals and at the end all of them; of offers, each that is
          given back.
-Source   omega.sim.books; docs/decisions/0023-sweeps-and-audits.md.
+Source   omega.sim.shadow_state; docs/decisions/0023-sweeps-and-audits.md.
 """
 
 from math import inf
@@ -17,12 +17,12 @@ from omega.model.machines import Machines, MachineState
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
 from omega.sim.allocator import Allocator, Offer, Offering
-from omega.sim.books import Books, Task
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine
 from omega.sim.ledger import SimulatedJob
 from omega.sim.prefill import StartState
 from omega.sim.running import Lose, Running, Tell
+from omega.sim.shadow_state import ShadowState, Task
 from omega.sim.world import World
 
 EVENTS_BETWEEN: Final = 512
@@ -39,7 +39,7 @@ class AuditedCell(SimulatedCell):
     ) -> None:
         super().__init__(machines, used, machines_change=machines_change)
         self._ids = integers(range(1, len(machines) + 1))
-        self.books = Books(self.rows(self._ids), lambda: engine.now_s)
+        self.books = ShadowState(self.rows(self._ids), lambda: engine.now_s)
         self.events = 0
         """That have been audited."""
 
@@ -87,7 +87,7 @@ class AuditedCell(SimulatedCell):
             ("there", self.total[Kind.CPU_MILLI], self.books.cpu_open),
         ):
             if told != kept:
-                self.books.accuse(1, f"of all CPU {kept} is {name}; the cell says {told}")
+                self.books.fail(1, f"of all CPU {kept} is {name}; the cell says {told}")
 
     def _compare(self, machine: Ids) -> None:
         self.books.expect_punctual_ends()

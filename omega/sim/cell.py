@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
+from omega.cell.commit_context import CommitContext
 from omega.cell.judge import judge
-from omega.cell.standing import Standing
 from omega.model.arrays import Amounts, Ids, Index, ascends, integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
@@ -20,7 +20,7 @@ from omega.model.outcomes import NOBODY, Outcome
 from omega.model.resources import Kind
 from omega.sim.rows import CellRows, Look
 from omega.sim.running import sum_of
-from omega.store.memory_machines import MachineTable
+from omega.store.memory.machines import MachineTable
 
 CPU: Final = int(Kind.CPU_MILLI)
 NO_ROWS: Final = MachineRows.none()
@@ -78,14 +78,14 @@ class SimulatedCell:
             self.cpu_used += len(claims) * int(claims.shapes[0, CPU])
             nothing_refused = np.zeros(len(claims), np.int8)
             return Outcome(nothing_refused, claims.machine, NOBODY, NOBODY, NO_ROWS)
-        standing = Standing(
+        context = CommitContext(
             lease_held=np.ones(1, dtype=np.bool_),
             minimum=integers([job.spec.minimum]),
             placed=integers([job.placed]),
             precedence=integers([job.spec.precedence]),
             unplaced=np.ones(len(claims), dtype=np.bool_),
         )
-        outcome = judge(self.view.at(claims.machine), transaction, standing)
+        outcome = judge(self.view.at(claims.machine), transaction, context)
         if np.count_nonzero(outcome.accepted):
             self.view.write(outcome.fresh)
             self.cpu_used += int(claims.demand[outcome.accepted, CPU].sum())

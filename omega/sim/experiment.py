@@ -33,7 +33,7 @@ from omega.sim.machine_changes import play
 from omega.sim.monolithic import DecisionTimeByKind, one_for_all
 from omega.sim.offers import Framework
 from omega.sim.prefill import StartState
-from omega.sim.queue import Patience
+from omega.sim.queue import GiveUpPolicy
 from omega.sim.results import Result, of_jobs, of_schedulers, told
 from omega.sim.running import Running
 from omega.sim.world import World
@@ -111,7 +111,7 @@ class Experiment:
     offering: Offering = field(default_factory=Offering)
     gangs: bool = False
     """Whether each job is placed whole or not at all."""
-    patience: Patience = field(default_factory=Patience)
+    give_up: GiveUpPolicy = field(default_factory=GiveUpPolicy)
     limits: Limits = ONE_TRY
     """Of an attempt: one try as in the open simulator, or several at once, as live."""
     horizon_s: float = 21_600.0
@@ -308,7 +308,7 @@ class Run:
             self._worlds[workload],
             sees_the_present=experiment.architecture.is_monolithic
             or (partitioned and len(self._of(workload)) == 1),
-            patience=experiment.patience,
+            give_up=experiment.give_up,
             horizon_s=experiment.horizon_s,
         )
 
@@ -319,7 +319,7 @@ class Run:
             self._process([workload], f"{workload}-{number}"),
             world,
             allocator,
-            patience=self.experiment.patience,
+            give_up=self.experiment.give_up,
             horizon_s=self.experiment.horizon_s,
         )
 
@@ -337,7 +337,7 @@ class Run:
             stop=self._stop,
             decision_time=DecisionTimeByKind(by_kind=experiment.decision_times),
             limits=experiment.limits,
-            policy=experiment.patience.policy,
+            policy=experiment.give_up.policy,
             attends_to_cell=False,
             driver_draws=experiment.is_compiled,
         )

@@ -44,9 +44,9 @@ class Monolithic(Scheduler):
         """Return whether the scheduler of the job's kind does."""
         return self._by_kind[job.spec.scheduler].places_at_random(job)
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Return the claims of the scheduler of the job's kind."""
-        return self._by_kind[job.spec.scheduler].place(view, job, chance)
+        return self._by_kind[job.spec.scheduler].place(view, job, rng)
 
 
 def one_for_all(by_kind: Mapping[str, Scheduler]) -> Scheduler:

@@ -23,7 +23,7 @@ from omega.sim.actor import Actor, GoOn
 from omega.sim.allocator import Allocator, Offer
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
-from omega.sim.queue import Patience, Queue
+from omega.sim.queue import GiveUpPolicy, Queue
 from omega.sim.running import sum_of
 from omega.sim.world import World
 
@@ -61,7 +61,7 @@ class Framework(Actor):
         world: World,
         allocator: Allocator,
         *,
-        patience: Patience,
+        give_up: GiveUpPolicy,
         horizon_s: float,
     ) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Framework(Actor):
         self._allocator = allocator
         self._horizon_s = horizon_s
         self.ledger = Ledger(process.replica)
-        self._queue = Queue(world.engine, patience, self.ledger, self._wish)
+        self._queue = Queue(world.engine, give_up, self.ledger, self._wish)
         self._deciding = 0
         """Jobs in offers that are not answered yet."""
         self._runs = np.zeros_like(world.cell.total)

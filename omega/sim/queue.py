@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from omega.framework.aftermath import Policy
+from omega.framework.disposition import Policy
 from omega.framework.progress import Attempted, with_all_placed, with_grants, without
 from omega.model.arrays import Ids, Index, Mask
 from omega.model.claims import Claims
@@ -23,7 +23,7 @@ from omega.workload.arrivals import MS_PER_S
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
+class GiveUpPolicy:
     """When a job that was not placed whole is tried again, and when it is given up."""
 
     retry_s: float = 1.0
@@ -49,12 +49,12 @@ class Queue:
     def __init__(
         self,
         engine: Engine,
-        patience: Patience,
+        give_up: GiveUpPolicy,
         ledger: Ledger,
         when_one_joins: Callable[[], None],
     ) -> None:
         self._engine = engine
-        self._patience = patience
+        self._patience = give_up
         self._ledger = ledger
         self._when_one_joins = when_one_joins
         self._jobs: deque[SimulatedJob] = deque()

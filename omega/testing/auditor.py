@@ -38,7 +38,7 @@ class Held:
     amounts: Amounts
 
 
-class Books:
+class ShadowState:
     """What must be true of a cell, from what its callers were told."""
 
     def __init__(self, store: Store) -> None:
@@ -65,7 +65,7 @@ class Books:
     def grant(self, job: int, task: int, machine: int, amounts: Amounts) -> None:
         """Enter an allocation; a task has one at a time, and none once it is over."""
         if task in self.live[job] or task in self.over[job]:
-            self.accuse(machine, f"task {task} of job {job} was granted twice")
+            self.fail(machine, f"task {task} of job {job} was granted twice")
         self.live[job][task] = Held(machine, amounts)
         self.used[machine] = self.used[machine] + amounts
         self.tell(machine, f"granted to task {task} of job {job}: {named(amounts)}")
@@ -90,7 +90,7 @@ class Books:
         """Add a line to a machine's story."""
         self.stories[machine].append(line)
 
-    def accuse(self, machine: int, what: str) -> NoReturn:
+    def fail(self, machine: int, what: str) -> NoReturn:
         """Raise InvariantBroken with the machine's story."""
         raise InvariantBroken(f"machine {machine}: {what}", story=tuple(self.stories[machine]))
 
@@ -100,7 +100,7 @@ class Auditor(PassThrough):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self._books = Books(store)
+        self._books = ShadowState(store)
         self._specs: dict[int, JobSpec] = {}
         self._outcomes: dict[UUID, list[list[Any]]] = {}
         self._mark = 0
@@ -260,7 +260,7 @@ class Auditor(PassThrough):
             raise InvariantBroken(f"{len(ended)} tasks lost their places; the store says {told}")
         for job, task, machine in ended:
             if machine not in on and job in self._specs and not self._specs[job].minimum:
-                self._books.accuse(machine, f"task {task} of job {job} was ended without cause")
+                self._books.fail(machine, f"task {task} of job {job} was ended without cause")
             self._books.unplace(job, task, "ended by force")
         self._expect_whole_gangs({job for job, _, _ in ended})
         self._compare(raised=())
@@ -294,24 +294,24 @@ class Auditor(PassThrough):
             sequence_before, revision_before = books.counters.get(machine, (sequence, revision))
             rise = sequence - sequence_before
             if machine in books.counters and rise != (machine in raised):
-                books.accuse(machine, f"sequence rose by {rise} to {sequence}")
+                books.fail(machine, f"sequence rose by {rise} to {sequence}")
             if revision < revision_before + rise:
-                books.accuse(machine, f"revision went from {revision_before} to {revision}")
+                books.fail(machine, f"revision went from {revision_before} to {revision}")
             books.counters[machine] = sequence, revision
         books.states.update(zip(rows.id.tolist(), rows.state.tolist(), strict=True))
         if missed := set(raised) - set(rows.id.tolist()):
-            books.accuse(min(missed), "was granted on or changed, and no delta tells")
+            books.fail(min(missed), "was granted on or changed, and no delta tells")
 
     def _compare_rows(self, rows: MachineRows) -> None:
         for at, machine in enumerate(rows.id.tolist()):
             expected = self._books.used[machine]
             if (expected != rows.used[at]).any():
                 what = f"books {named(expected)}, store {named(rows.used[at])}"
-                self._books.accuse(machine, f"use disagrees: {what}")
+                self._books.fail(machine, f"use disagrees: {what}")
             tolerated = self._books.tolerated.get(machine, 0)
             if (rows.used[at] > rows.capacity[at] + tolerated).any():
                 what = f"{named(rows.used[at])} of {named(rows.capacity[at])}"
-                self._books.accuse(machine, f"is oversold: {what}")
+                self._books.fail(machine, f"is oversold: {what}")
 
 
 def _names(allocations: Allocations) -> list[TaskName]:

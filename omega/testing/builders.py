@@ -12,10 +12,11 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
-from omega.cell.accounts import Accounts
-from omega.cell.standing import Standing, Victims
+from omega.cell.commit_context import CommitContext, Victims
+from omega.cell.quota_balances import QuotaBalances
 from omega.cell.view import View
-from omega.model.arrays import Sequences, integers
+from omega.model.allocations import Allocations
+from omega.model.arrays import Sequences, every_kind, integers
 from omega.model.claims import Alternates, Claims, ConflictRule, Evictions, Transaction
 from omega.model.jobs import Constraint, JobSpec, LeasedJob, TaskGroup, Training
 from omega.model.machines import Catalogue, MachineRows, Machines, MachineState, Snapshot
@@ -23,7 +24,7 @@ from omega.model.outcomes import Outcome, Verdict
 from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, cost
 from omega.model.resources import KINDS, amounts, machine_capacity
 
-Stretch = tuple[int, UUID, int, Claims]
+JobAndClaims = tuple[int, UUID, int, Claims]
 """Job, lease token, minimum and claims: what `Transaction.of` takes."""
 
 AmountsByMachine = Mapping[int, Mapping[str, int]]
@@ -265,13 +266,13 @@ def claims_in(view: View, tasks: Iterable[int], machines: Iterable[int], **named
     )
 
 
-def a_stretch(job: LeasedJob, *claims: Claims, minimum: int = 0) -> Stretch:
+def a_stretch(job: LeasedJob, *claims: Claims, minimum: int = 0) -> JobAndClaims:
     """Return one job's part of a transaction, for `a_transaction`."""
     return job.id, job.token, minimum, Claims.of(claims)
 
 
 def a_transaction(
-    *stretches: Stretch,
+    *stretches: JobAndClaims,
     rule: ConflictRule = ConflictRule.FIT,
     scheduler: str = "batch",
     replica: str = "0",
@@ -295,7 +296,7 @@ def a_standing(
     lost: Collection[int] = (),
     jobs: Mapping[int, KnownJob] | None = None,
     quotas: Sequence[Quota] = (),
-) -> Standing:
+) -> CommitContext:
     """Return what a store knows of the jobs: all leases held and all tasks unplaced, but for these.
 
     `lost` are jobs of the transaction without a lease; `jobs` is what is known of jobs, those of
@@ -309,18 +310,18 @@ def a_standing(
     ]
     about = [known.get(part.job, UNKNOWN_JOB) for part in transaction.jobs]
     held = {part.job for part in transaction.jobs} - set(lost)
-    return Standing(
+    return CommitContext(
         lease_held=np.array([part.job in held for part in transaction.jobs], dtype=np.bool_),
         minimum=integers([job.minimum for job in about]),
         placed=integers([len(job.placed) for job in about]),
         precedence=integers([job.precedence for job in about]),
         unplaced=np.array(unplaced, dtype=np.bool_),
         victims=some_victims(transaction, known, held),
-        accounts=some_accounts(known, quotas),
+        balances=some_accounts(known, quotas),
     )
 
 
-def some_accounts(known: Mapping[int, KnownJob], quotas: Sequence[Quota]) -> Accounts:
+def some_accounts(known: Mapping[int, KnownJob], quotas: Sequence[Quota]) -> QuotaBalances:
     """Return what these jobs leave of quotas, and which they are charged to."""
     left = np.array([quota.row for quota in quotas], np.int64).reshape(-1, BUDGETS)
     drawn_by = {}
@@ -332,7 +333,7 @@ def some_accounts(known: Mapping[int, KnownJob], quotas: Sequence[Quota]) -> Acc
         left[rows, Budget.JOBS] -= bool(about.runs)
         if rows:
             drawn_by[job] = tuple(rows)
-    return Accounts(left, drawn_by, {job: len(known[job].runs) for job in drawn_by})
+    return QuotaBalances(left, drawn_by, {job: len(known[job].runs) for job in drawn_by})
 
 
 def some_victims(
@@ -353,3 +354,14 @@ def some_victims(
         placed=integers([len(job.placed) for job in about]),
         own=np.array([job in held for job in named], dtype=np.bool_),
     )
+
+
+def within_capacity(rows: MachineRows) -> bool:
+    """Say whether no machine is oversold, in any kind."""
+    return bool(every_kind((rows.used >= 0) & (rows.used <= rows.capacity)).all())
+
+
+def no_allocations() -> Allocations:
+    """Return allocations of nothing."""
+    none = integers([])
+    return Allocations(none, none, none, np.zeros((0, KINDS), np.int64), none, none)

@@ -74,9 +74,9 @@ class Rates:
 class Losses:
     """Loses and delays calls by chance."""
 
-    def __init__(self, rates: Rates, chance: np.random.Generator, clock: Clock) -> None:
+    def __init__(self, rates: Rates, rng: np.random.Generator, clock: Clock) -> None:
         self._rates = rates
-        self._chance = chance
+        self._rng = rng
         self._clock = clock
         self.counts: Counter[str] = Counter()
         """How many faults of each kind there were."""
@@ -85,14 +85,14 @@ class Losses:
         """Make the call, perhaps late, perhaps in vain."""
         if name == "close":
             return call()
-        if self._chance.random() < self._rates.delay:
+        if self._rng.random() < self._rates.delay:
             self.counts["delays"] += 1
-            self._clock.sleep(self._chance.uniform(0, self._rates.delay_s_max))
-        if self._chance.random() < self._rates.lose_request:
+            self._clock.sleep(self._rng.uniform(0, self._rates.delay_s_max))
+        if self._rng.random() < self._rates.lose_request:
             self.counts["lost requests"] += 1
             raise StoreUnavailable(f"the request was lost: {name} had no effect")
         answer = call()
-        if self._chance.random() < self._rates.lose_reply:
+        if self._rng.random() < self._rates.lose_reply:
             self.counts["lost replies"] += 1
             raise StoreUnavailable(f"the reply was lost: {name} had its effect")
         return answer

@@ -11,10 +11,10 @@ from uuid import UUID
 
 import numpy as np
 
-from omega.cell.standing import Standing
+from omega.cell.commit_context import CommitContext
 from omega.lifecycle.states import FINAL, MOVES, State, Trigger
 from omega.model.allocations import Allocations
-from omega.model.claims import JobPart, Transaction
+from omega.model.claims import JobSlice, Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome
@@ -112,7 +112,7 @@ class PlainCell:
 
     def judge(self, transaction: Transaction) -> Outcome:
         """Say what a store must answer to a transaction that it has not seen before."""
-        return judge_slowly(self.rows(), transaction, self._standing(transaction))
+        return judge_slowly(self.rows(), transaction, self._context(transaction))
 
     def apply(self, transaction: Transaction, outcome: Outcome) -> None:
         """Enter what was evicted, then what was granted: a task may be both."""
@@ -263,7 +263,7 @@ class PlainCell:
             scheduler=about.spec.scheduler,
         )
 
-    def _standing(self, transaction: Transaction) -> Standing:
+    def _context(self, transaction: Transaction) -> CommitContext:
         known = {job: self._known(job) for job in self.jobs}
         lost = [
             part.job
@@ -277,9 +277,9 @@ class PlainCell:
             for at in _claims_of(part)
         ]
         quotas = list(self.quotas.values())
-        standing = a_standing(transaction, lost=lost, jobs=known, quotas=quotas)
-        return replace(standing, unplaced=np.array(unplaced, dtype=np.bool_))
+        context = a_standing(transaction, lost=lost, jobs=known, quotas=quotas)
+        return replace(context, unplaced=np.array(unplaced, dtype=np.bool_))
 
 
-def _claims_of(part: JobPart) -> range:
+def _claims_of(part: JobSlice) -> range:
     return range(part.claims.start, part.claims.stop)

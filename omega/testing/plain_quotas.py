@@ -7,7 +7,7 @@ Source   docs/decisions/0016-quotas.md.
 
 from dataclasses import dataclass, field
 
-from omega.cell.standing import Standing
+from omega.cell.commit_context import CommitContext
 from omega.model.quotas import Budget
 
 
@@ -47,11 +47,11 @@ class PlainQuotas:
         )
 
 
-def plain_quotas(standing: Standing) -> PlainQuotas:
+def plain_quotas(context: CommitContext) -> PlainQuotas:
     """Return the accounts of a transaction as plain quotas."""
-    accounts = standing.accounts
+    balances = context.balances
     return PlainQuotas(
-        left=[dict(zip(Budget, row, strict=True)) for row in accounts.left.tolist()],
-        drawn_by={job: list(rows) for job, rows in accounts.drawn_by.items()},
-        running=dict(accounts.running),
+        left=[dict(zip(Budget, row, strict=True)) for row in balances.left.tolist()],
+        drawn_by={job: list(rows) for job, rows in balances.drawn_by.items()},
+        running=dict(balances.running),
     )

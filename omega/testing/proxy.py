@@ -52,10 +52,10 @@ class Proxy:
         connect: Callable[[], socket.socket],
         *,
         rates: NetworkRates = CALM,
-        chance: np.random.Generator | None = None,
+        rng: np.random.Generator | None = None,
         clock: Clock | None = None,
     ) -> None:
-        assert rates is CALM or chance is not None, "chance comes in through the door"
+        assert rates is CALM or rng is not None, "chance comes in through the door"
         self._connect = connect
         self._rates = rates
         self._shares = (
@@ -63,7 +63,7 @@ class Proxy:
             (SWALLOWED, rates.swallow_reply),
             (ABANDONED, rates.abandon_request),
         )
-        self._chance = chance
+        self._rng = rng
         self._clock = clock if clock is not None else RealClock()
         self._listener = socket.create_server((LOOPBACK, 0))
         self._lock = threading.Lock()
@@ -178,15 +178,15 @@ class Proxy:
             if self._to_swallow:
                 self._to_swallow -= 1
                 return self._count(SWALLOWED)
-            if self._chance is None:
+            if self._rng is None:
                 return None
-            drawn = self._chance.random()
+            drawn = self._rng.random()
             for fault, share in self._shares:
                 if drawn < share:
                     return self._count(fault)
                 drawn -= share
-            late = self._chance.random() < self._rates.delay
-            delay_s = self._chance.uniform(0, self._rates.delay_s_max) if late else 0.0
+            late = self._rng.random() < self._rates.delay
+            delay_s = self._rng.uniform(0, self._rates.delay_s_max) if late else 0.0
             if late:
                 self._count(DELAYED)
         if delay_s:

@@ -23,7 +23,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import Kind, amounts
 from omega.store.protocols import OwnerStore, Store
-from omega.testing.builders import Stretch, a_cell, a_spec
+from omega.testing.builders import JobAndClaims, a_cell, a_spec
 
 MACHINES = 5
 CORES = 4
@@ -32,7 +32,7 @@ OPEN_JOBS_MAX = 4
 """How many jobs a worker plans for at a time: all of them begin with the same."""
 LOOK_EVERY = 8
 """How many transactions a worker makes before it reads what has changed and what runs."""
-PATIENCE_S = 0.05
+TIMEOUT_S = 0.05
 NEVER_MS = 3_600_000
 """A lease that no race outlives."""
 
@@ -91,14 +91,14 @@ class Racer:
         mode: Mode,
         *,
         name: str,
-        chance: np.random.Generator,
+        rng: np.random.Generator,
         clock: Clock,
         new_id: Callable[[], UUID],
     ) -> None:
         self._store = store
         self._mode = mode
         self._name = name
-        self._chance = chance
+        self._rng = rng
         self._clock = clock
         self._new_id = new_id
         self._jobs = {job.id: job for job in jobs}
@@ -139,7 +139,7 @@ class Racer:
                 return call()
             except StoreUnavailable:
                 self.faults += 1
-                self._clock.sleep(PATIENCE_S * self._chance.random())
+                self._clock.sleep(TIMEOUT_S * self._rng.random())
 
     def _look(self) -> None:
         """See what has changed, and what there is to evict."""
@@ -152,8 +152,8 @@ class Racer:
 
     def _transaction(self) -> Transaction:
         candidates = list(self._open)[:OPEN_JOBS_MAX]
-        wanted = min(len(candidates), 1 + int(self._chance.random() < 0.3))
-        jobs = self._chance.choice(candidates, wanted, replace=False).tolist()
+        wanted = min(len(candidates), 1 + int(self._rng.random() < 0.3))
+        jobs = self._rng.choice(candidates, wanted, replace=False).tolist()
         return Transaction.of(
             [self._stretch(self._jobs[job]) for job in jobs],
             id=self._new_id(),
@@ -162,17 +162,17 @@ class Racer:
             rule=self._mode.rule,
         )
 
-    def _stretch(self, job: LeasedJob) -> Stretch:
+    def _stretch(self, job: LeasedJob) -> JobAndClaims:
         unplaced = sorted(self._open[job.id])
         gang = self._mode.unit is Unit.GANG
-        wanted = min(len(unplaced), int(self._chance.integers(3 if gang else 1, 6 if gang else 4)))
-        tasks = np.sort(self._chance.choice(unplaced, wanted, replace=False)).astype(np.intp)
+        wanted = min(len(unplaced), int(self._rng.integers(3 if gang else 1, 6 if gang else 4)))
+        tasks = np.sort(self._rng.choice(unplaced, wanted, replace=False)).astype(np.intp)
         machines = self._machines(wanted)
         claims = Claims(
             task=tasks,
             machine=machines,
             seen=self._seen(machines),
-            shape=self._chance.integers(0, 2, wanted).astype(np.intp),
+            shape=self._rng.integers(0, 2, wanted).astype(np.intp),
             shapes=self._shapes(),
             alternates=self._alternates(machines),
             evictions=self._evictions(machines),
@@ -183,14 +183,14 @@ class Racer:
     def _machines(self, wanted: int) -> Ids:
         """Choose where room is believed to be, or anywhere."""
         roomy = self._view.id[self._view.free[:, Kind.CPU_MILLI] >= 1_000]
-        anywhere = len(roomy) == 0 or self._chance.random() < 0.3
-        return self._chance.choice(self._view.id if anywhere else roomy, wanted)
+        anywhere = len(roomy) == 0 or self._rng.random() < 0.3
+        return self._rng.choice(self._view.id if anywhere else roomy, wanted)
 
     def _shapes(self) -> Amounts:
-        cores, slices = self._chance.integers(1, 4), self._chance.choice([0, 0, 0, 500])
+        cores, slices = self._rng.integers(1, 4), self._rng.choice([0, 0, 0, 500])
         return np.array(
             [
-                amounts(cpu_milli=int(cores) * 500, memory_mib=int(self._chance.integers(1, 999))),
+                amounts(cpu_milli=int(cores) * 500, memory_mib=int(self._rng.integers(1, 999))),
                 amounts(cpu_milli=500, gpu_0=int(slices)),
             ]
         )
@@ -200,15 +200,15 @@ class Racer:
 
     def _alternates(self, machines: Ids) -> Alternates:
         """Name a second machine for some claims."""
-        of = np.flatnonzero(self._chance.random(len(machines)) < 0.15)
+        of = np.flatnonzero(self._rng.random(len(machines)) < 0.15)
         others = machines[of] % MACHINES + 1
         return Alternates(of, others, self._seen(others), np.ones(len(of), dtype=np.intp))
 
     def _evictions(self, machines: Ids) -> Evictions:
         """Name something that was seen to run on the machine of a claim, now and then."""
-        at = int(self._chance.integers(len(machines)))
+        at = int(self._rng.integers(len(machines)))
         there = [(job, task) for job, task, on in self._others if on == machines[at]]
-        if self._chance.random() > 0.25:
+        if self._rng.random() > 0.25:
             there = []
         some = [self._pick(there)] if there else []
         return Evictions(
@@ -236,16 +236,16 @@ class Racer:
 
     def _end_some(self) -> None:
         """End tasks, so that there is room again: some of ours, now and then another's."""
-        if not self._placed or self._chance.random() > 0.4:
+        if not self._placed or self._rng.random() > 0.4:
             return
-        count = min(len(self._placed), int(self._chance.integers(1, 5)))
-        self._chance.shuffle(self._placed)
+        count = min(len(self._placed), int(self._rng.integers(1, 5)))
+        self._rng.shuffle(self._placed)
         ended, self._placed = self._placed[:count], self._placed[count:]
-        if self._others and self._chance.random() < 0.1:
+        if self._others and self._rng.random() < 0.1:
             job, task, _ = self._pick(self._others)
             ended.append((job, task))
         jobs, tasks = integers([job for job, _ in ended]), [task for _, task in ended]
         self._asking(lambda: self._store.end_tasks(jobs, np.array(tasks, dtype=np.intp)))
 
     def _pick(self, among: Sequence[_T]) -> _T:
-        return among[int(self._chance.integers(len(among)))]
+        return among[int(self._rng.integers(len(among)))]

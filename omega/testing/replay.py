@@ -17,8 +17,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from omega.cell.commit_context import NO_VICTIMS, CommitContext, Victims
 from omega.cell.judge import judge
-from omega.cell.standing import NO_VICTIMS, Standing, Victims
 from omega.model.arrays import Amounts, Index, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
@@ -149,16 +149,14 @@ class Replay:
 
     def _commit(self, event: Judged) -> Undo | list[str]:
         transaction = event.transaction
-        standing = self._standing(transaction)
-        machines = np.unique(
-            np.concatenate([transaction.claims.machines, standing.victims.machine])
-        )
+        context = self._context(transaction)
+        machines = np.unique(np.concatenate([transaction.claims.machines, context.victims.machine]))
         at = self._rows.where(machines)
-        outcome = judge(self._take(at[at >= 0]), transaction, standing)
+        outcome = judge(self._take(at[at >= 0]), transaction, context)
         wrong = _differences(outcome, event)
         return wrong or self._enter(transaction, outcome)
 
-    def _standing(self, transaction: Transaction) -> Standing:
+    def _context(self, transaction: Transaction) -> CommitContext:
         books = [self._jobs.get(part.job) for part in transaction.jobs]
         held = [
             book is not None and book.token == part.token
@@ -170,7 +168,7 @@ class Replay:
             for task in transaction.claims.task[part.claims].tolist()
         ]
         own = {part.job for part, is_held in zip(transaction.jobs, held, strict=True) if is_held}
-        return Standing(
+        return CommitContext(
             lease_held=np.array(held, dtype=np.bool_),
             minimum=integers([book.minimum if book else 0 for book in books]),
             placed=integers([book.placed if book else 0 for book in books]),

@@ -154,15 +154,15 @@ def _race(open_store: StoreMaker, rival: int, inbox: Connection, line: Barrier) 
 def _run(store: Store, lap: Lap, rival: int) -> Run:
     events: list[Event] = []
     clock = RealClock()
-    chance = np.random.default_rng([lap.seed, rival])
+    rng = np.random.default_rng([lap.seed, rival])
     racer = Racer(
         Recorder(store, f"rival {rival}", clock, events.append),
         lap.jobs,
         lap.mode,
         name=str(rival),
-        chance=chance,
+        rng=rng,
         clock=clock,
-        new_id=lambda: UUID(bytes=chance.bytes(16)),
+        new_id=lambda: UUID(bytes=rng.bytes(16)),
     )
     racer.run(lap.transactions)
     return Run(tuple(events), racer.faults)

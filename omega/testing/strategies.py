@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 from hypothesis import strategies as st
 
-from omega.cell.standing import Standing
+from omega.cell.commit_context import CommitContext
 from omega.model.arrays import Ids, Sequences, integers
 from omega.model.claims import (
     NO_ALTERNATES,
@@ -28,7 +28,7 @@ from omega.model.claims import (
 from omega.model.machines import MachineRows, MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import KINDS, Kind
-from omega.testing.builders import KnownJob, Stretch, a_standing, some_accounts
+from omega.testing.builders import JobAndClaims, KnownJob, a_standing, some_accounts
 
 CONTESTED = (Kind.CPU_MILLI, Kind.MEMORY_MIB, Kind.GPU_0, Kind.GPU_1)
 """The kinds that examples use; the rest stay at 0, as on most machines."""
@@ -46,14 +46,14 @@ class Case:
 
     rows: MachineRows
     transaction: Transaction
-    standing: Standing
+    context: CommitContext
     jobs: Mapping[int, KnownJob]
     """All jobs that there are, by id; those of the transaction and others."""
     quotas: tuple[Quota, ...] = ()
 
     def __repr__(self) -> str:
         """Show what a reader needs of a failing example."""
-        held = self.standing.lease_held
+        held = self.context.lease_held
         jobs = [
             f"job {part.job}, minimum sent {part.minimum},"
             f" {'held' if held[number] else 'lost'}: claims {part.claims.start}-{part.claims.stop}"
@@ -70,7 +70,7 @@ class Case:
                 *(
                     f"claim {at}: task {claims.task[at]} on {claims.machine[at]}"
                     f" (seen {claims.seen[at]}), asks {claims.demand[at].tolist()},"
-                    f" unplaced {self.standing.unplaced[at]}"
+                    f" unplaced {self.context.unplaced[at]}"
                     for at in range(len(claims))
                 ),
                 *(
@@ -290,7 +290,7 @@ def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool =
     planned = draw(st.lists(JOB_IDS, unique=True, min_size=1, max_size=3))
     for job in planned:
         jobs.setdefault(job, draw(unplaced_jobs()))
-    stretches: list[Stretch] = []
+    stretches: list[JobAndClaims] = []
     for job in planned:
         claims = draw(claims_on(rows, jobs, job, exchange=exchange))
         minimums = [0, 0, len(claims), draw(st.integers(0, len(claims) + 1))]
@@ -304,8 +304,8 @@ def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool =
     )
     lost = [job for job in planned if draw(st.sampled_from([False] * 7 + [True]))]
     quotas = draw(quotas_around(jobs))
-    standing = a_standing(transaction, lost=lost, jobs=jobs, quotas=quotas)
-    return Case(rows, transaction, standing, jobs, quotas)
+    context = a_standing(transaction, lost=lost, jobs=jobs, quotas=quotas)
+    return Case(rows, transaction, context, jobs, quotas)
 
 
 @st.composite

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from omega.cell.standing import Standing
+from omega.cell.commit_context import CommitContext
 from omega.model.arrays import integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import MachineRows, MachineState
@@ -124,9 +124,9 @@ class PlainCommit:
 
     def _try(self, option: PlainOption, claim: PlainClaim) -> Verdict:
         """Judge a claim on one machine; the first reason counts. If it stands, apply it."""
-        door = self._door(option)
-        if door is not Verdict.ACCEPTED:
-            return door
+        machine_verdict = self._machine_verdict(option)
+        if machine_verdict is not Verdict.ACCEPTED:
+            return machine_verdict
 
         trial = deepcopy(self)
         for name in option.evicts:
@@ -145,7 +145,7 @@ class PlainCommit:
         self.evicted, self.left, self.quotas = trial.evicted, trial.left, trial.quotas
         return Verdict.ACCEPTED
 
-    def _door(self, option: PlainOption) -> Verdict:
+    def _machine_verdict(self, option: PlainOption) -> Verdict:
         """Say whether a machine takes claims at all."""
         machine = self.machines.get(option.machine)
         if machine is None or machine.state == MachineState.GONE:
@@ -187,11 +187,11 @@ class PlainCommit:
         return sum(name[0] == job for name in self.evicted)
 
 
-def judge_slowly(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+def judge_slowly(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     """Do what `omega.cell.judge.judge` does, slowly."""
-    claims = plain_claims(transaction, standing)
-    victims, live = plain_victims(standing)
-    quotas = plain_quotas(standing)
+    claims = plain_claims(transaction, context)
+    victims, live = plain_victims(context)
+    quotas = plain_quotas(context)
     cell = PlainCommit(transaction.rule, plain_machines(rows), victims, live, quotas)
     answers: list[tuple[Verdict, int]] = []
 
@@ -199,8 +199,8 @@ def judge_slowly(rows: MachineRows, transaction: Transaction, standing: Standing
         before = deepcopy(cell)
         stretch = [cell.answer(claim) for claim in claims[part.claims]]
         granted = sum(verdict is Verdict.ACCEPTED for verdict, _ in stretch)
-        placed = int(standing.placed[number]) - cell.lost(part.job)
-        if granted < max(part.minimum, int(standing.minimum[number]) - placed):
+        placed = int(context.placed[number]) - cell.lost(part.job)
+        if granted < max(part.minimum, int(context.minimum[number]) - placed):
             cell = before
             stretch = [
                 (Verdict.GANG_BROKEN, claim.options[0].machine)
@@ -228,16 +228,16 @@ def judge_slowly(rows: MachineRows, transaction: Transaction, standing: Standing
     )
 
 
-def plain_claims(transaction: Transaction, standing: Standing) -> list[PlainClaim]:
+def plain_claims(transaction: Transaction, context: CommitContext) -> list[PlainClaim]:
     """Return the claims one by one."""
     claims = transaction.claims
     return [
         PlainClaim(
             job=part.job,
             task=int(claims.task[at]),
-            precedence=int(standing.precedence[number]),
-            lease_held=bool(standing.lease_held[number]),
-            unplaced=bool(standing.unplaced[at]),
+            precedence=int(context.precedence[number]),
+            lease_held=bool(context.lease_held[number]),
+            unplaced=bool(context.unplaced[at]),
             options=_options(transaction, at),
         )
         for number, part in enumerate(transaction.jobs)
@@ -269,10 +269,10 @@ def _options(transaction: Transaction, at: int) -> list[PlainOption]:
 
 
 def plain_victims(
-    standing: Standing,
+    context: CommitContext,
 ) -> tuple[dict[int, PlainVictim], dict[TaskName, tuple[int, list[int]]]]:
     """Return the jobs that may lose tasks, and what they have running."""
-    victims = standing.victims
+    victims = context.victims
     jobs = {
         int(job): PlainVictim(
             precedence=int(victims.precedence[at]),

@@ -113,11 +113,11 @@ class Demo:
         return JOBS_PER_S[kind] * slowed * self.schedulers.get(kind, 0)
 
 
-def demo_workload(demo: Demo, chance: np.random.Generator) -> Workload:
+def demo_workload(demo: Demo, rng: np.random.Generator) -> Workload:
     """Draw the cell, its start state and the jobs of so many seconds."""
-    for_cell, for_prefill, for_batch, for_service, for_gpu = chance.spawn(5)
+    for_cell, for_prefill, for_batch, for_service, for_gpu = rng.spawn(5)
     machines = demo_machines(demo.machines, for_cell)
-    prefill = demo_prefill(machines, demo.share, churn_s=demo.churn_s, chance=for_prefill)
+    prefill = demo_prefill(machines, demo.share, churn_s=demo.churn_s, rng=for_prefill)
     free = (machines.capacity - prefill.used(len(machines))).sum(axis=0)
     return Workload(
         name="demo",
@@ -132,7 +132,7 @@ def demo_workload(demo: Demo, chance: np.random.Generator) -> Workload:
     )
 
 
-def _batch(demo: Demo, free: Amounts, chance: np.random.Generator) -> tuple[Arrival, ...]:
+def _batch(demo: Demo, free: Amounts, rng: np.random.Generator) -> tuple[Arrival, ...]:
     """Draw batch jobs, the larger the more room there is."""
     if not (jobs_per_s := demo.jobs_per_s(BATCH)):
         return ()
@@ -145,10 +145,10 @@ def _batch(demo: Demo, free: Amounts, chance: np.random.Generator) -> tuple[Arri
         duration_mean_s=demo.churn_s,
         shapes=BATCH_SHAPES,
     )
-    return arrivals_of(jobs, demo.seconds, chance)
+    return arrivals_of(jobs, demo.seconds, rng)
 
 
-def _service(demo: Demo, machines: Machines, chance: np.random.Generator) -> tuple[Arrival, ...]:
+def _service(demo: Demo, machines: Machines, rng: np.random.Generator) -> tuple[Arrival, ...]:
     """Draw services; some insist on a zone or platform, most spread, some are gangs."""
     if not (jobs_per_s := demo.jobs_per_s(SERVICE)):
         return ()
@@ -161,22 +161,22 @@ def _service(demo: Demo, machines: Machines, chance: np.random.Generator) -> tup
     )
 
     def with_wishes(spec: JobSpec) -> JobSpec:
-        wish = chance.choice(["zone", "platform", ""], p=[0.4, 0.3, 0.3])
-        spread = chance.choice(["rack", "zone", ""], p=[0.4, 0.3, 0.3])
+        wish = rng.choice(["zone", "platform", ""], p=[0.4, 0.3, 0.3])
+        spread = rng.choice(["rack", "zone", ""], p=[0.4, 0.3, 0.3])
         group = replace(
             spec.groups[0],
-            constraints=(_one_of(machines, str(wish), chance),) if wish else (),
+            constraints=(_one_of(machines, str(wish), rng),) if wish else (),
             spread_over=str(spread) or None,
         )
-        is_gang = chance.random() < SERVICE_GANG_SHARE
+        is_gang = rng.random() < SERVICE_GANG_SHARE
         return replace(spec, groups=(group,), minimum=group.tasks if is_gang else 0)
 
-    drawn = arrivals_of(jobs, demo.seconds, chance)
+    drawn = arrivals_of(jobs, demo.seconds, rng)
     return tuple(replace(arrival, spec=with_wishes(arrival.spec)) for arrival in drawn)
 
 
 def _ml_gpu(
-    demo: Demo, free: Amounts, machines: Machines, chance: np.random.Generator
+    demo: Demo, free: Amounts, machines: Machines, rng: np.random.Generator
 ) -> tuple[Arrival, ...]:
     """Draw GPU jobs after the patterns, larger or shorter as it takes to use what is left."""
     gpus = np.count_nonzero(machines.capacity[:, DEVICES], axis=1)
@@ -195,10 +195,10 @@ def _ml_gpu(
     )
 
     def with_gpus(spec: JobSpec) -> JobSpec:
-        pattern = GPU_JOBS[int(chance.choice(len(weights), p=weights / weights.sum()))]
+        pattern = GPU_JOBS[int(rng.choice(len(weights), p=weights / weights.sum()))]
         count = min(pattern.gpus, int(gpus.max()))
         tasks = round(pattern.tasks * float(np.clip(enough, 1, GPU_TASKS_MAX)))
-        insists = chance.random() < GPU_MODEL_SHARE
+        insists = rng.random() < GPU_MODEL_SHARE
         group = TaskGroup(
             tasks=tasks,
             cpu_milli=CPU_MILLI_PER_GPU * count * pattern.slices // GPU_SLICES,
@@ -206,26 +206,26 @@ def _ml_gpu(
             gpus=count,
             gpu_slices=pattern.slices,
             duration_ms=spec.groups[0].duration_ms,
-            constraints=(_one_of(machines, "gpu_model", chance, np.flatnonzero(gpus >= count)),)
+            constraints=(_one_of(machines, "gpu_model", rng, np.flatnonzero(gpus >= count)),)
             if insists
             else (),
         )
         return replace(spec, groups=(group,), minimum=tasks if pattern.gang else 0)
 
-    drawn = arrivals_of(jobs, demo.seconds, chance)
+    drawn = arrivals_of(jobs, demo.seconds, rng)
     return tuple(replace(arrival, spec=with_gpus(arrival.spec)) for arrival in drawn)
 
 
 def _one_of(
     machines: Machines,
     attribute: str,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
     among: Index | Sequence[int] | None = None,
 ) -> Constraint:
     """Return the wish for one or two values that some of the machines have."""
     rows = range(len(machines)) if among is None else among
     column = machines.attributes[attribute]
     values = sorted({value for row in rows if (value := column[row]) is not None})
-    count = min(len(values), int(chance.integers(1, 3)))
-    chosen = chance.choice(len(values), size=count, replace=False)
+    count = min(len(values), int(rng.integers(1, 3)))
+    chosen = rng.choice(len(values), size=count, replace=False)
     return Constraint(attribute, Operator.IN, tuple(values[i] for i in sorted(chosen.tolist())))

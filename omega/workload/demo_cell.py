@@ -74,16 +74,16 @@ ROUNDS_MAX = 64
 BATCH_LIFE_IN_CHURNS = 5.0
 
 
-def demo_machines(machines: int, chance: np.random.Generator) -> Machines:
+def demo_machines(machines: int, rng: np.random.Generator) -> Machines:
     """Return so many machines: racks of 40, each in one zone and of one platform."""
     number = np.arange(machines)
     has_gpus = number % GPU_EVERY == min(GPU_EVERY, machines) - 1
     weights = np.array([weight for weight, _ in CPU_SHAPES])
     shapes = np.stack([row for _, row in (*CPU_SHAPES, *GPU_SHAPES)])
     gpu_shape = (np.cumsum(has_gpus) - 1) % len(GPU_SHAPES)
-    cpu_shape = chance.choice(len(weights), size=machines, p=weights / weights.sum())
+    cpu_shape = rng.choice(len(weights), size=machines, p=weights / weights.sum())
     rack = number // MACHINES_PER_RACK
-    platform = chance.integers(len(PLATFORMS), size=int(rack[-1]) + 1)[rack]
+    platform = rng.integers(len(PLATFORMS), size=int(rack[-1]) + 1)[rack]
     models = [GPU_SHAPES[shape][0] for shape in gpu_shape.tolist()]
     return Machines(
         names=tuple(f"machine-{n:05d}" for n in range(1, machines + 1)),
@@ -100,32 +100,30 @@ def demo_machines(machines: int, chance: np.random.Generator) -> Machines:
 
 
 def demo_prefill(
-    machines: Machines, share: float, *, churn_s: float, chance: np.random.Generator
+    machines: Machines, share: float, *, churn_s: float, rng: np.random.Generator
 ) -> Prefill:
     """Return tasks that take about this share of the machines, unevenly."""
     if share == 0:
         return Prefill.none()
-    on_gpus, gpu_amounts = _gpu_tasks(machines, share, chance)
+    on_gpus, gpu_amounts = _gpu_tasks(machines, share, rng)
     used = np.zeros_like(machines.capacity)
     np.add.at(used, on_gpus, gpu_amounts)
-    on_cpus, cpu_amounts = _cpu_tasks(machines, used, share, chance)
+    on_cpus, cpu_amounts = _cpu_tasks(machines, used, share, rng)
     at = np.concatenate([on_gpus, on_cpus])
     tasks = _in_jobs(
-        np.concatenate([gpu_amounts, cpu_amounts]), len(on_gpus), churn_s=churn_s, chance=chance
+        np.concatenate([gpu_amounts, cpu_amounts]), len(on_gpus), churn_s=churn_s, rng=rng
     )
     return prefill_of(tasks, at, lambda number: f"start-{number:04d}")
 
 
-def _gpu_tasks(
-    machines: Machines, share: float, chance: np.random.Generator
-) -> tuple[Index, Amounts]:
+def _gpu_tasks(machines: Machines, share: float, rng: np.random.Generator) -> tuple[Index, Amounts]:
     """Take GPUs, some of them by half; the row of each task's machine, and amounts."""
     share = min(FULLEST, share / (1 - GPU_HALF_SHARE / 2))  # what halves leave over is made up for
-    shares = chance.beta(GPU_EVENNESS * share, GPU_EVENNESS * (1 - share), len(machines))
-    taken = chance.random((len(machines), DEVICES_MAX)) < shares[:, np.newaxis]
+    shares = rng.beta(GPU_EVENNESS * share, GPU_EVENNESS * (1 - share), len(machines))
+    taken = rng.random((len(machines), DEVICES_MAX)) < shares[:, np.newaxis]
     taken &= machines.capacity[:, DEVICES] > 0
     at, slot = np.nonzero(taken)
-    slices = np.where(chance.random(len(at)) < GPU_HALF_SHARE, GPU_SLICES // 2, GPU_SLICES)
+    slices = np.where(rng.random(len(at)) < GPU_HALF_SHARE, GPU_SLICES // 2, GPU_SLICES)
     amounts = np.zeros((len(at), KINDS), dtype=np.int64)
     amounts[:, Kind.CPU_MILLI] = CPU_MILLI_PER_GPU * slices // GPU_SLICES
     amounts[:, Kind.MEMORY_MIB] = MEMORY_MIB_PER_GPU * slices // GPU_SLICES
@@ -134,10 +132,10 @@ def _gpu_tasks(
 
 
 def _cpu_tasks(
-    machines: Machines, used: Amounts, share: float, chance: np.random.Generator
+    machines: Machines, used: Amounts, share: float, rng: np.random.Generator
 ) -> tuple[Index, Amounts]:
     """Offer each machine one task a round, until hardly any has room within its share."""
-    shares = np.clip(chance.normal(share, UNEVENNESS, len(machines)), 0.0, FULLEST)
+    shares = np.clip(rng.normal(share, UNEVENNESS, len(machines)), 0.0, FULLEST)
     limit = np.floor(machines.capacity * shares[:, None]).astype(np.int64)
     limit[:, DEVICES] = machines.capacity[:, DEVICES]
     demand = np.stack([shape.demand for shape in TASK_SHAPES])
@@ -145,7 +143,7 @@ def _cpu_tasks(
     at: list[Index] = [np.zeros(0, dtype=np.intp)]
     shapes: list[Index] = [np.zeros(0, dtype=np.intp)]
     for _ in range(ROUNDS_MAX):
-        shape = chance.choice(len(weights), size=len(machines), p=weights / weights.sum())
+        shape = rng.choice(len(weights), size=len(machines), p=weights / weights.sum())
         fits = np.flatnonzero(every_kind(used + demand[shape] <= limit))
         used[fits] += demand[shape[fits]]
         at.append(fits)
@@ -154,14 +152,14 @@ def _cpu_tasks(
 
 
 def _in_jobs(
-    amounts: Amounts, gpu_tasks: int, *, churn_s: float, chance: np.random.Generator
+    amounts: Amounts, gpu_tasks: int, *, churn_s: float, rng: np.random.Generator
 ) -> Tasks:
     """Deal the tasks out to jobs at random; the first `gpu_tasks` to jobs of their own."""
     jobs = len(amounts) // TASKS_PER_JOB + 1
     gpu_jobs = gpu_tasks // TASKS_PER_JOB + 1
-    owner = chance.integers(gpu_jobs, gpu_jobs + jobs, size=len(amounts))
-    owner[:gpu_tasks] = chance.integers(gpu_jobs, size=gpu_tasks)
-    scheduler, duration_ms = _kinds_of_jobs(gpu_jobs, gpu_jobs + jobs, churn_s, chance)
+    owner = rng.integers(gpu_jobs, gpu_jobs + jobs, size=len(amounts))
+    owner[:gpu_tasks] = rng.integers(gpu_jobs, size=gpu_tasks)
+    scheduler, duration_ms = _kinds_of_jobs(gpu_jobs, gpu_jobs + jobs, churn_s, rng)
     return Tasks(
         owner=owner.astype(np.int64),
         scheduler=scheduler[owner],
@@ -173,10 +171,10 @@ def _in_jobs(
 
 
 def _kinds_of_jobs(
-    gpu_jobs: int, jobs: int, churn_s: float, chance: np.random.Generator
+    gpu_jobs: int, jobs: int, churn_s: float, rng: np.random.Generator
 ) -> tuple[Codes, Ids]:
-    serves = chance.random(jobs) < SERVICE_SHARE
-    life_ms = chance.exponential(BATCH_LIFE_IN_CHURNS * churn_s * MS_PER_S, jobs)
+    serves = rng.random(jobs) < SERVICE_SHARE
+    life_ms = rng.exponential(BATCH_LIFE_IN_CHURNS * churn_s * MS_PER_S, jobs)
     duration_ms = np.where(serves, RUNS_ON, np.rint(life_ms)).astype(np.int64)
     scheduler = np.where(serves, SCHEDULERS.index(SERVICE), SCHEDULERS.index(BATCH))
     scheduler[:gpu_jobs] = SCHEDULERS.index(ML_GPU)

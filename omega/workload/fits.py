@@ -65,9 +65,9 @@ class Fit:
         """A distance that would be no reason to doubt the law, had it not been fitted."""
         return float(BY_CHANCE / np.sqrt(len(self.seen)))
 
-    def drawn(self, law: Law, number: int, chance: np.random.Generator) -> Score:
+    def drawn(self, law: Law, number: int, rng: np.random.Generator) -> Score:
         """Draw from a law, in whole numbers where such are counted."""
-        values = law.quantile(chance.random(number))
+        values = law.quantile(rng.random(number))
         return _in_whole(values) if self.is_whole else values
 
     def quantiles(self, law: Law, shares: Sequence[float]) -> list[float]:
@@ -106,7 +106,7 @@ def draw_list(
     workloads: Mapping[str, FittedWorkload],
     laws: Mapping[tuple[str, str], Law],
     horizon_s: float,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> str:
     """Draw a job list as CSV; `laws` by workload and quantity. Streams are a workload's own.
 
@@ -114,7 +114,7 @@ def draw_list(
     """
     lines = [",".join(COLUMNS)]
     listed = [one for one in LISTED if one in workloads]
-    for kind, stream in zip(listed, chance.spawn(len(listed)), strict=True):
+    for kind, stream in zip(listed, rng.spawn(len(listed)), strict=True):
         chosen = {name: laws[kind, name] for name in QUANTITIES}
         # No two jobs of a list have one id, however many there are.
         number = max(LISTED[kind][1], len(lines))
@@ -220,7 +220,7 @@ def _rows(
     workload: FittedWorkload,
     laws: Mapping[str, Law],
     horizon_s: float,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
     number: int,
 ) -> Iterator[str]:
     name = LISTED[workload.scheduler][0]
@@ -228,12 +228,12 @@ def _rows(
     at_a_time = max(JOBS_MIN, workload.jobs)
     now_s = 0.0
     while True:
-        gaps = fits[GAP].drawn(laws[GAP], at_a_time, chance).tolist()
-        counts = fits[TASKS].drawn(laws[TASKS], at_a_time, chance)
+        gaps = fits[GAP].drawn(laws[GAP], at_a_time, rng).tolist()
+        counts = fits[TASKS].drawn(laws[TASKS], at_a_time, rng)
         tasks = np.minimum(counts, LIMITS.tasks_per_job_max).astype(np.int64).tolist()
-        durations_s = fits[DURATION].drawn(laws[DURATION], at_a_time, chance)
+        durations_s = fits[DURATION].drawn(laws[DURATION], at_a_time, rng)
         lasts_s = np.minimum(durations_s, LASTS_S_MAX).tolist()
-        shapes = chance.integers(len(workload.shapes), size=at_a_time).tolist()
+        shapes = rng.integers(len(workload.shapes), size=at_a_time).tolist()
         for gap_s, count, lasts, shape in zip(gaps, tasks, lasts_s, shapes, strict=True):
             now_s += gap_s
             if now_s >= horizon_s:

@@ -45,19 +45,19 @@ class Failures:
         return machines * horizon_s / (self.every_s + self.repair_s)
 
     def draw(
-        self, machines: int, horizon_s: float, chance: np.random.Generator
+        self, machines: int, horizon_s: float, rng: np.random.Generator
     ) -> tuple[MachineEvent, ...]:
         """Return the events of so many machines, all of which are up at the start."""
         events = (
-            event for machine in range(machines) for event in self._of(machine, horizon_s, chance)
+            event for machine in range(machines) for event in self._of(machine, horizon_s, rng)
         )
         return tuple(sorted(events, key=lambda event: event.time_s))
 
     def _of(
-        self, machine: int, horizon_s: float, chance: np.random.Generator
+        self, machine: int, horizon_s: float, rng: np.random.Generator
     ) -> Iterator[MachineEvent]:
-        time_s, up = chance.exponential(self.every_s), False
+        time_s, up = rng.exponential(self.every_s), False
         while time_s <= horizon_s:
             yield MachineEvent(time_s, machine, up)
-            time_s += chance.exponential(self.repair_s if not up else self.every_s)
+            time_s += rng.exponential(self.repair_s if not up else self.every_s)
             up = not up

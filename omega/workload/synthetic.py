@@ -90,9 +90,9 @@ W2 = TwoClasses(
 """A small, contended cell."""
 
 
-def two_class_workload(laws: TwoClasses, chance: np.random.Generator) -> Workload:
+def two_class_workload(laws: TwoClasses, rng: np.random.Generator) -> Workload:
     """Draw a workload: the prefill first, then batch, then service, each from its own stream."""
-    for_prefill, for_batch, for_service = chance.spawn(3)
+    for_prefill, for_batch, for_service = rng.spawn(3)
     machines = uniform_machines(laws.machines, cpus=laws.cpus, memory_gib=laws.memory_gib)
     return Workload(
         name="two-class",
@@ -105,16 +105,14 @@ def two_class_workload(laws: TwoClasses, chance: np.random.Generator) -> Workloa
     )
 
 
-def arrivals_of(
-    jobs: JobClass, horizon_s: float, chance: np.random.Generator
-) -> tuple[Arrival, ...]:
+def arrivals_of(jobs: JobClass, horizon_s: float, rng: np.random.Generator) -> tuple[Arrival, ...]:
     """Draw the jobs of a class that arrive before the horizon."""
-    submit_s = _arrival_times(jobs.gap_mean_s, horizon_s, chance)
-    tasks = np.ceil(chance.exponential(jobs.tasks_mean, len(submit_s)))
+    submit_s = _arrival_times(jobs.gap_mean_s, horizon_s, rng)
+    tasks = np.ceil(rng.exponential(jobs.tasks_mean, len(submit_s)))
     tasks = np.clip(tasks, 1, LIMITS.tasks_per_job_max).astype(np.int64)
-    duration_ms = np.rint(chance.exponential(jobs.duration_mean_s * MS_PER_S, len(submit_s)))
+    duration_ms = np.rint(rng.exponential(jobs.duration_mean_s * MS_PER_S, len(submit_s)))
     weights = np.array([shape.weight for shape in jobs.shapes])
-    shape = chance.choice(len(weights), size=len(submit_s), p=weights / weights.sum())
+    shape = rng.choice(len(weights), size=len(submit_s), p=weights / weights.sum())
     return tuple(
         Arrival(
             at,
@@ -148,7 +146,7 @@ def uniform_machines(machines: int, *, cpus: float, memory_gib: float) -> Machin
     )
 
 
-def scattered(machines: Machines, tasks: int, shape: Shape, chance: np.random.Generator) -> Prefill:
+def scattered(machines: Machines, tasks: int, shape: Shape, rng: np.random.Generator) -> Prefill:
     """Place tasks of one shape that run on and on by random first fit, as one job.
 
     Raises ValueError when the machines hold fewer.
@@ -158,7 +156,7 @@ def scattered(machines: Machines, tasks: int, shape: Shape, chance: np.random.Ge
     room = (machines.capacity[:, asked] // demand[asked]).min(axis=1, initial=tasks)
     if tasks > room.sum():
         raise ValueError(f"{tasks} tasks were to be placed at the start, {room.sum()} fit")
-    machine = np.array([_hit(room, chance) for _ in range(tasks)], dtype=np.intp)
+    machine = np.array([_hit(room, rng) for _ in range(tasks)], dtype=np.intp)
     columns = Tasks(
         owner=np.zeros(tasks, np.int64),
         scheduler=np.full(tasks, SCHEDULERS.index(SERVICE), np.int32),
@@ -170,24 +168,24 @@ def scattered(machines: Machines, tasks: int, shape: Shape, chance: np.random.Ge
     return prefill_of(columns, machine, lambda _: "prefill") if tasks else Prefill.none()
 
 
-def _hit(room: Index, chance: np.random.Generator) -> int:
+def _hit(room: Index, rng: np.random.Generator) -> int:
     """Take one place on a machine drawn evenly from those that have room."""
     for _ in range(DARTS_MAX):
-        at = int(chance.integers(len(room)))
+        at = int(rng.integers(len(room)))
         if room[at] > 0:
             break
     else:
-        at = int(chance.choice(np.flatnonzero(room > 0)))
+        at = int(rng.choice(np.flatnonzero(room > 0)))
     room[at] -= 1
     return at
 
 
-def _arrival_times(gap_mean_s: float, horizon_s: float, chance: np.random.Generator) -> list[float]:
+def _arrival_times(gap_mean_s: float, horizon_s: float, rng: np.random.Generator) -> list[float]:
     times: list[float] = []
-    now_s = float(chance.exponential(gap_mean_s))
+    now_s = float(rng.exponential(gap_mean_s))
     while now_s < horizon_s:
         times.append(now_s)
-        now_s += float(chance.exponential(gap_mean_s))
+        now_s += float(rng.exponential(gap_mean_s))
     return times
 
 

@@ -12,8 +12,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.main import run_command_line
-from omega.cli.terminal import PrintableConsole
+from omega.terminal.program import run_command_line
+from omega.terminal.terminal import PrintableConsole
 from schedulers.ml_gpu.cli.replay import replay
 from schedulers.ml_gpu.cli.solve import solve
 from schedulers.ml_gpu.policies.named import POLICIES

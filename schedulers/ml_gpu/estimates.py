@@ -86,11 +86,11 @@ def kept_beside(rates: Rates, pairs: PairRates) -> PairRates:
     return PairRates(np.clip(kept, 0.0, 1.0))
 
 
-def drawn(references: int, part: float, chance: np.random.Generator) -> Mask:
+def drawn(references: int, part: float, rng: np.random.Generator) -> Mask:
     """Draw the references beside which a new kind is profiled: this part of them, at least one."""
     profiled = np.zeros(references, np.bool_)
     number = max(1, round(part * references))
-    profiled[chance.choice(references, number, replace=False)] = True
+    profiled[rng.choice(references, number, replace=False)] = True
     return profiled
 
 

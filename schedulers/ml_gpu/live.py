@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from omega.cell.view import View
-from omega.framework.rounds import RoundPlan, Rounds, RoundState, Stretch
+from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.model.allocations import Allocations
 from omega.model.arrays import Counts, Ids, Index, Mask, integers, positions
 from omega.model.claims import Claims
@@ -29,7 +29,7 @@ from schedulers.ml_gpu.learning import Learnt, is_news
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import Record
-from schedulers.ml_gpu.rounds import Holes, Ledger, fastest_first, select
+from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
 
 Place = Callable[[View, LeasedJob, np.random.Generator], Claims]
 PASSES: Final = 4
@@ -37,7 +37,7 @@ PASSES: Final = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Playing:
+class RoundsConfig:
     """How rounds are played."""
 
     policy: Policy
@@ -53,47 +53,47 @@ class Playing:
 class GpuRounds(Rounds):
     """Gavel's rounds for training jobs; other jobs of the kind are placed beside them."""
 
-    def __init__(self, playing: Playing, place: Place) -> None:
+    def __init__(self, config: RoundsConfig, place: Place) -> None:
         """Play rounds so, and place by `place` what cannot be interrupted."""
-        self.length_ms = playing.length_ms
-        self._playing = playing
+        self.length_ms = config.length_ms
+        self._playing = config
         self._place_beside = place
         self._chosen: dict[int, tuple[Cluster, int]] = {}
         """Type for which each gang was selected in this round, for tries after conflicts."""
 
-    def plan(self, view: View, state: RoundState, chance: np.random.Generator) -> RoundPlan:
+    def plan(self, view: View, state: RoundState, rng: np.random.Generator) -> RoundPlan:
         """Say which gangs train where next, and place the other jobs on what is free."""
         waiting = [job for job in state.waiting if not goes_by_rounds(job)]
-        beside = self._beside(view, waiting, chance)
+        beside = self._beside(view, waiting, rng)
         with view.trying():
             for stretch in beside:
                 view.try_on(stretch.claims)
-            record, table, gangs = self._by_rounds(view, state, chance)
+            record, table, gangs = self._by_rounds(view, state, rng)
         return RoundPlan([*beside, *gangs], record.memo(), table.ids.tolist())
 
     def _by_rounds(
-        self, view: View, state: RoundState, chance: np.random.Generator
-    ) -> tuple[Record, "_Table", list[Stretch]]:
+        self, view: View, state: RoundState, rng: np.random.Generator
+    ) -> tuple[Record, "_Table", list[JobClaims]]:
         """Give GPUs to the training jobs, on what those beside them leave."""
         table = _Table.of(view, state, self._playing)
         record = _charged(table, state, self._playing)
         rate = table.rates(record.learnt, self._playing)
         if _is_due(record, rate, table.gpus, self._playing, state.began_ms):
-            record = _promised(record, table, rate, self._playing, state.began_ms, chance)
+            record = _promised(record, table, rate, self._playing, state.began_ms, rng)
 
-        kept, gangs = _given_out(view, table, rate, record.ledger, self._playing, chance)
+        kept, gangs = _given_out(view, table, rate, record.ledger, self._playing, rng)
         self._chosen = {job.id: (table.cluster, type_) for job, type_, _ in gangs}
         parts = [(job, claims) for job, _, claims in gangs]
         may_go = set(table.ids.tolist()) - kept
         claims = make_room(view, parts, state.allocations, may_go)
         stretches = [
-            Stretch(job, its, len(its)) for (job, _), its in zip(parts, claims, strict=True)
+            JobClaims(job, its, len(its)) for (job, _), its in zip(parts, claims, strict=True)
         ]
         return record, table, stretches
 
     def again(
-        self, view: View, refused: Sequence[LeasedJob], chance: np.random.Generator
-    ) -> Sequence[Stretch]:
+        self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
+    ) -> Sequence[JobClaims]:
         """Place gangs that met others once more, on the GPUs of their type that are free."""
         stretches = []
         beside = [job for job in refused if job.id not in self._chosen]
@@ -101,23 +101,23 @@ class GpuRounds(Rounds):
             for job in refused:
                 if job.id in self._chosen:
                     cluster, type_ = self._chosen[job.id]
-                    claims = _placed(view, cluster, type_, job, chance)
+                    claims = _placed(view, cluster, type_, job, rng)
                     view.try_on(claims)
                     if len(claims):
-                        stretches.append(Stretch(job, claims, len(claims)))
-        return [*stretches, *self._beside(view, beside, chance)]
+                        stretches.append(JobClaims(job, claims, len(claims)))
+        return [*stretches, *self._beside(view, beside, rng)]
 
     def _beside(
-        self, view: View, jobs: Sequence[LeasedJob], chance: np.random.Generator
-    ) -> list[Stretch]:
+        self, view: View, jobs: Sequence[LeasedJob], rng: np.random.Generator
+    ) -> list[JobClaims]:
         """Place jobs that run to their end, on what is free now."""
         stretches = []
         with view.trying():
             for job in jobs:
-                claims = self._place_beside(view, job, chance)
+                claims = self._place_beside(view, job, rng)
                 view.try_on(claims)
                 if len(claims):
-                    stretches.append(Stretch(job, claims, job.lacking))
+                    stretches.append(JobClaims(job, claims, job.lacking))
         return stretches
 
 
@@ -145,11 +145,11 @@ class _Table:
     running: Allocations
 
     @classmethod
-    def of(cls, view: View, state: RoundState, playing: Playing) -> "_Table":
+    def of(cls, view: View, state: RoundState, config: RoundsConfig) -> "_Table":
         live = state.allocations
         jobs = sorted(filter(goes_by_rounds, (*state.running, *state.waiting)), key=_id)
         ids = integers(job.id for job in jobs)
-        cluster = Cluster.of(view, playing.attribute, live.only(np.isin(live.job, ids)))
+        cluster = Cluster.of(view, config.attribute, live.only(np.isin(live.job, ids)))
         kinds, kind = kinds_of(jobs)
         by_groups = {job.spec.groups: job.spec for job in jobs}
         fitting = {groups: cluster.fits(view, spec) for groups, spec in by_groups.items()}
@@ -166,7 +166,7 @@ class _Table:
         np.maximum.at(started_ms, row[there], live.started_ms[there])
         return cls(
             cluster=cluster,
-            gpus=Cluster.of(view, playing.attribute, live.only(trains)).gpus,
+            gpus=Cluster.of(view, config.attribute, live.only(trains)).gpus,
             jobs=jobs,
             ids=ids,
             kinds=kinds,
@@ -184,19 +184,19 @@ class _Table:
         """How many GPUs each job uses at once."""
         return integers(size_of(job.spec) for job in self.jobs)
 
-    def rates(self, learnt: Learnt, playing: Playing) -> Rates:
+    def rates(self, learnt: Learnt, config: RoundsConfig) -> Rates:
         """Return the steps/s that are believed of each job on each type; 0 where it cannot run."""
-        believed = learnt.rates(self.kinds, playing.table)
+        believed = learnt.rates(self.kinds, config.table)
         return np.asarray(believed[self.kind].reshape(self.fits.shape) * self.fits)
 
 
-def _charged(table: _Table, state: RoundState, playing: Playing) -> Record:
+def _charged(table: _Table, state: RoundState, config: RoundsConfig) -> Record:
     """Return what was had up to now, by those that run, and learn from what they have done.
 
     Nothing is learnt of a job that has just changed its type: what it did on the old one is
     reported a little later, too.
     """
-    record = Record.of(state.memo, table.cluster.types, playing.length_ms / 2_000)
+    record = Record.of(state.memo, table.cluster.types, config.length_ms / 2_000)
     record = record.among(table.ids, integers(state.away), state.began_ms)
     runs = np.flatnonzero(table.ran_on != NOWHERE)
     since_ms = np.maximum(table.started_ms[runs], record.charged_ms[runs])
@@ -218,17 +218,17 @@ def _charged(table: _Table, state: RoundState, playing: Playing) -> Record:
     )
 
 
-def _is_due(record: Record, rate: Rates, gpus: Counts, playing: Playing, now_ms: int) -> bool:
+def _is_due(record: Record, rate: Rates, gpus: Counts, config: RoundsConfig, now_ms: int) -> bool:
     """Say whether shares are to be promised anew: hysteresis, or every arrival would be a reset.
 
     Where nothing was promised to anybody, or by another policy, there is nothing to wait for.
     """
     if record.reset_ms is None or not record.ledger.is_promised.any():
         return True
-    if record.policy != playing.policy.name:
+    if record.policy != config.policy.name:
         return True
     changed = record.is_due or record.gpus != tuple(gpus.tolist())
-    is_time = now_ms - record.reset_ms >= playing.resets_after * playing.length_ms
+    is_time = now_ms - record.reset_ms >= config.resets_after * config.length_ms
     return is_time and (changed or is_news(rate, record.promised_by))
 
 
@@ -236,16 +236,16 @@ def _promised(
     record: Record,
     table: _Table,
     rate: Rates,
-    playing: Playing,
+    config: RoundsConfig,
     now_ms: int,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Record:
     """Ask the policy for shares, and settle what the last ones have come to."""
     share = np.zeros_like(rate)
     runs = np.flatnonzero(rate.any(axis=1))
     if len(runs):
         problem = _problem(record, table, rate, runs, now_ms)
-        share[runs] = playing.policy.solve(problem, chance).share
+        share[runs] = config.policy.solve(problem, rng).share
     elapsed_s = 0.0 if record.reset_ms is None else (now_ms - record.reset_ms) / 1_000
     return replace(
         record,
@@ -253,7 +253,7 @@ def _promised(
         gpus=tuple(table.gpus.tolist()),
         reset_ms=now_ms,
         promised_by=rate,
-        policy=playing.policy.name,
+        policy=config.policy.name,
         is_due=False,
     )
 
@@ -288,20 +288,20 @@ def _given_out(
     table: _Table,
     rate: Rates,
     ledger: Ledger,
-    playing: Playing,
-    chance: np.random.Generator,
+    config: RoundsConfig,
+    rng: np.random.Generator,
 ) -> tuple[set[int], list[tuple[LeasedJob, int, Claims]]]:
     """Say who keeps its GPUs, and who is to be placed where; larger gangs are placed first."""
     order = fastest_first(rate) if rate.size else np.arange(len(table.cluster.gpus))
     rate, gangs, left = rate.copy(), table.gangs, table.cluster.gpus.copy()
     had = ledger.received_s.sum(axis=1)
-    holes = Holes.LAST if playing.policy.fills_holes else Holes.NEVER
+    leftovers = LeftoverPolicy.LAST if config.policy.uses_leftovers else LeftoverPolicy.NEVER
     kept: set[int] = set()
     placed: list[tuple[LeasedJob, int, Claims]] = []
     with view.trying():
         goes = np.ones(len(table.jobs), np.bool_)
         for nth in range(PASSES):
-            on = select(ledger, rate, gangs, left, order, holes, had=had)
+            on = select(ledger, rate, gangs, left, order, leftovers, had=had)
             if nth == 0:
                 goes = (on == NOWHERE) | (on != table.on)
                 gone = table.running.only(np.isin(table.running.job, table.ids[goes]))
@@ -317,7 +317,7 @@ def _given_out(
                 job, type_ = table.jobs[at], int(on[at])
                 if type_ == table.on[at] and _put_back(view, table.running, job):
                     kept.add(job.id)
-                elif len(claims := _placed(view, table.cluster, type_, job, chance)):
+                elif len(claims := _placed(view, table.cluster, type_, job, rng)):
                     view.try_on(claims)
                     placed.append((job, type_, claims))
                 else:
@@ -342,10 +342,10 @@ def _put_back(view: View, running: Allocations, job: LeasedJob) -> bool:
 
 
 def _placed(
-    view: View, cluster: Cluster, type_: int, job: LeasedJob, chance: np.random.Generator
+    view: View, cluster: Cluster, type_: int, job: LeasedJob, rng: np.random.Generator
 ) -> Claims:
     """Return claims for a whole gang on machines of one type; none if it does not fit."""
-    return place_groups(view, cluster.only_on(type_, job), CONSOLIDATED, chance)
+    return place_groups(view, cluster.only_on(type_, job), CONSOLIDATED, rng)
 
 
 def _id(job: LeasedJob) -> int:

@@ -16,7 +16,7 @@ from omega.model.arrays import Counts, Ids, Index, Score, integers
 from omega.workload.throughputs import Rates, Throughputs
 from schedulers.ml_gpu.policies.named import Policy, solver_of
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Allocation, Problem, Shares
-from schedulers.ml_gpu.rounds import Holes, Ledger, fastest_first, select
+from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Rules:
     """Whether a job that goes on keeps its GPUs if it can: Gavel's lease extension."""
     shuffles_types: bool | None = None
     """Whether types are served in random order; None: for policies that count GPUs, as there."""
-    holes: Holes = Holes.AS_MET
+    leftovers: LeftoverPolicy = LeftoverPolicy.AS_MET
     """When jobs without a share of a type may have what is left over of it."""
     reserves_idle: bool = True
     """Whether a job picked before it has a share holds its GPUs and does not run, as there."""
@@ -113,7 +113,7 @@ class Replay:
     gpus: Counts
     """GPUs of each of the table's types."""
     policy: Policy
-    chance: np.random.Generator
+    rng: np.random.Generator
     rules: Rules = field(default_factory=Rules)
     advance: Callable[[int], None] = lambda _: None
     """Told how many more jobs have ended."""
@@ -184,7 +184,7 @@ class Replay:
             runs_on=self._given(),
         )
         self._jobs.compare_with(jobs, problem.isolated, past_s)
-        found = self._solve(problem, self.chance)
+        found = self._solve(problem, self.rng)
         self._tally.solves += found.solves
         first, second, share = units(jobs, found)
         self._ledger = self._ledger.reset(first, second, share, elapsed_s)
@@ -199,11 +199,11 @@ class Replay:
     def _round(self, now: float, ended_s: float) -> tuple[int, float]:
         """Play one round; return how many jobs ended in it, and when it was over."""
         ledger = self._ledger
-        order = self.chance.permutation(self._order) if self._shuffles else self._order
+        order = self.rng.permutation(self._order) if self._shuffles else self._order
         rate = self._rates(ledger)
         size = self.table.gangs[self.trace.row[ledger.first]]
-        holes = self.rules.holes if self.policy.fills_holes else Holes.NEVER
-        on = select(ledger, rate, size, self.gpus, order, holes)
+        leftovers = self.rules.leftovers if self.policy.uses_leftovers else LeftoverPolicy.NEVER
+        on = select(ledger, rate, size, self.gpus, order, leftovers)
         if self.rules.reserves_idle:
             on[~ledger.is_promised] = NOWHERE
         running = np.flatnonzero(on != NOWHERE)

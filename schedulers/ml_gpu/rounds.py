@@ -96,7 +96,7 @@ class Ledger:
         return np.asarray(np.where(rate > 0, self.share / fraction, 0.0))
 
 
-class Holes(Enum):
+class LeftoverPolicy(Enum):
     """When jobs without a share of a type may have what is left over of it."""
 
     NEVER = "never"
@@ -110,7 +110,7 @@ def select(
     size: Counts,
     free: Counts,
     order: Index,
-    holes: Holes,
+    leftovers: LeftoverPolicy,
     *,
     had: Score | None = None,
 ) -> Index:
@@ -125,7 +125,7 @@ def select(
     on = np.full(len(ledger), NOWHERE, np.intp)
     left = free.copy()
     taken: set[int] = set()
-    passes = [holes is Holes.AS_MET] + [True] * (holes is Holes.LAST)
+    passes = [leftovers is LeftoverPolicy.AS_MET] + [True] * (leftovers is LeftoverPolicy.LAST)
     for fills in passes:
         for type_ in order:
             mine = (-ledger.share[:, type_], -ledger.deficit_s[:, type_], -priority[:, type_])

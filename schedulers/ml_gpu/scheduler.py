@@ -71,20 +71,20 @@ class MlGpuScheduler(Scheduler):
             scheduler.rounds = rounds_of(settings, scheduler.place)
         return scheduler
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Claim machines and device slots."""
         if self._typical is not None and len(job.unplaced) == 1 and job.lacking <= 1:
             (group,) = waiting_groups(job)
             if job.spec.groups[group].gpus:
-                return place_alone(view, job, self._typical, chance)
-        return place_groups(view, job, _choose, chance)
+                return place_alone(view, job, self._typical, rng)
+        return place_groups(view, job, _choose, rng)
 
 
-def _choose(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+def _choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     if room.job.lacking > 1:
-        return CONSOLIDATED(room, wanted, chance)
+        return CONSOLIDATED(room, wanted, rng)
     if not room.asked.gpus:
-        return best_fit(room, wanted, chance)
+        return best_fit(room, wanted, rng)
     if room.asked.gpu_slices < GPU_SLICES:
-        return best_fit_slots(room, wanted, chance)
-    return on_fewest_machines(room, wanted, chance)
+        return best_fit_slots(room, wanted, rng)
+    return on_fewest_machines(room, wanted, rng)

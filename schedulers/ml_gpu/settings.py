@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from omega.errors import BadInput, did_you_mean
 from omega.workload.throughputs import read_throughputs
-from schedulers.ml_gpu.live import GpuRounds, Place, Playing
+from schedulers.ml_gpu.live import GpuRounds, Place, RoundsConfig
 from schedulers.ml_gpu.policies.named import find_policy
 
 ROUND_S_MIN: Final = 0.01
@@ -61,10 +61,10 @@ def read_settings(said: Mapping[str, str]) -> Settings:
 
 def rounds_of(said: Mapping[str, str], place: Place) -> GpuRounds:
     """Return rounds as an operator wants them; jobs that do not train are placed by `place`."""
-    return GpuRounds(playing(read_settings(said)), place)
+    return GpuRounds(config(read_settings(said)), place)
 
 
-def playing(settings: Settings) -> Playing:
+def config(settings: Settings) -> RoundsConfig:
     """Return how rounds are to be played.
 
     Raises BadInput for a policy that is not there or shares GPUs, for a round that is too short
@@ -80,7 +80,7 @@ def playing(settings: Settings) -> Playing:
     if not ROUND_S_MIN <= settings.round <= ROUND_S_MAX:
         raise BadInput(f"a round of {settings.round:g} s will not do", field="round")
     table = None if settings.throughputs is None else read_throughputs(settings.throughputs)
-    return Playing(
+    return RoundsConfig(
         policy=policy,
         length_ms=round(settings.round * 1_000),
         resets_after=settings.resets_after,

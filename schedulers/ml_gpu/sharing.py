@@ -14,8 +14,8 @@ import numpy as np
 from omega.model.arrays import Counts, Score
 from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.groups import Groups, modes
+from schedulers.ml_gpu.linear_program import LinearProgram
 from schedulers.ml_gpu.problem import NOBODY, Problem
-from schedulers.ml_gpu.programme import Programme
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Sharing:
         ]
         gpus_suffice = [(2 * many + ways.type, column, gpus)]
         nothing = np.full(many + len(problem.gpus), -np.inf)
-        self._programme = Programme(
+        self._programme = LinearProgram(
             enough_rate + time_suffices + gpus_suffice,
             columns=len(ways) + 1,
             lower=np.concatenate([np.zeros(many), nothing]),

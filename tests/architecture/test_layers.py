@@ -15,10 +15,11 @@ ROWS: tuple[frozenset[str], ...] = (
     frozenset({"model"}),
     frozenset({"cell", "lifecycle", "ordering", "workload", "metrics"}),
     frozenset({"placement", "store"}),
-    frozenset({"sync"}),
-    frozenset({"framework"}),
-    frozenset({"nodes", "web", "testing"}),
+    frozenset({"sync", "reports"}),
+    frozenset({"framework", "terminal"}),
+    frozenset({"nodes", "web", "testing", "processes"}),
     frozenset({"sim"}),
+    frozenset({"plots"}),
     frozenset({"cli"}),
 )
 HEIGHT = {package: height for height, row in enumerate(ROWS) for package in row}
@@ -88,6 +89,17 @@ def reaches_around(source: Source) -> Iterator[str]:
             yield f"{source.path}:{line} imports {name}, which is private. Ask for a public one"
 
 
+def uses_the_command_line(source: Source) -> Iterator[str]:
+    """Complain of each import of omega's own verbs by what is not one of them."""
+    for line, name in source.imports:
+        if name == "omega.cli" or name.startswith("omega.cli."):
+            yield (
+                f"{source.path}:{line} imports {name}. Verbs are for users: take values from"
+                " omega.reports, pictures from omega.plots, and consoles and options from"
+                " omega.terminal"
+            )
+
+
 def test_imports_point_down() -> None:
     files = code(".py", folders=("omega",))
     complaints = [complaint for file in files for complaint in upward_imports(file)]
@@ -100,6 +112,16 @@ def test_schedulers_use_the_strangers_door() -> None:
     complaints = [complaint for file in files for complaint in reaches_around(file)]
 
     assert not complaints, "\n".join(complaints)
+
+
+def test_the_command_line_is_imported_by_nobody() -> None:
+    files = code(".py", folders=("benchmarks", "schedulers", "migrations"))
+    complaints = [complaint for file in files for complaint in uses_the_command_line(file)]
+
+    assert not complaints, "\n".join(complaints)
+    assert 1 == len(
+        list(uses_the_command_line(Source("benchmarks/x.py", "from omega.cli.main import main")))
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +187,7 @@ def test_a_scheduler_may_use_the_public_face() -> None:
 
 
 def test_the_command_line_of_a_scheduler_is_one_of_ours() -> None:
-    text = "from omega.cli.consoles import Output"
+    text = "from omega.terminal.consoles import Output"
 
     assert [] == list(reaches_around(Source("schedulers/ml_gpu/cli/solve.py", text)))
     assert 1 == len(list(reaches_around(Source("schedulers/ml_gpu/rounds.py", text))))

@@ -89,7 +89,7 @@ def test_a_wide_protocol_is_found() -> None:
 
 
 def test_a_class_that_implements_a_store_may_have_many_methods() -> None:
-    assert [] == list(wide_protocols(Source(PATH, a_protocol(METHODS_MAX + 1, "MemoryQueue"))))
+    assert [] == list(wide_protocols(Source(PATH, a_protocol(METHODS_MAX + 1, "MemoryJobs"))))
 
 
 def test_a_method_that_is_declared_twice_is_found_across_files() -> None:

@@ -25,18 +25,18 @@ SQL = re.compile(
 )
 
 GENERATORS_MADE_IN: dict[str, str] = {
-    "omega/cli/chance.py": "one for each command, from the seed that its user gave",
-    "omega/framework/chance.py": "one for each try, seeded from run, job, try and replica",
+    "omega/terminal/rng.py": "one for each command, from the seed that its user gave",
+    "omega/framework/rng.py": "one for each try, seeded from run, job, try and replica",
     "omega/framework/process.py": "one for a replica's waits, seeded from run, kind and replica",
 }
 """Files of the product that may make a random generator, each with its reason."""
 
-OTHER_STREAMS: dict[str, str] = {
+OTHER_RNGS: dict[str, str] = {
     "omega/workload/recipe.py": "gives published lists again, which were drawn from random.Random",
 }
 """Files that may import another source of chance than numpy, each with its reason."""
 
-TERMINAL = "omega/cli/terminal.py"
+TERMINAL = "omega/terminal/terminal.py"
 PRINTING: dict[str, str] = {
     TERMINAL: "makes all that is printed printable",
     "omega/cli/__main__.py": "says one word of ours before anything else is loaded",
@@ -173,9 +173,9 @@ def prints_through_the_terminal(source: Source) -> Iterator[str]:
                 )
 
 
-def takes_its_chance_from_outside(source: Source) -> Iterator[str]:
+def takes_its_rng_from_outside(source: Source) -> Iterator[str]:
     """A run is a function of its seed."""
-    for line, name in source.imports if source.path not in OTHER_STREAMS else ():
+    for line, name in source.imports if source.path not in OTHER_RNGS else ():
         if name.split(".")[0] == "random" or name.startswith("numpy.random"):
             yield (
                 f"{source.path}:{line} imports {name}. Take a Generator as an argument, and call"
@@ -248,7 +248,7 @@ FOR_PYTHON: tuple[Rule, ...] = (
     leaves_the_time_to_the_clock,
     keeps_sql_at_home,
     prints_through_the_terminal,
-    takes_its_chance_from_outside,
+    takes_its_rng_from_outside,
     imports_openly,
 )
 FOR_CODE: tuple[Rule, ...] = (is_not_too_long, is_named_for_what_it_holds)

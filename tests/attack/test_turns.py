@@ -91,13 +91,13 @@ class History:
         if not self.holders:
             return
         holder = self.holders[int(self.rng.integers(len(self.holders)))]
-        chance = self.rng.random()
-        if chance < 0.25:
+        rng = self.rng.random()
+        if rng < 0.25:
             self.begin_or_end(holder.session)
-        elif chance < 0.35:
+        elif rng < 0.35:
             holder.ask(LONG_MS, asked=int(self.rng.integers(-1, holder.known.asked + 1)))
         else:
-            holder.ask(OVER_MS if chance < 0.45 else LONG_MS)
+            holder.ask(OVER_MS if rng < 0.45 else LONG_MS)
 
     def join(self) -> None:
         """Add a holder; the two logins use the same ids."""

@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.client import DEMAND, OMEGA, Work
 from benchmarks.commit import HEADERS, LABELS, SMOKE, VARIANTS
-from benchmarks.crew import CONTENTIONS, Crew, Order, crew, one_committer
 from benchmarks.postgres.baselines import BASELINES, install
-from benchmarks.postgres.one_committer import Books
+from benchmarks.postgres.one_committer import ShadowState
+from benchmarks.workers import CONTENTIONS, Order, Workers, one_committer, workers
 from omega.errors import InvariantBroken
 from omega.model.outcomes import Verdict
 from omega.store.postgres.schema import migrate
@@ -26,12 +26,12 @@ MACHINES = 12
 
 
 @pytest.fixture
-def all_ways(empty_database_url: str) -> Iterator[Crew]:
+def all_ways(empty_database_url: str) -> Iterator[Workers]:
     """Two clients that can commit in every way."""
     with ExitStack() as stack:
         address = stack.enter_context(one_committer(empty_database_url))
         clients = stack.enter_context(
-            crew(empty_database_url, clients=2, machines=MACHINES, address=address)
+            workers(empty_database_url, clients=2, machines=MACHINES, address=address)
         )
         install(empty_database_url)
         yield clients
@@ -62,7 +62,9 @@ def test_it_measures_every_way_in_every_cell_and_the_work_was_done(bench_on_serv
     assert {"server_version", "fsync", "synchronous_commit"} <= set(environment["postgres"])
 
 
-def test_each_way_leaves_the_cell_as_omega_would(all_ways: Crew, empty_database_url: str) -> None:
+def test_each_way_leaves_the_cell_as_omega_would(
+    all_ways: Workers, empty_database_url: str
+) -> None:
     """Every machine's sequence says how many transactions claimed on it, and nothing is missing."""
     granted = 0
     for variant, contention in product(VARIANTS, CONTENTIONS):
@@ -84,7 +86,7 @@ def test_each_way_leaves_the_cell_as_omega_would(all_ways: Crew, empty_database_
         all_ways.check(granted + 1)
 
 
-def test_claims_may_outnumber_the_machines(all_ways: Crew) -> None:
+def test_claims_may_outnumber_the_machines(all_ways: Workers) -> None:
     for variant in VARIANTS:
         done = all_ways.do(an_order(variant, claims=25, contention="hot"), seed=2)
         assert done.granted > 0, variant
@@ -131,7 +133,7 @@ def test_other_ways_judge_too(
 
 
 def test_the_one_committer_judges_too(small_cell: PostgresStore, empty_database_url: str) -> None:
-    books = Books(empty_database_url)
+    books = ShadowState(empty_database_url)
 
     assert not books.grant(np.array([1, 1]))
     assert books.grant(np.array([1]))

@@ -11,20 +11,20 @@ import pytest
 
 from benchmarks import contest
 from benchmarks.__main__ import main
-from benchmarks.churn import Tide
+from benchmarks.churn import ConstantLoad
+from benchmarks.conflict_comparison import COMPARISONS, compared
 from benchmarks.conflicts import AXES, GRANULARITIES, RULES, SMOKE, Conflicts
-from benchmarks.contender import Contender, Role, Seldom
-from benchmarks.contest import FULL, Contenders, Point, Tally
-from benchmarks.rivals import RIVALRIES, compared
+from benchmarks.contest import FULL, Point, Rivals, Tally
+from benchmarks.rival import Rival, Role, Seldom
 from benchmarks.taken_up import taken_up
-from omega.cli.loading import place_prefill
 from omega.clock import ManualClock
 from omega.config import load_settings
 from omega.errors import InvariantBroken
 from omega.events import ignore
 from omega.metrics.facts import NOTHING, merge
 from omega.model.claims import ConflictRule, Granularity
-from omega.store.memory import MemoryStore
+from omega.store.loading import place_prefill
+from omega.store.memory.store import MemoryStore
 from omega.sync.delta import DeltaRefresher
 from omega.sync.full import FullRefresher
 from omega.testing.builders import a_cell, a_spec
@@ -34,7 +34,7 @@ from tests.benchmarks.conftest import PNG, Bench
 
 TRACES = Path(__file__).parents[1] / "samples"
 MODES = len(RULES) * len(GRANULARITIES)
-RULE = RIVALRIES["fit_and_sequence"]
+RULE = COMPARISONS["fit_and_sequence"]
 
 
 def test_live_schedulers_compete_and_the_work_was_done(bench_on_server: Bench) -> None:
@@ -53,7 +53,7 @@ def test_live_schedulers_compete_and_the_work_was_done(bench_on_server: Bench) -
         assert 0 < row["filled"] <= 1
         assert 0 == row["store_faults"]
     assert "Conflict fraction of 2 schedulers: incremental," in ran.document["summary"]["finding"]
-    assert set(RIVALRIES) < set(ran.document["summary"])
+    assert set(COMPARISONS) < set(ran.document["summary"])
     assert ran.picture.startswith(PNG)
 
 
@@ -133,19 +133,19 @@ def full_cell() -> MemoryStore:
 
 
 def test_a_tide_ends_what_stands_above_its_level(full_cell: MemoryStore) -> None:
-    tide = Tide(full_cell, np.random.default_rng(1), level=9)
-    tide.step()
-    tide.step()
+    constant_load = ConstantLoad(full_cell, np.random.default_rng(1), level=9)
+    constant_load.step()
+    constant_load.step()
 
-    assert 3 == tide.ended
+    assert 3 == constant_load.ended
     assert 9 == full_cell.use().live_allocations
 
 
 def test_a_tide_leaves_what_does_not_reach_its_level(full_cell: MemoryStore) -> None:
-    tide = Tide(full_cell, np.random.default_rng(1), level=12)
-    tide.step()
+    constant_load = ConstantLoad(full_cell, np.random.default_rng(1), level=12)
+    constant_load.step()
 
-    assert 0 == tide.ended
+    assert 0 == constant_load.ended
 
 
 def test_one_who_refreshes_seldom_keeps_the_view_meanwhile() -> None:
@@ -208,15 +208,15 @@ def test_a_role_says_how_to_think_and_how_to_look() -> None:
 
 
 def test_a_contender_takes_part_in_one_contest_after_another(database_url: str) -> None:
-    with closing(Contender()) as contender:
-        assert {} == contender.stop(), "nothing runs yet"
+    with closing(Rival()) as rival:
+        assert {} == rival.stop(), "nothing runs yet"
         for replica in ("0", "1"):
-            contender.start(database_url, asdict(a_role(replica=replica)))
-            assert {} == contender.facts()["facts"]["totals"].get("refused", {})
-            contender.stop()
-            assert contender.stop()["facts"]["process_s"] > 0
+            rival.start(database_url, asdict(a_role(replica=replica)))
+            assert {} == rival.facts()["facts"]["totals"].get("refused", {})
+            rival.stop()
+            assert rival.stop()["facts"]["process_s"] > 0
         with pytest.raises(InvariantBroken, match="before its time"):
-            contender.facts()
+            rival.facts()
 
 
 class Recorded:
@@ -234,10 +234,10 @@ class Recorded:
 
 def test_schedulers_are_stopped_in_order_when_somebody_interrupts() -> None:
     processes = [Recorded() for _ in range(3)]
-    crew = Contenders(processes, "postgresql://nowhere")  # type: ignore[arg-type]
+    workers = Rivals(processes, "postgresql://nowhere")  # type: ignore[arg-type]
 
     def interrupted() -> None:
-        with crew.at_work(Point(), [BATCH] * 2, seed=0):
+        with workers.at_work(Point(), [BATCH] * 2, seed=0):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

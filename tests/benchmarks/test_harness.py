@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
-from benchmarks.crew import CONTENTIONS, HOT_MACHINES, Order, Slice, alternate
 from benchmarks.environment import ROOT, processor_model, revision_of
 from benchmarks.options import numbers, words
 from benchmarks.ratios import milliseconds, paired
+from benchmarks.workers import CONTENTIONS, HOT_MACHINES, Order, Slice, alternate
 from omega.errors import BadInput
 from tests.benchmarks.conftest import Bench
 

@@ -73,11 +73,11 @@ def test_who_reads_what_is_as_the_arm_says() -> None:
 
 
 def test_conflicts_drawn_agree_with_the_formula() -> None:
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
 
     assert 277.2 == pytest.approx(expected(*FORMULA), abs=0.05)
-    assert expected(*FORMULA) == pytest.approx(drawn(*FORMULA, rounds=100, chance=chance), rel=0.02)
-    assert 0 == expected(1, 50, 20) == drawn(1, 50, 20, rounds=2, chance=chance)
+    assert expected(*FORMULA) == pytest.approx(drawn(*FORMULA, rounds=100, rng=rng), rel=0.02)
+    assert 0 == expected(1, 50, 20) == drawn(1, 50, 20, rounds=2, rng=rng)
 
 
 def rows_of_a_run_in_which_all_claims_hold() -> list[dict[str, Any]]:

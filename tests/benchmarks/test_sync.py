@@ -5,7 +5,7 @@ import pytest
 from benchmarks import sync
 from benchmarks.sync import FIRST, WAYS, Reader
 from omega.clock import ManualClock
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.postgres.packing import MACHINE
 from omega.testing.builders import a_cell
 from tests.benchmarks.conftest import PNG, Bench

@@ -2,7 +2,8 @@
 
 from collections import Counter
 
-from benchmarks.turns import SMOKE, WAYS, Counts
+from benchmarks.turn_counts import Counts
+from benchmarks.turns import SMOKE, WAYS
 from omega.metrics.histogram import bucket_of
 from omega.store.postgres.packing import MACHINE
 from tests.benchmarks.conftest import PNG, Bench

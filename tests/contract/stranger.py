@@ -12,12 +12,12 @@ from omega.placement.feasibility import Room
 from omega.placement.groups import place_groups
 
 
-def roomiest_first(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+def roomiest_first(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     return fill(np.argsort(-room.tasks), room.tasks, wanted)
 
 
 class RoomiestScheduler(Scheduler):
     kind = "roomiest"
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
-        return place_groups(view, job, roomiest_first, chance)
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
+        return place_groups(view, job, roomiest_first, rng)

@@ -3,7 +3,7 @@
 import pytest
 
 from omega.clock import ManualClock
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.testing.contracts import StoreContract
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omega.cli import cell
+from omega.cli.cell import commands as cell
 from omega.lifecycle.states import State
 from omega.model.machines import MachineState
 from omega.model.resources import Kind

@@ -17,7 +17,7 @@ from omega.lifecycle.states import State
 from omega.store.postgres.access import catalogue_connection, read_access
 from omega.store.postgres.health.examination import examine
 from omega.store.postgres.health.findings import Severity
-from omega.store.postgres.health.of_logins import LOGINS as JUDGES_OF_LOGINS
+from omega.store.postgres.health.logins import LOGINS as JUDGES_OF_LOGINS
 from omega.store.postgres.restrictions import CONNECTIONS_MAX, REVOKING_FUNCTIONS, TIMEOUTS_SET
 from omega.store.postgres.roles import ROLES, TABLES
 from omega.store.postgres.store import PostgresStore

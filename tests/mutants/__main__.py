@@ -12,10 +12,10 @@ from typing import Annotated
 
 import typer
 
-from omega.cli.consoles import Output
-from omega.cli.options import JsonTo
-from omega.cli.stopping import stop_on_signals
 from omega.clock import RealClock
+from omega.processes.stopping import stop_on_signals
+from omega.terminal.consoles import Output
+from omega.terminal.options import JsonTo
 from tests.architecture.tree import ROOT
 from tests.mutants.everywhere import MUTANTS
 from tests.mutants.mutant import Mutant

@@ -6,7 +6,7 @@ FUNCTIONS = "omega/store/postgres/functions"
 READING = f"{FUNCTIONS}/reading.sql"
 TASKS = f"{FUNCTIONS}/tasks.sql"
 QUEUE = f"{FUNCTIONS}/queue.sql"
-FORCE = f"{FUNCTIONS}/force.sql"
+FORCE = f"{FUNCTIONS}/forced_eviction.sql"
 MACHINES = f"{FUNCTIONS}/machines.sql"
 OF_LOCKS = (
     "tests/postgres/test_lock_order.py",

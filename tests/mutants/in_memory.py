@@ -2,10 +2,10 @@
 
 from tests.mutants.mutant import Mutant
 
-STORE = "omega/store/memory.py"
-QUEUE = "omega/store/memory_queue.py"
-MACHINES = "omega/store/memory_machines.py"
-FORCE = "omega/store/memory_force.py"
+STORE = "omega/store/memory/store.py"
+QUEUE = "omega/store/memory/jobs.py"
+MACHINES = "omega/store/memory/machines.py"
+FORCE = "omega/store/memory/forced_eviction.py"
 TESTS = (
     "tests/contract/test_memory_store.py",
     "tests/unit/store",

@@ -3,8 +3,8 @@
 from tests.mutants.mutant import Mutant
 
 JUDGE = "omega/cell/judge.py"
-EXCHANGE = "omega/cell/exchange.py"
-STANDING = "omega/cell/standing.py"
+EXCHANGE = "omega/cell/judge_sequential.py"
+STANDING = "omega/cell/commit_context.py"
 TESTS = (
     "tests/contract/test_memory_store.py",
     "tests/unit/cell",
@@ -29,7 +29,7 @@ DOOR = (
     mutant(
         "placed-task-placed-again",
         JUDGE,
-        "verdicts[~standing.unplaced] = Verdict.ALREADY_PLACED",
+        "verdicts[~context.unplaced] = Verdict.ALREADY_PLACED",
         "pass",
         "A task runs twice.",
     ),
@@ -140,8 +140,8 @@ GANGS = (
     mutant(
         "evicted-tasks-still-count-for-the-gang",
         EXCHANGE,
-        "int(self._standing.placed[number]) - self._lost(part.job, left)",
-        "int(self._standing.placed[number])",
+        "int(self._context.placed[number]) - self._lost(part.job, left)",
+        "int(self._context.placed[number])",
         "A gang that lost tasks in the same transaction runs below its minimum.",
     ),
 )
@@ -175,7 +175,7 @@ EVICTIONS = (
     mutant(
         "lease-not-checked-in-order",
         EXCHANGE,
-        "if not self._standing.lease_held[number]:",
+        "if not self._context.lease_held[number]:",
         "if number < 0:",
         "A scheduler that lost its lease need only name somebody to evict.",
     ),

@@ -2,9 +2,9 @@
 
 from tests.mutants.mutant import Mutant
 
-ACCOUNTS = "omega/cell/accounts.py"
-WALK = "omega/cell/exchange.py"
-MEMORY_QUOTAS = "omega/store/memory_quotas.py"
+ACCOUNTS = "omega/cell/quota_balances.py"
+WALK = "omega/cell/judge_sequential.py"
+MEMORY_QUOTAS = "omega/store/memory/quotas.py"
 FUNCTIONS = "omega/store/postgres/functions"
 QUOTAS = f"{FUNCTIONS}/quotas.sql"
 LIMITS = f"{FUNCTIONS}/quota_limits.sql"
@@ -73,20 +73,20 @@ NUMPY = (
     mutant(
         "broken-gang-stays-charged",
         WALK,
-        "left.accounts = accounts",
-        "self.left.accounts = left.accounts = accounts",
+        "left.balances = balances",
+        "self.left.balances = left.balances = balances",
         "The tenant of a broken gang pays for what it never got.",
     ),
     mutant(
         "grants-not-charged",
-        "omega/store/memory.py",
+        "omega/store/memory/store.py",
         'self._quotas.charge(rows["job"], rows["amounts"], sign=1)',
         "pass",
         "A quota limits one transaction, and the next, and the next.",
     ),
     mutant(
         "ends-give-nothing-back",
-        "omega/store/memory_force.py",
+        "omega/store/memory/forced_eviction.py",
         'self._quotas.charge(rows["job"], rows["amounts"], sign=-1)',
         "pass",
         "A tenant's quota is used up for good.",
@@ -265,7 +265,7 @@ SQL = (
     ),
     mutant(
         "what-ends-by-force-gives-nothing-back",
-        f"{FUNCTIONS}/force.sql",
+        f"{FUNCTIONS}/forced_eviction.sql",
         "PERFORM give_back_to_quotas(jobs, tasks, NULL);",
         "",
         "A tenant pays for machines that failed under it.",

@@ -129,8 +129,8 @@ class Command:
 
 def commands() -> Iterator[Command]:
     """Yield every command that there is."""
-    for verb in VERBS:
-        module = import_module(f"omega.cli.{verb}")
+    for verb, where in VERBS.items():
+        module = import_module(f"omega.cli.{where.module}")
         if not hasattr(module, "app"):
             yield Command((verb,), tuple(_parameters(module.command)))
             continue

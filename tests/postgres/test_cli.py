@@ -12,7 +12,7 @@ import pytest
 from omega.lifecycle.states import State
 from omega.limits import Limits
 from omega.model.jobs import Training
-from omega.store.postgres.schema import head
+from omega.store.postgres.revision import head
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
 from tests.fixtures.command_line import Omega, Ran, Started, document, summary

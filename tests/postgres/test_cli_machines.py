@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from omega.cli.machine_names import NAMES_SHOWN
+from omega.cli.cell.machine_names import NAMES_SHOWN
 from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.machines import MachineState

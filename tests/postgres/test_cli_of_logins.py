@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import make_url
 
 from omega.store.postgres.databases import name_of
-from omega.store.postgres.schema import head
+from omega.store.postgres.revision import head
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_spec
 from omega.testing.steps import add_a_cell

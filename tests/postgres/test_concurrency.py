@@ -54,20 +54,20 @@ def together(url: str, work: Callable[[PostgresStore, int], object]) -> list[obj
 
 def race(store: PostgresStore, number: int, rule: ConflictRule) -> list[Outcome]:
     """Lease jobs and claim at random until none are left; views are patched, never read anew."""
-    chance = np.random.default_rng(number)
+    rng = np.random.default_rng(number)
     view = View(store.snapshot())
     outcomes = []
     while jobs := store.lease("batch", holder=str(number), jobs_max=3, lease_ms=60_000):
         stretches = []
         for job in jobs:
-            minimum = int(chance.choice([0, TASKS]))
-            machines = chance.integers(1, len(view) + 1, len(job.unplaced)).tolist()
+            minimum = int(rng.choice([0, TASKS]))
+            machines = rng.integers(1, len(view) + 1, len(job.unplaced)).tolist()
             claims = claims_in(view, job.unplaced.tolist(), machines, cpu_milli=500)
             stretches.append(a_stretch(job, claims, minimum=minimum))
         outcome = store.commit(a_transaction(*stretches, rule=rule, replica=str(number)))
         view.patch(outcome.fresh)
         outcomes.append(outcome)
-        ended = [job for job in jobs if chance.random() < 0.5]
+        ended = [job for job in jobs if rng.random() < 0.5]
         store.end_tasks(
             np.repeat([job.id for job in ended], TASKS), np.tile(np.arange(TASKS), len(ended))
         )

@@ -16,7 +16,7 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
-from omega.cli.cells import DEMO
+from omega.cli.cell_access import DEMO
 from omega.errors import SchemaMismatch, StoreUnavailable
 from omega.lifecycle.states import State
 from omega.model.resources import COLUMNS

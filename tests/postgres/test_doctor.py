@@ -12,15 +12,15 @@ from sqlalchemy import make_url
 
 from omega.clock import ManualClock, RealClock
 from omega.store.embedded import NAME
+from omega.store.packaged_postgres import PackagedPostgres
 from omega.store.postgres.connection import Link
 from omega.store.postgres.databases import name_of, suffixed
-from omega.store.postgres.health import of_settings
+from omega.store.postgres.health import settings
 from omega.store.postgres.health.findings import Finding, Severity
-from omega.store.postgres.health.signs import read_signs
+from omega.store.postgres.health.server_state import read_server_state
 from omega.store.postgres.restrictions import restrict
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
-from omega.store.wheel import WheelServer
 from omega.testing.steps import add_a_cell
 from tests.fixtures.command_line import Omega
 from tests.fixtures.logins import Login
@@ -69,9 +69,9 @@ def doctor(omega: Omega, monkeypatch: pytest.MonkeyPatch) -> Doctor:
 
 
 @pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WheelServer]:
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackagedPostgres]:
     """An embedded server as users get it, which no other test uses."""
-    server = WheelServer(tmp_path_factory.mktemp("examined").resolve() / NAME, RealClock())
+    server = PackagedPostgres(tmp_path_factory.mktemp("examined").resolve() / NAME, RealClock())
     server.start()
     migrate(server.url("omega"), make_roles=True)
     yield server
@@ -79,7 +79,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WheelServer
 
 
 @contextmanager
-def set_to(server: WheelServer, settings: dict[str, str]) -> Iterator[str]:
+def set_to(server: PackagedPostgres, settings: dict[str, str]) -> Iterator[str]:
     """Start the server with these settings, and in the end with its own again."""
     with postgres(server.url("omega")) as connection:
         for name, value in settings.items():
@@ -99,7 +99,7 @@ def complaints(rows: Rows) -> dict[str, str]:
 
 
 def test_a_healthy_server_gives_no_complaint(
-    own_server: WheelServer, doctor: Doctor, omega: Omega
+    own_server: PackagedPostgres, doctor: Doctor, omega: Omega
 ) -> None:
     rows = doctor(own_server.url("omega"), "--open-for", "3600")
 
@@ -114,7 +114,7 @@ def test_a_healthy_server_gives_no_complaint(
 
 
 def test_each_bad_setting_is_seen_and_the_remedy_named(
-    own_server: WheelServer, doctor: Doctor
+    own_server: PackagedPostgres, doctor: Doctor
 ) -> None:
     with set_to(own_server, BAD) as url:
         with closing(PostgresStore(url)) as store:
@@ -149,7 +149,7 @@ def test_each_bad_setting_is_seen_and_the_remedy_named(
 
 
 def test_the_screen_says_what_is_wrong_first_and_what_to_do(
-    own_server: WheelServer, omega: Omega, monkeypatch: pytest.MonkeyPatch
+    own_server: PackagedPostgres, omega: Omega, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OMEGA_DATABASE_URL", own_server.url("omega"))
     with psycopg.connect(own_server.url("omega")) as idle:
@@ -217,7 +217,7 @@ def test_an_open_transaction_that_only_reads_is_named_too(
     assert "idle in transaction" not in patient["found"]
 
 
-def test_a_reader_is_told_what_it_cannot_see(own_server: WheelServer, doctor: Doctor) -> None:
+def test_a_reader_is_told_what_it_cannot_see(own_server: PackagedPostgres, doctor: Doctor) -> None:
     url = own_server.url("omega")
     reader = make_url(url).set(username="bob").render_as_string(hide_password=False)
     with postgres(url) as owner:
@@ -291,7 +291,7 @@ def test_a_table_that_lost_its_settings_is_told(doctor: Doctor, database_url: st
     assert "good" == after["autovacuum of tables"]["severity"]
 
 
-def test_a_slot_that_nobody_reads_is_told(own_server: WheelServer, doctor: Doctor) -> None:
+def test_a_slot_that_nobody_reads_is_told(own_server: PackagedPostgres, doctor: Doctor) -> None:
     url = own_server.url("omega")
     with postgres(url) as owner:
         owner.execute("SELECT pg_create_physical_replication_slot('left_behind')")
@@ -303,11 +303,11 @@ def test_a_slot_that_nobody_reads_is_told(own_server: WheelServer, doctor: Docto
 
 
 def test_checkpoints_that_were_asked_for_are_counted(
-    own_server: WheelServer, doctor: Doctor
+    own_server: PackagedPostgres, doctor: Doctor
 ) -> None:
     url = own_server.url("omega")
     with postgres(url) as owner:
-        for _ in range(of_settings.REQUESTED_MIN + 1):
+        for _ in range(settings.REQUESTED_MIN + 1):
             owner.execute("SELECT pg_logical_emit_message(false, 'omega', 'something to write')")
             owner.execute("CHECKPOINT")
         found = doctor(url)["checkpoints"]
@@ -319,7 +319,7 @@ def test_checkpoints_that_were_asked_for_are_counted(
 
 def test_compiling_is_told_where_a_pooler_dropped_what_we_ask_for(database_url: str) -> None:
     def look(link: Link) -> Finding:
-        return of_settings.jit(read_signs(link, ManualClock()))
+        return settings.jit(read_server_state(link, ManualClock()))
 
     with closing(
         Link(database_url, application_name="omega tests", statement_timeout_ms=30_000)
@@ -364,7 +364,7 @@ def test_an_examination_leaves_nothing_behind(doctor: Doctor, database_url: str)
 
 
 def test_a_timeout_of_the_servers_configuration_is_as_good_as_any(
-    own_server: WheelServer, doctor: Doctor
+    own_server: PackagedPostgres, doctor: Doctor
 ) -> None:
     with set_to(own_server, {"statement_timeout": "30s"}) as url, postgres(url) as owner:
         owner.execute("ALTER DATABASE omega RESET statement_timeout")

@@ -6,7 +6,7 @@ import pytest
 from omega.clock import RealClock
 from omega.store.postgres import roles
 from omega.store.postgres.databases import name_of
-from omega.store.postgres.health import of_logins
+from omega.store.postgres.health import logins
 from omega.store.postgres.health.examination import examine
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.postgres.restrictions import REVOKING_FUNCTIONS
@@ -49,7 +49,7 @@ def complaints(url: str) -> set[str]:
 def test_a_cell_without_logins_of_ours_has_nobody_to_keep_out(empty_database_url: str) -> None:
     migrate(empty_database_url)
 
-    assert len(WHAT) == len(of_logins.LOGINS)
+    assert len(WHAT) == len(logins.LOGINS)
     assert set() == complaints(empty_database_url)
 
 

@@ -15,7 +15,7 @@ import sqlalchemy
 from omega.clock import RealClock
 from omega.errors import SettingsError, StoreUnavailable
 from omega.store.embedded import WHEEL, EmbeddedPostgres
-from omega.store.wheel import WheelServer
+from omega.store.packaged_postgres import PackagedPostgres
 
 pytestmark = pytest.mark.postgres
 
@@ -72,8 +72,8 @@ def other_process(data_dir: Path) -> Iterator[Program]:
         yield begin
 
 
-def server_in(data_dir: Path) -> WheelServer:
-    return WheelServer(data_dir.resolve() / "postgres18", RealClock())
+def server_in(data_dir: Path) -> PackagedPostgres:
+    return PackagedPostgres(data_dir.resolve() / "postgres18", RealClock())
 
 
 def is_running(data_dir: Path) -> bool:
@@ -86,7 +86,7 @@ def ask(url: str, question: str) -> object:
         return answer
 
 
-def refuse(_server: WheelServer, _database: str) -> str:
+def refuse(_server: PackagedPostgres, _database: str) -> str:
     raise StoreUnavailable("no database for you")
 
 
@@ -247,7 +247,7 @@ def test_who_fails_to_start_it_takes_it_from_nobody(
 ) -> None:
     with EmbeddedPostgres(data_dir) as user:
         with monkeypatch.context() as patched:
-            patched.setattr(WheelServer, "url", refuse)
+            patched.setattr(PackagedPostgres, "url", refuse)
             with pytest.raises(StoreUnavailable, match="no database for you"):
                 EmbeddedPostgres(data_dir).start()
 
@@ -313,7 +313,7 @@ def test_without_the_wheel_the_user_is_told_what_to_do(
 ) -> None:
     for name in [name for name in sys.modules if name.startswith(WHEEL)]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "omega.store.wheel")
+    monkeypatch.delitem(sys.modules, "omega.store.packaged_postgres")
     monkeypatch.setitem(sys.modules, WHEEL, None)
 
     with pytest.raises(SettingsError, match=r"OMEGA_DATABASE_URL.*omega-scheduler\[embedded\]"):
@@ -339,16 +339,16 @@ def test_root_leaves_the_cell_of_another_user_alone(tmp_path: Path, owner: int) 
 def test_a_server_that_ends_later_than_it_was_waited_for_has_ended(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop = WheelServer._pg_ctl  # noqa: SLF001 - what it runs is to fail, and only that
+    stop = PackagedPostgres._pg_ctl  # noqa: SLF001 - what it runs is to fail, and only that
 
-    def lose_patience(server: WheelServer, *arguments: str) -> None:
+    def lose_patience(server: PackagedPostgres, *arguments: str) -> None:
         stop(server, *arguments)
         raise subprocess.CalledProcessError(1, arguments)
 
     postgres = EmbeddedPostgres(data_dir)
     postgres.start()
     with monkeypatch.context() as patched:
-        patched.setattr(WheelServer, "_pg_ctl", lose_patience)
+        patched.setattr(PackagedPostgres, "_pg_ctl", lose_patience)
         postgres.close()
 
     assert not is_running(data_dir)

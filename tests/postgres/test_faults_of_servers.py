@@ -16,9 +16,9 @@ from omega.clock import RealClock
 from omega.errors import StoreUnavailable
 from omega.lifecycle.states import State
 from omega.store.embedded import NAME, EmbeddedPostgres
+from omega.store.packaged_postgres import PackagedPostgres
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
-from omega.store.wheel import WheelServer
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.races import hot_cell
 from omega.testing.rivals import Rivals
@@ -49,7 +49,7 @@ class Fragile:
         postmaster = psutil.Process(int((self.home / "postmaster.pid").read_text().split()[0]))
         postmaster.send_signal(signal.SIGQUIT)
         postmaster.wait()
-        WheelServer(self.home, RealClock()).start()
+        PackagedPostgres(self.home, RealClock()).start()
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_server_that_crashes_in_a_race(
     fragile: Fragile, store: PostgresStore, dose: Dose, tally: Tallier
 ) -> None:
     hot_cell(store)
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     crashes = 0
     with (
         tally("immediate shutdown of Postgres in a race") as row,
@@ -83,7 +83,7 @@ def test_a_server_that_crashes_in_a_race(
         def crash(is_over: Callable[[], bool]) -> None:
             nonlocal crashes
             # In the middle of it, wherever that is.
-            until = commits(store) + int(chance.integers(5, LAP // 4))
+            until = commits(store) + int(rng.integers(5, LAP // 4))
             wait_until(lambda: commits(store) >= until or is_over(), "the race to get going")
             crashes += not is_over()
             fragile.crash()
@@ -104,7 +104,7 @@ def test_a_server_that_crashes_while_schedulers_work(
 ) -> None:
     """They wait for it, and go on; what they were told before it crashed holds."""
     store.add_machines(a_cell(4, cpu_milli=JOBS * TASKS * 250))
-    chance = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     logs = (tmp_path / str(number) for number in count())
     with tally("immediate shutdown of Postgres under schedulers") as row:
         while row.tried < dose(short=1, long=15):
@@ -117,7 +117,7 @@ def test_a_server_that_crashes_while_schedulers_work(
                 )
                 for number in range(SCHEDULERS)
             ]
-            until = commits(store) + int(chance.integers(1, 5))
+            until = commits(store) + int(rng.integers(1, 5))
             jobs = store.submit([a_spec(TASKS) for _ in range(JOBS)])
             with at_work(*plans) as processes:
                 wait_until(partial(has_seen, store, until), "them to get going")

@@ -47,7 +47,7 @@ def test_a_network_that_loses_requests_and_replies(
     )
     with (
         tally("requests cut or abandoned, replies swallowed by the network") as row,
-        Proxy(connection_to(database_url), rates=rates, chance=np.random.default_rng(1)) as proxy,
+        Proxy(connection_to(database_url), rates=rates, rng=np.random.default_rng(1)) as proxy,
         Rivals(partial(open_store, through(proxy, database_url)), RIVALS) as rivals,
     ):
         race_through(
@@ -64,7 +64,7 @@ def test_backends_that_are_terminated(
     database_url: str, store: PostgresStore, dose: Dose, tally: Tallier
 ) -> None:
     hot_cell(store)
-    chance = np.random.default_rng(2)
+    rng = np.random.default_rng(2)
     terminated = 0
 
     with (
@@ -82,11 +82,11 @@ def test_backends_that_are_terminated(
 
         def terminate_perhaps() -> None:
             nonlocal terminated
-            if chance.random() < 0.3:
+            if rng.random() < 0.3:
                 found = console.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                     " WHERE datname = current_database() AND application_name = %s",
-                    (f"{RIVAL} {chance.integers(RIVALS)}",),
+                    (f"{RIVAL} {rng.integers(RIVALS)}",),
                 ).fetchall()
                 terminated += found.count((True,))
 

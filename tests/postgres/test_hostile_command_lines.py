@@ -10,9 +10,10 @@ from typing import NoReturn
 import pytest
 from hypothesis import given, settings
 
-from omega.cli.main import BAD_USAGE, DONE, FAILED
+from omega.cli.main import VERBS
 from omega.errors import StoreUnavailable
 from omega.store.postgres.store import PostgresStore
+from omega.terminal.program import BAD_USAGE, DONE, FAILED
 from omega.testing.builders import a_spec
 from tests.fixtures.command_line import Omega
 from tests.fixtures.doses import Dose, Tallier
@@ -46,7 +47,7 @@ def _bounded(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
     monkeypatch.chdir(tmp_path)
     for verb, *_ in COMMANDS:
-        module = import_module(f"omega.cli.{verb}")
+        module = import_module(f"omega.cli.{VERBS[verb].module}")
         for name, instead in (
             ("stop_on_signals", stop_soon),
             ("stop_with_parent", lambda _stop: None),

@@ -12,13 +12,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from omega.cli import status
-from omega.cli.main import DONE, FAILED
+from omega.cli.status import command as status
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
 from omega.store.postgres.store import PostgresStore
+from omega.terminal.program import DONE, FAILED
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import LONG_MS, a_running_job
 from tests.fixtures.command_line import Omega

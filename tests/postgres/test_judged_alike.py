@@ -63,7 +63,7 @@ def hold(connection: psycopg.Connection, case: Case) -> None:
         connection.execute(MACHINE, [*numbers, tolerated, *amounts])
     tokens = {
         part.job: part.token if held else SOMEBODY
-        for part, held in zip(case.transaction.jobs, case.standing.lease_held, strict=True)
+        for part, held in zip(case.transaction.jobs, case.context.lease_held, strict=True)
     }
     for job, known in case.jobs.items():
         unplaced = sorted(set(range(TASKS_MAX)) - known.placed)
@@ -92,7 +92,7 @@ def test_the_function_agrees_with_the_slow_twin(
         hold(connection, case)
         set_quotas(store, case)
         actual = store.commit(case.transaction)
-        expected = judge_slowly(case.rows, case.transaction, case.standing)
+        expected = judge_slowly(case.rows, case.transaction, case.context)
         live = connection.execute("SELECT job_id, task, machine_id FROM omega.allocation")
 
         assert [] == differences(expected, actual)

@@ -15,7 +15,7 @@ from omega.errors import NotAllowed, OmegaError, SchemaMismatch, StoreUnavailabl
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
-from omega.store.postgres import schema
+from omega.store.postgres import revision, schema
 from omega.store.postgres.databases import beside, name_of, suffixed
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import metadata
@@ -50,11 +50,11 @@ def _rows(url: str, query: str) -> set[tuple[object, ...]]:
 def test_a_migrated_database_is_at_the_head_and_has_the_functions(
     empty_database_url: str,
 ) -> None:
-    before = schema.current(empty_database_url)
+    before = revision.current(empty_database_url)
     schema.migrate(empty_database_url)
 
     assert before is None
-    assert schema.head() == schema.current(empty_database_url)
+    assert revision.head() == revision.current(empty_database_url)
     assert ("commit_claims",) in _rows(empty_database_url, FUNCTIONS)
 
 
@@ -205,7 +205,7 @@ def test_a_database_of_another_revision_says_which_and_what_to_run(
         connection.execute("ALTER TABLE omega.machine RENAME COLUMN packed_use TO carried")
 
     assert (
-        f"this database is at revision 0000, this program needs {schema.head()};"
+        f"this database is at revision 0000, this program needs {revision.head()};"
         " run: omega db migrate"
     ) == complaint(empty_database_url)
 
@@ -223,7 +223,7 @@ def test_a_database_with_other_functions_says_what_is_missing(empty_database_url
 
 def test_the_revision_of_a_server_that_does_not_answer_is_unknown() -> None:
     with pytest.raises(StoreUnavailable, match="refused"):
-        schema.current("postgresql://nobody:secret@127.0.0.1:1/none")
+        revision.current("postgresql://nobody:secret@127.0.0.1:1/none")
 
 
 def refusal(url: str, kind: type[OmegaError]) -> str:
@@ -249,7 +249,7 @@ def test_an_empty_schema_of_that_name_is_taken(empty_database_url: str) -> None:
         connection.execute("CREATE SCHEMA omega")
     schema.migrate(empty_database_url)
 
-    assert schema.head() == schema.current(empty_database_url)
+    assert revision.head() == revision.current(empty_database_url)
 
 
 def test_a_revision_of_a_later_program_is_told(empty_database_url: str) -> None:
@@ -270,7 +270,7 @@ def test_a_database_of_another_encoding_is_refused(empty_database_url: str, enco
         connection.execute(create.format(name, encoding))
         try:
             assert f"encoding is {encoding}" in refusal(there, SchemaMismatch)
-            assert schema.current(there) is None
+            assert revision.current(there) is None
         finally:
             connection.execute(sql.SQL("DROP DATABASE {}").format(name))
 

@@ -13,7 +13,7 @@ from sqlalchemy import make_url
 
 from omega.clock import RealClock
 from omega.errors import BadInput, NotAllowed
-from omega.framework.patience import Patience
+from omega.framework.retry import Retry
 from omega.model.arrays import integers
 from omega.model.jobs import LeasedJob
 from omega.nodes.live import LiveNodes
@@ -283,8 +283,8 @@ def test_virtual_nodes_under_a_login_end_the_tasks_of_their_machines(
 ) -> None:
     stop = threading.Event()
     clock = RealClock(stop)
-    patiently = Patience(clock, lambda _: None, settings(), np.random.default_rng(1), stop)
-    nodes = LiveNodes(node, clock, lambda _: None, patiently, speedup=1.0)
+    retry = Retry(clock, lambda _: None, settings(), np.random.default_rng(1), stop)
+    nodes = LiveNodes(node, clock, lambda _: None, retry, speedup=1.0)
     assign(alice, "machine-2")
 
     assert 1 == nodes.step(store.now_ms())

@@ -46,7 +46,7 @@ class Committer:
 
     job: LeasedJob
     machine: int
-    chance: np.random.Generator
+    rng: np.random.Generator
     next_task: int = 0
     granted: int = 0
     """Cores, over all."""
@@ -56,7 +56,7 @@ class Committer:
 
     def commit(self, store: Store, cores: int) -> bool:
         """Claim so many cores for each of a few tasks; say whether a quota refused any."""
-        tasks = self.next_task + np.arange(self.chance.integers(1, CLAIMS_MAX + 1))
+        tasks = self.next_task + np.arange(self.rng.integers(1, CLAIMS_MAX + 1))
         claims = some_claims(tasks.tolist(), [self.machine] * len(tasks), cpu_milli=cores * CORE)
         outcome = store.commit(a_transaction(a_stretch(self.job, claims)))
         grants = int(outcome.accepted.sum())
@@ -73,14 +73,14 @@ class Committer:
         """Claim so often, and on until it is enough; return how often a quota refused something."""
         before, refused = self.transactions, 0
         while self.transactions < before + transactions or not refused or not enough():
-            refused += self.commit(store, int(self.chance.integers(1, CORES_MAX + 1)))
+            refused += self.commit(store, int(self.rng.integers(1, CORES_MAX + 1)))
         return refused
 
     def take_all(self, store: PostgresStore) -> int:
         """Claim until not even one core is left; return how many cores were granted."""
         before = self.granted
         while True:
-            cores = int(self.chance.integers(1, CORES_MAX + 1))
+            cores = int(self.rng.integers(1, CORES_MAX + 1))
             if self.commit(store, cores) and self.commit(store, 1):
                 self.begun_anew += store.counts.get("LockNotAvailable", 0)
                 return self.granted - before
@@ -101,10 +101,10 @@ def committers(store: PostgresStore, seed: int, *, tasks: int) -> list[Committer
 
 def race(url: str, store: PostgresStore, lap: int) -> list[Committer]:
     """Let some race to the end of two quotas; whichever is less is used up, and no more."""
-    chance = np.random.default_rng(lap)
-    most = int(chance.integers(20, 200))
+    rng = np.random.default_rng(lap)
+    most = int(rng.integers(20, 200))
     limit(store, ANN, Budget.CPU_MILLI, most * CORE)
-    limit(store, BATCH, Budget.CPU_MILLI, (most + int(chance.integers(-10, 10))) * CORE)
+    limit(store, BATCH, Budget.CPU_MILLI, (most + int(rng.integers(-10, 10))) * CORE)
     least = min(quota.left[Budget.CPU_MILLI] for quota in store.quotas())
     rivals = committers(store, lap, tasks=400)
 
@@ -156,8 +156,8 @@ def test_as_many_jobs_begin_as_a_quota_allows(
     each = 12
     with tally("jobs for the end of one", of="races for a quota") as row:
         for lap in range(dose(short=2, long=40)):
-            chance = np.random.default_rng(lap)
-            most = int(chance.integers(1, COMMITTERS * each))
+            rng = np.random.default_rng(lap)
+            most = int(rng.integers(1, COMMITTERS * each))
             limit(store, ANN, Budget.JOBS, most)
             machines = store.add_machines(a_cell(COMMITTERS, first=1 + lap * COMMITTERS)).tolist()
             jobs = submit_and_lease(store, *[a_spec(tenant="ann")] * COMMITTERS * each)
@@ -182,9 +182,9 @@ def test_as_many_jobs_begin_as_a_quota_allows(
 class Bystanders:
     """Nodes that end tasks, an operator who changes the quota, and one who checks the books."""
 
-    def __init__(self, url: str, chance: np.random.Generator) -> None:
+    def __init__(self, url: str, rng: np.random.Generator) -> None:
         self._url = url
-        self._node_chance, self._operator_chance = chance.spawn(2)
+        self._node_chance, self._operator_chance = rng.spawn(2)
         self._over, self._failed = threading.Event(), threading.Event()
         self.ended = self.changes = self.checks = 0
 

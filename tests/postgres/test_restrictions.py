@@ -10,7 +10,7 @@ from psycopg import errors, sql
 
 from omega.clock import RealClock
 from omega.errors import SettingsError
-from omega.store.postgres import history, roles, schema
+from omega.store.postgres import history, revision, roles, schema
 from omega.store.postgres.access import FUNCTIONS, Access, catalogue_connection, read_access
 from omega.store.postgres.databases import made_anew, name_of
 from omega.store.postgres.health.examination import examine
@@ -138,7 +138,7 @@ def test_the_owner_of_a_limited_cell_works_as_before(
     schema.migrate(owner)
     with made_anew(owner, "_x", stays=False) as beside:
         schema.migrate(beside)
-        assert schema.head() == schema.current(beside)
+        assert revision.head() == revision.current(beside)
     with closing(PostgresStore(owner)) as store:
         add_a_cell(store, 3)
         assert [] == list(store.verify())
@@ -344,12 +344,12 @@ def test_a_migration_may_take_longer_than_the_database_lets_others(
             superuser.execute("SELECT pg_advisory_unlock_all()")
         migration.result()
 
-    assert schema.head() == schema.current(impatient)
+    assert revision.head() == revision.current(impatient)
 
 
 def test_a_database_beside_it_may_take_longer_to_make(impatient: str) -> None:
     with made_anew(impatient, "_x", stays=False) as beside:
-        assert schema.current(beside) is None
+        assert revision.current(beside) is None
 
 
 def test_who_may_not_take_the_lock_on_a_database_is_told(

@@ -8,7 +8,7 @@ from psycopg import sql
 from sqlalchemy import make_url
 
 from omega.errors import NotAllowed
-from omega.store.postgres import roles, schema
+from omega.store.postgres import revision, roles, schema
 from omega.store.postgres.connection import SEARCH_PATH
 from omega.store.postgres.roles import REVISION, ROLES, SECRETS, Role
 from omega.store.postgres.tables import metadata
@@ -163,7 +163,7 @@ def test_an_owner_who_may_not_create_roles_is_told(
         try:
             with pytest.raises(NotAllowed) as refused:
                 schema.migrate(as_owner, make_roles=True)
-            before = schema.current(empty_database_url)
+            before = revision.current(empty_database_url)
             schema.migrate(as_owner)
             without_roles = granted(empty_database_url)
             connection.execute(roles.making().encode())

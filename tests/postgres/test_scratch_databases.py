@@ -17,7 +17,8 @@ from omega.store.postgres.databases import (
     name_of,
     suffixed,
 )
-from omega.store.postgres.schema import current, head, migrate
+from omega.store.postgres.revision import current, head
+from omega.store.postgres.schema import migrate
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.logins import Login
 

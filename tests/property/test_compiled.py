@@ -11,7 +11,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from omega.framework.chance import seed_of
+from omega.framework.rng import seed_of
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.arrays import Ids
 from omega.model.claims import ConflictRule, Granularity
@@ -22,7 +22,7 @@ from omega.sim import kernels
 from omega.sim.allocator import Offering
 from omega.sim.cell import SimulatedCell
 from omega.sim.experiment import ONE_TRY, Architecture, Assignment, Experiment
-from omega.sim.queue import Patience
+from omega.sim.queue import GiveUpPolicy
 from omega.sim.rows import Look
 from omega.testing.builders import a_cell, a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Workload
@@ -140,7 +140,7 @@ def cases(draw: st.DrawFn) -> Case:
         assignment=draw(st.sampled_from(Assignment)),
         offering=Offering(least_cpu_milli=draw(st.sampled_from([500, 10_000]))),
         gangs=draw(st.booleans()),
-        patience=Patience(fruitless_max=draw(st.sampled_from([1, 100]))),
+        give_up=GiveUpPolicy(fruitless_max=draw(st.sampled_from([1, 100]))),
         limits=replace(ONE_TRY, tries_max=draw(st.sampled_from([1, 3]))),
         horizon_s=60.0,
         seed=draw(st.integers(0, 99)),

@@ -6,32 +6,33 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omega.cell.exchange import judge_in_order
 from omega.cell.judge import judge
+from omega.cell.judge_sequential import judge_sequentially
 from omega.model.arrays import Ids, Sequences, integers
-from omega.model.claims import NO_EVICTIONS, Claims, ConflictRule, JobPart
-from omega.model.machines import MachineRows, within_capacity
+from omega.model.claims import NO_EVICTIONS, Claims, ConflictRule, JobSlice
+from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
+from omega.testing.builders import within_capacity
 from omega.testing.strategies import Case, cases, first_claims, single_claims
 from omega.testing.twin import differences, evicted_by, judge_slowly, row_differences
 from tests.fixtures.doses import examples
 
 
 def judged(case: Case) -> Outcome:
-    return judge(case.rows, case.transaction, case.standing)
+    return judge(case.rows, case.transaction, case.context)
 
 
 @examples(1_500)
 @given(cases())
 def test_the_judge_agrees_with_its_slow_twin(case: Case) -> None:
-    slow = judge_slowly(case.rows, case.transaction, case.standing)
+    slow = judge_slowly(case.rows, case.transaction, case.context)
 
     assert [] == differences(slow, judged(case))
 
 
 @given(cases(exchange=False))
 def test_the_judge_agrees_with_its_slow_twin_where_nothing_is_exchanged(case: Case) -> None:
-    slow = judge_slowly(case.rows, case.transaction, case.standing)
+    slow = judge_slowly(case.rows, case.transaction, case.context)
 
     assert [] == differences(slow, judged(case))
 
@@ -44,8 +45,8 @@ def test_one_by_one_and_all_at_once_come_to_the_same(case: Case) -> None:
     transaction = replace(case.transaction, claims=plain)
 
     assert [] == differences(
-        judge_in_order(case.rows, transaction, case.standing),
-        judge(case.rows, transaction, case.standing),
+        judge_sequentially(case.rows, transaction, case.context),
+        judge(case.rows, transaction, case.context),
     )
 
 
@@ -171,8 +172,8 @@ def test_what_is_evicted_was_named_by_a_claim_that_may_or_fell_with_its_gang(cas
     granted_at = outcome.accepted & (outcome.machine == claims.machine)
     precedence = np.zeros(len(claims), dtype=np.int64)
     for number, part in enumerate(case.transaction.jobs):
-        precedence[part.claims] = case.standing.precedence[number]
-        if case.standing.lease_held[number]:
+        precedence[part.claims] = case.context.precedence[number]
+        if case.context.lease_held[number]:
             held.add(part.job)
     named = [
         (int(job), int(task), int(claim))
@@ -207,7 +208,7 @@ def test_under_fit_want_of_room_is_real(case: Case) -> None:
                 assert fits(case, outcome, part, claim)
 
 
-def fits(case: Case, outcome: Outcome, part: JobPart, claim: int) -> bool:
+def fits(case: Case, outcome: Outcome, part: JobSlice, claim: int) -> bool:
     """Say whether the machine had the room that a claim asked for when its turn came.
 
     Before it were the claims granted earlier, and those of its own job that fitted.
@@ -230,7 +231,7 @@ def test_under_fit_nothing_is_stale(case: Case) -> None:
 @given(single_claims())
 def test_fit_grants_what_the_sequence_rule_grants(case: Case) -> None:
     by_fit = replace(case.transaction, rule=ConflictRule.FIT)
-    under_fit = judge(case.rows, by_fit, case.standing)
+    under_fit = judge(case.rows, by_fit, case.context)
 
     assert not judged(case).accepted[0] or under_fit.accepted[0]
 
@@ -241,7 +242,7 @@ def test_a_fresh_view_makes_the_rules_equal(case: Case) -> None:
     by_fit = replace(by_sequence, rule=ConflictRule.FIT)
 
     assert [] == differences(
-        judge(case.rows, by_sequence, case.standing), judge(case.rows, by_fit, case.standing)
+        judge(case.rows, by_sequence, case.context), judge(case.rows, by_fit, case.context)
     )
 
 
@@ -271,15 +272,15 @@ def test_jobs_are_served_in_the_order_given(case: Case, data: st.DataObject) -> 
     shorter = replace(
         case.transaction, jobs=parts, claims=first_claims(case.transaction.claims, last)
     )
-    standing = replace(
-        case.standing,
-        lease_held=case.standing.lease_held[:jobs],
-        minimum=case.standing.minimum[:jobs],
-        placed=case.standing.placed[:jobs],
-        precedence=case.standing.precedence[:jobs],
-        unplaced=case.standing.unplaced[:last],
+    context = replace(
+        case.context,
+        lease_held=case.context.lease_held[:jobs],
+        minimum=case.context.minimum[:jobs],
+        placed=case.context.placed[:jobs],
+        precedence=case.context.precedence[:jobs],
+        unplaced=case.context.unplaced[:last],
     )
-    alone = judge(case.rows, shorter, standing)
+    alone = judge(case.rows, shorter, context)
 
     assert alone.verdicts.tolist() == judged(case).verdicts[:last].tolist()
     assert alone.machine.tolist() == judged(case).machine[:last].tolist()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
 from omega.events import ignore
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 from omega.sync.turns import RENEWALS, TRIES, LeasedTurns, Sharing, Turn
 from omega.testing.pass_through import PassThrough

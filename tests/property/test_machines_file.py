@@ -10,10 +10,10 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from omega.cli.machines_file import COLUMNS, KEYS, MACHINES_MAX, read_machines
 from omega.limits import LIMITS
 from omega.model.machines import Machines
 from omega.model.resources import DEVICES, GPU_SLICES, Kind
+from omega.workload.machines_file import COLUMNS, KEYS, MACHINES_MAX, read_machines
 from tests.fixtures.doses import examples
 from tests.property.refusals import returns_or_bad_input
 

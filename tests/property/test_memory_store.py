@@ -4,7 +4,7 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.model.claims import ConflictRule
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.testing.auditor import Auditor
 from tests.fixtures.doses import Dose, Tallier

@@ -20,7 +20,7 @@ from omega.model.claims import ConflictRule
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import Kind
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.testing.faults import FaultyStore, Losses, Rates
 from omega.testing.pass_through import PassThrough
@@ -45,14 +45,14 @@ Spoil = Callable[[Judged, np.random.Generator], Outcome]
 class Straggling(PassThrough):
     """Loses the answers to some ends of tasks, and carries these out when it is told to."""
 
-    def __init__(self, store: Store, chance: np.random.Generator, share: float) -> None:
+    def __init__(self, store: Store, rng: np.random.Generator, share: float) -> None:
         super().__init__(store)
-        self._chance = chance
+        self._rng = rng
         self._share = share
         self._late: list[tuple[Ids, Index]] = []
 
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
-        if self._chance.random() < self._share:
+        if self._rng.random() < self._share:
             self._late.append((job, task))
             raise StoreUnavailable("nobody knows what became of it")
         return super().end_tasks(job, task, started_ms)
@@ -60,7 +60,7 @@ class Straggling(PassThrough):
     def catch_up(self) -> None:
         """Carry out one of those that are late, whichever."""
         if self._late:
-            job, task = self._late.pop(int(self._chance.integers(len(self._late))))
+            job, task = self._late.pop(int(self._rng.integers(len(self._late))))
             super().end_tasks(job, task)
 
 
@@ -68,16 +68,16 @@ def served_in_turn(
     mode: Mode, seed: int, rates: Rates = RELIABLE, late: float = 0.0
 ) -> tuple[list[tuple[int, Event]], History]:
     """Let racers take turns; return the events in order, with their worker, and the history."""
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     clock = ManualClock()
-    store = Straggling(MemoryStore(clock), chance, late)
+    store = Straggling(MemoryStore(clock), rng, late)
     hot_cell(store)
     jobs = jobs_to_race_for(store, mode, WORKERS * STEPS, tasks=TASKS)
     before = Moment.of(store)
     served: list[tuple[int, Event]] = []
 
     def racer(worker: int) -> Iterator[None]:
-        faulty = FaultyStore(store, Losses(rates, chance, clock))
+        faulty = FaultyStore(store, Losses(rates, rng, clock))
         recorder = Recorder(
             faulty, str(worker), clock, lambda event: served.append((worker, event))
         )
@@ -86,28 +86,28 @@ def served_in_turn(
             jobs,
             mode,
             name=str(worker),
-            chance=np.random.default_rng([seed, worker]),
+            rng=np.random.default_rng([seed, worker]),
             clock=clock,
-            new_id=lambda: UUID(bytes=chance.bytes(16)),
+            new_id=lambda: UUID(bytes=rng.bytes(16)),
         ).steps(STEPS)
 
     racers = list(map(racer, range(WORKERS)))
-    for worker in chance.permutation(np.repeat(np.arange(WORKERS), STEPS)).tolist():
+    for worker in rng.permutation(np.repeat(np.arange(WORKERS), STEPS)).tolist():
         next(racers[worker], None)
-        if late and chance.random() < 0.5:
+        if late and rng.random() < 0.5:
             store.catch_up()
-    workers = [overlapping(served, worker, chance) for worker in range(WORKERS)]
+    workers = [overlapping(served, worker, rng) for worker in range(WORKERS)]
     return served, History(before, jobs, tuple(workers), Moment.of(store))
 
 
 def overlapping(
-    served: list[tuple[int, Event]], worker: int, chance: np.random.Generator
+    served: list[tuple[int, Event]], worker: int, rng: np.random.Generator
 ) -> tuple[Event, ...]:
     """Say when a worker asked and was answered: around the moment at which it was served."""
     moments = [float(number) for number, (whose, _) in enumerate(served) if whose == worker]
     edges = zip([-1.0, *moments], [*moments, float(len(served))], strict=True)
     # Between two moments there is first an answer, then a question.
-    between = [np.sort(chance.uniform(low, high, 2)).tolist() for low, high in edges]
+    between = [np.sort(rng.uniform(low, high, 2)).tolist() for low, high in edges]
     return tuple(
         replace(event, started=asked, answered=told if event.answered < NEVER else NEVER)
         for event, (_, asked), (told, _) in zip(
@@ -147,37 +147,37 @@ def test_ends_that_come_long_after_their_worker_gave_up_are_explained(
     assert answered(history) <= len(serial_order(history)) <= len(history)
 
 
-def another_verdict(event: Judged, chance: np.random.Generator) -> Outcome:
+def another_verdict(event: Judged, rng: np.random.Generator) -> Outcome:
     verdicts = event.outcome.verdicts.copy()
-    at = chance.integers(len(verdicts))
-    verdicts[at] = chance.choice([v for v in Verdict if v != verdicts[at]])
+    at = rng.integers(len(verdicts))
+    verdicts[at] = rng.choice([v for v in Verdict if v != verdicts[at]])
     return replace(event.outcome, verdicts=verdicts)
 
 
-def another_machine(event: Judged, chance: np.random.Generator) -> Outcome:
+def another_machine(event: Judged, rng: np.random.Generator) -> Outcome:
     machine = event.outcome.machine.copy()
-    machine[chance.integers(len(machine))] += 1
+    machine[rng.integers(len(machine))] += 1
     return replace(event.outcome, machine=machine)
 
 
-def more_evicted(event: Judged, chance: np.random.Generator) -> Outcome:
+def more_evicted(event: Judged, rng: np.random.Generator) -> Outcome:
     outcome = event.outcome
     return replace(
         outcome,
         evicted_job=np.append(outcome.evicted_job, event.transaction.jobs[0].job),
-        evicted_task=np.append(outcome.evicted_task, chance.integers(9)),
+        evicted_task=np.append(outcome.evicted_task, rng.integers(9)),
     )
 
 
-def a_row_fewer(event: Judged, _chance: np.random.Generator) -> Outcome:
+def a_row_fewer(event: Judged, _rng: np.random.Generator) -> Outcome:
     fresh = event.outcome.fresh
     return replace(event.outcome, fresh=fresh.take(np.arange(len(fresh) - 1)))
 
 
 def another_row(change: Callable[[MachineRows, int, int], MachineRows]) -> Spoil:
-    def spoil(event: Judged, chance: np.random.Generator) -> Outcome:
-        fresh, step = event.outcome.fresh, int(chance.choice([-1, 1, 2]))
-        return replace(event.outcome, fresh=change(fresh, int(chance.integers(len(fresh))), step))
+    def spoil(event: Judged, rng: np.random.Generator) -> Outcome:
+        fresh, step = event.outcome.fresh, int(rng.choice([-1, 1, 2]))
+        return replace(event.outcome, fresh=change(fresh, int(rng.integers(len(fresh))), step))
 
     return spoil
 
@@ -219,13 +219,13 @@ SPOILS: dict[str, Spoil] = {
 @example(spoil="another verdict", mode=Mode(ConflictRule.FIT, Unit.INCREMENTAL), seed=13_763)
 def test_one_changed_answer_is_found_out(spoil: str, mode: Mode, seed: int) -> None:
     served, history = served_in_turn(mode, seed)
-    chance = np.random.default_rng(seed)
-    worker = int(chance.integers(WORKERS))
+    rng = np.random.default_rng(seed)
+    worker = int(rng.integers(WORKERS))
     events = list(history.workers[worker])
-    at = int(chance.choice([n for n, event in enumerate(events) if isinstance(event, Judged)]))
+    at = int(rng.choice([n for n, event in enumerate(events) if isinstance(event, Judged)]))
     event = events[at]
     assert isinstance(event, Judged)
-    events[at] = replace(event, outcome=SPOILS[spoil](event, chance))
+    events[at] = replace(event, outcome=SPOILS[spoil](event, rng))
     workers = (*history.workers[:worker], tuple(events), *history.workers[worker + 1 :])
 
     try:

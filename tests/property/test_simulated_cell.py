@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omega.framework.chance import chance_of, seed_of
+from omega.framework.rng import rng_for, seed_of
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows, MachineState
@@ -177,7 +177,7 @@ class Model:
         before, seed = self.rows, seed_of(self.commits)
         self.commits += 1
         with nullcontext() if look is None else self.cell.view.as_of(look):
-            claims = draw_groups(self.cell.view, job, chance_of(self.commits - 1))
+            claims = draw_groups(self.cell.view, job, rng_for(self.commits - 1))
         transaction = a_transaction(a_stretch(job, claims), rule=rule)
         known = {job.id: KnownJob()}
         expected = judge_slowly(before, transaction, a_standing(transaction, jobs=known))

@@ -141,7 +141,7 @@ def test_a_trace_without_one_of_its_tables(table: tuple[str, str]) -> None:
     trace, name = table
     with TemporaryDirectory() as folder:
         lay_out(Path(folder), trace, without=name)
-        returns_or_bad_input(lambda: detect(Path(folder)).load(Path(folder), chance()))
+        returns_or_bad_input(lambda: detect(Path(folder)).load(Path(folder), rng()))
 
 
 def load_with(
@@ -157,7 +157,7 @@ def load_with(
 
         def load(options: dict[str, str]) -> Workload | None:
             loader = LOADERS[trace]
-            return returns_or_bad_input(lambda: loader.load(Path(folder), chance(), **options))
+            return returns_or_bad_input(lambda: loader.load(Path(folder), rng(), **options))
 
         read = [load(options) for options in options_of(LOADERS[trace].options)]
     for workload in (one for one in read if one is not None):
@@ -176,7 +176,7 @@ def options_of(known: Mapping[str, tuple[str, ...]]) -> list[dict[str, str]]:
     return [{}, *({name: value} for name, values in known.items() for value in values[1:])]
 
 
-def chance() -> np.random.Generator:
+def rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 

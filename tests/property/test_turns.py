@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from omega.clock import ManualClock
 from omega.events import ignore
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.sync.partitioned import PartitionedRefresher
 from omega.sync.turns import Turn
 from omega.testing.steps import add_a_cell

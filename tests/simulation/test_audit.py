@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from omega.cell.commit_context import CommitContext
 from omega.cell.judge import judge
-from omega.cell.standing import Standing
 from omega.cell.view import View
 from omega.errors import InvariantBroken
 from omega.framework.attempt import Replica
@@ -120,40 +120,42 @@ def test_a_scheduler_that_places_a_task_twice_is_caught() -> None:
     assert "cpu_milli 1000, memory_mib 2048" in caught.value.story[-1]
 
 
-Judge = Callable[[MachineRows, Transaction, Standing], Outcome]
+Judge = Callable[[MachineRows, Transaction, CommitContext], Outcome]
 
 
-def grants_all(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+def grants_all(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     roomy = replace(rows, capacity=rows.capacity * 100)
-    return judge(roomy, transaction, standing)
+    return judge(roomy, transaction, context)
 
 
-def refuses_the_first(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
-    outcome = judge(rows, transaction, standing)
+def refuses_the_first(
+    rows: MachineRows, transaction: Transaction, context: CommitContext
+) -> Outcome:
+    outcome = judge(rows, transaction, context)
     verdicts = outcome.verdicts.copy()
     verdicts[:1] = Verdict.OVERCOMMIT
     return replace(outcome, verdicts=verdicts)
 
 
-def knows_no_gangs(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
+def knows_no_gangs(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     jobs = tuple(replace(part, minimum=0) for part in transaction.jobs)
-    lone = replace(standing, minimum=np.zeros_like(standing.minimum))
+    lone = replace(context, minimum=np.zeros_like(context.minimum))
     return judge(rows, replace(transaction, jobs=jobs), lone)
 
 
-def finds_all_stale(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
-    nothing = judge(replace(rows, capacity=rows.used), transaction, standing)
+def finds_all_stale(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
+    nothing = judge(replace(rows, capacity=rows.used), transaction, context)
     return replace(nothing, verdicts=np.full_like(nothing.verdicts, Verdict.STALE))
 
 
 def looks_at_no_sequence(
-    rows: MachineRows, transaction: Transaction, standing: Standing
+    rows: MachineRows, transaction: Transaction, context: CommitContext
 ) -> Outcome:
-    return judge(rows, replace(transaction, rule=ConflictRule.FIT), standing)
+    return judge(rows, replace(transaction, rule=ConflictRule.FIT), context)
 
 
-def counts_claims(rows: MachineRows, transaction: Transaction, standing: Standing) -> Outcome:
-    outcome = judge(rows, transaction, standing)
+def counts_claims(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
+    outcome = judge(rows, transaction, context)
     twice = replace(outcome.fresh, sequence=outcome.fresh.sequence + 1)
     return replace(outcome, fresh=twice)
 

@@ -13,7 +13,7 @@ from omega.sim.allocator import Offering
 from omega.sim.engine import Engine, Order
 from omega.sim.experiment import Architecture, Assignment, Experiment
 from omega.sim.ledger import mean, p90, ratio
-from omega.sim.queue import Patience
+from omega.sim.queue import GiveUpPolicy
 from omega.testing.builders import a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
 from omega.workload.synthetic import JobClass, TwoClasses, two_class_workload, uniform_machines
@@ -211,14 +211,14 @@ def test_a_gang_that_does_not_fit_takes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tasks", "patience", "attempts", "placed"),
+    ("tasks", "give_up", "attempts", "placed"),
     [
-        (6, Patience(fruitless_max=3), 4, 0),
-        (6, Patience(attempts_max=5), 6, 0),
+        (6, GiveUpPolicy(fruitless_max=3), 4, 0),
+        (6, GiveUpPolicy(attempts_max=5), 6, 0),
     ],
 )
 def test_a_job_is_given_up_after_too_many_attempts(
-    tasks: int, patience: Patience, attempts: int, placed: int
+    tasks: int, give_up: GiveUpPolicy, attempts: int, placed: int
 ) -> None:
     told = (
         Experiment(
@@ -227,7 +227,7 @@ def test_a_job_is_given_up_after_too_many_attempts(
             scheduler=always(Whole),
             decision_times={BATCH: DecisionTime(job_s=0.1)},
             gangs=True,
-            patience=patience,
+            give_up=give_up,
             horizon_s=100.0,
         )
         .run()

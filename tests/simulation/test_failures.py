@@ -15,7 +15,7 @@ from omega.model.resources import Kind, machine_capacity
 from omega.sim.audit import AuditedCell
 from omega.sim.experiment import Architecture, Experiment, Run
 from omega.sim.ledger import SimulatedJob
-from omega.sim.queue import Patience
+from omega.sim.queue import GiveUpPolicy
 from omega.sim.running import Running
 from omega.testing.builders import a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
@@ -194,7 +194,7 @@ def test_attempts_made_before_a_loss_do_not_count_against_a_job() -> None:
     """It waits four attempts for room, and has four again once that is gone."""
     job = Arrival(0.0, a_spec(4, cpu_milli=1_000, duration_ms=None))
     events = (down(0.0, 0), up(6.5, 0), down(10.0, 0), up(16.0, 0))
-    run = run_of(cell_of(1, job, events=events), patience=Patience(fruitless_max=4))
+    run = run_of(cell_of(1, job, events=events), give_up=GiveUpPolicy(fruitless_max=4))
     told = run.finish().workloads[BATCH]
 
     assert (0, 4, 4) == (told["jobs_abandoned"], told["tasks_placed"], told["tasks_lost"])
@@ -203,7 +203,7 @@ def test_attempts_made_before_a_loss_do_not_count_against_a_job() -> None:
 
 def test_a_job_that_was_given_up_stays_so() -> None:
     job = Arrival(0.0, a_spec(8, cpu_milli=1_000, duration_ms=None))
-    run = run_of(cell_of(1, job, events=(down(20.0, 0),)), patience=Patience(attempts_max=3))
+    run = run_of(cell_of(1, job, events=(down(20.0, 0),)), give_up=GiveUpPolicy(attempts_max=3))
     told = run.finish().workloads[BATCH]
 
     assert (1, 4, 0) == (told["jobs_abandoned"], told["tasks_lost"], told["tasks_placed"])
@@ -222,9 +222,9 @@ def failing(
         granularity = Granularity.ALL_OR_NOTHING if seed % 2 else Granularity.INCREMENTAL
 
     Made.rule = rule
-    chance = np.random.default_rng(seed)
-    workload = two_class_workload(replace(SMALL, horizon_s=25.0), chance)
-    events = Failures(every_s=30.0, repair_s=5.0).draw(20, 25.0, chance)
+    rng = np.random.default_rng(seed)
+    workload = two_class_workload(replace(SMALL, horizon_s=25.0), rng)
+    events = Failures(every_s=30.0, repair_s=5.0).draw(20, 25.0, rng)
     return run_of(
         replace(workload, machine_events=events),
         architecture=architecture,

@@ -44,14 +44,14 @@ class Wrecker:
         self.lost = 0
 
     def turn(self) -> None:
-        chance = self.world.chance
-        if self.deeds < DEEDS and chance.random() < 0.1:
-            machine = int(chance.integers(1, 11))
-            if chance.random() < 0.5:
+        rng = self.world.rng
+        if self.deeds < DEEDS and rng.random() < 0.1:
+            machine = int(rng.integers(1, 11))
+            if rng.random() < 0.5:
                 states = [MachineState.OPEN, MachineState.DRAINING, MachineState.DOWN]
-                self.put(machine, states[int(chance.integers(3))])
+                self.put(machine, states[int(rng.integers(3))])
             else:
-                cores, notice_ms = int(chance.choice([1, 4])), int(chance.choice([0, 500]))
+                cores, notice_ms = int(rng.choice([1, 4])), int(rng.choice([0, 500]))
                 self.resize(machine, cores, notice_ms)
             self.deeds += 1
             if self.deeds == DEEDS:
@@ -78,7 +78,7 @@ def test_jobs_that_lose_tasks_while_they_are_planned_are_not_left_to_their_lease
     """A job whose lease nobody gives back would not be over before it runs out."""
     world = World(seed, settings=SETTINGS.model_copy(update={"lease_ms": HOUR_MS}))
     wrecker = Wrecker(world, clears=True)
-    world.audited.submit(random_specs(world.chance, jobs=80))
+    world.audited.submit(random_specs(world.rng, jobs=80))
 
     world.begin(*rivals(world))
     world.every(0.02, wrecker.turn)
@@ -94,7 +94,7 @@ def test_jobs_that_lose_tasks_while_they_are_planned_are_not_left_to_their_lease
 def test_schedulers_clear_machines_of_what_they_cannot_keep(seed: int, *, unreliable: bool) -> None:
     world = World(seed, unreliable=unreliable)
     wrecker = Wrecker(world, clears=False)
-    world.audited.submit(random_specs(world.chance, jobs=60))
+    world.audited.submit(random_specs(world.rng, jobs=60))
     processes = one_of_each(world)
     world.begin(*processes)
     world.every(0.02, wrecker.turn)

@@ -61,10 +61,10 @@ class Operator:
         self.overdrawn = 0
 
     def turn(self) -> None:
-        if self.deeds == DEEDS or self.world.chance.random() > 0.1:
+        if self.deeds == DEEDS or self.world.rng.random() > 0.1:
             return
         self.deeds += 1
-        share = 0.0 if self.deeds == DEEDS else float(self.world.chance.choice([0, 0.3, 1, 2]))
+        share = 0.0 if self.deeds == DEEDS else float(self.world.rng.choice([0, 0.3, 1, 2]))
         if self.deeds == DEEDS or share > 1:
             self.world.audited.remove_quota(QuotaScope.TENANT, "ann")
             self.bystander.limits = {}
@@ -80,7 +80,7 @@ def a_shared_world(seed: int, *, unreliable: bool = False) -> tuple[World, Bysta
     world = World(seed, unreliable=unreliable)
     specs = [
         replace(spec, tenant=("ann", "bob")[number % 2])
-        for number, spec in enumerate(random_specs(world.chance, jobs=60))
+        for number, spec in enumerate(random_specs(world.rng, jobs=60))
     ]
     jobs = world.audited.submit(specs)
     world.audited.set_quota(Quota(QuotaScope.TENANT, "ann", ANN))

@@ -42,7 +42,7 @@ def workload(name: str) -> Workload:
         cpus=laws.cpus,
         memory_gib=laws.memory_gib,
         prefill_tasks=laws.prefill_tasks,
-        chance=np.random.default_rng(0),
+        rng=np.random.default_rng(0),
     )
 
 

@@ -10,10 +10,10 @@ from omega.errors import InvariantBroken
 from omega.framework.scheduler import DecisionTime
 from omega.model.resources import Kind, amounts
 from omega.sim.allocator import Offering
-from omega.sim.books import Books
 from omega.sim.cell import SimulatedCell
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.prefill import StartState
+from omega.sim.shadow_state import ShadowState
 from omega.testing.builders import a_spec
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
 from omega.workload.synthetic import uniform_machines
@@ -119,8 +119,8 @@ def test_a_start_that_does_not_end_or_is_not_what_is_used_is_caught(
     assert "ended task" in caught.value.story[-1]
     assert "of start job 1" in caught.value.story[-1]
 
-    expected = Books.start
-    monkeypatch.setattr(Books, "start", lambda books, tasks: expected(books, list(tasks)[1:]))
+    expected = ShadowState.start
+    monkeypatch.setattr(ShadowState, "start", lambda books, tasks: expected(books, list(tasks)[1:]))
     with pytest.raises(InvariantBroken, match="starts with"):
         experiment().run()
 

@@ -21,7 +21,7 @@ from omega.model.outcomes import Outcome
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.virtual import StoreActor, VirtualProcess
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.sync.choice import Sync
 from omega.testing.auditor import Auditor
@@ -57,9 +57,9 @@ class Greedy(InOrder):
 class Unreliable(PassThrough):
     """Loses requests and replies, as often as chance has it."""
 
-    def __init__(self, store: Store, chance: np.random.Generator) -> None:
+    def __init__(self, store: Store, rng: np.random.Generator) -> None:
         super().__init__(store)
-        self.chance = chance
+        self.rng = rng
 
     def commit(self, transaction: Transaction) -> Outcome:
         self._lose("request")
@@ -75,31 +75,31 @@ class Unreliable(PassThrough):
         return jobs
 
     def _lose(self, what: str) -> None:
-        if self.chance.random() < 0.1:
+        if self.rng.random() < 0.1:
             raise StoreUnavailable(f"the {what} was lost")
 
 
-def random_specs(chance: np.random.Generator, jobs: int) -> list[JobSpec]:
+def random_specs(rng: np.random.Generator, jobs: int) -> list[JobSpec]:
     """Return jobs of a few tasks each that run for a few seconds, for all three schedulers."""
     specs = []
     for number in range(jobs):
-        tasks = int(chance.integers(1, 9))
+        tasks = int(rng.integers(1, 9))
         specs.append(
             a_spec(
                 tasks,
                 name=f"job-{number}",
-                scheduler=str(chance.choice(["batch", "gangs", "greedy"])),
-                cpu_milli=int(chance.integers(1, 5)) * 500,
-                duration_ms=int(chance.integers(500, 8_000)),
-                precedence=int(chance.integers(3)),
-                minimum=int(chance.choice([0, 0, tasks])),
+                scheduler=str(rng.choice(["batch", "gangs", "greedy"])),
+                cpu_milli=int(rng.integers(1, 5)) * 500,
+                duration_ms=int(rng.integers(500, 8_000)),
+                precedence=int(rng.integers(3)),
+                minimum=int(rng.choice([0, 0, tasks])),
             )
         )
     return specs
 
 
-def ids_from(chance: np.random.Generator) -> Callable[[], UUID]:
-    return lambda: UUID(bytes=chance.bytes(16))
+def ids_from(rng: np.random.Generator) -> Callable[[], UUID]:
+    return lambda: UUID(bytes=rng.bytes(16))
 
 
 class World:
@@ -113,21 +113,21 @@ class World:
     ) -> None:
         self.seed = seed
         self.settings = settings
-        self.chance = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
         self.engine = Engine()
         self.clock = EngineClock(self.engine)
         self.events: list[Event] = []
-        self.audited = Auditor(MemoryStore(self.clock, new_token=ids_from(self.chance)))
+        self.audited = Auditor(MemoryStore(self.clock, new_token=ids_from(self.rng)))
         self.store: Store = self.audited
         if unreliable:
-            self.store = Unreliable(self.audited, self.chance)
+            self.store = Unreliable(self.audited, self.rng)
         add_a_cell(self.audited, 10)
 
     def states(self) -> Counter[State]:
         return Counter(job.state for job in self.audited.jobs(jobs_max=10_000))
 
     def latency(self, _: Effect) -> float:
-        return float(self.chance.exponential(ANSWER_S))
+        return float(self.rng.exponential(ANSWER_S))
 
     def begin(self, *processes: Process, refresh: Sync = Sync.DELTA) -> list[VirtualProcess]:
         """Let processes begin to live."""
@@ -149,7 +149,7 @@ class World:
         """Let tasks end from now on."""
         nodes = VirtualNodes(self.events.append, speedup=1.0)
         actor = StoreActor(
-            self.engine, self.store, self.chance, sink=self.events.append, latency=self.latency
+            self.engine, self.store, self.rng, sink=self.events.append, latency=self.latency
         )
         actor.begin(nodes.life(threading.Event(), nothing_else))
 
@@ -187,7 +187,7 @@ def a_process(world: World, scheduler: Scheduler, replica: str = "0") -> Process
         run_seed=world.seed,
         decision_time=DecisionTime(job_s=0.02, task_s=0.001),
         stop=threading.Event(),
-        new_id=ids_from(world.chance),
+        new_id=ids_from(world.rng),
     )
 
 
@@ -214,7 +214,7 @@ class Reaper:
 
     def visit(self) -> None:
         for at, one in enumerate(self.alive):
-            if self.world.chance.random() < self.dies:
+            if self.world.rng.random() < self.dies:
                 one.kill()
                 self.deaths += 1
                 (self.alive[at],) = self.world.begin(

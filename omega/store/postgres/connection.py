@@ -151,10 +151,10 @@ class Link:
 
     def _explained(self, mismatch: psycopg.Error) -> str:
         # Here, and not above: Alembic takes long to load, and nothing else here needs it.
-        from omega.store.postgres import schema  # noqa: PLC0415
+        from omega.store.postgres import revision  # noqa: PLC0415
 
         at_fault = f"{_sentence(mismatch)}; run: omega db migrate"
-        return schema.mismatch(self._url) or at_fault
+        return revision.mismatch(self._url) or at_fault
 
 
 def _sentence(error: psycopg.Error) -> str:

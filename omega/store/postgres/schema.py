@@ -7,26 +7,16 @@ Promise  All in one transaction: a migration that fails leaves the database as i
 Source   docs/decisions/0007-functions-are-installed-anew.md, 0017-roles.md.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 import psycopg
 from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection, create_engine, text
-from sqlalchemy.engine import Engine
-from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Connection, text
 
-import omega
-from omega.errors import NotAllowed, SchemaMismatch, StoreUnavailable
+from omega.errors import NotAllowed, SchemaMismatch
 from omega.store.postgres import roles
 from omega.store.postgres.connection import SEARCH_PATH
 from omega.store.postgres.functions import DROP_ALL, rendered
 from omega.store.postgres.restrictions import Restricted, restrict
+from omega.store.postgres.revision import alembic_config, answering, engine
 from omega.store.postgres.tables import SCHEMA
 
 STRANGERS_TABLE = """
@@ -35,8 +25,6 @@ STRANGERS_TABLE = """
        AND NOT EXISTS (SELECT FROM pg_class o
                         WHERE o.relnamespace = n.oid AND o.relname = 'alembic_version')
 """
-
-NOT_ALLOWED = "the database's user may not do this"
 
 
 def migrate(url: str, *, make_roles: bool = False) -> Restricted:
@@ -55,41 +43,6 @@ def migrate(url: str, *, make_roles: bool = False) -> Restricted:
 def downgrade(url: str, revision: str) -> None:
     """Take the database back to an earlier revision; `base` leaves an empty schema."""
     _run(url, revision)
-
-
-def current(url: str) -> str | None:
-    """Return the revision that the database is at; None for none.
-
-    Raises StoreUnavailable if the server does not answer.
-    """
-    with _answering(), _engine(url).connect() as connection:
-        if connection.scalar(text("SELECT to_regclass('omega.alembic_version')")) is None:
-            return None
-        found = connection.scalar(text("SELECT version_num FROM omega.alembic_version"))
-        return None if found is None else str(found)
-
-
-def head() -> str:
-    """Return the newest revision."""
-    revision = ScriptDirectory.from_config(_config()).get_current_head()
-    assert revision is not None
-    return revision
-
-
-def mismatch(url: str) -> str | None:
-    """Say what to run before this code can use the database; None if its revision is the right one.
-
-    Raises StoreUnavailable if the server does not answer.
-    """
-    found, needed = current(url), head()
-    if found is None:
-        return "this database has no cell yet; run: omega db init"
-    if found != needed:
-        return (
-            f"this database is at revision {found}, this program needs {needed};"
-            " run: omega db migrate"
-        )
-    return None
 
 
 def install_functions(connection: Connection) -> None:
@@ -112,8 +65,8 @@ def _execute(connection: Connection, sql: str) -> None:
 
 
 def _run(url: str, revision: str, *, make_roles: bool = False) -> None:
-    config = _config()
-    with _answering(), _engine(url).begin() as connection:
+    config = alembic_config()
+    with answering(), engine(url).begin() as connection:
         # Whatever else lies on this user's path, and who may put something there, is not our doing.
         connection.execute(text(f"SET LOCAL search_path = {SEARCH_PATH}"))
         # A migration takes as long as its tables are large.
@@ -170,58 +123,3 @@ def _refuse_a_strangers(connection: Connection) -> None:
             f"this database has a schema {SCHEMA} that is not ours: it holds {strange}, and no"
             " record of our migrations; name another database"
         )
-
-
-@contextmanager
-def _answering() -> Iterator[None]:
-    """Turn what may go wrong into one sentence; the server's words never hold a password."""
-    try:
-        yield
-    except OperationalError as silence:
-        raise StoreUnavailable(_sentence(silence)) from silence
-    except DBAPIError as refusal:
-        if isinstance(refusal.orig, psycopg.errors.InsufficientPrivilege):
-            raise NotAllowed(f"{NOT_ALLOWED}: {_sentence(refusal)}") from refusal
-        raise SchemaMismatch(f"the schema cannot be used: {_sentence(refusal)}") from refusal
-    except psycopg.errors.InsufficientPrivilege as refusal:
-        raise NotAllowed(f"{NOT_ALLOWED}: {refusal.diag.message_primary}") from refusal
-    except psycopg.Error as refusal:  # from the functions, which go past SQLAlchemy
-        said = refusal.diag.message_primary or str(refusal)
-        raise SchemaMismatch(
-            f"the functions cannot be installed: {' '.join(said.split())}"
-        ) from refusal
-    except CommandError as refusal:  # such as a revision of a later program
-        raise SchemaMismatch(
-            f"the schema cannot be migrated by this program: {refusal}"
-        ) from refusal
-    except SQLAlchemyError as refusal:
-        raise StoreUnavailable(f"the database cannot be used: {type(refusal).__name__}") from None
-
-
-def _sentence(error: DBAPIError) -> str:
-    primary = error.orig.diag.message_primary if isinstance(error.orig, psycopg.Error) else None
-    return " ".join((primary or str(error.orig)).split())
-
-
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config
-
-
-def _scripts() -> Path:
-    """Find the migrations: beside the package in a checkout, inside it in a wheel."""
-    package = Path(omega.__file__).parent
-    inside = package / "migrations"
-    return inside if inside.is_dir() else package.parent / "migrations"
-
-
-def _engine(url: str) -> Engine:
-    # Past SQLAlchemy's own reading of URLs, which knows fewer than libpq: none with two hosts, say.
-    return create_engine(
-        "postgresql+psycopg://",
-        # SQLAlchemy cannot read what a database without an encoding says, unless it is told one.
-        creator=lambda: psycopg.connect(url, connect_timeout=10, client_encoding="utf8"),
-        poolclass=NullPool,
-    )

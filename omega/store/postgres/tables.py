@@ -333,7 +333,7 @@ quota_shard = Table(
 While any budget is overdrawn all pieces are closed: nobody draws on one alone.
 """
 
-round_table = Table(
+Table(
     "round",
     metadata,
     Column("scheduler", Text, primary_key=True),

@@ -75,7 +75,7 @@ class StartReport:
 def _read(
     tables: Tables,
     options: Mapping[str, str],
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Workload:
     machines, machine_ids, machine_events = read_machines(tables["machine_events"])
     at_start = read_start(tables["tasks_at_start"])

@@ -24,7 +24,7 @@ class Read(Protocol):
     """Reads a trace from its files."""
 
     def __call__(
-        self, tables: Tables, options: Mapping[str, str], chance: np.random.Generator
+        self, tables: Tables, options: Mapping[str, str], rng: np.random.Generator
     ) -> Workload:
         """Return the workload; raises BadInput for a file that is malformed."""
         ...
@@ -59,7 +59,7 @@ class TraceLoader:
         either = [names[0] for table, names in self.tables.items() if table in self.alternatives]
         return ", ".join([*needed, *([" or ".join(either)] if either else [])])
 
-    def load(self, folder: Path, chance: np.random.Generator, /, **options: str) -> Workload:
+    def load(self, folder: Path, rng: np.random.Generator, /, **options: str) -> Workload:
         """Read the trace; an option that is not said has its default."""
         chosen = {name: values[0] for name, values in self.options.items()}
         for name, value in options.items():
@@ -71,7 +71,7 @@ class TraceLoader:
                 " plain or .gz)",
                 file=str(folder),
             )
-        return self.read(tables, chosen, chance)
+        return self.read(tables, chosen, rng)
 
     @property
     def _needed(self) -> frozenset[str]:

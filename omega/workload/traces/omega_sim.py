@@ -76,7 +76,7 @@ def uniform_workload(
     cpus: float,
     memory_gib: float,
     prefill_tasks: int,
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Workload:
     """Return the jobs on a uniform cell with tasks of 1 core and 2 GiB on it for the whole run.
 
@@ -84,7 +84,7 @@ def uniform_workload(
     """
     cell = uniform_machines(machines, cpus=cpus, memory_gib=memory_gib)
     try:
-        prefill = scattered(cell, prefill_tasks, Shape(), chance)
+        prefill = scattered(cell, prefill_tasks, Shape(), rng)
     except ValueError as error:
         raise BadInput(str(error)) from None
     return Workload(
@@ -101,7 +101,7 @@ def uniform_workload(
     )
 
 
-def _read(tables: Tables, options: Mapping[str, str], chance: np.random.Generator) -> Workload:
+def _read(tables: Tables, options: Mapping[str, str], rng: np.random.Generator) -> Workload:
     wanted = options["jobs"]
     if wanted not in tables:
         there = next(iter(tables.values()))
@@ -113,7 +113,7 @@ def _read(tables: Tables, options: Mapping[str, str], chance: np.random.Generato
         cpus=cell.cpus,
         memory_gib=cell.memory_gib,
         prefill_tasks=cell.prefill_tasks,
-        chance=chance,
+        rng=rng,
     )
 
 

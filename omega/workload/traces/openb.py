@@ -40,7 +40,7 @@ SECONDS_MAX = 1e9
 def _read(
     tables: Tables,
     options: Mapping[str, str],
-    chance: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Workload:
     if options["pods"] not in tables:
         there = "/".join(sorted(tables.keys() - {"nodes"}))

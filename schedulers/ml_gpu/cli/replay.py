@@ -13,17 +13,17 @@ from typing import Annotated, Any, Final
 import numpy as np
 import typer
 
-from omega.cli.chance import chance_of
-from omega.cli.consoles import Output
-from omega.cli.options import JsonTo, Seed, number_option
-from omega.cli.plans import takes
 from omega.clock import RealClock
 from omega.errors import BadInput, did_you_mean, shortened
 from omega.model.arrays import Counts
+from omega.terminal.consoles import Output
+from omega.terminal.dataclass_options import takes
+from omega.terminal.options import JsonTo, Seed, number_option
+from omega.terminal.rng import rng_from_seed
 from omega.workload.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.policies.named import find_policy
 from schedulers.ml_gpu.replay import Replay, Replayed, Rules, Trace
-from schedulers.ml_gpu.rounds import Holes
+from schedulers.ml_gpu.rounds import LeftoverPolicy
 from schedulers.ml_gpu.traces import read_trace
 
 SECONDS_MAX: Final = 1e9
@@ -55,9 +55,10 @@ class ReplayPlan:
     fast_first: Annotated[
         bool, typer.Option("--fast-first", help="Agnostic policies serve fast types first, too.")
     ] = False
-    holes: Annotated[
-        Holes, typer.Option(help="When jobs without a share of a type may have what is left of it.")
-    ] = Holes.AS_MET
+    leftovers: Annotated[
+        LeftoverPolicy,
+        typer.Option(help="When jobs without a share of a type may have what is left of it."),
+    ] = LeftoverPolicy.AS_MET
     run_at_once: Annotated[
         bool, typer.Option("--run-at-once", help="Jobs without a share run in what is left over.")
     ] = False
@@ -90,7 +91,7 @@ class ReplayPlan:
             restart_s=self.restart_s,
             keeps_gpus=self.keep_gpus,
             shuffles_types=False if self.fast_first else None,
-            holes=self.holes,
+            leftovers=self.leftovers,
             reserves_idle=not self.run_at_once,
         )
         return Replay(
@@ -98,7 +99,7 @@ class ReplayPlan:
             table=table,
             gpus=gpus,
             policy=policy,
-            chance=chance_of(self.seed),
+            rng=rng_from_seed(self.seed),
             rules=rules,
             advance=advance,
         )

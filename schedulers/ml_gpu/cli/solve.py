@@ -14,11 +14,11 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from omega.cli.chance import chance_of
-from omega.cli.consoles import Output
-from omega.cli.options import JsonTo, Seed
 from omega.clock import RealClock
 from omega.errors import BadInput
+from omega.terminal.consoles import Output
+from omega.terminal.options import JsonTo, Seed
+from omega.terminal.rng import rng_from_seed
 from omega.workload.throughputs import PairRates, read_throughputs
 from schedulers.ml_gpu.instances import Instance, read_instance
 from schedulers.ml_gpu.policies.named import Policy, find_policy
@@ -64,7 +64,7 @@ def solve(
         problem = _with_deadlines(problem, slo_factor, slo_every)
     clock = RealClock()
     began = clock.now()
-    found = chosen.solve(problem, chance_of(seed))
+    found = chosen.solve(problem, rng_from_seed(seed))
     solve_ms = (clock.now() - began) * 1_000
     measured = measures(problem, found)
     types = [

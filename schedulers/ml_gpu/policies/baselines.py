@@ -68,14 +68,14 @@ def _heads(type_: Index, gpu: Index, position: Index) -> Index:
     return order[is_first]
 
 
-def gandiva(problem: Problem, chance: np.random.Generator) -> Allocation:
+def gandiva(problem: Problem, rng: np.random.Generator) -> Allocation:
     """Give everyone an equal part; when more is asked for than there is, to random pairs.
 
     A pair whose normalised rates, summed over the types, fall below 1 is broken up.
     """
     if problem.size.sum() <= problem.gpus.sum() or problem.pairs is None:
         return isolated(problem)
-    first, second = _drawn_pairs(problem, chance)
+    first, second = _drawn_pairs(problem, rng)
     pairs = np.full(problem.jobs, -1)
     pairs[first] = second
     partner = pairs.copy()
@@ -99,9 +99,9 @@ def gandiva(problem: Problem, chance: np.random.Generator) -> Allocation:
     )
 
 
-def _drawn_pairs(problem: Problem, chance: np.random.Generator) -> tuple[Index, Index]:
+def _drawn_pairs(problem: Problem, rng: np.random.Generator) -> tuple[Index, Index]:
     assert problem.pairs is not None
-    order = chance.permutation(problem.jobs)
+    order = rng.permutation(problem.jobs)
     order = order[np.argsort(problem.size[order], kind="stable")]
     firsts, seconds = [], []
     for size in np.unique(problem.size):

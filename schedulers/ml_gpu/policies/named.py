@@ -38,7 +38,7 @@ class Policy:
     shares_gpus: bool = False
     asks_prices: bool = False
     keeps_deadlines: bool = False
-    fills_holes: bool = True
+    uses_leftovers: bool = True
     """Whether jobs without a share may have what a round leaves over."""
     takes_no_gangs: bool = False
     is_agnostic: bool = False
@@ -167,7 +167,7 @@ def _queues() -> list[Policy]:
             about="in order of arrival, on any type, for life",
             measure="mean",
             solve=fifo,
-            fills_holes=False,
+            uses_leftovers=False,
             is_agnostic=True,
         ),
         Policy(
@@ -175,14 +175,14 @@ def _queues() -> list[Policy]:
             about="in order of arrival, fastest type first",
             measure="mean",
             solve=_aware(fifo_fastest),
-            fills_holes=False,
+            uses_leftovers=False,
         ),
         Policy(
             name="fifo_packed",
             about="in order of arrival, then two on a GPU",
             measure="mean",
             solve=_sharing(fifo_sharing),
-            fills_holes=False,
+            uses_leftovers=False,
             shares_gpus=True,
         ),
         Policy(

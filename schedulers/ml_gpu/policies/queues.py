@@ -26,7 +26,7 @@ def shortest_first(problem: Problem) -> Allocation:
     return _on(problem, _serve(problem, np.argsort(left_s, kind="stable")))
 
 
-def fifo(problem: Problem, chance: np.random.Generator) -> Allocation:
+def fifo(problem: Problem, rng: np.random.Generator) -> Allocation:
     """Give each job, in order of arrival, any type that is free, and let it stay there."""
     free = problem.gpus.copy()
     type_ = np.full(problem.jobs, NOWHERE)
@@ -40,7 +40,7 @@ def fifo(problem: Problem, chance: np.random.Generator) -> Allocation:
             break
         can = np.flatnonzero(fits & (problem.rate[job] > 0))
         if len(can):
-            type_[job] = chance.choice(can)
+            type_[job] = rng.choice(can)
             free[type_[job]] -= problem.size[job]
     return _on(problem, type_)
 

@@ -8,8 +8,8 @@ from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import Kind
 from omega.testing.builders import (
+    JobAndClaims,
     KnownJob,
-    Stretch,
     a_cell,
     a_claim,
     a_job,
@@ -25,7 +25,7 @@ from omega.testing.twin import row_differences
 ACCEPTED, OVERCOMMIT, BROKEN = Verdict.ACCEPTED, Verdict.OVERCOMMIT, Verdict.GANG_BROKEN
 
 
-def judged(rows: MachineRows, *stretches: Stretch) -> Outcome:
+def judged(rows: MachineRows, *stretches: JobAndClaims) -> Outcome:
     transaction = a_transaction(*stretches)
     return judge(rows, transaction, a_standing(transaction))
 
@@ -125,9 +125,9 @@ def test_only_an_open_machine_takes_claims(
 def test_the_first_reason_of_the_rule_is_given(claim: Claims, first_reason: Verdict) -> None:
     rows = some_rows(a_cell(2), state={2: MachineState.DOWN})
     transaction = a_transaction(a_stretch(a_job(2), claim, minimum=2), rule=ConflictRule.SEQUENCE)
-    standing = a_standing(transaction, jobs={1: KnownJob(over=frozenset([1]))})
+    context = a_standing(transaction, jobs={1: KnownJob(over=frozenset([1]))})
 
-    assert [first_reason] == verdicts_of(judge(rows, transaction, standing))
+    assert [first_reason] == verdicts_of(judge(rows, transaction, context))
 
 
 def test_a_task_claimed_twice_is_granted_where_it_first_fits() -> None:
@@ -169,9 +169,9 @@ def test_the_rows_given_are_not_changed() -> None:
 
 
 def test_a_standing_is_read_only() -> None:
-    standing = a_standing(a_transaction(a_stretch(a_job(), a_claim())))
+    context = a_standing(a_transaction(a_stretch(a_job(), a_claim())))
 
     assert not any(
         array.flags.writeable
-        for array in (standing.lease_held, standing.minimum, standing.placed, standing.unplaced)
+        for array in (context.lease_held, context.minimum, context.placed, context.unplaced)
     )

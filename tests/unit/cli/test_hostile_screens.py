@@ -12,24 +12,19 @@ import typer
 from rich.cells import cell_len
 from rich.console import RenderableType
 
-from omega.cli import doctor, jobs, scheduler
-from omega.cli.consoles import warn
-from omega.cli.demo_picture import draw, titled
-from omega.cli.demo_run import Played, Seat
-from omega.cli.demo_screen import Moment, Screen, line, picture
-from omega.cli.demo_summary import Result
-from omega.cli.job_screens import job_screen, jobs_table, row_of, why_waiting
-from omega.cli.loading import NOTHING
-from omega.cli.machine_lines import closed_table
-from omega.cli.machine_names import choose
-from omega.cli.machine_screen import OneMachine
-from omega.cli.main import run_command_line
-from omega.cli.printable import DETAIL_MAX, NAME_MAX, escaped, short
-from omega.cli.processes import Ledger, lines_of, total_line
-from omega.cli.quota_screens import quotas_table
-from omega.cli.status import Seen, status_screen
-from omega.cli.supervisor import Child, ChildSpec
-from omega.cli.terminal import PrintableConsole
+from omega.cli.cell.machine_lines import closed_table
+from omega.cli.cell.machine_names import choose
+from omega.cli.cell.machine_screen import machine_screen
+from omega.cli.db import doctor
+from omega.cli.demo.picture import draw, titled
+from omega.cli.demo.run import DemoReplica, Played
+from omega.cli.demo.screen import Moment, Screen, line, picture
+from omega.cli.demo.summary import Result
+from omega.cli.job import listing as jobs
+from omega.cli.job.screens import job_screen, jobs_table
+from omega.cli.quota.screens import quotas_table
+from omega.cli.scheduler import commands as scheduler
+from omega.cli.status.command import status_screen
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, did_you_mean
 from omega.events import StoreFaltered
 from omega.framework.registry import Registered
@@ -40,8 +35,18 @@ from omega.model.claims import ConflictRule
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import amounts
+from omega.processes.supervisor import Child, ChildSpec
+from omega.reports.cell import CellReport
+from omega.reports.jobs import JobReport, row_of, why_waiting
+from omega.reports.machines import MachineReport
+from omega.reports.printable import DETAIL_MAX, NAME_MAX, escaped, short
+from omega.reports.processes import Ledger, lines_of, total_line
+from omega.store.loading import NOTHING
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.status import JobStatus, Notice, ProcessReport, Violation
+from omega.terminal.consoles import warn
+from omega.terminal.program import run_command_line
+from omega.terminal.terminal import PrintableConsole
 from omega.testing.builders import a_cell, a_snapshot
 from tests.fixtures.command_line import Omega
 from tests.unit.cli.hostile_texts import (
@@ -52,7 +57,7 @@ from tests.unit.cli.hostile_texts import (
     raw_in,
     without_styles,
 )
-from tests.unit.cli.test_job_screens import a_status, a_training
+from tests.unit.cli.job.test_screens import a_status, a_training
 from tests.unit.cli.test_screens import a_moment, a_use
 
 WIDTHS = (40, 80, 200)
@@ -90,11 +95,11 @@ def reports_of(text: str) -> list[ProcessReport]:
     return [report, replace(report, kind="nodes")]
 
 
-def a_machine(text: str) -> OneMachine:
+def a_machine(text: str) -> MachineReport:
     snapshot = a_snapshot(replace(a_cell(1), names=(text,)), used={1: {"cpu_milli": 500}})
     notice = Notice(1, amounts(cpu_milli=500), 60_000)
     one = integers([1])
-    return OneMachine(
+    return MachineReport(
         name=text,
         row=snapshot.rows,
         attributes={text: text, f"{text}!": text},
@@ -109,7 +114,7 @@ def job_screens(text: str) -> Iterator[RenderableType]:
     told = [job for job in jobs_of(text) if job.park_reason in (None, ParkReason.OVER_QUOTA)]
     for job, kinds in [(told[0], ()), *((job, (text,)) for job in told)]:
         why = why_waiting(job, kinds, quotas_of(text))
-        yield job_screen(job, {0: text, 1: text, 2: f"{text}!"}, training, why)
+        yield job_screen(JobReport(job, {0: text, 1: text, 2: f"{text}!"}, training, why))
 
 
 def closed(text: str) -> RenderableType:
@@ -136,7 +141,7 @@ def a_result(text: str) -> Result:
         loaded=NOTHING,
         load_machines_s=0.1,
         machines=2,
-        seats=[Seat(text, f"{text}{n}", rule, child) for n, rule in enumerate(rules)],
+        members=[DemoReplica(text, f"{text}{n}", rule, child) for n, rule in enumerate(rules)],
         speedup=1.0,
         notes=(text,),
         violations=[spoiled(Violation("used", "machine 1", "too much"), text)],
@@ -152,11 +157,11 @@ SCREENS: dict[str, Callable[[str, int], Sequence[RenderableType]]] = {
     "jobs": lambda text, _: [jobs_table(jobs_of(text))],
     "job": lambda text, _: list(job_screens(text)),
     "status": lambda text, width: [
-        status_screen(Seen(reports_of(text), a_use(), (), quotas_of(text)), width)
+        status_screen(CellReport(reports_of(text), a_use(), (), quotas_of(text)), width)
     ],
     "quotas": lambda text, _: [quotas_table(quotas_of(text))],
     "closed machines": lambda text, _: [closed(text)],
-    "machine": lambda text, _: [a_machine(text).screen()],
+    "machine": lambda text, _: [machine_screen(a_machine(text))],
     "doctor": lambda text, _: [doctor.screen(findings_of(text))],
     "demo": lambda text, width: [picture(a_hostile_moment(text), width)],
     "result of a demo": lambda text, _: [a_result(text).figures(), titled("x", text)],
@@ -203,14 +208,14 @@ def test_a_detail_is_cut_and_the_document_has_it_all() -> None:
     why = why_waiting(job, ["batch"])
     assert why is not None
 
-    written = printed([job_screen(job, {}, a_training(), why)], 80)
+    written = printed([job_screen(JobReport(job, {}, a_training(), why))], 80)
 
     assert DETAIL_MAX - 1 == written.count("@")
     assert job.park_detail == row_of(job)["park_detail"] == asdict(why)["evidence"]
 
 
 def test_a_name_is_cut() -> None:
-    written = printed([job_screen(a_status(name=LONG), {}, a_training(), None)], 400)
+    written = printed([job_screen(JobReport(a_status(name=LONG), {}, a_training(), None))], 400)
 
     assert f"{'x' * (NAME_MAX - 1)}…" in written
     assert "x" * NAME_MAX not in written

@@ -11,9 +11,10 @@ import pytest
 import typer
 
 from omega import __version__
-from omega.cli import __main__, jobs, scheduler
-from omega.cli.consoles import Output
-from omega.cli.main import VERBS, exit_code
+from omega.cli import __main__
+from omega.cli.job import listing as jobs
+from omega.cli.main import VERBS
+from omega.cli.scheduler import commands as scheduler
 from omega.errors import (
     BadInput,
     InvariantBroken,
@@ -24,14 +25,18 @@ from omega.errors import (
     UnknownScheduler,
 )
 from omega.framework.registry import Registered
+from omega.terminal.consoles import Output
+from omega.terminal.program import exit_code
 from tests.fixtures.command_line import Omega
 
-SINGLE = [verb for verb in VERBS if not hasattr(import_module(f"omega.cli.{verb}"), "app")]
+SINGLE = [
+    verb for verb in VERBS if not hasattr(import_module(f"omega.cli.{VERBS[verb].module}"), "app")
+]
 GROUPS = [verb for verb in VERBS if verb not in SINGLE]
 
 
 def commands_of(group: str) -> list[str]:
-    app: typer.Typer = import_module(f"omega.cli.{group}").app
+    app: typer.Typer = import_module(f"omega.cli.{VERBS[group].module}").app
     return [
         info.name or info.callback.__name__ for info in app.registered_commands if info.callback
     ]
@@ -52,9 +57,9 @@ def test_help_lists_every_verb_with_its_sentence(omega: Omega) -> None:
     ran = omega("--help")
 
     assert 0 == ran.code
-    for verb, sentence in VERBS.items():
-        assert verb in ran.out
-        assert sentence in ran.out
+    for name, verb in VERBS.items():
+        assert name in ran.out
+        assert verb.about in ran.out
 
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)
@@ -68,9 +73,9 @@ def test_every_command_has_help(omega: Omega, path: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("verb", SINGLE)
 def test_a_verbs_own_help_begins_with_the_sentence_of_the_list(verb: str) -> None:
-    docstring = import_module(f"omega.cli.{verb}").command.__doc__
+    docstring = import_module(f"omega.cli.{VERBS[verb].module}").command.__doc__
 
-    assert VERBS[verb] == docstring.split("\n")[0]
+    assert VERBS[verb].about == docstring.split("\n")[0]
 
 
 @pytest.mark.parametrize(

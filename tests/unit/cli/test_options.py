@@ -2,43 +2,43 @@
 
 import pytest
 
-from omega.cli.options import (
-    Crew,
-    number_option,
-    read_crews,
-    read_pairs,
-    read_turn,
-    replicas_of,
-)
+from omega.cli.options import ReplicaSet, read_replica_sets, read_turn, replicas_of
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule
 from omega.sync.choice import Sync
+from omega.terminal.options import number_option, read_pairs
 
 
 def test_crews_are_kinds_with_numbers() -> None:
-    crews = read_crews("batch=2, service=1,ml-gpu")
+    replica_sets = read_replica_sets("batch=2, service=1,ml-gpu")
 
-    assert (Crew("batch", 2), Crew("service", 1), Crew("ml-gpu", 1)) == crews
+    assert (
+        ReplicaSet("batch", 2),
+        ReplicaSet("service", 1),
+        ReplicaSet("ml-gpu", 1),
+    ) == replica_sets
 
 
 def test_a_crew_may_name_its_rule() -> None:
-    fit, sequence = read_crews("batch:fit=2,batch:sequence=1")
+    fit, sequence = read_replica_sets("batch:fit=2,batch:sequence=1")
 
-    assert Crew("batch", 2, ConflictRule.FIT) == fit
-    assert Crew("batch", 1, ConflictRule.SEQUENCE) == sequence
+    assert ReplicaSet("batch", 2, ConflictRule.FIT) == fit
+    assert ReplicaSet("batch", 1, ConflictRule.SEQUENCE) == sequence
 
 
 def test_a_crew_is_written_as_it_is_read() -> None:
-    crews = read_crews("batch=2,batch:sequence=1")
+    replica_sets = read_replica_sets("batch=2,batch:sequence=1")
 
-    assert crews == read_crews(",".join(map(str, crews)))
+    assert replica_sets == read_replica_sets(",".join(map(str, replica_sets)))
 
 
 def test_replicas_of_a_kind_have_names_of_their_own() -> None:
-    replicas = list(replicas_of(read_crews("batch=2,batch:fit=1,batch:sequence=2,service=1")))
+    replicas = list(
+        replicas_of(read_replica_sets("batch=2,batch:fit=1,batch:sequence=2,service=1"))
+    )
 
     assert ["0", "1", "fit0", "seq0", "seq1", "0"] == [name for _, name in replicas]
-    assert len(replicas) == len({(crew.kind, name) for crew, name in replicas})
+    assert len(replicas) == len({(replica_set.kind, name) for replica_set, name in replicas})
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_replicas_of_a_kind_have_names_of_their_own() -> None:
 )
 def test_what_is_no_crew_is_refused(text: str, says: str) -> None:
     with pytest.raises(BadInput, match="field --schedulers") as refusal:
-        read_crews(text)
+        read_replica_sets(text)
 
     assert says in str(refusal.value)
 

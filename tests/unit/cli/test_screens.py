@@ -7,16 +7,17 @@ import pytest
 from rich.cells import cell_len
 from rich.console import RenderableType
 
-from omega.cli.demo_screen import EVENTS_SHOWN, Moment, Screen, line, picture
-from omega.cli.processes import NODES, ProcessState, SchedulerLine
-from omega.cli.screens import allocated, cell_line, queue_line, shares, verdicts_line
-from omega.cli.status import Seen, status_screen
-from omega.cli.terminal import PrintableConsole
+from omega.cli.demo.screen import EVENTS_SHOWN, Moment, Screen, line, picture
+from omega.cli.screens import cell_line, queue_line, verdicts_line
+from omega.cli.status.command import status_screen
 from omega.lifecycle.states import ParkReason, State
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS, amounts
+from omega.reports.cell import CellReport, allocated, shares
+from omega.reports.processes import NODES, ProcessState, SchedulerLine
 from omega.store.status import CellUse, Notice, ProcessReport
+from omega.terminal.terminal import PrintableConsole
 
 BUSY_LINE = SchedulerLine(
     name="batch 0",
@@ -180,7 +181,10 @@ def a_report(kind: str, *, seen_ms_ago: int = 10, **facts: object) -> ProcessRep
 def test_the_status_fits(width: int) -> None:
     reports = [a_report("batch"), a_report("service", seen_ms_ago=60_000)]
 
-    assert max(map(cell_len, drawn(status_screen(Seen(reports, a_use()), width), width))) <= width
+    assert (
+        max(map(cell_len, drawn(status_screen(CellReport(reports, a_use()), width), width)))
+        <= width
+    )
 
 
 def test_the_status_tells_which_quotas_are_used_up_and_how_many_jobs_that_holds_back() -> None:
@@ -188,8 +192,8 @@ def test_the_status_tells_which_quotas_are_used_up_and_how_many_jobs_that_holds_
     use = a_use(jobs={State.PARKED: 7}, parked={ParkReason.OVER_QUOTA: 7})
     some_left, none_left = (QuotaUse(quota, {Budget.CPU_MILLI: left}) for left in (1, 0))
 
-    full = "\n".join(drawn(status_screen(Seen([], use, quotas=[none_left]), 80), 80))
-    not_yet = "\n".join(drawn(status_screen(Seen([], use, quotas=[some_left]), 80), 80))
+    full = "\n".join(drawn(status_screen(CellReport([], use, quotas=[none_left]), 80), 80))
+    not_yet = "\n".join(drawn(status_screen(CellReport([], use, quotas=[some_left]), 80), 80))
 
     assert "queue  7 parked (7 over_quota)" in full
     assert "quotas used up: tenant ann (cpu); see: omega quota list" in full
@@ -197,7 +201,7 @@ def test_the_status_tells_which_quotas_are_used_up_and_how_many_jobs_that_holds_
 
 
 def test_the_status_says_what_is_missing() -> None:
-    text = "\n".join(drawn(status_screen(Seen([], a_use()), 80), 80))
+    text = "\n".join(drawn(status_screen(CellReport([], a_use()), 80), 80))
 
     assert "No scheduler runs: omega scheduler run batch" in text
     assert "none: tasks do not end by themselves" in text
@@ -205,7 +209,7 @@ def test_the_status_says_what_is_missing() -> None:
 
 def test_the_status_tells_who_is_silent_and_how_fast_nodes_are() -> None:
     reports = [a_report("batch", seen_ms_ago=60_000), a_report(NODES, speedup=60.0)]
-    text = "\n".join(drawn(status_screen(Seen(reports, a_use()), 80), 80))
+    text = "\n".join(drawn(status_screen(CellReport(reports, a_use()), 80), 80))
 
     assert "batch 0" in text
     assert "silent" in text
@@ -215,7 +219,7 @@ def test_the_status_tells_who_is_silent_and_how_fast_nodes_are() -> None:
 def test_the_status_tells_what_was_refused_lately() -> None:
     window = {"refused": {"stale": 3, "overcommit": 40, "closed": 0}}
     reports = [a_report("batch", window=window), a_report("service", window=window)]
-    text = "\n".join(drawn(status_screen(Seen(reports, a_use()), 80), 80))
+    text = "\n".join(drawn(status_screen(CellReport(reports, a_use()), 80), 80))
 
     assert "refused 80 overcommit · 6 stale" in text
 
@@ -224,7 +228,7 @@ def test_the_status_tells_what_was_refused_lately() -> None:
 def test_the_status_tells_which_machines_are_closed_and_what_is_overdue(width: int) -> None:
     use = replace(a_use(closed=2), stranded=1)
     notices = [Notice(1, amounts(cpu_milli=500), ends_in_ms) for ends_in_ms in (-1, 60_000)]
-    lines = drawn(status_screen(Seen([], use, notices), width), width)
+    lines = drawn(status_screen(CellReport([], use, notices), width), width)
 
     text = " ".join(" ".join(lines).split())
     assert (

@@ -14,7 +14,7 @@ from omega.events import Sink, ignore
 from omega.framework.attempt import Replica
 from omega.framework.driver import Driver
 from omega.framework.effects import Commit, Effect, Refresh
-from omega.framework.patience import Patience
+from omega.framework.retry import Retry
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.arrays import Counts
@@ -28,7 +28,7 @@ from omega.store.protocols import SchedulerStore, Store
 from omega.sync.delta import DeltaRefresher
 
 
-def in_order(room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+def in_order(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     return fill(np.arange(len(room.tasks)), room.tasks, wanted)
 
 
@@ -47,9 +47,9 @@ class InOrder(Scheduler):
         self.granularity = granularity
         self.asked: list[list[int]] = []
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         self.asked.append(job.unplaced.tolist())
-        return place_groups(view, job, in_order, chance)
+        return place_groups(view, job, in_order, rng)
 
 
 class Anywhere(Scheduler):
@@ -58,8 +58,8 @@ class Anywhere(Scheduler):
     kind = "batch"
     jobs_per_transaction = 4
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
-        return place_groups(view, job, first_fit, chance)
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
+        return place_groups(view, job, first_fit, rng)
 
 
 def numbered_ids() -> Callable[[], UUID]:
@@ -96,8 +96,8 @@ def a_driver(
 ) -> Driver:
     """Return a driver that answers from a store, by a clock that is moved by hand."""
     clock = ManualClock() if clock is None else clock
-    patience = Patience(clock, sink, Settings(), np.random.default_rng(seed), threading.Event())
-    return Driver(store, clock, patience, DeltaRefresher(store, clock, sink))
+    retry = Retry(clock, sink, Settings(), np.random.default_rng(seed), threading.Event())
+    return Driver(store, clock, retry, DeltaRefresher(store, clock, sink))
 
 
 class AnswersFrom:

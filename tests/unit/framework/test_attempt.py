@@ -15,7 +15,7 @@ from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims, Granularity
 from omega.model.jobs import LeasedJob
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_claim, a_group, a_spec, or_on
 from omega.testing.steps import (
     add_a_cell,
@@ -299,7 +299,7 @@ class Careless(InOrder):
         super().__init__()
         self.claims = claims
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         return self.claims
 
 
@@ -339,7 +339,7 @@ def test_chance_differs_by_try_and_by_replica_and_by_nothing_else(store: MemoryS
     first, second = a_replica(name="0"), a_replica(name="1")
 
     drawn = [
-        replica.chance(job, tries).integers(2**62)
+        replica.rng(job, tries).integers(2**62)
         for replica, tries in [(first, 1), (first, 2), (second, 1), (first, 1)]
     ]
 
@@ -374,7 +374,7 @@ def test_decision_time_is_shared_by_tasks_decided_on(store: MemoryStore) -> None
 class WithAlternates(InOrder):
     """Wants machine 1, or else machine 3; no two tasks on one machine."""
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         return or_on(a_claim(0, machine=1), (0, 3))
 
 

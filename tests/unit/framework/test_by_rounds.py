@@ -18,7 +18,7 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob, Training
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Budget, Quota, QuotaScope
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.rounds import Round
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.pass_through import PassThrough

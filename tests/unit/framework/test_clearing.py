@@ -13,7 +13,7 @@ from omega.framework.effects import drive
 from omega.model.arrays import Amounts, Ids, integers
 from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough

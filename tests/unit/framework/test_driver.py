@@ -14,7 +14,7 @@ from omega.framework.scheduler import DecisionTime
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.steps import add_a_cell, grant, submit_and_lease
 from tests.unit.framework.loops import InOrder, a_driver, a_replica

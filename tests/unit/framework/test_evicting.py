@@ -11,7 +11,7 @@ from omega.framework.progress import Ending
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_claim, a_spec, evicting, some_claims
 from omega.testing.steps import add_a_cell, grant, lease_all, places, submit_and_lease
 from tests.unit.framework.loops import AnswersFrom, InOrder, a_replica
@@ -28,7 +28,7 @@ def store() -> MemoryStore:
 class Evicts(InOrder):
     """Puts task 1 in the place of its own task 0, which is to move to machine 2 afterwards."""
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         self.asked.append(job.unplaced.tolist())
         task = int(job.unplaced[-1])
         if task == 1:
@@ -53,7 +53,7 @@ def test_a_task_that_the_attempt_evicted_is_asked_for_again(store: MemoryStore) 
 class EvictsAndIsRefused(InOrder):
     """Puts tasks 1 and 2 in the place of its own task 0, which has room for one of them."""
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         self.asked.append(job.unplaced.tolist())
         if len(self.asked) > 1:
             return some_claims(job.unplaced.tolist(), [2, 2])

@@ -11,7 +11,7 @@ from omega.errors import SchemaMismatch
 from omega.events import Event, StoreFaltered
 from omega.framework.heartbeat import Heartbeat
 from omega.framework.leasing import Leases
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.testing.builders import a_job, a_spec
 from omega.testing.pass_through import PassThrough

@@ -8,7 +8,7 @@ from omega.framework.leasing import Leasing
 from omega.framework.waking import Waker
 from omega.lifecycle.states import ParkReason, State
 from omega.store.leases import HandBack, Parking
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.steps import add_a_cell, status_of
 from tests.unit.framework.loops import a_driver

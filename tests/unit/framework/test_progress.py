@@ -13,7 +13,7 @@ from omega.framework.progress import Attempted, Ending
 from omega.model.claims import Claims, Granularity
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.quotas import Budget, Quota, QuotaScope
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_claim, a_group, a_spec, some_claims
 from omega.testing.steps import a_running_job, add_a_cell, end, submit_and_lease
 from tests.unit.framework.loops import AnswersFrom, InOrder, a_replica
@@ -99,7 +99,7 @@ def test_of_two_jobs_planned_together_only_the_one_over_its_quota_ends(store: Me
 class Stubborn(InOrder):
     """Claims twice as much of machine 1 as it has left, whatever its view shows."""
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         first, *others = job.unplaced.tolist()
         return Claims.of(
             [

@@ -10,7 +10,7 @@ from omega.clock import ManualClock
 from omega.framework.effects import Commit, Refresh, Think, drive
 from omega.framework.progress import Attempted, Ending
 from omega.framework.round_play import TRIES_MAX, commit_round, plan_round
-from omega.framework.rounds import RoundPlan, Rounds, RoundState, Stretch
+from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
@@ -20,7 +20,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.placement.groups import place_groups
 from omega.store.leases import HandBack
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_spec, evicting, some_claims
 from omega.testing.steps import (
     a_running_job,
@@ -38,24 +38,24 @@ class Scripted(Rounds):
 
     length_ms = 1_000
 
-    def __init__(self, *stretches: Stretch) -> None:
+    def __init__(self, *stretches: JobClaims) -> None:
         self.stretches = stretches
         self.asked_again: list[list[int]] = []
 
-    def plan(self, view: View, state: RoundState, chance: np.random.Generator) -> RoundPlan:
+    def plan(self, view: View, state: RoundState, rng: np.random.Generator) -> RoundPlan:
         return RoundPlan(self.stretches, {}, [])
 
     def again(
-        self, view: View, refused: Sequence[LeasedJob], chance: np.random.Generator
-    ) -> Sequence[Stretch]:
+        self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
+    ) -> Sequence[JobClaims]:
         self.asked_again.append([job.id for job in refused])
         stretches = []
         with view.trying():
             for job in refused:
-                claims = place_groups(view, job, in_order, chance)
+                claims = place_groups(view, job, in_order, rng)
                 view.try_on(claims)
                 if len(claims):
-                    stretches.append(Stretch(job, claims, len(claims)))
+                    stretches.append(JobClaims(job, claims, len(claims)))
         return stretches
 
 
@@ -86,7 +86,7 @@ class TestRound:
 
     def played(
         self,
-        *stretches: Stretch,
+        *stretches: JobClaims,
         waiting: Sequence[LeasedJob] = (),
         running: Sequence[LeasedJob] = (),
         rivals: Sequence[Callable[[], object]] = (),
@@ -309,7 +309,7 @@ class TestRound:
         assert [2_000 if wins else 1_000, 4_000, 4_000] == view.free[:, 0].tolist()
 
 
-def whole(job: LeasedJob, machines: Sequence[int], *victims: tuple[int, int, int]) -> Stretch:
+def whole(job: LeasedJob, machines: Sequence[int], *victims: tuple[int, int, int]) -> JobClaims:
     """Return claims for a whole gang: task by task a machine, and what each claim evicts."""
     claims: Claims = some_claims(range(len(machines)), machines)
-    return Stretch(job, evicting(claims, *victims) if victims else claims, job.spec.tasks)
+    return JobClaims(job, evicting(claims, *victims) if victims else claims, job.spec.tasks)

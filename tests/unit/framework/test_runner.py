@@ -25,7 +25,7 @@ from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import (
@@ -60,7 +60,7 @@ class Broken(Scheduler):
 
     kind = "batch"
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         raise ZeroDivisionError("a bug")
 
 
@@ -72,9 +72,9 @@ class Slowing(InOrder):
         self.clock = clock
         self.takes_s = 0.0
 
-    def place(self, view: View, job: LeasedJob, chance: np.random.Generator) -> Claims:
+    def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         self.clock.advance(self.takes_s)
-        return super().place(view, job, chance)
+        return super().place(view, job, rng)
 
 
 class TestProcess:

@@ -14,7 +14,7 @@ from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import machine_capacity
 from omega.store.leases import ParkedJob, Parking
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import (

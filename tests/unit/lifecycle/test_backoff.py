@@ -12,10 +12,8 @@ from omega.lifecycle.backoff import delay_ms
 def test_a_delay_lies_between_half_and_the_whole_of_its_ceiling(
     fruitless: int, ceiling: int
 ) -> None:
-    chance = np.random.default_rng(1)
-    delays = [
-        delay_ms(fruitless, initial_ms=100, longest_ms=1_000, chance=chance) for _ in range(500)
-    ]
+    rng = np.random.default_rng(1)
+    delays = [delay_ms(fruitless, initial_ms=100, longest_ms=1_000, rng=rng) for _ in range(500)]
 
     assert ceiling // 2 <= min(delays) < ceiling * 0.55
     assert ceiling * 0.95 < max(delays) <= ceiling
@@ -23,7 +21,7 @@ def test_a_delay_lies_between_half_and_the_whole_of_its_ceiling(
 
 def test_the_same_chance_gives_the_same_delay() -> None:
     one, same = (
-        delay_ms(3, initial_ms=100, longest_ms=9_999, chance=np.random.default_rng(5))
+        delay_ms(3, initial_ms=100, longest_ms=9_999, rng=np.random.default_rng(5))
         for _ in range(2)
     )
 
@@ -31,7 +29,7 @@ def test_the_same_chance_gives_the_same_delay() -> None:
 
 
 def test_the_shortest_delay_there_is_works() -> None:
-    delay = delay_ms(1, initial_ms=1, longest_ms=1, chance=np.random.default_rng(0))
+    delay = delay_ms(1, initial_ms=1, longest_ms=1, rng=np.random.default_rng(0))
 
     assert delay in (0, 1)
 
@@ -45,5 +43,5 @@ def test_what_makes_no_sense_is_refused(fruitless: int, initial_ms: int, longest
             fruitless,
             initial_ms=initial_ms,
             longest_ms=longest_ms,
-            chance=np.random.default_rng(0),
+            rng=np.random.default_rng(0),
         )

@@ -6,7 +6,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from omega.model.claims import Claims, JobPart
+from omega.model.claims import Claims, JobSlice
 from omega.model.resources import KINDS, Kind
 from omega.testing.builders import a_claim, a_job, a_stretch, a_transaction, some_claims
 
@@ -66,8 +66,8 @@ class TestTransaction:
         )
 
         assert (
-            JobPart(2, UUID(int=2), 2, slice(0, 2)),
-            JobPart(1, UUID(int=1), 0, slice(2, 2)),
+            JobSlice(2, UUID(int=2), 2, slice(0, 2)),
+            JobSlice(1, UUID(int=1), 0, slice(2, 2)),
         ) == transaction.jobs
         assert 2 == len(transaction.claims)
 

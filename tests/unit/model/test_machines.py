@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from omega.model.arrays import integers
-from omega.model.machines import Catalogue, MachineRows, Machines, Snapshot, within_capacity
+from omega.model.machines import Catalogue, MachineRows, Machines, Snapshot
 from omega.model.resources import Kind
 from omega.testing.builders import a_cell, a_snapshot, some_rows
 
@@ -63,19 +63,6 @@ def test_after_a_commit_rows_granted_on_rise_in_sequence_and_those_that_lost_do_
 
 def test_no_rows_are_rows() -> None:
     assert 0 == len(MachineRows.none())
-
-
-def test_a_row_is_within_capacity_or_not() -> None:
-    rows = some_rows(a_cell(1, cpu_milli=4_000))
-    full, oversold, negative = (
-        replace(rows, used=np.where(np.arange(len(Kind)) == Kind.CPU_MILLI, used, rows.used))
-        for used in (4_000, 4_001, -1)
-    )
-
-    assert within_capacity(full)
-    assert not within_capacity(oversold)
-    assert not within_capacity(negative)
-    assert within_capacity(MachineRows.none())
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from omega.model.allocations import NO_ALLOCATIONS, Allocations
+from omega.model.allocations import Allocations
 from omega.model.arrays import integers
 from omega.model.resources import KINDS
 from omega.nodes.running import RunningTasks
+from omega.testing.builders import no_allocations
 
 
 def some(*rows: tuple[int, int, int, int]) -> Allocations:
@@ -94,19 +95,19 @@ def test_what_is_forgotten_is_gone() -> None:
 def test_no_news_is_no_change() -> None:
     running = RunningTasks(speedup=1.0)
 
-    running.hear(NO_ALLOCATIONS)
+    running.hear(no_allocations())
 
     assert 0 == len(running)
     assert [] == due(running, 1_000)
 
 
 def test_it_agrees_with_a_dictionary_over_a_long_life() -> None:
-    chance = np.random.default_rng(11)
+    rng = np.random.default_rng(11)
     running, twin = RunningTasks(speedup=1.0), dict[tuple[int, int], int]()
     for now_ms in range(0, 2_000, 20):
         rows = [
             (int(job), int(task), now_ms, int(duration))
-            for job, task, duration in chance.integers([1, 0, 0], [9, 50, 400], size=(8, 3))
+            for job, task, duration in rng.integers([1, 0, 0], [9, 50, 400], size=(8, 3))
         ]
         rows = list({row[:2]: row for row in rows}.values())
         running.hear(some(*rows))

@@ -14,7 +14,7 @@ from omega.model.arrays import Ids, integers
 from omega.model.jobs import Training
 from omega.nodes.live import LiveNodes
 from omega.nodes.trainer import LOOK_MS, TrainingRates
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import a_leased_job, a_running_job, status_of

@@ -8,13 +8,13 @@ from omega.clock import ManualClock
 from omega.config import Settings
 from omega.errors import StoreUnavailable
 from omega.events import Event, StoreFaltered, TasksEnded
-from omega.framework.patience import Patience
+from omega.framework.retry import Retry
 from omega.lifecycle.states import State
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
 from omega.nodes.live import LiveNodes
 from omega.nodes.virtual import RELEASES_PER_STEP
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import (
@@ -70,9 +70,9 @@ class TestVirtualNodes:
         self.nodes = self.some_nodes()
 
     def some_nodes(self, speedup: float = 1.0) -> LiveNodes:
-        chance = np.random.default_rng(1)
-        patience = Patience(self.clock, self.events.append, Settings(), chance, self.stop)
-        return LiveNodes(self.store, self.clock, self.events.append, patience, speedup=speedup)
+        rng = np.random.default_rng(1)
+        retry = Retry(self.clock, self.events.append, Settings(), rng, self.stop)
+        return LiveNodes(self.store, self.clock, self.events.append, retry, speedup=speedup)
 
     def run(self, tasks: int, duration_ms: int | None) -> int:
         spec = a_spec(tasks, duration_ms=duration_ms, cpu_milli=1)

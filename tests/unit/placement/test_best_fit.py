@@ -13,7 +13,7 @@ from omega.placement.feasibility import Room, room
 from omega.testing.builders import a_cell, a_job, a_view, join_cells
 
 
-def chance(seed: int = 1) -> np.random.Generator:
+def rng(seed: int = 1) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
@@ -30,12 +30,12 @@ def test_fill_leaves_machines_that_are_not_in_the_order_alone() -> None:
 def test_the_fullest_machine_is_filled_first() -> None:
     view = a_view(a_cell(3), used={2: {"cpu_milli": 2_000}, 3: {"cpu_milli": 1_000}})
 
-    assert [0, 2, 1] == best_fit(room(view, a_job(3), 0), 3, chance()).tolist()
+    assert [0, 2, 1] == best_fit(room(view, a_job(3), 0), 3, rng()).tolist()
 
 
 def test_equal_machines_are_chosen_by_chance() -> None:
     view = a_view(a_cell(4))
-    chosen = {int(best_fit(room(view, a_job(), 0), 1, chance(seed)).argmax()) for seed in range(60)}
+    chosen = {int(best_fit(room(view, a_job(), 0), 1, rng(seed)).argmax()) for seed in range(60)}
 
     assert {0, 1, 2, 3} == chosen
 
@@ -46,14 +46,14 @@ def test_another_preference_may_be_passed() -> None:
     def lowest_row(its_room: Room) -> Score:
         return -its_room.at.astype(np.float64)
 
-    given = best_fit(room(view, a_job(5), 0), 5, chance(), prefer=lowest_row)
+    given = best_fit(room(view, a_job(5), 0), 5, rng(), prefer=lowest_row)
 
     assert [4, 1, 0] == given.tolist()
 
 
 def by_zone(view: View, job: LeasedJob, wanted: int, seed: int = 1) -> dict[str | None, int]:
     its_room = room(view, job, 0)
-    given = spread(its_room, wanted, chance(seed))
+    given = spread(its_room, wanted, rng(seed))
     zones: Counter[str | None] = Counter()
     for row, tasks in zip(its_room.at, given.tolist(), strict=True):
         zones[view.catalogue.value(0, int(view.codes[row, 0]))] += tasks
@@ -104,7 +104,7 @@ def test_within_a_domain_the_fullest_machine_is_filled_first() -> None:
         used={2: {"cpu_milli": 2_000}, 3: {"cpu_milli": 1_000}},
     )
 
-    assert [1, 2, 3, 0] == spread(room(view, a_job(6, spread_over="zone"), 0), 6, chance()).tolist()
+    assert [1, 2, 3, 0] == spread(room(view, a_job(6, spread_over="zone"), 0), 6, rng()).tolist()
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_within_a_domain_the_fullest_machine_is_filled_first() -> None:
 def test_the_lowest_domain_is_raised_first(
     running: list[int], room_left: list[int], wanted: int, expected: list[int]
 ) -> None:
-    share = balance(integers(running), integers(room_left), wanted, chance())
+    share = balance(integers(running), integers(room_left), wanted, rng())
 
     assert expected == share.tolist()
 
@@ -129,25 +129,25 @@ def test_a_fraction_goes_to_the_fullest_slot_of_the_cell() -> None:
     view = a_view(a_cell(3, gpus=2), used={1: {"gpu_0": 300}, 2: {"gpu_1": 600}, 3: {"gpu_0": 700}})
     job = a_job(1, cpu_milli=0, gpus=1, gpu_slices=400)
 
-    assert [0, 1, 0] == best_fit_slots(room(view, job, 0), 1, chance()).tolist()
+    assert [0, 1, 0] == best_fit_slots(room(view, job, 0), 1, rng()).tolist()
 
 
 def test_fractions_use_up_shared_slots_before_they_break_a_whole_gpu() -> None:
     view = a_view(a_cell(3, gpus=2), used={1: {"gpu_0": 500}, 2: {"gpu_1": 600}, 3: {"gpu_0": 400}})
     job = a_job(2, cpu_milli=0, gpus=1, gpu_slices=500)
 
-    assert [1, 0, 1] == best_fit_slots(room(view, job, 0), 2, chance()).tolist()
+    assert [1, 0, 1] == best_fit_slots(room(view, job, 0), 2, rng()).tolist()
 
 
 def test_a_whole_gpu_is_broken_where_fewest_are_whole() -> None:
     view = a_view(join_cells(a_cell(1, gpus=8), a_cell(1, gpus=2, first=2)))
     job = a_job(1, cpu_milli=0, gpus=1, gpu_slices=500)
 
-    assert [0, 1] == best_fit_slots(room(view, job, 0), 1, chance()).tolist()
+    assert [0, 1] == best_fit_slots(room(view, job, 0), 1, rng()).tolist()
 
 
 def test_fractions_keep_within_what_the_other_kinds_allow() -> None:
     view = a_view(a_cell(2, cpu_milli=2_000, gpus=2), used={1: {"gpu_0": 500}})
     job = a_job(4, cpu_milli=1_000, gpus=1, gpu_slices=100)
 
-    assert [2, 1] == best_fit_slots(room(view, job, 0), 3, chance()).tolist()
+    assert [2, 1] == best_fit_slots(room(view, job, 0), 3, rng()).tolist()

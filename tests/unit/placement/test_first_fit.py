@@ -27,8 +27,8 @@ def by_the_loop(left: tuple[int, ...], wanted: int) -> dict[tuple[int, ...], flo
     likely: Counter[tuple[int, ...]] = Counter()
     for machine in pool:
         after = (*left[:machine], left[machine] - 1, *left[machine + 1 :])
-        for end, chance in by_the_loop(after, wanted - 1).items():
-            likely[end] += chance / len(pool)  # type: ignore[assignment]
+        for end, rng in by_the_loop(after, wanted - 1).items():
+            likely[end] += rng / len(pool)  # type: ignore[assignment]
     return dict(likely)
 
 
@@ -39,9 +39,9 @@ def a_view_with_room(*tasks: int) -> View:
     return a_view(a_cell(len(tasks), cpu_milli=most * 1_000), used=used)
 
 
-def drawn(view: View, wanted: int, chance: np.random.Generator) -> list[int]:
+def drawn(view: View, wanted: int, rng: np.random.Generator) -> list[int]:
     """How many tasks each machine of the view gets."""
-    at, given = draw(view, a_job(wanted), 0, wanted, chance)
+    at, given = draw(view, a_job(wanted), 0, wanted, rng)
     assert len(at) == len(set(at.tolist()))
     everywhere = np.zeros(len(view), dtype=np.int64)
     everywhere[at] = given
@@ -53,9 +53,9 @@ def drawn(view: View, wanted: int, chance: np.random.Generator) -> list[int]:
 def test_drawing_on_a_view_is_equal_in_distribution_to_the_loop(wanted: int) -> None:
     """With six of seven places wanted, the whole room has to be looked at now and then."""
     left, rounds = (0, 1, 2, 4), 4_000
-    view, chance = a_view_with_room(*left), np.random.default_rng(12)
+    view, rng = a_view_with_room(*left), np.random.default_rng(12)
     ends = Counter(
-        tuple((integers(left) - drawn(view, wanted, chance)).tolist()) for _ in range(rounds)
+        tuple((integers(left) - drawn(view, wanted, rng)).tolist()) for _ in range(rounds)
     )
 
     expected = by_the_loop(left, wanted)
@@ -65,20 +65,20 @@ def test_drawing_on_a_view_is_equal_in_distribution_to_the_loop(wanted: int) -> 
 
 
 def test_all_that_fits_is_drawn_wherever_it_is() -> None:
-    chance = np.random.default_rng(4)
+    rng = np.random.default_rng(4)
     view = a_view_with_room(*[0] * 500, 3, *[0] * 500)
     closed = a_view(a_cell(2), state={1: MachineState.DRAINING})
 
-    assert [2, 3] == [drawn(view, wanted, chance)[500] for wanted in (2, 9)]
-    assert [0, 4] == drawn(closed, 5, chance)
-    assert [] == drawn(a_view(a_cell(0)), 5, chance)
+    assert [2, 3] == [drawn(view, wanted, rng)[500] for wanted in (2, 9)]
+    assert [0, 4] == drawn(closed, 5, rng)
+    assert [] == drawn(a_view(a_cell(0)), 5, rng)
 
 
 def test_it_is_equal_in_distribution_to_the_loop() -> None:
     left, wanted, rounds = (1, 2, 4), 4, 20_000
-    chance = np.random.default_rng(11)
+    rng = np.random.default_rng(11)
     ends = Counter(
-        tuple((integers(left) - first_fit(a_room(*left), wanted, chance)).tolist())
+        tuple((integers(left) - first_fit(a_room(*left), wanted, rng)).tolist())
         for _ in range(rounds)
     )
 
@@ -89,9 +89,9 @@ def test_it_is_equal_in_distribution_to_the_loop() -> None:
 
 
 def test_no_machine_gets_more_than_it_takes() -> None:
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     for wanted in range(1, 12):
-        given = first_fit(a_room(1, 5, 2, 3), min(wanted, 11), chance)
+        given = first_fit(a_room(1, 5, 2, 3), min(wanted, 11), rng)
 
         assert min(wanted, 11) == given.sum()
         assert (given <= [1, 5, 2, 3]).all()

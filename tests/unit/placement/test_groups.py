@@ -45,7 +45,7 @@ def test_claims_take_tasks_in_order_and_carry_what_was_seen() -> None:
 
 
 def test_the_choice_is_asked_for_only_where_there_is_one() -> None:
-    def never(its_room: Room, wanted: int, chance: np.random.Generator) -> Counts:
+    def never(its_room: Room, wanted: int, rng: np.random.Generator) -> Counts:
         raise AssertionError
 
     view = a_view(a_cell(2, cpu_milli=2_000))
@@ -56,8 +56,8 @@ def test_the_choice_is_asked_for_only_where_there_is_one() -> None:
 
 
 def test_a_choice_that_forgets_tasks_is_caught() -> None:
-    def lazily(its_room: Room, wanted: int, chance: np.random.Generator) -> Counts:
-        return in_order(its_room, wanted - 1, chance)
+    def lazily(its_room: Room, wanted: int, rng: np.random.Generator) -> Counts:
+        return in_order(its_room, wanted - 1, rng)
 
     with pytest.raises(AssertionError, match="all that are wanted"):
         place_groups(a_view(), a_job(3), lazily, np.random.default_rng(1))

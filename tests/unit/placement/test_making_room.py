@@ -14,7 +14,7 @@ from omega.model.claims import Claims, Evictions, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
 from omega.placement.making_room import make_room
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import (
     a_cell,
     a_claim,

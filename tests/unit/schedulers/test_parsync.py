@@ -115,8 +115,8 @@ def test_adaptive_asked_twice_with_the_same_signals_answers_the_same() -> None:
 
 def test_inside_a_part_better_machines_are_drawn_more_often() -> None:
     score = np.array([0.8, 0.2])
-    chance = np.random.default_rng(3)
-    drawn = [draw_weighted(np.array([1, 1]), score, 1, chance)[0] for _ in range(2_000)]
+    rng = np.random.default_rng(3)
+    drawn = [draw_weighted(np.array([1, 1]), score, 1, rng)[0] for _ in range(2_000)]
 
     assert np.mean(drawn) == pytest.approx(0.8, abs=0.03)
 

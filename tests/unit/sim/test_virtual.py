@@ -16,7 +16,7 @@ from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.virtual import StoreActor, VirtualProcess
 from omega.sim.virtual_cell import VirtualCell
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.sync.choice import Sync
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import status_of

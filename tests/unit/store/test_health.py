@@ -5,10 +5,16 @@ from dataclasses import replace
 import pytest
 
 from omega.store.postgres.access import Access, Member, is_off
-from omega.store.postgres.health import of_logins, of_settings, of_state
+from omega.store.postgres.health import logins, settings, state
 from omega.store.postgres.health.examination import diagnose
 from omega.store.postgres.health.findings import Finding, Severity
-from omega.store.postgres.health.signs import RoleSetting, Session, Setting, Signs, TableSigns
+from omega.store.postgres.health.server_state import (
+    RoleSetting,
+    ServerState,
+    Session,
+    Setting,
+    TableState,
+)
 
 SETTINGS = {
     "server_version": Setting("18.4"),
@@ -29,13 +35,13 @@ SETTINGS = {
 }
 
 
-def a_table(name: str, **said: int) -> TableSigns:
+def a_table(name: str, **said: int) -> TableState:
     known = {"live": 0, "dead": 0, "updated": 0, "hot": 0, "estimate": 0, "heap_bytes": 0}
-    options = sorted(of_state.declared(name))
-    return TableSigns(name=name, **{**known, "bytes": 8_192, **said}, options=options)
+    options = sorted(state.declared(name))
+    return TableState(name=name, **{**known, "bytes": 8_192, **said}, options=options)
 
 
-HEALTHY = Signs(
+HEALTHY = ServerState(
     login="ann",
     database="cell",
     is_standby=False,
@@ -78,16 +84,16 @@ OPEN = replace(
 )
 
 
-def with_setting(name: str, value: str, unit: str = "", source: str = "default") -> Signs:
+def with_setting(name: str, value: str, unit: str = "", source: str = "default") -> ServerState:
     return replace(HEALTHY, settings={**SETTINGS, name: Setting(value, unit, source)})
 
 
-def with_table(name: str, **said: int) -> Signs:
+def with_table(name: str, **said: int) -> ServerState:
     return replace(HEALTHY, tables={**HEALTHY.tables, name: a_table(name, **said)})
 
 
-def complaints(signs: Signs, access: Access = LIMITED) -> list[Finding]:
-    found = diagnose(signs, access, open_for_s=10)
+def complaints(server: ServerState, access: Access = LIMITED) -> list[Finding]:
+    found = diagnose(server, access, open_for_s=10)
     return [finding for finding in found if finding.severity is not Severity.GOOD]
 
 
@@ -96,7 +102,7 @@ def test_the_healthy_have_nothing_to_complain_of() -> None:
 
 
 @pytest.mark.parametrize(
-    ("signs", "what", "severity"),
+    ("server", "what", "severity"),
     [
         (with_setting("server_version_num", "140012"), "version", Severity.UNSAFE),
         (with_setting("server_encoding", "SQL_ASCII"), "encoding", Severity.UNSAFE),
@@ -128,8 +134,8 @@ def test_the_healthy_have_nothing_to_complain_of() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_one_bad_sign_is_one_complaint(signs: Signs, what: str, severity: Severity) -> None:
-    (complaint,) = complaints(signs)
+def test_one_bad_sign_is_one_complaint(server: ServerState, what: str, severity: Severity) -> None:
+    (complaint,) = complaints(server)
 
     assert (what, severity) == (complaint.what, complaint.severity)
     assert complaint.found
@@ -138,14 +144,14 @@ def test_one_bad_sign_is_one_complaint(signs: Signs, what: str, severity: Severi
 
 
 def test_a_slow_moment_is_no_slow_network_and_no_slow_disk() -> None:
-    signs = replace(HEALTHY, round_trips_s=(0.0001, 9.0), commits_s=(0.001, 0.002, 9.0))
+    server = replace(HEALTHY, round_trips_s=(0.0001, 9.0), commits_s=(0.001, 0.002, 9.0))
 
-    assert [] == complaints(signs)
+    assert [] == complaints(server)
 
 
 def test_the_worst_comes_first() -> None:
-    signs = replace(with_setting("fsync", "off"), idle_slots=("old",), behind=5_000, hidden=1)
-    found = [finding.severity for finding in diagnose(signs, LIMITED, open_for_s=10)]
+    server = replace(with_setting("fsync", "off"), idle_slots=("old",), behind=5_000, hidden=1)
+    found = [finding.severity for finding in diagnose(server, LIMITED, open_for_s=10)]
 
     assert found == sorted(found, key=list(Severity).index)
     assert [Severity.UNSAFE, Severity.SLOW, Severity.LOOK, Severity.GOOD] == list(
@@ -179,7 +185,7 @@ def test_a_setting_is_undone_where_it_was_made(source: str, run: str) -> None:
 )
 def test_what_a_role_brings_along_is_undone_there(role: str, database: str, run: str) -> None:
     setting = RoleSetting(role, database, "synchronous_commit=off")
-    finding = of_settings.role_settings(replace(HEALTHY, role_settings=(setting,)))
+    finding = settings.role_settings(replace(HEALTHY, role_settings=(setting,)))
 
     assert (Severity.LOOK, run) == (finding.severity, finding.run)
 
@@ -232,7 +238,7 @@ def test_a_superuser_has_no_limit_and_is_told_of_its_power() -> None:
 
 def test_of_many_logins_the_first_are_named_and_limited() -> None:
     many = tuple(Member(f"login-{at}", -1, connections=at * 10) for at in range(5))
-    finding = of_logins.connection_limits(replace(LIMITED, members=many))
+    finding = logins.connection_limits(replace(LIMITED, members=many))
 
     assert "none for login-0, login-1, login-2, 2 more" == finding.found
     assert finding.run.endswith('; ALTER ROLE "login-2" CONNECTION LIMIT 40')
@@ -240,7 +246,7 @@ def test_of_many_logins_the_first_are_named_and_limited() -> None:
 
 
 def test_other_databases_are_closed_without_a_grant_here() -> None:
-    finding = of_logins.open_databases(replace(LIMITED, open_databases=("postgres", "template1")))
+    finding = logins.open_databases(replace(LIMITED, open_databases=("postgres", "template1")))
 
     assert 'REVOKE CONNECT ON DATABASE "postgres", "template1" FROM PUBLIC' == finding.run
 

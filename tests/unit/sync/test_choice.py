@@ -4,7 +4,7 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.events import Event, ViewRefreshed
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.sync.choice import Sync
 from omega.testing.builders import a_spec
 from omega.testing.steps import a_running_job, add_a_cell

@@ -7,7 +7,7 @@ from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
 from omega.events import Event, ViewRefreshed
 from omega.model.machines import Changes, Snapshot
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.sync.delta import DeltaRefresher
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.pass_through import PassThrough

@@ -3,7 +3,7 @@
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.events import Event, ViewRefreshed, ignore
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.sync.full import FullRefresher
 from omega.testing.builders import a_spec
 from omega.testing.steps import a_running_job, add_a_cell

@@ -12,7 +12,7 @@ from omega.errors import StoreUnavailable
 from omega.events import Event, ViewRefreshed, ignore
 from omega.model.arrays import integers
 from omega.model.machines import Changes, MachineState, Snapshot
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.sync.partitioned import PartitionedRefresher
 from omega.sync.turns import Turn
 from omega.testing.builders import a_cell

@@ -11,7 +11,7 @@ from omega.errors import BadInput, StoreUnavailable
 from omega.events import Event, TurnChanged
 from omega.model.arrays import integers
 from omega.model.machines import MachineState
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 from omega.sync.choice import Sync
 from omega.sync.turns import RENEWALS, TRIES, LeasedTurns, Sharing, Turn

@@ -9,14 +9,14 @@ import pytest
 from omega.cell.partition import WHOLE, Parts
 from omega.clock import ManualClock
 from omega.errors import InvariantBroken
-from omega.model.allocations import NO_ALLOCATIONS, Allocations
+from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, integers
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import machine_capacity
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.store.status import Violation
 from omega.testing.auditor import Auditor
@@ -27,6 +27,7 @@ from omega.testing.builders import (
     a_stretch,
     a_transaction,
     evicting,
+    no_allocations,
     or_on,
     some_claims,
 )
@@ -124,7 +125,7 @@ class CancelsNothing(PassThrough):
 
 class LosesAllocations(PassThrough):
     def allocations(self) -> Allocations:
-        return NO_ALLOCATIONS
+        return no_allocations()
 
 
 class TellsNoEvictions(PassThrough):

@@ -97,8 +97,8 @@ def test_a_standing_is_sound_but_for_what_is_told() -> None:
         a_stretch(a_job(job=2), a_claim()),
     )
 
-    standing = a_standing(transaction, lost=[2], jobs={1: KnownJob(minimum=3, over=frozenset([1]))})
+    context = a_standing(transaction, lost=[2], jobs={1: KnownJob(minimum=3, over=frozenset([1]))})
 
-    assert [True, False] == standing.lease_held.tolist()
-    assert [2, 0] == standing.lacking.tolist()
-    assert np.array_equal([True, False, True], standing.unplaced)
+    assert [True, False] == context.lease_held.tolist()
+    assert [2, 0] == context.lacking.tolist()
+    assert np.array_equal([True, False, True], context.unplaced)

@@ -14,7 +14,7 @@ from omega.errors import StoreUnavailable
 from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import State
 from omega.model.claims import Transaction
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.auditor import Auditor
 from omega.testing.builders import a_spec, a_stretch, a_transaction, some_claims
 from omega.testing.faults import FaultyStore, Halt, Losses, Rates, Side, SkewedClock, Spoiler

@@ -52,7 +52,7 @@ def proxy_to(
 
     if rates is None:
         return Proxy(connect)
-    return Proxy(connect, rates=rates, chance=np.random.default_rng(0), clock=clock)
+    return Proxy(connect, rates=rates, rng=np.random.default_rng(0), clock=clock)
 
 
 def client_of(proxy: Proxy) -> socket.socket:

@@ -10,7 +10,7 @@ from omega.errors import StoreUnavailable
 from omega.model.arrays import integers
 from omega.model.claims import Transaction
 from omega.model.outcomes import Outcome
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_stretch, a_transaction, some_claims
 from omega.testing.faults import FaultyStore, Losses, Rates
 from omega.testing.pass_through import PassThrough

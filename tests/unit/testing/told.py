@@ -15,7 +15,7 @@ from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import KINDS, Kind
 from omega.testing.builders import (
-    Stretch,
+    JobAndClaims,
     a_cell,
     a_stretch,
     a_transaction,
@@ -81,7 +81,7 @@ def claims(
     minimum: int = 0,
     seen: int = 0,
     evicts: tuple[int, int] | None = None,
-) -> Stretch:
+) -> JobAndClaims:
     """One job's stretch of (task, machine); the first may evict a task of some job."""
     tasks, machines = [task for task, _ in wanted], [machine for _, machine in wanted]
     wants = some_claims(tasks, machines, seen=seen, cpu_milli=cores * 1_000)
@@ -93,7 +93,7 @@ def claims(
 def judged(
     worker: str,
     when: tuple[float, float],
-    what: Stretch | Sequence[Stretch],
+    what: JobAndClaims | Sequence[JobAndClaims],
     verdicts: Sequence[Verdict],
     fresh: Mapping[int, Row],
     rule: ConflictRule = ConflictRule.FIT,

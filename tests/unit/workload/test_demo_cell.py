@@ -8,12 +8,12 @@ from omega.model.resources import DEVICES, Kind
 from omega.workload.demo_cell import CPU_SHAPES, GPU_SHAPES, demo_machines, demo_prefill
 
 
-def chance(seed: int = 0) -> np.random.Generator:
+def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
 def test_every_tenth_machine_has_gpus_of_some_model() -> None:
-    machines = demo_machines(2_000, chance())
+    machines = demo_machines(2_000, rng())
     gpus = np.count_nonzero(machines.capacity[:, DEVICES], axis=1)
     models = machines.attributes["gpu_model"]
 
@@ -24,7 +24,7 @@ def test_every_tenth_machine_has_gpus_of_some_model() -> None:
 
 
 def test_the_cell_is_mixed_and_has_failure_domains() -> None:
-    machines = demo_machines(2_000, chance())
+    machines = demo_machines(2_000, rng())
 
     assert len(CPU_SHAPES) + len(GPU_SHAPES) == len(np.unique(machines.capacity, axis=0))
     assert 50 == len(set(machines.attributes["rack"]))
@@ -34,7 +34,7 @@ def test_the_cell_is_mixed_and_has_failure_domains() -> None:
 
 
 def test_a_rack_lies_in_one_zone() -> None:
-    attributes = demo_machines(500, chance()).attributes
+    attributes = demo_machines(500, rng()).attributes
     pairs = set(zip(attributes["rack"], attributes["zone"], strict=True))
 
     assert len(set(attributes["rack"])) == len(pairs)
@@ -42,8 +42,8 @@ def test_a_rack_lies_in_one_zone() -> None:
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_about_the_share_asked_for_is_taken_and_all_fits(share: float) -> None:
-    machines = demo_machines(2_000, chance())
-    used = demo_prefill(machines, share, churn_s=10, chance=chance(1)).used(2_000)
+    machines = demo_machines(2_000, rng())
+    used = demo_prefill(machines, share, churn_s=10, rng=rng(1)).used(2_000)
     taken = used.sum(axis=0) / np.maximum(machines.capacity.sum(axis=0), 1)
 
     assert every_kind(used <= machines.capacity).all()
@@ -54,8 +54,8 @@ def test_about_the_share_asked_for_is_taken_and_all_fits(share: float) -> None:
 
 
 def test_machines_differ_in_how_full_they_are() -> None:
-    machines = demo_machines(1_000, chance())
-    used = demo_prefill(machines, 0.5, churn_s=10, chance=chance(1)).used(1_000)
+    machines = demo_machines(1_000, rng())
+    used = demo_prefill(machines, 0.5, churn_s=10, rng=rng(1)).used(1_000)
     shares = used[:, Kind.CPU_MILLI] / machines.capacity[:, Kind.CPU_MILLI]
 
     assert np.percentile(shares, 10) < 0.3
@@ -63,8 +63,8 @@ def test_machines_differ_in_how_full_they_are() -> None:
 
 
 def test_some_machines_have_all_their_gpus_free_and_some_none() -> None:
-    machines = demo_machines(1_000, chance())
-    taken = demo_prefill(machines, 0.5, churn_s=10, chance=chance(1)).used(1_000)[:, DEVICES]
+    machines = demo_machines(1_000, rng())
+    taken = demo_prefill(machines, 0.5, churn_s=10, rng=rng(1)).used(1_000)[:, DEVICES]
     gpus = np.count_nonzero(machines.capacity[:, DEVICES], axis=1)
     in_use = np.count_nonzero(taken, axis=1)[gpus > 0]
 
@@ -73,8 +73,8 @@ def test_some_machines_have_all_their_gpus_free_and_some_none() -> None:
 
 
 def test_services_stay_and_batch_ends() -> None:
-    machines = demo_machines(1_000, chance())
-    jobs = demo_prefill(machines, 0.5, churn_s=10, chance=chance(1)).jobs
+    machines = demo_machines(1_000, rng())
+    jobs = demo_prefill(machines, 0.5, churn_s=10, rng=rng(1)).jobs
 
     assert {"batch", "service", "ml-gpu"} == {job.scheduler for job in jobs}
     for job in jobs:
@@ -83,4 +83,4 @@ def test_services_stay_and_batch_ends() -> None:
 
 
 def test_a_share_of_nothing_is_no_task() -> None:
-    assert 0 == len(demo_prefill(demo_machines(50, chance()), 0.0, churn_s=9, chance=chance()))
+    assert 0 == len(demo_prefill(demo_machines(50, rng()), 0.0, churn_s=9, rng=rng()))

@@ -53,10 +53,10 @@ def test_requests_shrink_only_where_a_machine_is_crowded() -> None:
 
 
 def test_what_is_scaled_fits_whatever_it_was() -> None:
-    chance = np.random.default_rng(5)
-    machine = chance.integers(4, size=200)
-    asked = chance.integers(0, 1_000, size=(200, KINDS))
-    capacity = chance.integers(0, 30_000, size=(4, KINDS))
+    rng = np.random.default_rng(5)
+    machine = rng.integers(4, size=200)
+    asked = rng.integers(0, 1_000, size=(200, KINDS))
+    capacity = rng.integers(0, 30_000, size=(4, KINDS))
 
     used = np.zeros_like(capacity)
     np.add.at(used, machine, scaled_to_fit(machine, asked, capacity))

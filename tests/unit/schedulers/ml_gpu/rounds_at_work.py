@@ -10,7 +10,7 @@ from omega.framework.runner import SchedulerProcess
 from omega.model.arrays import integers
 from omega.model.jobs import Constraint, JobSpec, Training
 from omega.model.machines import Machines, MachineState
-from omega.store.memory import MemoryStore
+from omega.store.memory.store import MemoryStore
 from omega.store.rounds import Round
 from omega.testing.builders import a_cell, a_spec, join_cells
 from omega.testing.pass_through import PassThrough

@@ -167,13 +167,13 @@ def test_published_kinds_find_themselves(published: Path) -> None:
 
 def errors(table: Throughputs, part: float, seed: int) -> Score:
     """How far each kind's rates are off, in parts of its own, when the others alone are known."""
-    chance, kept = np.random.default_rng(seed), kept_beside(table.rates, table.pairs)
+    rng, kept = np.random.default_rng(seed), kept_beside(table.rates, table.pairs)
     off = []
     for new in range(len(table.kinds)):
         others = np.delete(np.arange(len(table.kinds)), new)
         known = PairRates(kept.of[np.ix_(others, others)])
         truth = kept.of[new][others]
-        profile = np.where(drawn(len(others), part, chance)[:, np.newaxis], truth, NONE)
+        profile = np.where(drawn(len(others), part, rng)[:, np.newaxis], truth, NONE)
         like = match(known, profile)
         off.append(np.abs(known.of[like] - truth).ravel())
     return np.concatenate(off)

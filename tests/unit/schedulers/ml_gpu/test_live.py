@@ -55,8 +55,8 @@ def fractions(at_work: AtWork, rounds: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_over_time_all_get_what_was_promised(tmp_path: Path) -> None:
-    chance = np.random.default_rng(0)
-    jobs = [training(int(chance.choice([1, 1, 1, 2, 4])), model=MODELS[at % 4]) for at in range(64)]
+    rng = np.random.default_rng(0)
+    jobs = [training(int(rng.choice([1, 1, 1, 2, 4])), model=MODELS[at % 4]) for at in range(64)]
     at_work = AtWork(
         machines(K80, 8), machines(V100, 4, first=9), jobs=jobs, throughputs=a_table(tmp_path)
     )

@@ -24,7 +24,7 @@ def played(folder: Path, trace: str, policy: str, gpus: dict[str, int], rules: R
         table=table,
         gpus=np.array([gpus[name] for name in table.types], np.int64),
         policy=POLICIES[policy],
-        chance=np.random.default_rng(0),
+        rng=np.random.default_rng(0),
         rules=rules,
     ).run()
 
@@ -122,7 +122,7 @@ def test_keeping_gpus_spares_preemptions(samples: Path) -> None:
             table=table,
             gpus=integers([3, 3]),
             policy=POLICIES["max_min_fairness_perf"],
-            chance=np.random.default_rng(0),
+            rng=np.random.default_rng(0),
             rules=Rules(keeps_gpus=keeps),
         ).run()
         for keeps in (True, False)

@@ -4,7 +4,7 @@ import numpy as np
 
 from omega.model.arrays import integers
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE
-from schedulers.ml_gpu.rounds import Holes, Ledger, fastest_first, select
+from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
 
 
 def a_ledger(share: list[list[float]], *, second: list[int] | None = None) -> Ledger:
@@ -20,7 +20,7 @@ def chosen(
     *,
     rate: list[list[float]] | None = None,
     size: list[int] | None = None,
-    holes: Holes = Holes.AS_MET,
+    leftovers: LeftoverPolicy = LeftoverPolicy.AS_MET,
 ) -> list[int]:
     units = len(ledger)
     on = select(
@@ -29,7 +29,7 @@ def chosen(
         integers([1] * units if size is None else size),
         integers(free),
         np.arange(len(free)),
-        holes,
+        leftovers,
     )
     return [int(type_) for type_ in on]
 
@@ -85,7 +85,7 @@ def test_jobs_without_a_share_have_what_is_left_over_if_they_may() -> None:
     ledger = a_ledger([[1.0], [0.0]])
 
     assert [0, 0] == chosen(ledger, [2])
-    assert [0, NOWHERE] == chosen(ledger, [2], holes=Holes.NEVER)
+    assert [0, NOWHERE] == chosen(ledger, [2], leftovers=LeftoverPolicy.NEVER)
 
 
 def test_leftovers_go_to_who_had_least_if_that_is_told() -> None:
@@ -93,7 +93,13 @@ def test_leftovers_go_to_who_had_least_if_that_is_told() -> None:
     size, rate = integers([1, 1, 1]), np.ones((3, 1))
 
     on = select(
-        ledger, rate, size, integers([2]), np.array([0]), Holes.LAST, had=np.array([9.0, 1.0, 0.0])
+        ledger,
+        rate,
+        size,
+        integers([2]),
+        np.array([0]),
+        LeftoverPolicy.LAST,
+        had=np.array([9.0, 1.0, 0.0]),
     )
 
     assert [NOWHERE, 0, 0] == on.tolist()
@@ -103,8 +109,10 @@ def test_who_has_a_share_of_a_later_type_can_be_spared_the_holes_of_an_earlier_o
     ledger = a_ledger([[0.0, 1.0], [0.5, 0.0]])
 
     assert [0, 0] == chosen(ledger, [2, 2])
-    assert [1, 0] == chosen(ledger, [2, 2], holes=Holes.LAST)
-    assert [0, NOWHERE, 0] == chosen(a_ledger([[0.0], [0.0], [1.0]]), [2], holes=Holes.LAST)
+    assert [1, 0] == chosen(ledger, [2, 2], leftovers=LeftoverPolicy.LAST)
+    assert [0, NOWHERE, 0] == chosen(
+        a_ledger([[0.0], [0.0], [1.0]]), [2], leftovers=LeftoverPolicy.LAST
+    )
 
 
 def test_nobody_runs_alone_and_in_a_pair_at_once() -> None:

@@ -12,7 +12,7 @@ from omega.workload.synthetic import uniform_machines
 from omega.workload.traces.loader import Tables, TraceLoader
 
 
-def read(tables: Tables, options: Mapping[str, str], chance: np.random.Generator) -> Workload:
+def read(tables: Tables, options: Mapping[str, str], rng: np.random.Generator) -> Workload:
     said = (*sorted(tables), *(f"{name}={value}" for name, value in options.items()))
     return Workload(
         "toy", uniform_machines(1, cpus=1, memory_gib=1), Prefill.none(), (), notes=said

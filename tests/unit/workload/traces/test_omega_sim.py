@@ -17,7 +17,7 @@ from omega.workload.traces.omega_sim import OMEGA_SIM, read_job_list, uniform_wo
 CHANCE_SEED = 3
 
 
-def chance() -> np.random.Generator:
+def rng() -> np.random.Generator:
     return np.random.default_rng(CHANCE_SEED)
 
 
@@ -51,7 +51,7 @@ def test_what_the_recipe_writes_is_read_back(tmp_path: Path) -> None:
 
 
 def test_the_folder_brings_the_cell_of_the_list(samples: Path) -> None:
-    workload = OMEGA_SIM.load(samples / "omega-sim", chance())
+    workload = OMEGA_SIM.load(samples / "omega-sim", rng())
     used = workload.prefill.used(len(workload.machines))
 
     assert 1_000 == len(workload.machines)
@@ -64,12 +64,12 @@ def test_the_folder_brings_the_cell_of_the_list(samples: Path) -> None:
 
 def test_a_list_that_is_not_there_is_named(samples: Path) -> None:
     with pytest.raises(BadInput, match="job list W1"):
-        OMEGA_SIM.load(samples / "omega-sim", chance(), jobs="W1")
+        OMEGA_SIM.load(samples / "omega-sim", rng(), jobs="W1")
 
 
 def test_a_prefill_that_does_not_fit_is_refused() -> None:
     with pytest.raises(BadInput, match="5 tasks were to be placed at the start, 4 fit"):
-        uniform_workload((), machines=1, cpus=4, memory_gib=16, prefill_tasks=5, chance=chance())
+        uniform_workload((), machines=1, cpus=4, memory_gib=16, prefill_tasks=5, rng=rng())
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,6 @@ def test_a_job_that_is_listed_twice_is_named(samples: Path, tmp_path: Path) -> N
 @pytest.mark.trace
 @pytest.mark.parametrize(("jobs", "tasks"), [("W1", 232_650), ("W2", 91_378)])
 def test_the_published_lists_have_their_tasks(published: Path, jobs: str, tasks: int) -> None:
-    workload = OMEGA_SIM.load(published / "omega-sim", chance(), jobs=jobs)
+    workload = OMEGA_SIM.load(published / "omega-sim", rng(), jobs=jobs)
 
     assert tasks == workload.tasks

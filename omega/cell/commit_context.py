@@ -1,0 +1,121 @@
+"""What is known as a commit begins: how jobs stand, who may be evicted, which machines take claims.
+
+Goal     Give the judge all that it needs beyond machine rows, and nothing that later claims change.
+Promise  Frozen arrays; what a store reads of its jobs under their locks.
+Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md,
+         0016-quotas.md.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omega.cell.quota_balances import NO_QUOTA_BALANCES, QuotaBalances
+from omega.model.arrays import (
+    Amounts,
+    Counts,
+    Ids,
+    Index,
+    Mask,
+    Sequences,
+    Verdicts,
+    ascends,
+    freeze,
+    holds,
+)
+from omega.model.claims import ConflictRule
+from omega.model.machines import MachineRows, MachineState
+from omega.model.outcomes import Verdict
+from omega.model.resources import KINDS
+
+
+@dataclass(frozen=True, eq=False)
+class Victims:
+    """The jobs that a transaction's evictions name, and all that these jobs have running."""
+
+    job: Ids
+    """For each live allocation its job; ascending by job, then by task."""
+    task: Index
+    machine: Ids
+    amounts: Amounts
+
+    about: Ids
+    """The jobs themselves, ascending; the next four have an entry for each."""
+    precedence: Counts
+    minimum: Counts
+    placed: Counts
+    """Tasks that run or are over."""
+    own: Mask
+    """Whether the transaction has a stretch of the job under its current lease."""
+
+    def __post_init__(self) -> None:
+        assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
+        assert len(self.about) == len(self.precedence) == len(self.minimum)
+        assert len(self.about) == len(self.placed) == len(self.own)
+        assert ascends(self.about)
+        freeze(self.job, self.task, self.machine, self.amounts)
+        freeze(self.about, self.precedence, self.minimum, self.placed, self.own)
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+_NONE = np.zeros(0, np.int64)
+NO_VICTIMS = Victims(
+    job=_NONE,
+    task=_NONE,
+    machine=_NONE,
+    amounts=np.zeros((0, KINDS), np.int64),
+    about=_NONE,
+    precedence=_NONE,
+    minimum=_NONE,
+    placed=_NONE,
+    own=np.zeros(0, np.bool_),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CommitContext:
+    """What the store knows of the transaction's jobs as the commit begins."""
+
+    lease_held: Mask
+    """For each job, whether the token presented is the current one."""
+    minimum: Counts
+    """For each job, the size below which its gang falls; 0 for an incremental one."""
+    placed: Counts
+    """For each job, its tasks that run or are over."""
+    precedence: Counts
+    """For each job, what it may evict: whatever is strictly lower."""
+    unplaced: Mask
+    """For each claim, whether its task exists and has no place yet."""
+    victims: Victims = NO_VICTIMS
+    balances: QuotaBalances = NO_QUOTA_BALANCES
+
+    def __post_init__(self) -> None:
+        assert len(self.lease_held) == len(self.minimum) == len(self.placed) == len(self.precedence)
+        freeze(self.lease_held, self.minimum, self.placed, self.precedence, self.unplaced)
+
+    @property
+    def lacking(self) -> Counts:
+        """For each job, grants that its gang needs to stand if nothing of it is evicted."""
+        return np.asarray(np.maximum(self.minimum - self.placed, 0))
+
+
+def machine_verdicts(rows: MachineRows, rule: ConflictRule, at: Index, seen: Sequences) -> Verdicts:
+    """Say which machines take claims at all, as the commit begins; later lines outrank earlier.
+
+    `at` are positions in the rows, -1 for a machine that is not there.
+    """
+    verdicts = np.zeros(len(at), dtype=np.int8)  # ACCEPTED, all of them
+    known = at >= 0
+    if rule is ConflictRule.FIT and holds(known) and not np.count_nonzero(rows.state):
+        return verdicts  # as nearly always
+    if rule is ConflictRule.SEQUENCE:
+        verdicts[known] = np.where(
+            rows.sequence[at[known]] == seen[known], Verdict.ACCEPTED, Verdict.STALE
+        )
+    state = rows.state[at[known]]
+    verdicts[np.flatnonzero(known)[state != MachineState.OPEN]] = Verdict.CLOSED
+    verdicts[np.flatnonzero(known)[state == MachineState.GONE]] = Verdict.GONE
+    verdicts[~known] = Verdict.GONE
+    return verdicts

@@ -1,0 +1,237 @@
+"""The commit rule where claims evict, need an alternate or meet a quota: strictly one by one.
+
+Goal     Weigh an exchange of the new for the old with the same care as a plain claim.
+Promise  Nothing is undone: a stretch works on a copy of what is left, which replaces it or is
+         dropped. What a claim would evict is counted before anything is taken.
+Source   docs/decisions/0015-evictions-alternates-machines.md, 0016-quotas.md.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omega.cell.commit_context import CommitContext, Victims, machine_verdicts
+from omega.cell.quota_balances import QuotaBalances
+from omega.model.arrays import Amounts, Ids, Index, Mask, Verdicts
+from omega.model.claims import Claims, JobSlice, Transaction
+from omega.model.machines import MachineRows
+from omega.model.outcomes import Outcome, Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class _Options:
+    """All machines on which claims may land, claim by claim, each claim's own first."""
+
+    first: Index
+    """For each claim where its options begin; one more entry for where the last end."""
+    at: Index
+    """Row of the machine; -1 where there is none."""
+    machine: Ids
+    demand: Amounts
+    machine_verdict: Verdicts
+
+    @classmethod
+    def of(cls, rows: MachineRows, transaction: Transaction) -> "_Options":
+        claims, others = transaction.claims, transaction.claims.alternates
+        claim = np.concatenate([np.arange(len(claims)), others.claim])
+        order = np.argsort(claim, kind="stable")
+        machine = claims.machines[order]
+        at = rows.where(machine)
+        seen = np.concatenate([claims.seen, others.seen])[order]
+        shape = np.concatenate([claims.shape, others.shape])[order]
+        return cls(
+            first=np.searchsorted(claim[order], np.arange(len(claims) + 1)),
+            at=at,
+            machine=machine,
+            demand=claims.shapes[shape],
+            machine_verdict=machine_verdicts(rows, transaction.rule, at, seen),
+        )
+
+
+@dataclass(eq=False)
+class _Left:
+    """What earlier claims have left: room on machines, victims that still stand, quotas."""
+
+    free: Amounts
+    live: Mask
+    """An entry for each allocation of `Victims`."""
+    balances: QuotaBalances
+    fallen: tuple[int, ...] = ()
+    """Positions of allocations in the order in which they were evicted."""
+
+    def copy(self) -> "_Left":
+        return _Left(self.free.copy(), self.live.copy(), self.balances, self.fallen)
+
+    def evict(self, these: Index, at: Index, amounts: Amounts) -> None:
+        np.add.at(self.free, at[these], amounts[these])
+        self.live[these] = False
+        self.fallen += tuple(these.tolist())
+
+
+class _SequentialJudge:
+    """One transaction on its way through the rule."""
+
+    def __init__(self, rows: MachineRows, transaction: Transaction, context: CommitContext) -> None:
+        self._claims = transaction.claims
+        self._context = context
+        self._victims = context.victims
+        self._options = _Options.of(rows, transaction)
+        self._at = rows.where(context.victims.machine)
+        self._position = _positions(context.victims)
+        self._named = _named(transaction.claims)
+        self._granted_to: set[int] = set()
+        everyone = np.ones(len(context.victims), dtype=np.bool_)
+        self.left = _Left(rows.free, everyone, context.balances)
+        self.verdicts = np.zeros(len(transaction.claims), dtype=np.int8)
+        self.machine = transaction.claims.machine.copy()
+
+    def stretch(self, number: int, part: JobSlice) -> None:
+        """Serve one job's claims in order, on what earlier jobs left."""
+        left = self.left.copy()
+        granted: set[int] = set()
+        for claim in range(part.claims.start, part.claims.stop):
+            task = int(self._claims.task[claim])
+            self.verdicts[claim] = self._weigh(claim, number, part.job, granted, left)
+            if self.verdicts[claim] == Verdict.ACCEPTED:
+                granted.add(task)
+
+        placed = int(self._context.placed[number]) - self._lost(part.job, left)
+        if len(granted) >= max(part.minimum, int(self._context.minimum[number]) - placed):
+            self.left = left
+            if granted:
+                self._granted_to.add(part.job)
+        else:
+            mine = self.verdicts[part.claims]
+            mine[mine == Verdict.ACCEPTED] = Verdict.GANG_BROKEN
+            self.machine[part.claims] = self._claims.machine[part.claims]
+
+    def _weigh(self, claim: int, number: int, job: int, granted: set[int], left: _Left) -> Verdict:
+        """Judge one claim on its own machine, then on its alternates; take what it gets."""
+        task = int(self._claims.task[claim])
+        if not self._context.lease_held[number]:
+            return Verdict.LEASE_LOST
+        named = self._named.get(claim, ())
+        is_placed = not self._is_unplaced(claim, job, task, left)
+        if task in granted or (is_placed and (job, task) not in named):
+            return Verdict.ALREADY_PLACED
+
+        first, end = self._options.first[claim : claim + 2]
+        who = job, int(self._context.precedence[number])
+        refusal = self._take(first, left, named, who)
+        if refusal is Verdict.ACCEPTED or is_placed:
+            return refusal  # alternates evict nobody, so a task that runs cannot move to one
+        for option in range(first + 1, end):
+            if self._take(option, left, (), who) is Verdict.ACCEPTED:
+                self.machine[claim] = self._options.machine[option]
+                return Verdict.ACCEPTED
+        return refusal
+
+    def _is_unplaced(self, claim: int, job: int, task: int, left: _Left) -> bool:
+        running = self._position.get((job, task))
+        evicted = running is not None and not left.live[running]
+        return evicted or bool(self._context.unplaced[claim])
+
+    def _take(
+        self, option: int, left: _Left, named: tuple[tuple[int, int], ...], who: tuple[int, int]
+    ) -> Verdict:
+        """Judge a claim on one machine, and write down what it takes and evicts if it stands.
+
+        `who` is the claim's job and its precedence.
+        """
+        job, _ = who
+        machine_verdict = Verdict(int(self._options.machine_verdict[option]))
+        if machine_verdict is not Verdict.ACCEPTED:
+            return machine_verdict
+        at = int(self._options.at[option])
+        these = self._evicted_by(named, at, who, left)
+        if these is None:
+            return Verdict.PRECEDENCE
+        here = these[self._at[these] == at]
+        victims, demand = self._victims, self._options.demand[option]
+        if (demand > left.free[at] + victims.amounts[here].sum(axis=0)).any():
+            return Verdict.OVERCOMMIT
+        balances = left.balances.after(job, demand, victims.job[these], victims.amounts[these])
+        if balances is None:
+            return Verdict.QUOTA
+        left.balances = balances
+        left.evict(these, self._at, victims.amounts)
+        left.free[at] -= demand
+        return Verdict.ACCEPTED
+
+    def _evicted_by(
+        self, named: tuple[tuple[int, int], ...], at: int, who: tuple[int, int], left: _Left
+    ) -> Index | None:
+        """Return what falls, named ones first, then their gangs; None if one may not be evicted."""
+        mover, precedence = who
+        these: list[int] = []
+        for job, task in named:
+            victim = self._position.get((job, task))
+            if victim is None or victim in these or not left.live[victim]:
+                return None
+            is_near = self._at[victim] == at or job == mover
+            if not is_near or not self._may_evict(job, precedence):
+                return None
+            these.append(victim)
+        counted = np.array(these, dtype=np.intp)
+        for job in dict.fromkeys(job for job, _ in named):
+            counted = np.concatenate([counted, self._falling(job, counted, left)])
+        return counted
+
+    def _may_evict(self, job: int, precedence: int) -> bool:
+        about = int(np.searchsorted(self._victims.about, job))
+        if self._victims.minimum[about] > 0 and job in self._granted_to:
+            return False  # the gang stands with what this transaction has granted to it
+        return bool(self._victims.precedence[about] < precedence or self._victims.own[about])
+
+    def _falling(self, job: int, these: Index, left: _Left) -> Index:
+        """Return what else of a job falls if these are evicted: nothing, or all of its gang."""
+        about = int(np.searchsorted(self._victims.about, job))
+        others = left.live & (self._victims.job == job)
+        others[these] = False
+        lost = self._lost(job, left) + int(np.count_nonzero(self._victims.job[these] == job))
+        if self._victims.placed[about] - lost >= self._victims.minimum[about]:
+            others[:] = False
+        return np.flatnonzero(others)
+
+    def _lost(self, job: int, left: _Left) -> int:
+        """Return how many tasks of a job have been evicted."""
+        return int(np.count_nonzero((self._victims.job == job) & ~left.live))
+
+
+def judge_sequentially(
+    rows: MachineRows, transaction: Transaction, context: CommitContext
+) -> Outcome:
+    """Do what `omega.cell.judge.judge` does, claim by claim, with evictions and alternates."""
+    walk = _SequentialJudge(rows, transaction, context)
+    for number, part in enumerate(transaction.jobs):
+        walk.stretch(number, part)
+
+    victims, fallen = context.victims, np.array(walk.left.fallen, dtype=np.intp)
+    granted = np.isin(rows.id, walk.machine[walk.verdicts == Verdict.ACCEPTED])
+    lost = np.isin(rows.id, victims.machine[fallen])
+    after = rows.after_commit(granted, granted | lost, rows.capacity - walk.left.free)
+    told = np.isin(rows.id, transaction.claims.machines) | lost
+    return Outcome(
+        verdicts=walk.verdicts,
+        machine=walk.machine,
+        evicted_job=victims.job[fallen],
+        evicted_task=victims.task[fallen].astype(np.intp),
+        fresh=after.take(np.flatnonzero(told)),
+    )
+
+
+def _positions(victims: Victims) -> dict[tuple[int, int], int]:
+    """Return where each live allocation is, by job and task."""
+    names = zip(victims.job.tolist(), victims.task.tolist(), strict=True)
+    return {name: at for at, name in enumerate(names)}
+
+
+def _named(claims: Claims) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Return job and task of what each claim wants evicted, in order."""
+    named: dict[int, tuple[tuple[int, int], ...]] = {}
+    evictions = claims.evictions
+    for claim, job, task in zip(
+        evictions.claim.tolist(), evictions.job.tolist(), evictions.task.tolist(), strict=True
+    ):
+        named[claim] = (*named.get(claim, ()), (job, task))
+    return named

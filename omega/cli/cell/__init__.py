@@ -1,0 +1,1 @@
+"""`omega cell`: the machines of a cell, loaded, shown and changed."""

@@ -1,0 +1,1 @@
+"""`omega db`: the database of a cell, made, migrated, examined and pruned."""

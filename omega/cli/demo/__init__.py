@@ -1,0 +1,1 @@
+"""`omega demo`: several schedulers compete for one cell."""

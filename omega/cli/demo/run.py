@@ -1,0 +1,218 @@
+"""The demo's middle: work goes in, processes are watched, the screen is drawn, the queue runs dry.
+
+Goal     Run the schedulers of a demo against its cell for so many seconds, and tell what happened.
+Promise  Ends by itself: after the last arrival the queue gets a bounded time to run dry. Ends
+         early, but in order, when asked to stop or when no scheduler is left. A store that is away
+         for a while is waited for.
+Source   docs/decisions/0013-processes.md.
+"""
+
+import threading
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
+from typing import Final
+
+from omega.cli.demo.screen import Moment
+from omega.clock import Clock
+from omega.errors import OmegaError
+from omega.events import Event, StoreFaltered
+from omega.framework.retry import Retry
+from omega.framework.timer import Timer
+from omega.model.claims import ConflictRule
+from omega.processes.supervisor import Child, ChildState, Supervisor
+from omega.reports.printable import printable
+from omega.reports.processes import (
+    NODES,
+    Ledger,
+    ProcessState,
+    SchedulerLine,
+    is_heard_of,
+    line_of,
+    name_of,
+    total_line,
+)
+from omega.store.feeding import Feeder
+from omega.store.protocols import ReaderStore
+from omega.store.status import CellUse, ProcessReport
+
+TICK_S: Final = 0.05
+LOOK_INTERVAL_MS: Final = 500
+START_S_MAX: Final = 60.0
+DRAIN_S_MIN: Final = 20.0
+"""How long the queue may take to run dry, or as long as the load took, if that is longer."""
+SETTLE_S: Final = 1.5
+"""From the moment the queue is dry until every process has reported what it did."""
+NOT_RUNNING: Final = {
+    ChildState.WAITING: ProcessState.CRASHED,
+    ChildState.GIVEN_UP: ProcessState.CRASHED,
+    ChildState.ENDED: ProcessState.ENDED,
+}
+
+
+@dataclass(frozen=True)
+class DemoReplica:
+    """A scheduler of the demo: who it is in the store, and its process."""
+
+    kind: str
+    replica: str
+    rule: ConflictRule
+    child: Child
+
+    @property
+    def name(self) -> str:
+        """What the screen calls it."""
+        return name_of(self.kind, self.replica)
+
+
+@dataclass(frozen=True)
+class DemoProcesses:
+    """The processes of a demo, and what has happened to them."""
+
+    supervisor: Supervisor
+    members: Sequence[DemoReplica]
+    events: list[str]
+
+    def tell(self, event: Event) -> None:
+        """Note that the store did not answer; the sink of the demo's own calls."""
+        if isinstance(event, StoreFaltered):
+            why = printable(event.why)
+            self.events.append(f"the store did not answer ({event.what}), asking again: {why}")
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of it."""
+
+    ledger: Ledger
+    use: CellUse
+    load_s: float
+    """From the first arrival to the moment the queue was dry, or was given up on."""
+    dry: bool
+    submitted: int
+
+
+class DemoRun:
+    """One demo under way."""
+
+    def __init__(
+        self,
+        store: ReaderStore,
+        cast: DemoProcesses,
+        feeder: Feeder,
+        *,
+        clock: Clock,
+        stop: threading.Event,
+        show: Callable[[Moment], None],
+        seconds: float,
+        retry: Retry,
+    ) -> None:
+        self._store = store
+        self._supervisor = cast.supervisor
+        self._seats = cast.members
+        self._events = cast.events
+        self._feeder = feeder
+        self._clock = clock
+        self._stop = stop
+        self._show = show
+        self._seconds = seconds
+        self._patiently = retry
+        self._look = Timer(clock, LOOK_INTERVAL_MS)
+        self._began = clock.now()
+        self._ledger = Ledger()
+        self._reports: dict[tuple[str, str], ProcessReport] = {}
+        self._use = retry("use", store.use)
+
+    def wait_for_start(self) -> None:
+        """Wait until every scheduler has reported.
+
+        Raises OmegaError if none does in time, or one is given up.
+        """
+        wanted = {(member.kind, member.replica) for member in self._seats}
+        self._until("start", lambda elapsed_s: self._came_up(wanted, elapsed_s))
+
+    def play(self) -> Played:
+        """Feed the work, wait for the queue to run dry, and return what came of it."""
+        self._began = self._clock.now()
+        self._until("load", self._is_fed)
+        fed_s = self._clock.now() - self._began
+        limit_s = fed_s + max(DRAIN_S_MIN, self._seconds)
+        self._observe()
+        self._until("drain", lambda elapsed_s: self._is_dry or elapsed_s > limit_s)
+        load_s = self._clock.now() - self._began
+
+        # By the moment at which every process has reported all of it, room that was freed may
+        # have brought parked jobs back to the queue: let them go through it too.
+        def settled(elapsed_s: float) -> bool:
+            return elapsed_s > load_s + SETTLE_S and (self._is_dry or elapsed_s > limit_s)
+
+        self._until("settle", settled)
+        return Played(self._ledger, self._use, load_s, self._is_dry, self._feeder.submitted)
+
+    def _until(self, phase: str, over: Callable[[float], bool]) -> None:
+        """Keep everything going until it is over, or we are to stop, or no scheduler is left."""
+        while not self._stop.is_set():
+            elapsed_s = self._clock.now() - self._began
+            self._supervisor.look()
+            if over(elapsed_s) or not self._some_go_on:
+                return
+            if self._look.due():
+                self._observe()
+                self._show(self._moment(phase, elapsed_s))
+            self._clock.sleep(TICK_S)
+
+    def _came_up(self, wanted: Set[tuple[str, str]], elapsed_s: float) -> bool:
+        for child in self._supervisor.given_up:
+            raise OmegaError(
+                f"{child.spec.name} {child.last_end}: {child.log_tail()} (see {child.log})"
+            )
+        if elapsed_s > START_S_MAX:
+            raise OmegaError(f"the schedulers did not come up within {START_S_MAX:g} s")
+        return wanted <= self._reports.keys()
+
+    def _is_fed(self, elapsed_s: float) -> bool:
+        self._patiently("submit", lambda: self._feeder.feed(elapsed_s))
+        return self._feeder.done and elapsed_s >= self._seconds
+
+    @property
+    def _is_dry(self) -> bool:
+        return self._feeder.done and not self._use.jobs_waiting
+
+    @property
+    def _some_go_on(self) -> bool:
+        return any(
+            member.child.state in (ChildState.RUNNING, ChildState.WAITING) for member in self._seats
+        )
+
+    def _observe(self) -> None:
+        reports = self._patiently("reports", self._store.reports)
+        self._ledger.note(reports)
+        self._reports = {(report.kind, report.replica): report for report in reports}
+        self._use = self._patiently("use", self._store.use)
+
+    def _moment(self, phase: str, elapsed_s: float) -> Moment:
+        lines = [self._line(member) for member in self._seats]
+        up = [
+            report.facts
+            for (kind, _), report in self._reports.items()
+            if kind != NODES and is_heard_of(report)
+        ]
+        return Moment(
+            phase=phase,
+            elapsed_s=elapsed_s,
+            seconds=self._seconds,
+            submitted=self._feeder.submitted,
+            to_submit=self._feeder.total,
+            lines=lines,
+            total=total_line(up),
+            use=self._use,
+            events=self._events,
+        )
+
+    def _line(self, member: DemoReplica) -> SchedulerLine:
+        report = self._reports.get((member.kind, member.replica))
+        if member.child.state is not ChildState.RUNNING:
+            return SchedulerLine(name=member.name, state=NOT_RUNNING[member.child.state])
+        if report is None or report.pid != member.child.pid:
+            return SchedulerLine(name=member.name, state=ProcessState.STARTING)
+        state = ProcessState.RUNNING if is_heard_of(report) else ProcessState.SILENT
+        return line_of(member.name, state, report.facts, recent=True)

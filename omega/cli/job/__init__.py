@@ -1,0 +1,1 @@
+"""`omega submit`, `jobs`, `job` and `cancel`: jobs from submission to their end."""

@@ -1,0 +1,53 @@
+"""`omega jobs`: list jobs.
+
+Goal     Show what is in the queue, and what became of what was.
+Promise  Newest first; never more than the limit.
+Source   JobReader.jobs.
+"""
+
+from typing import Annotated, Final
+
+import typer
+
+from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.job.screens import jobs_table
+from omega.lifecycle.states import State
+from omega.reports.jobs import row_of
+from omega.terminal.consoles import Output
+from omega.terminal.options import DataDir, JsonTo
+
+LIMIT_MAX: Final = 100_000
+"""Jobs that one list may have: they are all held in memory."""
+
+
+def command(
+    state: Annotated[State | None, typer.Option(help="Only jobs in this state.")] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only jobs for this kind of scheduler.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many at most.")] = 50,
+    data_dir: DataDir = None,
+    demo: OfDemo = False,
+    json_to: JsonTo = None,
+) -> None:
+    """List jobs, newest first.
+
+    For example, what waits in vain: [bold]omega jobs --state parked[/]
+    """
+    output = Output(json_to)
+    with cell_store(data_dir, demo=demo) as store:
+        jobs = store.jobs(state=state, scheduler=scheduler, jobs_max=limit)
+    output.document(
+        parameters={
+            "state": state.value if state else None,
+            "scheduler": scheduler,
+            "limit": limit,
+            "demo": demo,
+        },
+        rows=[row_of(job) for job in jobs],
+        summary={"jobs": len(jobs)},
+    )
+    if jobs:
+        output.console.print(jobs_table(jobs))
+    else:
+        output.console.print("There are no such jobs.")

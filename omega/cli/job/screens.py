@@ -1,0 +1,139 @@
+"""Jobs as a person reads them.
+
+Goal     Answer "where does it run?" and "why does it not?" at a glance.
+Promise  Drawn from values alone: nothing here reads a store.
+Source   omega.reports.jobs.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from omega.lifecycle.states import State
+from omega.reports.jobs import JobReport
+from omega.reports.printable import printable, short
+from omega.reports.wording import UNKNOWN, duration, things
+from omega.store.status import JobStatus
+from omega.terminal.terminal import PrintableConsole
+
+COLOURS: Final = {
+    State.PENDING: "yellow",
+    State.PLANNING: "cyan",
+    State.PARKED: "red",
+    State.RUNNING: "green",
+    State.SUCCEEDED: "dim",
+    State.CANCELLED: "dim",
+}
+MACHINES_SHOWN: Final = 20
+
+
+def jobs_table(jobs: Sequence[JobStatus]) -> Table:
+    """Return a line a job."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    # Where there is no room for all, rich takes it from the columns that may wrap, the widest
+    # first: these are the ones with texts of any length, which are cut instead of wrapped.
+    table.add_column("id", justify="right", no_wrap=True)
+    table.add_column("name")
+    table.add_column("scheduler", min_width=len("scheduler"))
+    table.add_column("state", no_wrap=True)
+    table.add_column("placed", justify="right", no_wrap=True)
+    table.add_column("wait", justify="right", no_wrap=True)
+    table.add_column("why")
+    for job in jobs:
+        table.add_row(
+            str(job.id),
+            cut(job.name),
+            cut(job.scheduler),
+            Text(job.state.value, COLOURS[job.state]),
+            f"{job.placed:,}/{job.tasks:,}",
+            duration(_wait_s(job)),
+            cut("" if job.park_reason is None else job.park_reason.value),
+        )
+    return table
+
+
+def cut(text: str) -> Text:
+    """Return a name on one line, which ends in an ellipsis where it is cut off."""
+    return Text(short(text), no_wrap=True, overflow="ellipsis")
+
+
+def job_screen(report: JobReport) -> RenderableType:
+    """Return everything about one job."""
+    job, training, why = report.job, report.training, report.why
+    facts = Table(box=None, pad_edge=False, show_header=False)
+    facts.add_column(style="bold")
+    facts.add_column(overflow="fold")
+    facts.add_row("job", Text(f"{job.id}  {short(job.name)}"))
+    facts.add_row("state", Text(job.state.value, COLOURS[job.state]))
+    facts.add_row("scheduler", Text(f"{short(job.scheduler)}, precedence {job.precedence}"))
+    facts.add_row("tenant", Text(short(job.tenant)))
+    gang = f", a gang of at least {job.minimum:,}" if job.minimum else ""
+    facts.add_row(
+        "tasks", f"{job.tasks:,}: {job.placed:,} placed, {job.ended:,} of them over{gang}"
+    )
+    if len(training):
+        facts.add_row("training", Text(short(training.model[0])))
+        made = f"{training.done[0]:,} of {training.wanted[0]:,}"
+        facts.add_row("steps", f"{made} in {duration(training.run_ms[0] / 1_000)}")
+    facts.add_row("attempts", f"{job.attempts:,}, the last {job.fruitless:,} fruitless")
+    facts.add_row("submitted", moment(job.submitted_ms))
+    facts.add_row("first tried", f"{moment(job.first_leased_ms)} ({duration(_wait_s(job))} later)")
+    if job.finished_ms is not None:
+        facts.add_row("finished", moment(job.finished_ms))
+    if why is not None:
+        facts.add_row("waits for", Text(why.reason, "red" if job.park_reason else "yellow"))
+        facts.add_row("because", Text(printable(why.evidence)))
+        facts.add_row("next step", Text(printable(why.next_step)))
+    return Group(facts, *_placements(report.placements))
+
+
+def print_ids(console: PrintableConsole, ids: Sequence[int]) -> None:
+    """Say which jobs were made; neighbours as a range."""
+    which = f"job {ids[0]}" if len(ids) == 1 else f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}"
+    console.print(f"Submitted {which}.", highlight=False)
+
+
+def _placements(placements: Mapping[int, str]) -> list[RenderableType]:
+    if not placements:
+        return []
+    tasks: dict[str, list[int]] = {}
+    for task, machine in sorted(placements.items()):
+        tasks.setdefault(machine, []).append(task)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("machine")
+    table.add_column("tasks", overflow="fold")
+    for machine, its in list(tasks.items())[:MACHINES_SHOWN]:
+        table.add_row(Text(short(machine)), ranges(its))
+    rest = len(tasks) - MACHINES_SHOWN
+    more = (
+        [Text(f"... and {things(rest, 'machine')} more; --json has all", "dim")] if rest > 0 else []
+    )
+    return [Text(), table, *more]
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Write ascending numbers with neighbours drawn together: 0-3, 7."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)
+
+
+def _wait_s(job: JobStatus) -> float | None:
+    if job.first_leased_ms is None:
+        return None
+    return (job.first_leased_ms - job.submitted_ms) / 1_000
+
+
+def moment(milliseconds: int | None) -> str:
+    """Write a time of the calendar, in UTC."""
+    if milliseconds is None:
+        return UNKNOWN
+    return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,114 @@
+"""`omega submit`: jobs from a YAML file into the queue.
+
+Goal     Hand in work, and if wanted wait until it runs.
+Promise  All jobs of a file or none, in one submission; a file with more jobs than one takes is
+         refused. `--wait` exits 1 when a job is parked or cancelled, or the time is up; the jobs
+         stay in the queue.
+Source   omega.workload.spec, which holds files to the limit; SubmitterStore.submit.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from omega.cli.cell_access import cell_store
+from omega.cli.job.screens import jobs_table, print_ids
+from omega.clock import Clock, RealClock
+from omega.lifecycle.states import State
+from omega.processes.stopping import stop_on_signals
+from omega.reports.jobs import row_of
+from omega.reports.wording import things
+from omega.store.loading import Advance
+from omega.store.protocols import JobReader
+from omega.store.status import JobStatus
+from omega.terminal.consoles import Output
+from omega.terminal.options import DataDir, JsonTo
+from omega.workload.spec import read_specs
+
+POLL_S: Final = 0.2
+UNDECIDED: Final = (State.PENDING, State.PLANNING)
+WELL: Final = (State.RUNNING, State.SUCCEEDED)
+JOBS_SHOWN: Final = 20
+
+
+def command(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC.yaml", help="A job, or a list of jobs.")],
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until every task has a place; 1 if one has not.")
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="S", help="How long to wait; for ever if not given."),
+    ] = None,
+    data_dir: DataDir = None,
+    json_to: JsonTo = None,
+) -> None:
+    """Submit the jobs of a YAML file.
+
+    A job needs a name, a scheduler, and groups of tasks:
+
+    [bold]{name: hello, scheduler: batch, groups: \\[{tasks: 3, cpu: 1, memory: 1GiB}]}[/]
+    """
+    output = Output(json_to)
+    specs = read_specs(spec)
+    statuses: list[JobStatus] = []
+    with stop_on_signals() as stop, cell_store(data_dir) as store:
+        with output.console.status(f"Submitting {things(len(specs), 'job')}"):
+            ids = store.submit(specs)
+        print_ids(output.console, ids)
+        if wait:
+            with output.progress() as progress:
+                bar = progress.add_task("Waiting", total=len(ids))
+                statuses = _wait(
+                    store,
+                    ids,
+                    RealClock(stop),
+                    timeout,
+                    lambda jobs: progress.advance(bar, jobs),
+                    stop.is_set,
+                )
+    unplaced = [status for status in statuses if status.state not in WELL]
+    output.document(
+        parameters={"spec": str(spec), "wait": wait, "timeout": timeout},
+        rows=[row_of(status) for status in statuses] or [{"id": job} for job in ids],
+        summary={
+            "jobs": len(ids),
+            "tasks": sum(job.tasks for job in specs),
+            "unplaced": len(unplaced),
+        },
+    )
+    if not wait:
+        return
+    output.console.print(jobs_table(statuses[:JOBS_SHOWN]))
+    if unplaced:
+        output.console.print(
+            f"{things(len(unplaced), 'job')} not fully placed; why: omega job {unplaced[0].id}",
+            highlight=False,
+        )
+        raise typer.Exit(1)
+
+
+def _wait(
+    queue: JobReader,
+    ids: Sequence[int],
+    clock: Clock,
+    timeout_s: float | None,
+    advance: Advance,
+    stopped: Callable[[], bool],
+) -> list[JobStatus]:
+    """Return the jobs' statuses once all are placed or set aside, or the time is up."""
+    began = clock.now()
+    statuses: dict[int, JobStatus] = {}
+    while True:
+        waiting = [job for job in ids if job not in statuses or statuses[job].state in UNDECIDED]
+        for job in waiting:
+            status = queue.job(job)
+            assert status is not None, "jobs are never deleted"
+            statuses[job] = status
+            advance(status.state not in UNDECIDED)
+        is_late = timeout_s is not None and clock.now() - began >= timeout_s
+        if stopped() or is_late or all(s.state not in UNDECIDED for s in statuses.values()):
+            return [statuses[job] for job in ids]
+        clock.sleep(POLL_S)

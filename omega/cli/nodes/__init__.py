@@ -1,0 +1,1 @@
+"""`omega nodes`: virtual nodes."""

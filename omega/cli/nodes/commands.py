@@ -1,0 +1,146 @@
+"""`omega nodes`: virtual nodes, which end tasks and make steps, and whose machines they are.
+
+Goal     Give a cell without machines the life that schedulers need.
+Promise  Ctrl-C and SIGTERM end it cleanly; tasks that are over meanwhile end when it runs again.
+Source   omega.nodes.virtual; docs/decisions/0017-roles.md.
+"""
+
+import os
+import threading
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from omega.cli.cell_access import cell_settings
+from omega.cli.options import EndWithParent, Speedup, a_name
+from omega.clock import Clock, RealClock
+from omega.config import Settings
+from omega.errors import BadInput, StoreUnavailable
+from omega.events import fan_out
+from omega.framework.effects import Steps
+from omega.framework.retry import Retry
+from omega.framework.timer import Timer
+from omega.metrics.fold import SchedulerFold
+from omega.nodes.asking import asked
+from omega.nodes.live import LiveNodes
+from omega.nodes.trainer import NO_RATES, TrainingRates
+from omega.processes.stopping import stop_on_signals, stop_with_parent
+from omega.reports.processes import NODES
+from omega.reports.wording import things
+from omega.store.opening import store_at
+from omega.store.postgres.assignment import assign_machines
+from omega.store.protocols import Store
+from omega.terminal.consoles import Output, warn
+from omega.terminal.options import DataDir, number_option
+from omega.terminal.rng import rng_from_seed
+from omega.workload.throughputs import read_throughputs
+
+REPORT_INTERVAL_MS: Final = 1_000
+RESTART_S_MAX: Final = 86_400.0
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+
+@app.callback()
+def _nodes() -> None:
+    """Run the cell's machines, as far as schedulers can tell."""
+
+
+@app.command()
+def simulate(
+    speedup: Speedup = None,
+    rates: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Table of rates by which training jobs make steps."),
+    ] = None,
+    restart: Annotated[
+        float,
+        number_option(
+            lowest=0,
+            highest=RESTART_S_MAX,
+            metavar="SECONDS",
+            help="What training loses to an interruption, in its own time.",
+        ),
+    ] = 0.0,
+    gpu_attribute: Annotated[
+        str,
+        typer.Option(callback=a_name, metavar="NAME", help="What names a machine's type of GPU."),
+    ] = NO_RATES.gpu_attribute,
+    replica: Annotated[str, typer.Option(callback=a_name, metavar="NAME", hidden=True)] = "0",
+    data_dir: DataDir = None,
+    end_with_parent: EndWithParent = False,
+) -> None:
+    """End tasks when their time is up, until Ctrl-C or SIGTERM.
+
+    Sixty times as fast as they say: [bold]omega nodes simulate --speedup 60[/]
+
+    Training jobs make steps at the rates of a table, in the layout of Gavel's, and end with the
+    last one.
+    """
+    table = None if rates is None else read_throughputs(rates)
+    its = TrainingRates(table=table, gpu_attribute=gpu_attribute, restart_s=restart)
+    with (
+        stop_on_signals() as stop,
+        cell_settings(data_dir, nodes_speedup=speedup) as (settings, url),
+    ):
+        if end_with_parent:
+            stop_with_parent(stop)
+        with closing(store_at(url, settings, "omega nodes")) as store:
+            _run(store, settings, RealClock(stop), stop, replica, its)
+
+
+@app.command()
+def assign(
+    role: Annotated[str, typer.Argument(help="A login of Postgres, or a role that it has.")],
+    machine: Annotated[
+        list[str] | None, typer.Argument(help="Names of machines; any others are its no more.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every machine, also those that join later.")
+    ] = False,
+    none: Annotated[bool, typer.Option("--none", help="No machine.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Say on which machines the nodes of a login may end tasks: on these and on no others.
+
+    A login that is not the owner's needs the role omega_node besides: see [bold]omega db init
+    --roles[/].
+    """
+    if (machine is not None) + every + none != 1:
+        raise BadInput("name machines, or say --all, or --none")
+    with cell_settings(data_dir) as (settings, url):
+        assigned = assign_machines(
+            url,
+            role,
+            None if every else machine or [],
+            statement_timeout_ms=settings.statement_timeout_ms,
+        )
+    Output().console.print(f"{role} stands for {things(assigned, 'machine')}.", highlight=False)
+
+
+def _run(
+    store: Store,
+    settings: Settings,
+    clock: Clock,
+    stop: threading.Event,
+    replica: str,
+    rates: TrainingRates,
+) -> None:
+    fold = SchedulerFold(clock)
+    sink = fan_out(fold, warn)
+    retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
+    nodes = LiveNodes(store, clock, sink, retry, speedup=settings.nodes_speedup, rates=rates)
+    reports = Timer(clock, REPORT_INTERVAL_MS)
+
+    def report_when_due() -> Steps[None]:
+        if reports.due():
+            facts = {**fold.facts(), "speedup": settings.nodes_speedup}
+            yield from asked(
+                "report", lambda cell: cell.report(NODES, replica, pid=os.getpid(), facts=facts)
+            )
+
+    nodes.run(stop, report_when_due)
+    with suppress(StoreUnavailable):  # a report that stays is soon called silent
+        store.forget(NODES, replica)

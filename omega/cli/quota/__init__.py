@@ -1,0 +1,1 @@
+"""`omega quota`: limits on what tenants and kinds of schedulers hold."""

@@ -1,0 +1,1 @@
+"""`omega scheduler`: one replica of a scheduler, or the list of kinds."""

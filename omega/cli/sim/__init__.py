@@ -1,0 +1,1 @@
+"""`omega sim`: simulations, sweeps of simulations, and laws fitted to traces."""

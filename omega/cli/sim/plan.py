@@ -1,0 +1,380 @@
+"""What a simulation is to be: its jobs, its cell, its schedulers.
+
+Goal     Say all of a run in one value, declared once: its fields are the options of `omega sim
+         run`, and each of them can be varied by `omega sim sweep`.
+Promise  What cannot be simulated is BadInput, and nothing has been simulated by then.
+Source   omega.sim.experiment; the job lists and traces of omega.workload.traces.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from omega.cli.options import (
+    DECISION_S_MAX,
+    SCHEDULERS_MAX,
+    Gap,
+    PartsOf,
+    SyncBy,
+    TraceOptions,
+    read_trace_options,
+)
+from omega.cli.sim.placing import makers, read_placing
+from omega.errors import BadInput
+from omega.framework.rng import rng_for
+from omega.framework.scheduler import DecisionTime, Scheduler
+from omega.limits import LIMITS
+from omega.model.claims import ConflictRule
+from omega.sim.commit_unit import CommitUnit, committing
+from omega.sim.compilation import FROM_JOBS, is_worth_compiling, refuse_uncompilable
+from omega.sim.experiment import Advance, Architecture, Assignment, Experiment, Run
+from omega.sim.live_run import LiveRun, Synchronising
+from omega.sim.runs import Queueing, begin
+from omega.sync.choice import Sync
+from omega.terminal.options import Seed, number_option
+from omega.terminal.rng import rng_from_seed
+from omega.workload.arrivals import MS_PER_S, SERVICE, Arrival, Workload
+from omega.workload.machine_events import Failures
+from omega.workload.sources import read_trace
+from omega.workload.traces.omega_sim import CPUS_MAX, GB_MAX, read_job_list, uniform_workload
+
+PLACING: Final = "batch"
+"""The kind that places all jobs of a list: randomised first fit, as in the paper's simulator."""
+OF_UNIFORM_CELLS: Final = ("machines", "cpus", "memory_gib", "prefill_tasks")
+"""Options that say what a trace knows itself."""
+SEED_OF_TRACES: Final = 0
+"""A trace is what it is: the seed of a run is for those who schedule it."""
+HOURS_MAX: Final = 24 * 366
+MACHINES_MAX: Final = 1_000_000
+PREFILL_MAX: Final = 10_000_000
+"""Tasks, some gigabytes."""
+FAILURES_MAX: Final = 1_000_000
+"""Of all machines up to the horizon, on average."""
+CENTURY_S: Final = LIMITS.duration_ms_max / MS_PER_S
+S_PER_H: Final = 3_600
+GAP_S: Final = 1.0
+
+
+Given = tuple[Arrival, ...] | Workload
+"""The jobs of a list, or all of a trace."""
+
+
+def _seconds(help_: str) -> Any:  # noqa: ANN401 - typer's own
+    return number_option(lowest=0, highest=DECISION_S_MAX, metavar="S", help=help_)
+
+
+def _schedulers() -> Any:  # noqa: ANN401 - likewise
+    return typer.Option(min=1, max=SCHEDULERS_MAX, metavar="N")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimPlan:
+    """A simulation as it was asked for; a field is an option."""
+
+    jobs: Annotated[
+        Path | None, typer.Option("--jobs", metavar="FILE", help="Job list: .csv, also gzipped.")
+    ] = None
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            "--trace",
+            metavar="DIR",
+            help="Instead: a published trace's folder, with its machines and what runs on them.",
+        ),
+    ] = None
+    trace_option: TraceOptions = None
+    machines: Annotated[int, typer.Option(min=1, max=MACHINES_MAX, metavar="N")] = 1_000
+    cpus: Annotated[
+        float,
+        number_option(lowest=0.001, highest=CPUS_MAX, metavar="N", help="Cores of a machine."),
+    ] = 4
+    memory_gib: Annotated[float, number_option(lowest=0.001, highest=GB_MAX, metavar="N")] = 16
+    prefill_tasks: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=PREFILL_MAX,
+            metavar="N",
+            help="Tasks of 1 core and 2 GiB, there all the time.",
+        ),
+    ] = 2_400
+    hours: Annotated[float, number_option(lowest=0.001, highest=HOURS_MAX, metavar="H")] = 6
+    architecture: Annotated[
+        Architecture, typer.Option(help="Who takes which jobs, and what they see.")
+    ] = Architecture.SHARED_STATE
+    rule: Annotated[ConflictRule, typer.Option(help="When a claim conflicts.")] = ConflictRule.FIT
+    granularity: Annotated[
+        CommitUnit, typer.Option(help="What a refused claim does to its siblings.")
+    ] = CommitUnit.INCREMENTAL
+    batch_schedulers: Annotated[int, _schedulers()] = 1
+    service_schedulers: Annotated[int, _schedulers()] = 1
+    t_job_batch: Annotated[float, _seconds("Decision time of a batch job.")] = 0.1
+    t_task_batch: Annotated[float, _seconds("And for each of its tasks.")] = 0.005
+    t_job_service: Annotated[float, _seconds("Of a service job; monolithic: of all.")] = 10.0
+    t_task_service: Annotated[float, _seconds("And for each of its tasks.")] = 0.005
+    batch_share: Annotated[
+        float,
+        number_option(
+            lowest=0.01,
+            highest=0.99,
+            metavar="X",
+            help="Of a static partition: batch jobs' share of the machines.",
+        ),
+    ] = 0.5
+    assignment: Annotated[
+        Assignment, typer.Option(help="Which of several schedulers takes a job.")
+    ] = Assignment.DEALT
+    machine_failures_every: Annotated[
+        float | None,
+        number_option(
+            lowest=0.001,
+            highest=CENTURY_S / S_PER_H,
+            metavar="H",
+            help="Mean time that a machine is up; none fails if not given.",
+        ),
+    ] = None
+    machine_repair: Annotated[
+        float,
+        number_option(
+            lowest=0.001, highest=CENTURY_S, metavar="S", help="Mean time until it is back."
+        ),
+    ] = 600.0
+    queue: Annotated[
+        Queueing,
+        typer.Option(help="How jobs wait: as in the paper's open simulator, or as they do live."),
+    ] = Queueing.OPEN
+    placing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Kind of scheduler that places the jobs, or batch=KIND+service=KIND. If not given,"
+            " jobs of a list are placed by batch, those of a trace each by their own kind.",
+        ),
+    ] = None
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="[WORKLOAD:]NAME=VALUE",
+            help="A setting of the schedulers' own; may be given again.",
+        ),
+    ] = None
+    sync: SyncBy = Sync.DELTA
+    gap: Gap = GAP_S
+    parts: PartsOf = None
+    seed: Seed = 0
+    compiled: Annotated[
+        bool | None,
+        typer.Option(
+            "--compiled/--no-compiled",
+            help="Place plain jobs in compiled loops: faster, with the same result. The default"
+            f" from {FROM_JOBS:,} jobs on, if omega-scheduler\\[fast] is installed.",
+        ),
+    ] = None
+    audit: Annotated[
+        bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
+    ] = False
+
+    def parameters(self) -> dict[str, object]:
+        """Return what was asked for as JSON types; of list and folder their names alone.
+
+        What is compiled is no part of it: the figures are the same.
+        """
+        return {name: as_json(value) for name, value in vars(self).items() if name != "compiled"}
+
+    @property
+    def source(self) -> Path:
+        """Where the work comes from. Raises BadInput where options contradict each other."""
+        if self.trace is None:
+            if self.jobs is None:
+                raise BadInput("name a job list, or a trace's folder by --trace", field="--jobs")
+            if self.trace_option:
+                raise BadInput("a job list has no such options", field="--trace-option")
+            return self.jobs
+        if self.jobs is not None:
+            raise BadInput("there is a job list already; name one of the two", field="--trace")
+        defaults = {field.name: field.default for field in fields(self)}
+        for name in OF_UNIFORM_CELLS:
+            if getattr(self, name) != defaults[name]:
+                option = "--" + name.replace("_", "-")
+                raise BadInput("a trace brings machines and start state itself", field=option)
+        return self.trace
+
+    def read(self) -> Given:
+        """Read the jobs; of a trace all of it, the same for every seed.
+
+        Raises BadInput for what is malformed.
+        """
+        source = self.source
+        if self.trace is None:
+            return read_job_list(source)
+        return read_trace(
+            source, rng_from_seed(SEED_OF_TRACES), read_trace_options(self.trace_option or [])
+        )
+
+    def experiment(self, given: Given) -> Experiment:
+        """Say what is simulated, with these jobs.
+
+        Raises BadInput where there is none, and SettingsError for an extra that is not installed.
+        """
+        if not (given.arrivals if isinstance(given, Workload) else given):
+            raise BadInput("there is no job to simulate", file=str(self.source))
+        if isinstance(given, Workload):
+            workload = given
+        else:
+            workload = uniform_workload(
+                given,
+                machines=self.machines,
+                cpus=self.cpus,
+                memory_gib=self.memory_gib,
+                prefill_tasks=self.prefill_tasks,
+                rng=rng_from_seed(self.seed),
+            )
+        workload = self._with_failures(workload)
+        kinds = kinds_of(given)
+        make = self.schedulers(kinds)
+        others = [kind for kind in kinds if kind != SERVICE]
+        service = DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service)
+        batch = DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch)
+        alone = self.architecture is Architecture.MONOLITHIC
+        return Experiment(
+            workload=workload,
+            architecture=self.architecture,
+            scheduler=make,
+            decision_times={SERVICE: service, **dict.fromkeys(others, service if alone else batch)},
+            schedulers={kind: self._replicas(kind) for kind in (SERVICE, *others)},
+            parts={
+                SERVICE: 1 - self.batch_share,
+                **{kind: self.batch_share / len(others) for kind in others},
+            },
+            assignment=self.assignment,
+            gangs=self.granularity is CommitUnit.GANG,
+            horizon_s=self.hours * S_PER_H,
+            seed=self.seed,
+            audited=self.audit,
+            compiled=self._is_compiled(workload),
+        )
+
+    def _is_compiled(self, workload: Workload) -> bool:
+        """Return whether to compile. Raises BadInput or SettingsError where that cannot be."""
+        if self.compiled is None:
+            return is_worth_compiling(
+                len(workload.arrivals),
+                audit=self.audit,
+                live=self.queue is Queueing.LIVE,
+                machines_change=bool(workload.machine_events),
+            )
+        self._refuse_uncompilable(machines_change=bool(workload.machine_events))
+        return self.compiled
+
+    def _refuse_uncompilable(self, *, machines_change: bool) -> None:
+        if self.compiled:
+            live = self.queue is Queueing.LIVE
+            refuse_uncompilable(audit=self.audit, live=live, machines_change=machines_change)
+
+    def schedulers(self, kinds: Sequence[str]) -> Callable[[str], Scheduler]:
+        """Return what makes the scheduler of each kind of job.
+
+        Raises BadInput, SettingsError or UnknownScheduler for what cannot be used so.
+        """
+        placing = dict.fromkeys(kinds, PLACING) if self.trace is None else {}
+        placing |= read_placing(self.placing, kinds)
+        made = makers(placing, kinds, self.settings or [])
+        each = {kind: committing(made[kind], self.rule, self.granularity) for kind in kinds}
+
+        def make(kind: str) -> Scheduler:
+            return each[kind]()
+
+        self._refuse_what_does_not_wait_so({kind: make(kind) for kind in kinds})
+        self._refuse_uncompilable(machines_change=self.machine_failures_every is not None)
+        return make
+
+    def _with_failures(self, workload: Workload) -> Workload:
+        """Return the workload with machines that fail as asked; refuse what is not simulated."""
+        horizon_s = self.hours * S_PER_H
+        if self.machine_failures_every is not None:
+            if workload.machine_events:
+                raise BadInput(
+                    "the trace has machine events of its own; leave them out with --trace-option"
+                    " machines=stay",
+                    field="--machine-failures-every",
+                )
+            failures = Failures(
+                every_s=self.machine_failures_every * S_PER_H, repair_s=self.machine_repair
+            )
+            if failures.mean(len(workload.machines), horizon_s) > FAILURES_MAX:
+                raise BadInput(
+                    f"more than {FAILURES_MAX:,} failures would be simulated",
+                    field="--machine-failures-every",
+                )
+            rng = rng_for(self.seed, "machine failures")
+            events = failures.draw(len(workload.machines), horizon_s, rng)
+            workload = replace(workload, machine_events=events)
+        two_level = self.architecture is Architecture.TWO_LEVEL
+        if two_level and any(event.time_s <= horizon_s for event in workload.machine_events):
+            raise BadInput(
+                "machine events are not simulated with offers; of a trace, leave them out with"
+                " --trace-option machines=stay",
+                field="--architecture",
+            )
+        return workload
+
+    def begin(self, given: Given, advance: Advance = lambda _: None) -> Run | LiveRun:
+        """Return the simulation about to begin. Raises BadInput where there is none."""
+        sync = Synchronising(by=self.sync, gap_s=self.gap, parts=self.parts or 0)
+        return begin(self.experiment(given), self.queue, sync, advance)
+
+    def _refuse_what_does_not_wait_so(self, schedulers: Mapping[str, Scheduler]) -> None:
+        """Raise BadInput for what needs the other kind of queue."""
+        self._refuse_useless_parts(schedulers)
+        if self.queue is Queueing.OPEN:
+            if self.sync is not Sync.DELTA:
+                raise BadInput("other ways to synchronise need --queue live", field="--sync")
+            for name, scheduler in schedulers.items():
+                if scheduler.rounds is not None:
+                    raise BadInput(
+                        f"{name} plans by rounds, which need --queue live", field="--set"
+                    )
+            return
+        if self.architecture is not Architecture.SHARED_STATE:
+            raise BadInput("jobs wait as live where state is shared", field="--architecture")
+        if self.assignment is not Assignment.DEALT:
+            raise BadInput("live, replicas of a kind take from one queue", field="--assignment")
+        if self.audit:
+            raise BadInput("with --queue live every run is checked at its end", field="--audit")
+
+    def _refuse_useless_parts(self, workloads: Collection[str]) -> None:
+        """Raise BadInput for parts and gaps that nobody reads by, or that cannot be shared out."""
+        if self.sync is not Sync.PARTITIONED:
+            if self.gap != GAP_S:
+                raise BadInput("only --sync partitioned has a gap", field="--gap")
+            if self.parts is not None:
+                raise BadInput("only --sync partitioned divides the cell", field="--parts")
+            return
+        replicas = sum(self._replicas(name) for name in workloads)
+        if (self.parts or replicas) % replicas:
+            raise BadInput(
+                f"{replicas} schedulers cannot share out {self.parts} parts evenly: give a multiple"
+                f" of {replicas}",
+                field="--parts",
+            )
+
+    def _replicas(self, workload: str) -> int:
+        return self.service_schedulers if workload == SERVICE else self.batch_schedulers
+
+
+def kinds_of(given: Given) -> list[str]:
+    """Return the kinds of schedulers that the jobs ask for, in order of name."""
+    arrivals = given.arrivals if isinstance(given, Workload) else given
+    return sorted({arrival.spec.scheduler for arrival in arrivals})
+
+
+def as_json(value: object) -> object:
+    """Return a value of a plan as a JSON type; of a file or folder its name alone."""
+    if isinstance(value, Enum):
+        return value.value
+    return value.resolve().name if isinstance(value, Path) else value

@@ -1,0 +1,1 @@
+"""`omega status`: the cell, the queue and the processes."""

@@ -1,0 +1,121 @@
+"""`omega status`: the cell, the queue and the processes, once or again and again.
+
+Goal     Answer "is it well?" in one look.
+Promise  Reads only. `--watch` ends with Ctrl-C, and with code 0.
+Source   ReaderStore.reports, use, notices and quotas.
+"""
+
+from collections.abc import Sequence
+from threading import Event
+from typing import Annotated, Final
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.rule import Rule
+from rich.text import Text
+
+from omega.cli.cell.machine_lines import machines_line
+from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.quota.screens import used_up_line
+from omega.cli.screens import (
+    LEGEND,
+    cell_line,
+    cell_table,
+    queue_line,
+    schedulers_table,
+    verdicts_line,
+)
+from omega.clock import Clock, RealClock
+from omega.errors import BadInput
+from omega.metrics.facts import merge, number_in
+from omega.processes.stopping import stop_on_signals
+from omega.reports.cell import CellReport
+from omega.reports.machines import overdue
+from omega.reports.processes import NODES, is_heard_of, lines_of, total_line
+from omega.store.protocols import ReaderStore
+from omega.store.status import ProcessReport
+from omega.terminal.consoles import Output
+from omega.terminal.options import DataDir, JsonTo
+
+INTERVAL_S: Final = 1.0
+
+
+def command(
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Again each second, until Ctrl-C.")
+    ] = False,
+    data_dir: DataDir = None,
+    demo: OfDemo = False,
+    json_to: JsonTo = None,
+) -> None:
+    """Show the cell, the queue and the processes.
+
+    Rates and shares are those of the last ten seconds.
+    """
+    if watch and json_to is not None:
+        raise BadInput("watching has no end, and a document has: leave one out", field="--json")
+    output = Output(json_to)
+    with cell_store(data_dir, demo=demo, name="omega status") as store:
+        if watch:
+            with stop_on_signals() as stop:
+                _watch(store, output, RealClock(stop), stop)
+            return
+        report = CellReport.read(store)
+    output.document(parameters={"demo": demo}, rows=report.rows(), summary=report.summary())
+    output.console.print(status_screen(report, output.console.width))
+
+
+def status_screen(report: CellReport, width: int) -> RenderableType:
+    """Return the picture."""
+    reports, use = report.reports, report.use
+    gone = used_up_line(report.quotas)
+    lines = lines_of(reports)
+    heard = [r.facts for r in reports if r.kind != NODES and is_heard_of(r)]
+    refused = merge(*heard)["window"].get("refused", {})
+    parts: list[RenderableType] = [
+        cell_line(use),
+        cell_table(use, width),
+        *_closed(report),
+        Text.assemble(("queue  ", "bold"), queue_line(use)),
+        *([Text.assemble(("quotas ", "bold"), gone)] if gone else []),
+        Text.assemble(("nodes  ", "bold"), _nodes(reports)),
+        Rule(style="bright_black"),
+    ]
+    if lines:
+        parts += [
+            schedulers_table(lines, total_line(heard), width=width),
+            Text.assemble(("refused ", "bold"), verdicts_line(refused)),
+            LEGEND,
+        ]
+    else:
+        parts.append(Text("No scheduler runs: omega scheduler run batch", "yellow"))
+    return Group(*parts)
+
+
+def _watch(store: ReaderStore, output: Output, clock: Clock, stop: Event) -> None:
+    with Live(
+        console=output.console, auto_refresh=False, screen=output.console.is_terminal
+    ) as live:
+        while not stop.is_set():
+            width = output.console.width
+            live.update(status_screen(CellReport.read(store), width), refresh=True)
+            clock.sleep(INTERVAL_S)
+
+
+def _closed(report: CellReport) -> list[RenderableType]:
+    """Say which machines are closed and what is overdue on them; nothing if all is well."""
+    line = machines_line(report.use, report.notices)
+    said = [Text.assemble(("closed ", "bold"), line)] if line else []
+    late = overdue(report.use, report.notices, report.reports)
+    return [*said, *(Text(sentence, "yellow") for sentence in late)]
+
+
+def _nodes(reports: Sequence[ProcessReport]) -> Text:
+    nodes = [report for report in reports if report.kind == NODES]
+    if not nodes:
+        return Text("none: tasks do not end by themselves", "yellow")
+    silent = sum(not is_heard_of(report) for report in nodes)
+    speeds = (number_in(report.facts, "speedup") or 1 for report in nodes)
+    speed = ", ".join(f"{speed:g}×" for speed in speeds)  # noqa: RUF001 - times
+    return Text(f"virtual, at {speed} speed" + (f", {silent} silent" if silent else ""))

@@ -1,0 +1,126 @@
+"""Which of many parked jobs fit a view together, and their quotas.
+
+Goal     Wake about as many as there is room for: thousands of jobs may each fit by themselves where
+         there is room for ten.
+Promise  Jobs are taken in the order given, each after those before it; the first that fits by
+         itself is always among them. No room is held for one that its quota would not let in, and
+         no quota for one without room. It is an estimate, for schedulers choose other machines
+         than we do. The view is left as it was.
+Source   docs/decisions/0004-the-job-queue.md, waking. Jobs that are alike are tried in batches: on
+         10,000 machines, 10,000 jobs of five shapes take 0.15 s, all different 1.3 s (one core).
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.framework.allowance import Admission
+from omega.limits import LIMITS
+from omega.model.jobs import LeasedJob
+from omega.placement.diagnosis import has_room
+from omega.placement.groups import pack, waiting_groups
+from omega.store.leases import ParkedJob
+
+BATCHES_MAX = 256
+"""Batches whose claims are counted; whoever comes later is only asked to fit beside those."""
+
+NO_QUOTAS = Admission({})
+"""Lets everybody in."""
+
+NOBODYS = UUID(int=0)
+"""The token of a job that is looked at without a lease."""
+
+
+def wakeable(
+    view: View, parked: Sequence[ParkedJob], admission: Admission = NO_QUOTAS
+) -> list[int]:
+    """Return the ids of the jobs, in order, that fit beside those before them."""
+    known: dict[Hashable, _Alike] = {}
+    fit, batches = [], 0
+    with view.trying():
+        for whole in parked:
+            job = admission.within(whole)
+            if job is None:
+                continue
+            shape = _shape(job)
+            alike = known.get(shape) or known.setdefault(shape, _Alike(job))
+            if not alike.held and not alike.is_full:
+                if batches < BATCHES_MAX:
+                    batches += alike.hold_room(view)
+                else:
+                    alike.held = len(parked) if has_room(view, alike.job) else 0
+                    alike.is_full = not alike.held
+            if alike.held:
+                alike.held -= 1
+                admission.let_in(job)
+                fit.append(job.id)
+    return fit
+
+
+class _Alike:
+    """Jobs that take the same room."""
+
+    def __init__(self, example: ParkedJob) -> None:
+        self.job = LeasedJob(
+            id=example.id,
+            token=NOBODYS,
+            spec=example.spec,
+            unplaced=example.unplaced,
+            placed_task=example.placed_task,
+            placed_machine=example.placed_machine,
+            placed=example.placed,
+        )
+        self.held = 0
+        """For how many more of them room is held."""
+        self.is_full = False
+        """Whether there is no room for more than those."""
+        self._batch = 1
+
+    def hold_room(self, view: View) -> bool:
+        """Try on the claims of one more batch; say whether there is room for any job of it.
+
+        Each batch is twice as large as the one before: no more room is held for jobs further back
+        in line than was given to those in front.
+        """
+        tasks = len(self.job.unplaced)
+        if has_room(view, self.job):
+            claims = pack(view, _copies(self.job, self._batch))
+            # The last one may do with what its gang lacks, or with one task; the others get all.
+            self.held = (len(claims) - max(1, self.job.lacking)) // tasks + 1
+            if self.held:
+                view.try_on(claims)
+        self.is_full = self.held < self._batch
+        self._batch = max(1, min(2 * self._batch, LIMITS.claims_per_transaction_max // tasks))
+        return self.held > 0
+
+
+def _shape(job: ParkedJob) -> Hashable:
+    """Return what is the same for all jobs that take the same room."""
+    groups = job.spec.groups
+    ends = np.cumsum([group.tasks for group in groups])
+    waiting = np.bincount(np.searchsorted(ends, job.unplaced, side="right"), minlength=len(groups))
+    lacking = max(0, job.spec.minimum - job.placed)
+    places = job.placed_task.tobytes(), job.placed_machine.tobytes()
+    return groups, lacking, waiting.tobytes(), places
+
+
+def _copies(job: LeasedJob, copies: int) -> LeasedJob:
+    """Return one incremental job with as many tasks as so many like this one have unplaced.
+
+    Tasks that keep off their siblings' machines may share one with another job's; here with any.
+    """
+    if copies == 1:
+        return job
+    groups = tuple(
+        replace(
+            job.spec.groups[group],
+            tasks=copies * len(job.unplaced_in(group)),
+            different_machines=False,
+        )
+        for group in waiting_groups(job)
+    )
+    spec = replace(job.spec, groups=groups, minimum=0)
+    return LeasedJob(job.id, job.token, spec, np.arange(spec.tasks))

@@ -1,0 +1,96 @@
+"""Who simulates the runs of a sweep: processes of ours, or a Dask cluster.
+
+Goal     Use every core here, or an engine that is there already, through one interface.
+Promise  Our processes end with us, however we end, and at once when we leave early; a cluster's
+         stay. An engine that does not answer is BadInput before anything is simulated.
+Source   concurrent.futures; docs/decisions/0023-sweeps-and-audits.md.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from omega.errors import BadInput, SettingsError
+from omega.reports.wording import things
+from omega.terminal.terminal import print_what_can_be
+
+CONNECT_S: Final = 10
+HANDED_OUT_MIN: Final = 64
+"""Runs that a cluster has at a time, at least: it may grow while we wait."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who simulates."""
+
+    executor: Executor
+    at_once: int
+    """Runs to hand out at a time: enough that nobody waits, few enough to stop soon."""
+    said: str
+    """Who they are, in words."""
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def processes(number: int) -> Iterator[Workers]:
+    """Have so many processes of our own; they are ended when the block is left by an exception."""
+    others = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(
+        number, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
+    )
+    try:
+        yield Workers(executor, 2 * number, things(number, "worker"))
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        raise
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Workers]:
+    """Have what runs at this address simulate."""
+    try:
+        from distributed import Client  # noqa: PLC0415 - an optional extra
+        from distributed.comm.addressing import resolve_address  # noqa: PLC0415 - likewise
+    except ModuleNotFoundError as error:
+        raise SettingsError(["--dask needs omega-scheduler[dask] to be installed"]) from error
+    try:
+        resolve: Any = resolve_address  # which has no types, no more than Client
+        connect: Any = Client
+        resolve(address)  # of what is no address, Client would try to make a connection for long
+        client = connect(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"no Dask scheduler answers at {address}", field="--dask") from error
+    with client:
+        threads = sum(client.nthreads().values())
+        at_once = max(HANDED_OUT_MIN, 2 * threads)
+        # Pure functions of the same argument would share one result, and one failure.
+        yield Workers(
+            client.get_executor(pure=False), at_once, things(threads, "thread") + " of Dask"
+        )
+
+
+def _begin() -> None:
+    """Leave Ctrl-C to the parent, and never outlive it; complain printably."""
+    print_what_can_be()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,129 @@
+"""What became of a job: where its tasks run, or why they do not.
+
+Goal     Say of a job that waits: why, how that is known, and what to do.
+Promise  One dominant reason a job. A row has every field of the status.
+Source   The kinds of reason of omega.lifecycle.states.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from shlex import quote
+from typing import Final
+
+from omega.lifecycle.states import ParkReason, State
+from omega.model.arrays import integers
+from omega.model.quotas import QuotaUse
+from omega.model.training import TrainingProgress
+from omega.reports.processes import kinds_heard_of
+from omega.reports.quotas import left_for
+from omega.reports.wording import UNKNOWN, things
+from omega.store.protocols import ReaderStore
+from omega.store.status import JobStatus
+
+NEXT_STEPS: Final = {
+    ParkReason.NEVER_FITS: "Ask for less, or load a machine that has as much: omega cell load.",
+    ParkReason.UNKNOWN_ATTRIBUTE: "Check the attribute's spelling against: omega cell show.",
+    ParkReason.NO_MACHINE_MATCHES: "Compare the constraint with the values in: omega cell show.",
+    ParkReason.GANG_TOO_LARGE: "Lower the gang's minimum or its tasks' size; or load machines.",
+    ParkReason.NO_ROOM: "Nothing: it is tried again when room is freed. Precedence would help.",
+    ParkReason.CONFLICTS: "Nothing: it is tried again soon. Fewer replicas, or the fit rule, help.",
+    ParkReason.OVER_QUOTA: "Nothing: it is tried again when enough is left. See: omega quota list.",
+    ParkReason.UNREADABLE: "Cancel it and submit it anew; then run: omega db verify.",
+}
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a job is not running, in three sentences at most."""
+
+    reason: str
+    evidence: str
+    next_step: str
+
+
+def why_waiting(
+    job: JobStatus, kinds_running: Collection[str], quotas: Sequence[QuotaUse] = ()
+) -> Why | None:
+    """Return the dominant reason why a job is not fully placed; None if it is.
+
+    Of a job that met its quota, what is left by now belongs to the evidence.
+    """
+    waiting = job.state in (State.PENDING, State.PLANNING)
+    if job.state is State.PARKED:
+        assert job.park_reason is not None
+        evidence = job.park_detail or UNKNOWN
+        if job.park_reason is ParkReason.OVER_QUOTA:
+            evidence = "; ".join([evidence, *left_for(job.tenant, job.scheduler, quotas)])
+        return Why(job.park_reason.value, evidence, NEXT_STEPS[job.park_reason])
+    if waiting and job.scheduler not in kinds_running:
+        return Why(
+            "no_scheduler",
+            f"No {job.scheduler} scheduler has been heard of lately.",
+            f"omega scheduler run {quote(job.scheduler)}",
+        )
+    if job.state is State.PLANNING:
+        return Why("being_planned", f"{job.lease_holder} holds its lease.", "Wait a moment.")
+    if job.state is State.PENDING and job.fruitless:
+        tried = things(job.fruitless, "attempt")
+        return Why("backing_off", f"{tried} in a row placed nothing.", "Wait: it is tried again.")
+    if job.state is State.PENDING:
+        return Why("queued", "Its turn has not come yet.", "Wait, or start another replica.")
+    return None
+
+
+@dataclass(frozen=True)
+class JobReport:
+    """Everything about one job, as of one moment or nearly so."""
+
+    job: JobStatus
+    placements: Mapping[int, str]
+    """The name of the machine of each task that runs."""
+    training: TrainingProgress
+    """How far it has come; of no job if it does not train."""
+    why: Why | None
+
+    @classmethod
+    def read(cls, store: ReaderStore, job_id: int) -> "JobReport | None":
+        """Read it; None if there is no such job."""
+        job = store.job(job_id)
+        if job is None:
+            return None
+        return cls(
+            job,
+            store.placements(job_id),
+            store.training(integers([job_id])),
+            why_waiting(job, kinds_heard_of(store.reports()), store.quotas()),
+        )
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return a row a task that runs, as JSON types."""
+        return [{"task": task, "machine": name} for task, name in sorted(self.placements.items())]
+
+    def summary(self) -> dict[str, object]:
+        """Return the status, the training and the reason as JSON types."""
+        return {
+            **row_of(self.job),
+            "training": training_row(self.training),
+            "why": asdict(self.why) if self.why else None,
+        }
+
+
+def row_of(job: JobStatus) -> dict[str, object]:
+    """Return the status as JSON types."""
+    return {
+        name: value.value if isinstance(value, Enum) else value
+        for name, value in asdict(job).items()
+    }
+
+
+def training_row(training: TrainingProgress) -> dict[str, object] | None:
+    """Return how far one job's training has come as JSON types; None if it trains nothing."""
+    if not len(training):
+        return None
+    return {
+        "model": training.model[0],
+        "steps": int(training.wanted[0]),
+        "done": int(training.done[0]),
+        "run_ms": int(training.run_ms[0]),
+    }

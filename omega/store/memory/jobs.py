@@ -1,0 +1,242 @@
+"""The job queue of a memory store: submission, leases, parking and waking.
+
+Goal     The queue half of the store, on plain records.
+Promise  A job has one lease at a time. A lease is held until somebody else ends it: what has run
+         out is only taken away by `rescue`, as in Postgres.
+Source   docs/decisions/0004-the-job-queue.md.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+import numpy as np
+
+from omega.clock import Clock
+from omega.lifecycle.states import State, Trigger
+from omega.model.arrays import Ids, Index
+from omega.model.jobs import JobSpec, LeasedJob
+from omega.store.leases import HandBack, ParkedJob, Parking
+from omega.store.memory.allocations import AllocationTable
+from omega.store.memory.job_records import UNPLACED, JobRecord, PendingQueue
+from omega.store.memory.machines import MachineTable
+from omega.store.readable import readable_sentence
+from omega.store.status import JobStatus
+
+
+def milliseconds(seconds: float) -> int:
+    """Return whole milliseconds."""
+    return round(seconds * 1_000)
+
+
+class MemoryJobs:
+    """Jobs from submission to their end; a job's id is its place in the order of submission."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        machines: MachineTable,
+        allocations: AllocationTable,
+        new_token: Callable[[], UUID],
+    ) -> None:
+        self._clock = clock
+        self._machines = machines
+        self._allocations = allocations
+        self._new_token = new_token
+        self._jobs: dict[int, JobRecord] = {}
+        self._lines: dict[str, PendingQueue] = defaultdict(PendingQueue)
+        self._leased: dict[int, JobRecord] = {}
+        self._parked: dict[int, JobRecord] = {}
+
+    def submit(self, specs: Sequence[JobSpec]) -> list[int]:
+        """Add jobs, all or none; return their ids in order."""
+        first, now_s = len(self._jobs) + 1, self._clock.now()
+        for number, spec in enumerate(specs, start=first):
+            self._jobs[number] = job = JobRecord.submitted(number, spec, now_s)
+            self._queue(job)
+        return list(range(first, first + len(specs)))
+
+    def lease(
+        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Take up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest."""
+        now_s = self._clock.now()
+        return [
+            self._leased_to(holder, job, now_s + lease_ms / 1_000)
+            for job in self._lines[scheduler].take(jobs_max, now_s)
+        ]
+
+    def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
+        """Prolong the leases (token by job); return the jobs whose lease is still held."""
+        held = {number for number, token in leases.items() if self._holds(number, token)}
+        for number in held:
+            self._jobs[number].lease_ends_s = self._clock.now() + lease_ms / 1_000
+        return held
+
+    def hand_back(self, jobs: Sequence[HandBack]) -> int:
+        """Give jobs back; those whose lease is no longer held are passed over."""
+        held = [back for back in jobs if self._holds(back.job, back.token)]
+        for back in held:
+            job = self._end_lease(back.job, Trigger.HAND_BACK)
+            job.fruitless = 0 if back.progressed else job.fruitless + 1
+            if job.state is State.PENDING:
+                self._queue(job, delay_ms=back.delay_ms)
+        return len(held)
+
+    def park(self, jobs: Sequence[Parking]) -> int:
+        """Set jobs aside; those whose lease is no longer held are passed over."""
+        held = [parking for parking in jobs if self._holds(parking.job, parking.token)]
+        for parking in held:
+            job = self._end_lease(parking.job, Trigger.PARK)
+            if job.state is not State.PARKED:
+                continue
+            job.park_reason = parking.reason
+            job.park_detail = readable_sentence(parking.detail)
+            job.parked_at = self._machines.generation
+            self._parked[job.id] = job
+        return len(held)
+
+    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+        """Return parked jobs of a kind, highest precedence first, then oldest."""
+        mine = [job for job in self._parked.values() if job.spec.scheduler == scheduler]
+        mine.sort(key=lambda job: (-job.spec.precedence, job.id))
+        return [self._as_parked(job) for job in mine[:jobs_max]]
+
+    def wake(self, jobs: Sequence[int]) -> int:
+        """Move parked jobs back to pending; return how many were parked."""
+        woken = [self._parked.pop(number) for number in jobs if number in self._parked]
+        for job in woken:
+            job.move(Trigger.WAKE)
+            self._queue(job)
+        return len(woken)
+
+    def rescue(self) -> list[int]:
+        """Move jobs whose lease has run out back to pending; return them."""
+        now_s = self._clock.now()
+        lost = sorted(job.id for job in self._leased.values() if job.lease_ends_s <= now_s)
+        for number in lost:
+            job = self._end_lease(number, Trigger.LEASE_EXPIRED)
+            if job.state is State.PENDING:
+                self._queue(job)
+        return lost
+
+    def _recall(
+        self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, before: str, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Lease those of the jobs that run and are of that kind, ascending by id; they run on."""
+        until_s = self._clock.now() + lease_ms / 1_000
+        named = self._jobs if jobs is None else sorted(set(jobs))
+        known = [self._jobs[number] for number in named if number in self._jobs]
+        return [
+            self._leased_to(holder, job, until_s, Trigger.RECALL)
+            for job in known
+            if job.spec.scheduler == scheduler
+            and (job.state is State.RUNNING or (job.token is not None and job.holder == before))
+        ]
+
+    def job(self, job: int) -> JobStatus | None:
+        """Return one job's status."""
+        return _as_status(self._jobs[job]) if job in self._jobs else None
+
+    def jobs(
+        self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
+    ) -> list[JobStatus]:
+        """Return jobs, newest first."""
+        wanted = (
+            job
+            for job in reversed(self._jobs.values())
+            if state in (None, job.state) and scheduler in (None, job.spec.scheduler)
+        )
+        return [_as_status(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
+
+    def placements(self, job: int) -> Mapping[int, str]:
+        """Return the machine name of each running task of a job."""
+        if job not in self._jobs:
+            return {}
+        record = self._jobs[job]
+        machines = self._allocations.machines(record.slot[record.running])
+        return {
+            task: self._machines.names[machine - 1]
+            for task, machine in zip(record.running.tolist(), machines.tolist(), strict=True)
+        }
+
+    def _queue(self, job: JobRecord, *, delay_ms: int = 0) -> None:
+        now_s = self._clock.now()
+        self._lines[job.spec.scheduler].join(job, now_s + delay_ms / 1_000, now_s)
+
+    def _holds(self, number: int, token: UUID) -> bool:
+        return number in self._leased and self._leased[number].token == token
+
+    def _end_lease(self, number: int, trigger: Trigger) -> JobRecord:
+        job = self._leased.pop(number)
+        job.move(Trigger.GO_ON if job.placed == job.spec.tasks else trigger)
+        return job
+
+    def _leased_to(
+        self, holder: str, job: JobRecord, until_s: float, trigger: Trigger = Trigger.TAKE
+    ) -> LeasedJob:
+        now_s = self._clock.now()
+        first, age_ms = job.first_leased_s is None, milliseconds(now_s - job.submitted_s)
+        job.move(trigger)
+        job.token, job.holder, job.lease_ends_s = self._new_token(), holder, until_s
+        job.attempts += trigger is Trigger.TAKE
+        if first:
+            job.first_leased_s = now_s
+        self._leased[job.id] = job
+        placed_task, placed_machine = self._places(job, everywhere=trigger is Trigger.RECALL)
+        return LeasedJob(
+            id=job.id,
+            token=job.token,
+            spec=job.spec,
+            unplaced=np.flatnonzero(job.slot == UNPLACED),
+            placed_task=placed_task,
+            placed_machine=placed_machine,
+            placed=job.placed,
+            fruitless=job.fruitless,
+            waited_ms=age_ms if first else None,
+            age_ms=age_ms,
+        )
+
+    def _as_parked(self, job: JobRecord) -> ParkedJob:
+        assert job.park_reason is not None
+        placed_task, placed_machine = self._places(job)
+        return ParkedJob(
+            id=job.id,
+            spec=job.spec,
+            reason=job.park_reason,
+            unplaced=np.flatnonzero(job.slot == UNPLACED),
+            placed_task=placed_task,
+            placed_machine=placed_machine,
+            placed=job.placed,
+            running=job.placed - job.ended,
+            generation=job.parked_at,
+        )
+
+    def _places(self, job: JobRecord, *, everywhere: bool = False) -> tuple[Index, Ids]:
+        """Return which tasks run on which machines, where placing the rest depends on it."""
+        sited = any(group.spread_over or group.different_machines for group in job.spec.groups)
+        tasks = job.running if sited or everywhere else job.running[:0]
+        return tasks, self._allocations.machines(job.slot[tasks])
+
+
+def _as_status(job: JobRecord) -> JobStatus:
+    return JobStatus(
+        id=job.id,
+        name=job.spec.name,
+        scheduler=job.spec.scheduler,
+        tenant=job.spec.tenant,
+        precedence=job.spec.precedence,
+        state=job.state,
+        tasks=job.spec.tasks,
+        placed=job.placed,
+        ended=job.ended,
+        minimum=job.spec.minimum,
+        attempts=job.attempts,
+        fruitless=job.fruitless,
+        park_reason=job.park_reason,
+        park_detail=job.park_detail,
+        submitted_ms=milliseconds(job.submitted_s),
+        first_leased_ms=None if job.first_leased_s is None else milliseconds(job.first_leased_s),
+        finished_ms=None if job.finished_s is None else milliseconds(job.finished_s),
+        lease_holder=job.holder,
+    )

@@ -1,0 +1,62 @@
+"""Rounds, kept in memory.
+
+Goal     The part of a memory store that remembers who plans a round, and what the last one noted.
+Promise  A memo is what JSON makes of it, as in Postgres.
+Source   docs/decisions/0028-rounds-on-the-shared-cell.md.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omega.clock import Clock
+from omega.limits import LIMITS
+from omega.store.memory.jobs import milliseconds
+from omega.store.readable import readable_text
+from omega.store.rounds import NotYet, Round
+
+
+@dataclass
+class LastRound:
+    """The last round of a kind of scheduler, and what it noted."""
+
+    number: int
+    began_s: float
+    ends_s: float
+    memo: str
+    holder: str
+    before: str
+    """Who held the round before."""
+
+
+class MemoryRounds:
+    """The last round of each kind of scheduler."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._rounds: dict[str, LastRound] = {}
+
+    def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
+        """Begin the next round of a kind of scheduler, if the last one is over."""
+        now_s = self._clock.now()
+        kept = self._rounds.setdefault(scheduler, LastRound(0, now_s, now_s, "{}", "", ""))
+        ends_s = min(kept.ends_s, kept.began_s + length_ms / 1_000)
+        if ends_s > now_s:
+            return NotYet(milliseconds(ends_s - now_s))
+        kept.number += 1
+        kept.before, kept.holder = kept.holder, holder
+        kept.began_s, kept.ends_s = now_s, now_s + length_ms / 1_000
+        return Round(kept.number, milliseconds(now_s), json.loads(kept.memo))
+
+    def last_round(self, scheduler: str) -> LastRound | None:
+        """Return the last round of a kind of scheduler; None if there was none."""
+        return self._rounds.get(scheduler)
+
+    def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
+        """Keep what the next round is to know; False if it has begun already."""
+        text = readable_text(memo, bytes_max=LIMITS.memo_bytes_max)
+        kept = self._rounds.get(scheduler)
+        if kept is None or kept.number != number:
+            return False
+        kept.memo = text
+        return True

@@ -1,0 +1,334 @@
+"""A whole store in memory: the simulator's cell, and the tests' model of Postgres.
+
+Goal     Do what the Postgres store does, in one process and as fast as arrays go.
+Promise  Passes the same contracts; judges by `omega.cell.judge`; every time in it is its clock's.
+Source   docs/decisions/0002-one-store-protocol.md.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import numpy as np
+
+from omega.cell.commit_context import NO_VICTIMS, CommitContext, Victims
+from omega.cell.judge import judge
+from omega.cell.partition import WHOLE, Parts
+from omega.clock import Clock
+from omega.lifecycle.states import FINAL, State, Trigger
+from omega.model.allocations import Allocations
+from omega.model.arrays import Ids, Index, integers, some_kind
+from omega.model.claims import JobSlice, Transaction
+from omega.model.jobs import LeasedJob
+from omega.model.machines import (
+    DEAD,
+    Changes,
+    MachineRows,
+    Machines,
+    MachineState,
+    Snapshot,
+)
+from omega.model.outcomes import Outcome
+from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.model.resources import COLUMNS
+from omega.model.training import TrainingProgress
+from omega.store.memory.allocations import ROW, AllocationTable
+from omega.store.memory.forced_eviction import ForcedEvictions, tasks_by_job
+from omega.store.memory.job_records import JobRecord
+from omega.store.memory.jobs import milliseconds
+from omega.store.memory.machines import MachineTable
+from omega.store.memory.quotas import QuotaTable
+from omega.store.memory.registry import MemoryRegistry
+from omega.store.memory.rounds import MemoryRounds
+from omega.store.memory.turns import MemoryTurns
+from omega.store.memory.verify import broken_invariants
+from omega.store.status import CellUse, Violation
+
+OUTCOMES_KEPT_MAX = 100_000
+"""Transactions whose outcomes are remembered; a reply that was lost is asked for long before."""
+
+NO_ROWS = MachineRows.none()
+
+
+class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
+    """A cell, its queue and its registry. Marks are counts of the transactions so far."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        new_token: Callable[[], UUID] = uuid4,
+        outcomes_kept_max: int = OUTCOMES_KEPT_MAX,
+    ) -> None:
+        MemoryRegistry.__init__(self, clock)
+        MemoryRounds.__init__(self, clock)
+        MemoryTurns.__init__(self, clock)
+        ForcedEvictions.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
+        self._quotas = QuotaTable(self._jobs)
+        self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
+        """By transaction, its outcome without rows, and the machines evicted from."""
+        self._outcomes_kept_max = outcomes_kept_max
+
+    def add_machines(self, machines: Machines) -> Ids:
+        """Add machines; return their ids in order. Raises BadInput for a name that is taken."""
+        return self._machines.add(machines, self._next_transaction())
+
+    def snapshot(self) -> Snapshot:
+        """Read the whole cell."""
+        return self._machines.snapshot(self._transactions)
+
+    def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
+        """Read the rows changed by transactions after `mark`, in these parts."""
+        return self._machines.changes_since(mark, self._transactions, parts)
+
+    def commit(self, transaction: Transaction) -> Outcome:
+        """Judge the claims against the cell as it is now and apply those that stand."""
+        recorded = self._judged.get(transaction.id)
+        if recorded is not None:
+            outcome, evicted_from = recorded
+            return replace(outcome, fresh=self._rows(transaction, evicted_from))
+        context = self._context(transaction)
+        rows = self._rows(transaction, context.victims.machine)
+        outcome = judge(rows, transaction, context)
+        self._record(transaction.id, outcome)
+        if outcome.accepted.any():
+            self._apply(transaction, outcome)
+        return outcome
+
+    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
+        """End the live ones among these tasks, free their room; return how many were live."""
+        now_s = self._clock.now()
+        meant = [None] * len(job) if started_ms is None else started_ms.tolist()
+        slots: list[int] = []
+        for number, index, began in zip(job.tolist(), task.tolist(), meant, strict=True):
+            slot = self._slot(number, index)
+            if slot is None or began not in (None, self._allocations.rows["started_ms"][slot]):
+                continue
+            self._jobs[number].end(index, now_s)
+            if self._jobs[number].state in FINAL:
+                self._leased.pop(number, None)
+            slots.append(slot)
+        self._free(np.array(slots, dtype=np.intp))
+        return len(slots)
+
+    def recall(
+        self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
+    ) -> list[LeasedJob]:
+        """Lease to a round's holder those of the jobs that run, ascending by id; they run on."""
+        last = self.last_round(scheduler)
+        if last is None or last.number != number:
+            return []
+        return self._recall(
+            scheduler, jobs, holder=last.holder, before=last.before, lease_ms=lease_ms
+        )
+
+    def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
+        """Note how far training jobs have come since they were submitted."""
+        for number, made, ran in zip(job.tolist(), steps.tolist(), run_ms.tolist(), strict=True):
+            assert min(made, ran) >= 0
+            record = self._jobs.get(number)
+            if record is None or record.spec.training is None or record.state in FINAL:
+                continue
+            record.steps = max(record.steps, min(made, record.spec.training.steps))
+            record.run_ms = max(record.run_ms, ran)
+
+    def training(self, job: Ids) -> TrainingProgress:
+        """Read of those of these jobs that train how far they have come."""
+        known = [self._jobs[number] for number in sorted(self._jobs.keys() & set(job.tolist()))]
+        jobs = [(it, it.spec.training) for it in known if it.spec.training is not None]
+        return TrainingProgress(
+            job=integers(it.id for it, _ in jobs),
+            model=tuple(training.model for _, training in jobs),
+            wanted=integers(training.steps for _, training in jobs),
+            done=integers(it.steps for it, _ in jobs),
+            run_ms=integers(it.run_ms for it, _ in jobs),
+            tasks=integers(it.spec.tasks for it, _ in jobs),
+            since_ms=integers(self._whole_since_ms(it) for it, _ in jobs),
+        )
+
+    def cancel(self, job: int) -> bool:
+        """End a job and free its room; False if it was over already or never was."""
+        record = self._jobs.get(job)
+        if record is None or record.state in FINAL:
+            return False
+        slots = record.slot[record.running]
+        record.ended = record.placed
+        record.finish(Trigger.CANCEL, self._clock.now())
+        self._leased.pop(job, None)
+        self._parked.pop(job, None)
+        self._free(slots)
+        return True
+
+    def set_quota(self, quota: Quota) -> None:
+        """Limit what a tenant or a kind of scheduler may hold; ends nothing."""
+        self._quotas.set(quota, self._allocations.live())
+
+    def remove_quota(self, scope: QuotaScope, name: str) -> bool:
+        """Lift a quota; False if there was none."""
+        return self._quotas.remove(scope, name)
+
+    def quotas(self) -> list[QuotaUse]:
+        """Return all quotas with what is left of each, by scope and name."""
+        return self._quotas.uses()
+
+    def allocations(self) -> Allocations:
+        """Read all live allocations."""
+        return self._allocations.live()
+
+    def allocations_on(self, machine: Ids) -> Allocations:
+        """Read the live allocations on these machines."""
+        return self._allocations.read(self._allocations.on(machine))
+
+    def unfinished(self, jobs: Sequence[int]) -> set[int]:
+        """Return those of the jobs that are there and not over, wherever they stand."""
+        return {job for job in jobs if job in self._jobs and self._jobs[job].state not in FINAL}
+
+    def allocations_of(self, jobs: Sequence[int]) -> Allocations:
+        """Read the live allocations of these jobs."""
+        named = [self._jobs[job] for job in sorted(set(jobs)) if job in self._jobs]
+        slots = [job.slot[job.running] for job in named]
+        return self._allocations.read(np.concatenate([np.zeros(0, np.intp), *slots]))
+
+    def allocations_since(self, mark: int) -> tuple[Allocations, int]:
+        """Read live allocations granted by transactions after `mark`, and the next mark."""
+        return self._allocations.live(since=mark), self._transactions
+
+    def now_ms(self) -> int:
+        """Return the time by the store's clock, in milliseconds."""
+        return milliseconds(self._clock.now())
+
+    def verify(self) -> Sequence[Violation]:
+        """Check every invariant; return those that are broken."""
+        broken = broken_invariants(self._machines, self._allocations, self._jobs.values())
+        return broken + self._quotas.broken(self._allocations.live())
+
+    def use(self) -> CellUse:
+        """Sum up the cell and its queue; machines that are gone count for nothing."""
+        state = self._machines.state
+        here = state != MachineState.GONE
+        capacity = self._machines.capacity[here].sum(axis=0).tolist()
+        used = self._machines.used[here].sum(axis=0).tolist()
+        parked = [job.park_reason for job in self._parked.values() if job.park_reason]
+        return CellUse(
+            machines_by_state={
+                MachineState(number): int(machines)
+                for number, machines in enumerate(np.bincount(state).tolist())
+                if machines
+            },
+            stranded=int(
+                np.count_nonzero(np.isin(state, DEAD) & some_kind(self._machines.used > 0))
+            ),
+            capacity=dict(zip(COLUMNS, capacity, strict=True)),
+            used=dict(zip(COLUMNS, used, strict=True)),
+            jobs_by_state=Counter(job.state for job in self._jobs.values()),
+            parked_by_reason=Counter(parked),
+            live_allocations=len(self._allocations),
+        )
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    def _whole_since_ms(self, job: JobRecord) -> int:
+        """Return when the last task of a job was granted; -1 while not all run."""
+        slots = job.slot[job.running]
+        if len(slots) < job.spec.tasks:
+            return -1
+        return int(self._allocations.rows["started_ms"][slots].max())
+
+    def _slot(self, number: int, task: int) -> int | None:
+        """Return the slot of a task's live allocation, if it has one."""
+        job = self._jobs.get(number)
+        if job is None or not 0 <= task < len(job.slot) or job.slot[task] < 0:
+            return None
+        return int(job.slot[task])
+
+    def _rows(self, transaction: Transaction, others: Ids) -> MachineRows:
+        """Return the rows of the machines that a transaction names, and of some others."""
+        claims = transaction.claims
+        named = np.concatenate([claims.machine, claims.alternates.machine, others])
+        return self._machines.rows(self._machines.named(named))
+
+    def _context(self, transaction: Transaction) -> CommitContext:
+        """Say how the transaction's jobs stand; those without their lease need no closer look."""
+        held = [self._holds(part.job, part.token) for part in transaction.jobs]
+        minimum, placed, precedence = np.zeros((3, len(held)), dtype=np.int64)
+        unplaced = np.zeros(len(transaction.claims), dtype=np.bool_)
+        for number, part in enumerate(transaction.jobs):
+            if held[number]:
+                job = self._jobs[part.job]
+                minimum[number], placed[number] = job.spec.minimum, job.placed
+                precedence[number] = job.spec.precedence
+                unplaced[part.claims] = job.unplaced(transaction.claims.task[part.claims])
+        own = {part.job for part, is_held in zip(transaction.jobs, held, strict=True) if is_held}
+        evicted = transaction.claims.evictions.job
+        return CommitContext(
+            lease_held=np.array(held, dtype=np.bool_),
+            minimum=minimum,
+            placed=placed,
+            precedence=precedence,
+            unplaced=unplaced,
+            victims=self._victims(evicted, own),
+            balances=self._quotas.balances(own | set(evicted.tolist())),
+        )
+
+    def _victims(self, named: Ids, own: Collection[int]) -> Victims:
+        """Return what runs of the jobs that evictions name."""
+        if not len(named):
+            return NO_VICTIMS
+        jobs = [self._jobs[job] for job in sorted(set(named.tolist()) & self._jobs.keys())]
+        slots = np.concatenate([np.zeros(0, np.intp), *(job.slot[job.running] for job in jobs)])
+        rows = self._allocations.rows[slots]
+        return Victims(
+            job=rows["job"],
+            task=rows["task"],
+            machine=rows["machine"],
+            amounts=rows["amounts"],
+            about=integers([job.id for job in jobs]),
+            precedence=integers([job.spec.precedence for job in jobs]),
+            minimum=integers([job.spec.minimum for job in jobs]),
+            placed=integers([job.placed for job in jobs]),
+            own=np.array([job.id in own for job in jobs], dtype=np.bool_),
+        )
+
+    def _apply(self, transaction: Transaction, outcome: Outcome) -> None:
+        number = self._next_transaction()
+        self._machines.write(outcome.fresh, number)
+        # First what falls, then what is granted: a task may do both.
+        for job, tasks in tasks_by_job(outcome.evicted_job, outcome.evicted_task).items():
+            self._forget(self._jobs[job].slot[tasks])
+            self._unplace(self._jobs[job], tasks)
+        for part in transaction.jobs:
+            granted = np.flatnonzero(outcome.accepted[part.claims]) + part.claims.start
+            if len(granted):
+                self._place(part, transaction, outcome, granted, number)
+
+    def _place(
+        self,
+        part: JobSlice,
+        transaction: Transaction,
+        outcome: Outcome,
+        granted: Index,
+        number: int,
+    ) -> None:
+        job, claims = self._jobs[part.job], transaction.claims
+        rows = np.zeros(len(granted), dtype=ROW)
+        rows["job"] = job.id
+        rows["task"] = claims.task[granted]
+        rows["machine"] = outcome.machine[granted]
+        rows["amounts"] = claims.shapes[claims.shape_on(outcome.machine)[granted]]
+        rows["started_ms"] = milliseconds(self._clock.now())
+        rows["duration_ms"] = job.durations_ms(claims.task[granted])
+        rows["granted_by"] = number
+        self._quotas.charge(rows["job"], rows["amounts"], sign=1)
+        job.place(claims.task[granted], self._allocations.add(rows))
+        if job.state is State.RUNNING:
+            del self._leased[job.id]
+
+    def _record(self, transaction: UUID, outcome: Outcome) -> None:
+        evicted = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
+        slots = [self._jobs[job].slot[task] for job, task in evicted]
+        evicted_from = self._allocations.machines(np.array(slots, dtype=np.intp))
+        self._judged[transaction] = replace(outcome, fresh=NO_ROWS), evicted_from
+        if len(self._judged) > self._outcomes_kept_max:
+            del self._judged[next(iter(self._judged))]

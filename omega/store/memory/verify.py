@@ -1,0 +1,101 @@
+"""The second set of books of a memory store: every invariant, checked from scratch.
+
+Goal     Find a bug by its traces, whatever made it.
+Promise  Nothing kept by the store is believed: sums are made anew from the allocations.
+Source   docs/decisions/0003-the-commit-rule.md; the same invariants as `omega db verify`.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from omega.lifecycle.states import FINAL, State
+from omega.model.allocations import Allocations
+from omega.model.resources import COLUMNS
+from omega.store.memory.allocations import AllocationTable
+from omega.store.memory.job_records import OVER, UNPLACED, JobRecord
+from omega.store.memory.machines import MachineTable
+from omega.store.status import Violation
+
+
+def broken_invariants(
+    machines: MachineTable, table: AllocationTable, jobs: Iterable[JobRecord]
+) -> list[Violation]:
+    """Check machines, allocations and jobs against one another."""
+    live = table.live()
+    by_id = {job.id: job for job in jobs}
+    return [
+        *_of_machines(machines, live),
+        *_of_allocations(live, by_id),
+        *(violation for job in by_id.values() for violation in _of_job(job, table)),
+    ]
+
+
+def _of_machines(machines: MachineTable, live: Allocations) -> Iterator[Violation]:
+    sums = np.zeros_like(machines.used)
+    np.add.at(sums, live.machine - 1, live.amounts)
+    for at, kind in np.argwhere(sums != machines.used):
+        yield Violation(
+            "used is the sum of allocations",
+            f"machine {machines.names[at]}",
+            f"{COLUMNS[kind]}: {machines.used[at, kind]} used, {sums[at, kind]} allocated",
+        )
+    tolerated = machines.capacity.copy()
+    for machine, notice in machines.notices.items():
+        tolerated[machine - 1] += notice.tolerated
+    outside = (machines.used < 0) | (machines.used > tolerated)
+    for at, kind in np.argwhere(outside):
+        yield Violation(
+            "use is within capacity",
+            f"machine {machines.names[at]}",
+            f"{COLUMNS[kind]}: {machines.used[at, kind]} of {machines.capacity[at, kind]}",
+        )
+
+
+def _of_allocations(live: Allocations, jobs: dict[int, JobRecord]) -> Iterator[Violation]:
+    tasks, times = np.unique(np.column_stack([live.job, live.task]), axis=0, return_counts=True)
+    for job, task in tasks[times > 1]:
+        yield Violation("a task has one place", f"job {job}, task {task}", "several allocations")
+    for job in np.setdiff1d(live.job, [n for n, job in jobs.items() if job.state not in FINAL]):
+        yield Violation("what runs belongs to a live job", f"job {job}", "it is over, or never was")
+
+
+def _of_job(job: JobRecord, table: AllocationTable) -> Iterator[Violation]:
+    subject = f"job {job.id}"
+    if job.ended < job.placed < job.spec.minimum:
+        detail = f"{job.placed} of at least {job.spec.minimum} tasks placed"
+        yield Violation("a gang is there in full or not at all", subject, detail)
+    if not _state_fits(job):
+        detail = f"{job.state.value} with {job.placed} placed and {job.ended} over"
+        yield Violation("a job's state follows from its tasks", subject, detail)
+    if job.state in FINAL:
+        return
+    placed, ended = np.count_nonzero(job.slot != UNPLACED), np.count_nonzero(job.slot == OVER)
+    if placed != job.placed or ended != job.ended:
+        detail = f"{job.placed} placed and {job.ended} over; by count {placed} and {ended}"
+        yield Violation("counts of tasks are right", subject, detail)
+    rows = table.rows[job.slot[job.running]]
+    if not ((rows["job"] == job.id) & (rows["task"] == job.running)).all():
+        yield Violation("each running task has its allocation", subject, "another's is there")
+
+
+def _state_fits(job: JobRecord) -> bool:
+    """Say whether counts, lease and parking reason are what the state says."""
+    leased = job.token is not None
+    is_parked = job.park_reason is not None
+    match job.state:
+        case State.PENDING | State.PARKED:
+            counts = job.placed < job.spec.tasks
+        case State.PLANNING:
+            counts = job.ended < job.spec.tasks
+        case State.RUNNING:
+            counts = job.ended < job.placed == job.spec.tasks
+        case State.SUCCEEDED:
+            counts = job.ended == job.placed == job.spec.tasks
+        case State.CANCELLED:
+            counts = job.ended == job.placed
+    return (
+        counts
+        and leased == (job.state is State.PLANNING)
+        and is_parked == (job.state is State.PARKED)
+    )

@@ -1,0 +1,107 @@
+"""Runs a command line and ends it: what goes wrong becomes one sentence and an exit code.
+
+Goal     Let every command line of this project end alike.
+Promise  Exit codes: 0 done; 1 what was asked for failed, or an invariant is broken; 2 bad usage or
+         bad input; 130 interrupted. An expected error is one sentence, never a traceback.
+Source   docs/decisions/0009-errors-and-retries.md.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import typer
+from rich.panel import Panel
+from rich.text import Text
+
+from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, UnknownScheduler
+from omega.reports.printable import SENTENCE_MAX, printable
+from omega.terminal.consoles import warnings
+from omega.terminal.terminal import print_what_can_be
+
+DEBUG: Final = "OMEGA_DEBUG"
+NO: Final = frozenset({"", "0", "false", "no", "off"})
+"""What an environment says that does not want something."""
+DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+BAD_USAGE_ERRORS: Final = typer.BadParameter.__bases__
+"""What typer raises for what it cannot read."""
+
+
+def run_command_line(
+    name: str, said: Sequence[str], make: Callable[[], typer.Typer], *, program: str | None = None
+) -> None:
+    """Make a command line and run it, and end as all of ours do, whatever goes wrong.
+
+    Complaints begin with its name; `program` is what its user types, if that is something else.
+    """
+    print_what_can_be()
+    try:
+        code = _run(make(), said, program or name)
+        if code == INTERRUPTED:
+            _complain(name, "interrupted")
+        sys.exit(code)
+    except OmegaError as error:
+        if _debugs(said):
+            raise
+        story = error.story if isinstance(error, InvariantBroken) else ()
+        what = error.what if isinstance(error, InvariantBroken) else str(error)
+        _complain(name, what, *story)
+        sys.exit(exit_code(error))
+    except KeyboardInterrupt:  # while the verb was being loaded
+        _complain(name, "interrupted")
+        sys.exit(INTERRUPTED)
+    except typer.Abort:  # there was nothing to read
+        _complain(name, "aborted")
+        sys.exit(FAILED)
+    except OSError as error:  # a folder that cannot be made, a disk that is full
+        if _debugs(said) or error.strerror is None:
+            raise
+        where = "" if error.filename is None else f"{error.filename}: "
+        _complain(name, f"{where}{error.strerror}")
+        sys.exit(FAILED)
+
+
+def _run(app: typer.Typer, said: Sequence[str], program: str) -> int:
+    """Run it, and return its exit code."""
+    try:
+        code = app(said, prog_name=program, standalone_mode=False)
+    except Exception as error:
+        if not isinstance(error, BAD_USAGE_ERRORS):
+            raise
+        return _complain_of_usage(error)
+    return code if isinstance(code, int) else DONE
+
+
+def _debugs(said: Sequence[str]) -> bool:
+    return "--debug" in said or os.environ.get(DEBUG, "").strip().lower() not in NO
+
+
+def _complain(name: str, sentence: str, *story: str) -> None:
+    told = [printable(each, SENTENCE_MAX) for each in (sentence, *story)]
+    for line in (f"{name}: {told[0]}", *(f"  {each}" for each in told[1:])):
+        warnings().print(line, highlight=False, soft_wrap=True)
+
+
+def _complain_of_usage(error: Any) -> int:  # noqa: ANN401 - typer hands out no name of its class
+    """Say what typer would, with what was typed made printable; return the exit code."""
+    console, context = warnings(), error.ctx
+    if type(error).__name__ == "NoArgsIsHelpError":  # typer has already printed the help
+        return int(error.exit_code)
+    if context is not None:
+        for line in context.get_usage().splitlines():
+            console.print(Text(line, "yellow"))
+        ask = f"'{context.command_path} {context.help_option_names[0]}'"
+        console.print(Text.assemble("Try ", (ask, "blue"), " for help.", style="dim"))
+    sentence = Text(printable(error.format_message(), SENTENCE_MAX))
+    console.print(Panel(sentence, title=Text("Error"), title_align="left", border_style="red"))
+    return int(error.exit_code)
+
+
+def exit_code(error: OmegaError) -> int:
+    """Tell what the operator can mend from what failed."""
+    match error:
+        case BadInput() | SettingsError() | UnknownScheduler():
+            return BAD_USAGE
+        case InvariantBroken() | OmegaError():
+            return FAILED

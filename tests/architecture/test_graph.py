@@ -1,0 +1,179 @@
+"""The graph of modules has no circle, and nothing in it is used by nobody.
+
+A function or class that only its own test uses is dead: delete it, or wire it. The few that wait
+for somebody are listed here with what they wait for.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+
+import pytest
+
+from tests.architecture.tree import ROOT, Source, code
+
+FOLDERS = ("omega", "schedulers", "benchmarks")
+
+WAITING: Mapping[str, str] = {
+    "omega/ordering/drf.py": "an order of jobs by dominant share, which no scheduler uses yet",
+    "omega/metrics/prometheus.py": "the measures for Prometheus, which nothing serves yet",
+}
+"""Modules that only tests use, each with what it is."""
+
+SHIPPED = ("omega/testing/",)
+"""For tests of users' own: what is there is used by tests alone."""
+
+CALLED_FROM_OUTSIDE = frozenset({"__getattr__"})
+
+
+def graph(sources: Iterable[Source]) -> dict[str, set[str]]:
+    """Return the modules that each module imports, lazily too."""
+    by_name = {name_of(source): source for source in sources}
+    imports: dict[str, set[str]] = {}
+    for name, source in by_name.items():
+        found = {module_in(by_name, each) for _, each in source.imports}
+        imports[name] = {each for each in found if each and each != name}
+    return imports
+
+
+def name_of(source: Source) -> str:
+    """Return the dotted name of a module."""
+    return ".".join(source.parts).removesuffix(".__init__")
+
+
+def module_in(names: Mapping[str, Source], imported: str) -> str | None:
+    """Return the module that an import of a name reaches; None if it is none of these."""
+    while imported and imported not in names:
+        imported = imported.rpartition(".")[0]
+    return imported or None
+
+
+def circle_in(imports: Mapping[str, set[str]]) -> Sequence[str] | None:
+    """Return a circle of modules; None if there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return None
+
+
+def defined(source: Source) -> list[str]:
+    """Return the functions, classes and constants of a module."""
+    names: list[str] = []
+    for node in source.tree.body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                if not node.decorator_list or not _registers(node.decorator_list):
+                    names.append(name)
+            case ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(target=ast.Name(name)):
+                names.append(name)
+    return [name for name in names if not name.startswith("__")]
+
+
+def _registers(decorators: Sequence[ast.expr]) -> bool:
+    """Say whether a decorator hands the function on, as an app's `command` does."""
+    return any(
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) for each in decorators
+    )
+
+
+def used_in(source: Source) -> set[str]:
+    """Return every name that a module uses; not those that it only defines."""
+    used: set[str] = set()
+    for node in source.nodes:
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
+                used.add(name)
+            case ast.ImportFrom(names=names):
+                used |= {alias.name for alias in names}
+            case ast.Constant(value=str(text)):
+                used |= set(re.findall(r"[A-Za-z_]\w*", text)) if len(text) < 100 else set()
+    return used
+
+
+def unused(sources: Sequence[Source], elsewhere: str) -> list[str]:
+    """Name what is defined in these files and used in none of them, nor named `elsewhere`."""
+    users: dict[str, int] = defaultdict(int)
+    for source in sources:
+        for name in used_in(source):
+            users[name] += 1
+    words = set(re.findall(r"\w+", elsewhere))
+    return [
+        f"{source.path}: {name}"
+        for source in sources
+        if not source.path.startswith((*SHIPPED, *WAITING))
+        for name in defined(source)
+        if not users[name] and name not in words and name not in CALLED_FROM_OUTSIDE
+    ]
+
+
+def unimported(sources: Sequence[Source], elsewhere: str) -> list[str]:
+    """Name the modules that none of the others imports and that are not named `elsewhere`."""
+    imports = graph(sources)
+    reached = {each for found in imports.values() for each in found}
+    return [
+        source.path
+        for source in sources
+        if not source.path.startswith((*SHIPPED, *WAITING))
+        and name_of(source) not in reached
+        and source.parts[-1] not in {"__init__", "__main__"}
+        and name_of(source) not in elsewhere
+    ]
+
+
+def texts() -> str:
+    """Return what names code without importing it: entry points, verbs, scripts."""
+    verbs = re.findall(r'Verb\(\s*"([\w.]+)"', (ROOT / "omega/cli/main.py").read_text())
+    started = [f"benchmarks.{name}" for name in ("simulate_once", "postgres.one_committer")]
+    return "\n".join(
+        [(ROOT / "pyproject.toml").read_text(), *(f"omega.cli.{verb}" for verb in verbs), *started]
+    )
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    assert circle_in(graph(code(".py", folders=FOLDERS))) is None
+
+
+def test_a_circle_is_found() -> None:
+    circle = circle_in(
+        graph(
+            [
+                Source("omega/a.py", "def f():\n    from omega import b"),
+                Source("omega/b.py", "import omega.c"),
+                Source("omega/c.py", "from omega.a import f"),
+            ]
+        )
+    )
+
+    assert circle is not None
+    assert {"omega.a", "omega.b", "omega.c"} == set(circle)
+
+
+def test_no_module_is_used_by_tests_alone() -> None:
+    assert [] == unimported(code(".py", folders=FOLDERS), texts())
+
+
+def test_nothing_is_used_by_tests_alone() -> None:
+    assert [] == unused(code(".py", folders=FOLDERS), texts())
+
+
+@pytest.mark.parametrize("path", WAITING)
+def test_what_waits_is_still_used_by_nobody(path: str) -> None:
+    """So that the list is shortened when somebody comes to use it."""
+    names = {name_of(Source(path, ""))}
+    others = [one for one in code(".py", folders=FOLDERS) if one.path != path]
+
+    assert not names & {
+        each for found in graph([*others, Source(path, "")]).values() for each in found
+    }
+
+
+def test_dead_code_is_found() -> None:
+    module = Source("omega/a.py", "LIVE = 1\nDEAD = 2\ndef live(): return LIVE\ndef dead(): pass")
+    user = Source("omega/b.py", "from omega.a import live\nlive()")
+
+    assert ["omega/a.py: DEAD", "omega/a.py: dead"] == unused([module, user], "")
+    assert ["omega/b.py"] == unimported([module, user], "")

@@ -1,0 +1,199 @@
+"""What is told of jobs."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import pytest
+from rich.console import RenderableType
+
+from omega.cli.job.screens import MACHINES_SHOWN, job_screen, jobs_table
+from omega.lifecycle.states import ParkReason, State
+from omega.model.arrays import integers
+from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
+from omega.model.training import TrainingProgress
+from omega.reports.jobs import NEXT_STEPS, JobReport, Why, row_of, training_row, why_waiting
+from omega.store.status import JobStatus
+from omega.terminal.terminal import PrintableConsole
+
+
+def a_training(*jobs: int) -> TrainingProgress:
+    return TrainingProgress(
+        job=integers(jobs),
+        model=("ResNet-18 (batch size 64)",) * len(jobs),
+        wanted=integers([120_000] * len(jobs)),
+        done=integers([40_000] * len(jobs)),
+        run_ms=integers([1_800_000] * len(jobs)),
+        tasks=integers([40] * len(jobs)),
+        since_ms=integers([-1] * len(jobs)),
+    )
+
+
+NO_TRAINING = a_training()
+
+
+def a_status(
+    state: State = State.PENDING,
+    *,
+    park_reason: ParkReason | None = None,
+    fruitless: int = 0,
+    name: str = "train",
+) -> JobStatus:
+    return JobStatus(
+        id=7,
+        name=name,
+        scheduler="batch",
+        tenant="default",
+        precedence=3,
+        state=state,
+        tasks=40,
+        placed=12,
+        ended=2,
+        minimum=0,
+        attempts=fruitless + 1,
+        fruitless=fruitless,
+        park_reason=park_reason,
+        park_detail=None if park_reason is None else "gpu_model B200: no machine has it",
+        submitted_ms=1_700_000_000_000,
+        first_leased_ms=1_700_000_001_500,
+        finished_ms=None,
+        lease_holder="batch/1" if state is State.PLANNING else None,
+    )
+
+
+def drawn(renderable: RenderableType) -> str:
+    console = PrintableConsole(width=80)
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+def test_every_reason_to_park_has_a_next_step() -> None:
+    assert set(ParkReason) == set(NEXT_STEPS)
+
+
+def test_a_parked_job_tells_its_reason_evidence_and_next_step() -> None:
+    why = why_waiting(a_status(State.PARKED, park_reason=ParkReason.UNKNOWN_ATTRIBUTE), ["batch"])
+
+    assert why is not None
+    assert "unknown_attribute" == why.reason
+    assert "gpu_model B200: no machine has it" == why.evidence
+    assert "omega cell show" in why.next_step
+
+
+def test_a_job_over_its_quota_tells_what_is_left_of_those_that_it_draws_on() -> None:
+    tenants = QuotaUse(
+        Quota(QuotaScope.TENANT, "default", {Budget.CPU_MILLI: 2_000, Budget.JOBS: 9}),
+        {Budget.CPU_MILLI: -500, Budget.JOBS: 8},
+    )
+    others = QuotaUse(Quota(QuotaScope.TENANT, "batch", {Budget.JOBS: 1}), {Budget.JOBS: 0})
+    status = replace(
+        a_status(State.PARKED, park_reason=ParkReason.OVER_QUOTA), park_detail="not enough is left"
+    )
+
+    why = why_waiting(status, ["batch"], [others, tenants])
+
+    assert why is not None
+    assert "over_quota" == why.reason
+    assert "not enough is left; left for tenant default: cpu -0.5, jobs 8" == why.evidence
+    assert "omega quota list" in why.next_step
+    assert "over_quota" in drawn(jobs_table([status]))
+
+
+def screen_of(
+    job: JobStatus, placements: Mapping[int, str], training: TrainingProgress, why: Why | None
+) -> RenderableType:
+    return job_screen(JobReport(job, placements, training, why))
+
+
+@pytest.mark.parametrize(
+    ("status", "running", "reason"),
+    [
+        (a_status(), ["service"], "no_scheduler"),
+        (a_status(), ["batch"], "queued"),
+        (a_status(fruitless=2), ["batch"], "backing_off"),
+        (a_status(State.PLANNING), ["batch"], "being_planned"),
+        (a_status(State.PLANNING), [], "no_scheduler"),
+        (a_status(State.RUNNING), [], None),
+        (a_status(State.SUCCEEDED), [], None),
+        (a_status(State.CANCELLED), [], None),
+    ],
+)
+def test_a_waiting_job_has_one_dominant_reason(
+    status: JobStatus, running: Collection[str], reason: str | None
+) -> None:
+    why = why_waiting(status, running)
+
+    assert reason == (why.reason if why else None)
+
+
+def test_a_jobs_screen_says_where_its_tasks_run() -> None:
+    placements = {0: "m-1", 1: "m-1", 2: "m-1", 5: "m-1", 3: "m-2"}
+    text = drawn(screen_of(a_status(State.RUNNING), placements, NO_TRAINING, None))
+
+    assert "0-2, 5" in text
+    assert "40: 12 placed, 2 of them over" in text
+    assert "2023-11-14 22:13:20 UTC" in text
+    assert "(1.5 s later)" in text
+    assert "waits for" not in text
+
+
+def test_a_jobs_screen_says_how_far_its_training_has_come() -> None:
+    text = drawn(screen_of(a_status(), {}, a_training(7), None))
+
+    assert "training     ResNet-18 (batch size 64)" in text
+    assert "steps        40,000 of 120,000 in 30 min" in text
+    assert "training" not in drawn(screen_of(a_status(name="x"), {}, NO_TRAINING, None))
+
+
+def test_a_training_as_json() -> None:
+    assert training_row(NO_TRAINING) is None
+    assert {
+        "model": "ResNet-18 (batch size 64)",
+        "steps": 120_000,
+        "done": 40_000,
+        "run_ms": 1_800_000,
+    } == training_row(a_training(7))
+
+
+def test_a_jobs_screen_is_not_flooded_by_machines() -> None:
+    placements = {task: f"m-{task}" for task in range(MACHINES_SHOWN + 5)}
+
+    assert "... and 5 machines more" in drawn(screen_of(a_status(), placements, NO_TRAINING, None))
+
+
+def test_a_jobs_screen_says_why_it_waits() -> None:
+    status = a_status(State.PARKED, park_reason=ParkReason.NEVER_FITS)
+    text = drawn(screen_of(status, {}, NO_TRAINING, why_waiting(status, [])))
+
+    assert "waits for    never_fits" in text
+    assert "next step    Ask for less" in text
+
+
+def test_a_name_is_shown_as_it_is_written() -> None:
+    assert "[bold]x[/]" in drawn(jobs_table([a_status(name="[bold]x[/]")]))
+    assert "[red]" in drawn(screen_of(a_status(name="[red]"), {}, NO_TRAINING, None))
+
+
+def test_a_row_has_every_field_as_json() -> None:
+    row = row_of(a_status(State.PARKED, park_reason=ParkReason.NO_ROOM))
+
+    assert ("parked", "no_room", 7) == (row["state"], row["park_reason"], row["id"])
+    assert set(JobStatus.__dataclass_fields__) == set(row)
+
+
+@pytest.mark.parametrize("kind", ["batch", "k" * 90])
+def test_a_long_name_takes_no_room_from_what_tells_jobs_apart(kind: str) -> None:
+    long = replace(
+        a_status(State.PARKED, park_reason=ParkReason.NO_MACHINE_MATCHES, name="n" * 200),
+        id=123_456,
+        scheduler=kind,
+    )
+    header, *rows = drawn(jobs_table([long, a_status(State.SUCCEEDED)])).splitlines()
+
+    assert ["id", "name", "scheduler", "state", "placed", "wait", "why"] == header.split()
+    assert 2 == len(rows)
+    assert max(map(len, rows)) <= 80
+    identity, name, _, state, placed, *_ = rows[0].split()
+    assert ("123456", "parked", "12/40") == (identity, state, placed)
+    assert name.endswith("n\u2026")
+    assert rows[1].split()[:4] == ["7", "train", "batch", "succeeded"]

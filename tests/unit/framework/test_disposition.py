@@ -1,0 +1,160 @@
+"""What becomes of a job after an attempt."""
+
+import numpy as np
+import pytest
+
+from omega.config import Settings
+from omega.framework.disposition import NO_ROOM_ATTEMPTS_MAX, disposition
+from omega.framework.progress import Attempted, Ending
+from omega.lifecycle.states import ParkReason
+from omega.placement.diagnosis import Diagnosis
+from omega.store.leases import HandBack, Parking
+from omega.testing.builders import a_job
+
+SETTINGS = Settings(backoff_initial_ms=100, backoff_max_ms=1_000, attempts_max=5)
+FULL = Diagnosis(ParkReason.NO_ROOM, "the roomiest machine has 0 free")
+
+
+def fate_of(
+    ending: Ending,
+    *,
+    placed: int = 0,
+    left: int = 2,
+    fruitless: int = 0,
+    diagnosis: Diagnosis | None = None,
+    at_once: bool = False,
+    settings: Settings = SETTINGS,
+) -> HandBack | Parking | None:
+    runs_on = dict.fromkeys(range(placed), 1)
+    job = a_job(placed + left, job=9, fruitless=fruitless, runs_on=runs_on)
+    attempted = Attempted(job, placed, 1, placed + left, ending, diagnosis, at_once)
+    return disposition(attempted, settings, np.random.default_rng(1))
+
+
+def test_a_job_that_is_done_at_once_needs_nothing() -> None:
+    assert fate_of(Ending.DONE, placed=3, left=0, at_once=True) is None
+
+
+def test_a_job_that_was_done_bit_by_bit_is_given_back_for_it_may_have_lost_a_bit() -> None:
+    fate = fate_of(Ending.DONE, placed=3, left=0)
+
+    assert isinstance(fate, HandBack)
+    assert (0, True) == (fate.delay_ms, fate.progressed)
+
+
+def test_a_job_whose_lease_is_lost_is_somebody_elses() -> None:
+    assert fate_of(Ending.LEASE_LOST) is None
+
+
+def test_a_job_whose_tasks_ran_already_is_given_back_for_the_queue_to_see() -> None:
+    job = a_job(3, runs_on={0: 1})
+    nothing_left = a_job(3, runs_on={0: 1, 1: 1, 2: 1})
+    attempted = Attempted(
+        type(job)(job.id, job.token, job.spec, nothing_left.unplaced, placed=1),
+        placed=0,
+        tries=1,
+        decided=2,
+        ending=Ending.DONE,
+    )
+
+    fate = disposition(attempted, SETTINGS, np.random.default_rng(1))
+
+    assert HandBack(job.id, job.token, delay_ms=0, progressed=True) == fate
+
+
+def test_a_job_with_progress_soon_gets_its_next_chance() -> None:
+    fate = fate_of(Ending.NO_ROOM, placed=1, fruitless=4, diagnosis=FULL)
+
+    assert isinstance(fate, HandBack)
+    assert fate.progressed
+    assert 50 <= fate.delay_ms <= 100
+
+
+def test_delays_grow_with_attempts_without_progress() -> None:
+    fates = [fate_of(Ending.CONFLICTS, fruitless=fruitless) for fruitless in (0, 1, 2, 3)]
+
+    delays = [fate.delay_ms for fate in fates if isinstance(fate, HandBack)]
+    assert 4 == len(delays)
+    assert all(c / 2 <= d <= c for d, c in zip(delays, (100, 200, 400, 800), strict=True))
+    assert not any(fate.progressed for fate in fates if isinstance(fate, HandBack))
+
+
+@pytest.mark.parametrize("placed", [0, 1])
+def test_what_waiting_cannot_help_is_parked_at_once(placed: int) -> None:
+    hopeless = Diagnosis(ParkReason.UNKNOWN_ATTRIBUTE, "no machine has the attribute 'zoen'")
+
+    fate = fate_of(Ending.NO_ROOM, placed=placed, diagnosis=hopeless)
+
+    assert isinstance(fate, Parking)
+    assert (ParkReason.UNKNOWN_ATTRIBUTE, hopeless.detail) == (fate.reason, fate.detail)
+
+
+def test_a_job_without_room_is_parked_after_a_few_attempts() -> None:
+    fates = [
+        fate_of(Ending.NO_ROOM, fruitless=fruitless, diagnosis=FULL)
+        for fruitless in range(NO_ROOM_ATTEMPTS_MAX)
+    ]
+
+    assert [HandBack] * (NO_ROOM_ATTEMPTS_MAX - 1) + [Parking] == [type(fate) for fate in fates]
+    assert isinstance(fates[-1], Parking)
+    assert (ParkReason.NO_ROOM, FULL.detail) == (fates[-1].reason, fates[-1].detail)
+
+
+def test_a_job_that_placement_has_no_place_for_is_parked_even_undiagnosed() -> None:
+    fate = fate_of(Ending.NO_ROOM, fruitless=NO_ROOM_ATTEMPTS_MAX)
+
+    assert isinstance(fate, Parking)
+    assert ParkReason.NO_ROOM is fate.reason
+    assert fate.detail
+
+
+@pytest.mark.parametrize("placed", [0, 1])
+def test_a_job_that_met_its_quota_is_parked_at_once_with_whose_it_may_be(placed: int) -> None:
+    fate = fate_of(Ending.OVER_QUOTA, placed=placed)
+
+    assert isinstance(fate, Parking)
+    assert (9, ParkReason.OVER_QUOTA) == (fate.job, fate.reason)
+    assert "the quota of tenant default or of scheduler batch" in fate.detail
+
+
+def test_a_job_that_always_loses_is_parked_after_many_attempts() -> None:
+    assert isinstance(fate_of(Ending.CONFLICTS, fruitless=3), HandBack)
+
+    fate = fate_of(Ending.CONFLICTS, fruitless=4)
+
+    assert isinstance(fate, Parking)
+    assert ParkReason.CONFLICTS is fate.reason
+    assert "5 attempts" in fate.detail
+
+
+@pytest.mark.parametrize(
+    ("ending", "delay_ms"), [(Ending.CONFLICTS, 0), (Ending.NO_ROOM, SETTINGS.backoff_initial_ms)]
+)
+@pytest.mark.parametrize("fruitless", [0, 1_000])
+def test_where_losers_are_first_they_come_back_at_once_and_are_never_parked(
+    ending: Ending, delay_ms: int, fruitless: int
+) -> None:
+    first = SETTINGS.model_copy(update={"losers_first": True})
+
+    fate = fate_of(ending, fruitless=fruitless, settings=first)
+
+    assert isinstance(fate, HandBack)
+    assert (delay_ms, False) == (fate.delay_ms, fate.progressed)
+
+
+@pytest.mark.parametrize(
+    ("ending", "diagnosis", "reason"),
+    [
+        (Ending.OVER_QUOTA, None, ParkReason.OVER_QUOTA),
+        (Ending.NO_ROOM, Diagnosis(ParkReason.NEVER_FITS, "no machine"), ParkReason.NEVER_FITS),
+    ],
+)
+def test_a_loser_that_waiting_cannot_help_is_parked_all_the_same(
+    ending: Ending, diagnosis: Diagnosis | None, reason: ParkReason
+) -> None:
+    first = SETTINGS.model_copy(update={"losers_first": True})
+
+    fate = fate_of(ending, diagnosis=diagnosis, settings=first)
+
+    assert isinstance(fate, Parking)
+    assert reason is fate.reason
