@@ -73,7 +73,7 @@ class Commit:
 
     @property
     def orders(self) -> list[Order]:
-        """What each way has to do, for each contention, size of transactions and crew."""
+        """What each way has to do, by contention, size and number of clients."""
         cells = list(product(self.contention, self.claims, self.clients))
         slice_s = self.seconds / (len(cells) * self.rounds * len(self.variants))
         return [

@@ -193,7 +193,7 @@ def read_replica_sets(text: str, *, option: str = "--schedulers") -> tuple[Repli
 
 
 def replicas_of(replica_sets: tuple[ReplicaSet, ...]) -> Iterator[tuple[ReplicaSet, str]]:
-    """Yield each replica as its crew and a name, distinct among those of its kind."""
+    """Yield each replica as its set and a name, distinct among those of its kind."""
     numbers: Counter[tuple[str, str]] = Counter()
     for replica_set in replica_sets:
         prefix = "" if replica_set.rule is None else replica_set.rule.value[:3]

@@ -133,11 +133,11 @@ def test_other_ways_judge_too(
 
 
 def test_the_one_committer_judges_too(small_cell: PostgresStore, empty_database_url: str) -> None:
-    books = ShadowState(empty_database_url)
+    cell = ShadowState(empty_database_url)
 
-    assert not books.grant(np.array([1, 1]))
-    assert books.grant(np.array([1]))
-    assert not books.grant(np.array([1]))
+    assert not cell.grant(np.array([1, 1]))
+    assert cell.grant(np.array([1]))
+    assert not cell.grant(np.array([1]))
 
 
 def test_every_way_has_a_name_for_people() -> None:

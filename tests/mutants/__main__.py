@@ -21,7 +21,7 @@ from tests.mutants.everywhere import MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import PAGE, page
 from tests.mutants.servers import servers
-from tests.mutants.trial import Court, Fate, Trial, copied
+from tests.mutants.trial import Court, Disposition, Trial, copied
 
 LIMIT_S = 300.0
 """Tests that take longer hang: the slowest file takes half a minute."""
@@ -55,17 +55,19 @@ def main(
         raise typer.Exit(1)
 
     trials.sort(key=lambda trial: mutants.index(trial.mutant))
-    fates = Counter(trial.fate for trial in trials)
+    dispositions = Counter(trial.fate for trial in trials)
     took_s = round(clock.now() - began, 1)
     if not only:
         (ROOT / PAGE).write_text(page(trials), encoding="utf-8")
     output.document(
         parameters={"only": only, "parallel": at_once},
         rows=[_row(trial) for trial in trials],
-        summary={**{fate: fates[fate] for fate in Fate}, "took_s": took_s},
+        summary={**{fate: dispositions[fate] for fate in Disposition}, "took_s": took_s},
     )
-    output.console.print(f"{fates[Fate.CAUGHT]} of {len(trials)} caught in {took_s:.0f} s")
-    raise typer.Exit(int(fates[Fate.CAUGHT] < len(trials)))
+    output.console.print(
+        f"{dispositions[Disposition.CAUGHT]} of {len(trials)} caught in {took_s:.0f} s"
+    )
+    raise typer.Exit(int(dispositions[Disposition.CAUGHT] < len(trials)))
 
 
 def _chosen(names: Sequence[str]) -> list[Mutant]:
@@ -122,7 +124,7 @@ def _tried(
                 highlight=False,
                 soft_wrap=True,
             )
-            if trial.fate in (Fate.HUNG, Fate.STILLBORN):
+            if trial.fate in (Disposition.HUNG, Disposition.STILLBORN):
                 output.console.print_whole(trial.said)
             yield trial
 

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 JUDGE = "omega/cell/judge.py"
 EXCHANGE = "omega/cell/judge_sequential.py"
-STANDING = "omega/cell/commit_context.py"
+COMMIT_CONTEXT = "omega/cell/commit_context.py"
 TESTS = (
     "tests/contract/test_memory_store.py",
     "tests/unit/cell",
@@ -18,7 +18,7 @@ def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
     return Mutant(name=f"numpy.{name}", file=file, before=before, after=after, why=why, tests=TESTS)
 
 
-DOOR = (
+MACHINE_VERDICTS = (
     mutant(
         "lease-not-checked",
         JUDGE,
@@ -42,21 +42,21 @@ DOOR = (
     ),
     mutant(
         "draining-machine-takes-claims",
-        STANDING,
+        COMMIT_CONTEXT,
         "state != MachineState.OPEN",
         "state > MachineState.DRAINING",
         "A machine that is drained never gets empty.",
     ),
     mutant(
         "gone-machine-only-closed",
-        STANDING,
+        COMMIT_CONTEXT,
         "[state == MachineState.GONE]] = Verdict.GONE",
         "[state == MachineState.GONE]] = Verdict.CLOSED",
         "A scheduler waits for a machine that never comes back.",
     ),
     mutant(
         "stale-not-compared",
-        STANDING,
+        COMMIT_CONTEXT,
         "rows.sequence[at[known]] == seen[known]",
         "rows.sequence[at[known]] >= seen[known]",
         "The sequence rule grants on views of any age.",
@@ -132,7 +132,7 @@ GANGS = (
     ),
     mutant(
         "grown-gang-still-lacks-its-minimum",
-        STANDING,
+        COMMIT_CONTEXT,
         "self.minimum - self.placed",
         "self.minimum",
         "A gang that runs cannot grow task by task.",
@@ -265,4 +265,4 @@ EVICTIONS = (
     ),
 )
 
-MUTANTS = (*DOOR, *FIT, *GANGS, *ALTERNATES, *EVICTIONS)
+MUTANTS = (*MACHINE_VERDICTS, *FIT, *GANGS, *ALTERNATES, *EVICTIONS)

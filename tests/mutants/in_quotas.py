@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-ACCOUNTS = "omega/cell/quota_balances.py"
+QUOTA_BALANCES = "omega/cell/quota_balances.py"
 WALK = "omega/cell/judge_sequential.py"
 MEMORY_QUOTAS = "omega/store/memory/quotas.py"
 FUNCTIONS = "omega/store/postgres/functions"
@@ -37,35 +37,35 @@ def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
 NUMPY = (
     mutant(
         "oversold-by-one",
-        ACCOUNTS,
+        QUOTA_BALANCES,
         "((left[rows] < 0) &",
         "((left[rows] < -1) &",
         "A tenant holds one unit more than it may.",
     ),
     mutant(
         "lowered-limit-refuses-everything",
-        ACCOUNTS,
+        QUOTA_BALANCES,
         " & (left[rows] < self.left[rows])).any()",
         ").any()",
         "Who is over one budget gets nothing of any other.",
     ),
     mutant(
         "jobs-counted-by-the-task",
-        ACCOUNTS,
+        QUOTA_BALANCES,
         "asked[Budget.JOBS] = not running[job]",
         "asked[Budget.JOBS] = 1",
         "A tenant that may run ten jobs may run ten tasks.",
     ),
     mutant(
         "victims-give-nothing-back",
-        ACCOUNTS,
+        QUOTA_BALANCES,
         "left[list(self.drawn_by[other])] += freed",
         "left[list(self.drawn_by[other])] += 0",
         "A tenant at its limit cannot put one of its tasks in the place of another.",
     ),
     mutant(
         "not-covered-by-what-is-left",
-        ACCOUNTS,
+        QUOTA_BALANCES,
         "return not (need > np.maximum(self.left, 0)).any()",
         "return bool(self.drawn_by)",
         "Nothing is ever refused for a quota but by claims that evict.",

@@ -102,7 +102,7 @@ LOCKS = (
     ),
 )
 
-DOOR = (
+MACHINE_VERDICTS = (
     mutant(
         "id-not-checked",
         COMMIT,
@@ -287,4 +287,4 @@ FIT = (
     ),
 )
 
-MUTANTS = (*LOCKS, *DOOR, *FIT)
+MUTANTS = (*LOCKS, *MACHINE_VERDICTS, *FIT)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.mutants.mutant import Mutant
-from tests.mutants.trial import Fate, Trial
+from tests.mutants.trial import Disposition, Trial
 
 PAGE = "docs/mutants.md"
 
@@ -21,7 +21,7 @@ Examples are the same in each run: hypothesis draws them from fixed seeds.
 
 def page(trials: Sequence[Trial]) -> str:
     """Return the page, with a table for each part of the project that has mutants."""
-    caught = sum(trial.fate is Fate.CAUGHT for trial in trials)
+    caught = sum(trial.fate is Disposition.CAUGHT for trial in trials)
     parts = dict.fromkeys(part_of(trial.mutant) for trial in trials)
     tables = [
         "\n".join(_table(part, [trial for trial in trials if part_of(trial.mutant) == part]))
@@ -42,7 +42,7 @@ def _table(part: str, trials: Sequence[Trial]) -> Iterator[str]:
     yield "|---|---|---|---|"
     for trial in trials:
         mutant = trial.mutant
-        by = f"`{test_of(trial)}`" if trial.fate is Fate.CAUGHT else f"**{trial.fate}**"
+        by = f"`{test_of(trial)}`" if trial.fate is Disposition.CAUGHT else f"**{trial.fate}**"
         yield f"| `{mutant.name}` | `{Path(mutant.file).name}` | {mutant.why} | {by} |"
 
 

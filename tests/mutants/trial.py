@@ -31,7 +31,7 @@ GRACE_S = 20.0
 """How long tests that are told to stop may take to clean up."""
 
 
-class Fate(StrEnum):
+class Disposition(StrEnum):
     """What became of a mutant."""
 
     CAUGHT = "caught"
@@ -49,7 +49,7 @@ class Trial:
     """How it went."""
 
     mutant: Mutant
-    fate: Fate
+    fate: Disposition
     by: str = ""
     """The test that caught it, or that could not begin."""
     said: str = ""
@@ -159,19 +159,19 @@ def _stopped(process: subprocess.Popen[str]) -> str:
     return output
 
 
-def _judged(run: Run) -> tuple[Fate, str, str]:
+def _judged(run: Run) -> tuple[Disposition, str, str]:
     """Return a mutant's fate, the test that decided it, and what that said."""
     last_words = "\n".join(run.output.splitlines()[-5:])
     match run:
         case Run(exit_code=None):
-            return Fate.HUNG, "", last_words
+            return Disposition.HUNG, "", last_words
         case Run(exit_code=pytest.ExitCode.OK):
-            return Fate.SURVIVED, "", ""
+            return Disposition.SURVIVED, "", ""
         case Run(pytest.ExitCode.TESTS_FAILED, Failure(when="call" | "teardown") as failure):
-            return Fate.CAUGHT, failure.test, failure.said
+            return Disposition.CAUGHT, failure.test, failure.said
         case Run(failure=Failure() as failure):
-            return Fate.STILLBORN, failure.test, failure.said
-    return Fate.STILLBORN, "", last_words
+            return Disposition.STILLBORN, failure.test, failure.said
+    return Disposition.STILLBORN, "", last_words
 
 
 @contextmanager

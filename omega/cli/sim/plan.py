@@ -176,7 +176,7 @@ class SimPlan:
         ),
     ] = None
     audit: Annotated[
-        bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
+        bool, typer.Option("--audit", help="Keep a shadow state of the cell, and compare.")
     ] = False
 
     def parameters(self) -> dict[str, object]:

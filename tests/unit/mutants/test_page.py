@@ -4,10 +4,10 @@ from tests.architecture.tree import Source
 from tests.docs.documents import section, table
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import page
-from tests.mutants.trial import Fate, Trial
+from tests.mutants.trial import Disposition, Trial
 
 
-def trial(name: str, fate: Fate, by: str = "") -> Trial:
+def trial(name: str, fate: Disposition, by: str = "") -> Trial:
     mutant = Mutant(
         name=name, file="omega/a.py", before="a", after="b", why="It is wrong.", tests=()
     )
@@ -15,9 +15,9 @@ def trial(name: str, fate: Fate, by: str = "") -> Trial:
 
 
 def test_each_mutant_has_a_line_that_says_what_caught_it() -> None:
-    caught = trial("sums.off", Fate.CAUGHT, "tests/a.py::TestSums::test_a_sum[given-1::2]")
-    survived = trial("sums.odd", Fate.SURVIVED)
-    hung = trial("sets.wild", Fate.HUNG)
+    caught = trial("sums.off", Disposition.CAUGHT, "tests/a.py::TestSums::test_a_sum[given-1::2]")
+    survived = trial("sums.odd", Disposition.SURVIVED)
+    hung = trial("sets.wild", Disposition.HUNG)
     told = page([caught, survived, hung])
 
     assert "Caught: 1 of 3." in told

@@ -8,7 +8,7 @@ import pytest
 
 from omega.clock import Clock, ManualClock, RealClock
 from tests.architecture.tree import ROOT
-from tests.mutants.trial import Court, Fate, copied
+from tests.mutants.trial import Court, Disposition, copied
 from tests.unit.mutants.small_project import ADD, mutant
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def test_a_tree_without_tests_does_not_pass(sound: Path) -> None:
 def test_a_mutant_that_a_test_notices_is_caught_by_the_first_that_does(sound: Path) -> None:
     trial = court(sound).trial(mutant("a + b - (a == 2)"))
 
-    assert (Fate.CAUGHT, "tests/test_sums.py::test_a_sum") == (trial.fate, trial.by)
+    assert (Disposition.CAUGHT, "tests/test_sums.py::test_a_sum") == (trial.fate, trial.by)
     assert "assert 3 == 4" in trial.said
     assert ADD == (sound / "omega/sums.py").read_text(), "it was planted in a copy"
 
@@ -43,12 +43,12 @@ def test_a_mutant_that_a_test_notices_is_caught_by_the_first_that_does(sound: Pa
 def test_one_that_only_the_books_show_is_caught(sound: Path) -> None:
     trial = court(sound).trial(mutant("a + b if a != 1 else 60"))
 
-    assert (Fate.CAUGHT, "tests/test_sums.py::test_a_sum") == (trial.fate, trial.by)
+    assert (Disposition.CAUGHT, "tests/test_sums.py::test_a_sum") == (trial.fate, trial.by)
     assert "the books afterwards" in trial.said
 
 
 def test_one_that_no_test_notices_survives(sound: Path) -> None:
-    assert Fate.SURVIVED is court(sound).trial(mutant("a + b if a < 9 else 0")).fate
+    assert Disposition.SURVIVED is court(sound).trial(mutant("a + b if a < 9 else 0")).fate
 
 
 @pytest.mark.parametrize("after", ["a + ", "nobody_knows", "100"])
@@ -57,7 +57,7 @@ def test_one_that_no_test_gets_to_judge_is_stillborn(sound: Path, after: str) ->
 
     trial = court(sound).trial(mutant(after, before=before))
 
-    assert Fate.STILLBORN is trial.fate
+    assert Disposition.STILLBORN is trial.fate
     assert trial.said
 
 
@@ -75,7 +75,7 @@ def test_one_that_no_test_notices_in_time_hangs(
     monkeypatch.setattr("tests.mutants.trial.GRACE_S", 0.5)  # Ctrl-C does not end such a sum
     trial = court(sound, LeapingClock()).trial(mutant("sum(iter(int, 1))"))
 
-    assert Fate.HUNG is trial.fate
+    assert Disposition.HUNG is trial.fate
 
 
 def test_one_that_fits_nowhere_or_twice_cannot_be_tried(sound: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from omega.model.arrays import every_kind
 from omega.model.resources import KINDS, amounts
-from omega.workload.fitting import highest_that_fit, scaled_to_fit
+from omega.workload.feasible_tasks import highest_that_fit, scaled_to_fit
 
 
 def cpu(*milli: int) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

@@ -40,7 +40,7 @@ SCHEDULERS: dict[str, Scheduler] = {
 }
 
 
-class BesiegedStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistry):
+class StoreUnderLoad(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistry):
     """The store, on a connection that its owner may use too."""
 
     def __init__(self, link: Link) -> None:
@@ -79,7 +79,7 @@ class BesiegedStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistry
 
 
 @contextmanager
-def besieged(url: str) -> Iterator[BesiegedStore]:
+def loaded_store(url: str) -> Iterator[StoreUnderLoad]:
     """Give the store of a cell like this.
 
     Machines 1 and 2 are open, 3 drains, 4 is down with a task on it, 5 is gone, 6 has shrunk
@@ -91,7 +91,7 @@ def besieged(url: str) -> Iterator[BesiegedStore]:
     against a quota of their scheduler's, some against one of their tenant's too.
     """
     link = Link(url, application_name="omega siege", statement_timeout_ms=AT_MOST_MS)
-    with closing(BesiegedStore(link)) as store:
+    with closing(StoreUnderLoad(link)) as store:
         _fill(store)
         link.call(
             "UPDATE omega.job SET lease_token = lpad(id::text, 32, '0')::uuid"
@@ -102,7 +102,7 @@ def besieged(url: str) -> Iterator[BesiegedStore]:
         yield store
 
 
-def _fill(store: BesiegedStore) -> None:
+def _fill(store: StoreUnderLoad) -> None:
     for scope, name in ((QuotaScope.TENANT, "team"), (QuotaScope.SCHEDULER, "batch")):
         store.set_quota(Quota(scope, name, {Budget.CPU_MILLI: 9_000, Budget.JOBS: 8}))
     store.add_machines(a_cell(6, gpus=1, attributes={"zone": ["z1", "z1", "z2", "z2", "z1", None]}))
@@ -137,7 +137,7 @@ def _fill(store: BesiegedStore) -> None:
     store.resize(6, machine_capacity(500, 16_384, 0, 0), notice_ms=0)
 
 
-def assert_sound(store: BesiegedStore) -> None:
+def assert_sound(store: StoreUnderLoad) -> None:
     """Nothing is broken: every row can be read, every scheduler goes on, every job can be ended."""
     assert [] == store.verify()
     view = View(store.snapshot())
@@ -164,7 +164,7 @@ def assert_sound(store: BesiegedStore) -> None:
     _assert_that_it_works(store)
 
 
-def _assert_that_it_works(store: BesiegedStore) -> None:
+def _assert_that_it_works(store: StoreUnderLoad) -> None:
     """An honest job comes, is placed on an honest machine and ends, whatever went before."""
     (machine,) = store.add_machines(a_cell(1, first=1_000, attributes={"zone": ["z9"]})).tolist()
     (job,) = store.submit([a_spec(scheduler="honest")])
@@ -175,5 +175,5 @@ def _assert_that_it_works(store: BesiegedStore) -> None:
     assert 1 == store.end_tasks(integers([job]), np.array([0]))
 
 
-def _lease(store: BesiegedStore, kind: str, lease_ms: int) -> list[LeasedJob]:
+def _lease(store: StoreUnderLoad, kind: str, lease_ms: int) -> list[LeasedJob]:
     return store.lease(kind, holder="siege", jobs_max=1_000, lease_ms=lease_ms)

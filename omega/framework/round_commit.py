@@ -42,24 +42,26 @@ def commit_round(
     replica: Replica, rounds: Rounds, state: RoundState, view: View, plan: RoundPlan
 ) -> Steps[list[Attempted]]:
     """Commit a plan, and try again what others refused; say what became of each job."""
-    books = _Books([*state.waiting, *state.running])
+    progress = _RoundProgress([*state.waiting, *state.running])
     rng = rng_for(replica.run_seed, state.number, replica.name, 1)
-    stretches = plan.stretches
+    claims_by_job = plan.claims
     for tries in range(1, TRIES_MAX + 1):
-        for transaction in books.transactions(replica, stretches):
+        for transaction in progress.transactions(replica, claims_by_job):
             outcome = yield from committed(transaction)
             view.patch(outcome.fresh)
-            books.learn(transaction, outcome)
-        refused = [books.jobs[s.job.id] for s in stretches if books.may_try_again(s.job.id)]
+            progress.learn(transaction, outcome)
+        refused = [
+            progress.jobs[s.job.id] for s in claims_by_job if progress.may_try_again(s.job.id)
+        ]
         if not refused or tries == TRIES_MAX:
             break
         view = yield from refreshed()
         replica.set_signals(view, [job for job in refused if len(job.unplaced)])
-        stretches = rounds.again(view, refused, rng)
-    return [books.attempted(job.id, view) for job in (*state.waiting, *state.running)]
+        claims_by_job = rounds.again(view, refused, rng)
+    return [progress.attempted(job.id, view) for job in (*state.waiting, *state.running)]
 
 
-class _Books:
+class _RoundProgress:
     """How each job stands as a round is committed, transaction by transaction."""
 
     def __init__(self, jobs: Sequence[LeasedJob]) -> None:
@@ -69,14 +71,14 @@ class _Books:
         self._refusals: dict[int, set[Verdict]] = {job: set() for job in self.jobs}
 
     def transactions(
-        self, replica: Replica, stretches: Sequence[JobClaims]
+        self, replica: Replica, claims_by_job: Sequence[JobClaims]
     ) -> Iterator[Transaction]:
-        """Put stretches into as few transactions as the limits allow, in order.
+        """Put claims into as few transactions as the limits allow, in order.
 
         Each also presents the leases of those that it evicts.
         """
-        for together in _divided(stretches, replica.limits):
-            claimants = {stretch.job.id for stretch in together}
+        for together in _divided(claims_by_job, replica.limits):
+            claimants = {job_claims.job.id for job_claims in together}
             victims = sorted(set().union(*map(_victims, together)) - claimants)
             parts = [(s.job.id, s.job.token, s.minimum, s.claims) for s in together]
             parts += [(job, self.jobs[job].token, 0, Claims.none()) for job in victims]
@@ -139,31 +141,31 @@ def _first_diagnosis(view: View, job: LeasedJob) -> Diagnosis | None:
     return diagnose(view, job) if job.waited_ms is not None else None
 
 
-def _divided(stretches: Sequence[JobClaims], limits: Limits) -> Iterator[list[JobClaims]]:
-    """Divide stretches, in order; one that no transaction holds is left out, and its job waits."""
+def _divided(claims_by_job: Sequence[JobClaims], limits: Limits) -> Iterator[list[JobClaims]]:
+    """Divide claims, in order; a job whose claims fit no transaction is left out."""
     together: list[JobClaims] = []
     jobs: set[int] = set()
     claims = 0
-    for stretch in stretches:
-        named = {stretch.job.id} | _victims(stretch)
+    for job_claims in claims_by_job:
+        named = {job_claims.job.id} | _victims(job_claims)
         if (
             len(named) > limits.jobs_per_transaction_max
-            or len(stretch.claims) > limits.claims_per_transaction_max
+            or len(job_claims.claims) > limits.claims_per_transaction_max
         ):
             continue
-        claims += len(stretch.claims)
+        claims += len(job_claims.claims)
         is_full = len(jobs | named) > limits.jobs_per_transaction_max
         if together and (is_full or claims > limits.claims_per_transaction_max):
             yield together
-            together, jobs, claims = [], set(), len(stretch.claims)
-        together.append(stretch)
+            together, jobs, claims = [], set(), len(job_claims.claims)
+        together.append(job_claims)
         jobs |= named
     if together:
         yield together
 
 
-def _victims(stretch: JobClaims) -> set[int]:
-    return set(stretch.claims.evictions.job.tolist())
+def _victims(job_claims: JobClaims) -> set[int]:
+    return set(job_claims.claims.evictions.job.tolist())
 
 
 def _part_of(claims: Claims, which: slice) -> Claims:

@@ -9,9 +9,9 @@ from typing import Final, Protocol
 import numpy as np
 
 from benchmarks.churn import ConstantLoad, Nodes
-from benchmarks.contest import PATIENCE_S, Play, Point
 from benchmarks.harness import Stage
 from benchmarks.rival import MS_PER_S
+from benchmarks.steady_state import TIMEOUT_S, Point, Scenario
 from benchmarks.taken_up import taken_up
 from omega.config import Settings
 from omega.errors import BadInput
@@ -48,7 +48,7 @@ class Ground(Protocol):
         """Kinds of scheduler for which jobs arrive; there are so many of each."""
         ...
 
-    def play(self, point: Point, seconds: float, seed: int, stage: Stage) -> Play:
+    def scenario(self, point: Point, seconds: float, seed: int, stage: Stage) -> Scenario:
         """Return the work of a contest of so many seconds."""
         ...
 
@@ -70,7 +70,7 @@ class Drawn:
         """The cell."""
         return uniform_machines(self.number, cpus=CPUS, memory_gib=MEMORY_GIB)
 
-    def play(self, point: Point, seconds: float, seed: int, stage: Stage) -> Play:
+    def scenario(self, point: Point, seconds: float, seed: int, stage: Stage) -> Scenario:
         """Draw what is there at the start, and the jobs, which are the same for all rules."""
         for_prefill, for_jobs, for_ends = np.random.default_rng(seed).spawn(3)
         level = self.number * CPUS * point.fill // 100
@@ -85,10 +85,10 @@ class Drawn:
             self.name,
             machines,
             scattered(machines, level, Shape(), for_prefill),
-            arrivals_of(jobs, seconds + PATIENCE_S, for_jobs),
+            arrivals_of(jobs, seconds + TIMEOUT_S, for_jobs),
         )
         constant_load = partial(ConstantLoad, rng=for_ends, level=level)
-        return Play(workload, self.kinds * point.schedulers, constant_load)
+        return Scenario(workload, self.kinds * point.schedulers, constant_load)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class Replayed:
         """Kinds of scheduler for which jobs arrive."""
         return tuple(sorted({one.spec.scheduler for one in self.trace.arrivals}))
 
-    def play(self, point: Point, seconds: float, seed: int, stage: Stage) -> Play:
+    def scenario(self, point: Point, seconds: float, seed: int, stage: Stage) -> Scenario:
         """Fit the trace's own time to the schedulers'; its beginning, if it is longer."""
         jobs = Counter(one.spec.scheduler for one in self.trace.arrivals)
         span_s = max(jobs.values()) * self.arrival_ms / MS_PER_S / point.schedulers
@@ -142,4 +142,4 @@ class Replayed:
             )
             return Nodes(store, stage.clock, retry, speedup=factor)
 
-        return Play(workload, self.kinds * point.schedulers, nodes)
+        return Scenario(workload, self.kinds * point.schedulers, nodes)

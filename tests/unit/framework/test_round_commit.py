@@ -9,7 +9,7 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.framework.effects import Commit, Refresh, Think, drive
 from omega.framework.progress import Attempted, Ending
-from omega.framework.round_play import TRIES_MAX, commit_round, plan_round
+from omega.framework.round_commit import TRIES_MAX, commit_round, plan_round
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import ParkReason
@@ -38,25 +38,25 @@ class Scripted(Rounds):
 
     length_ms = 1_000
 
-    def __init__(self, *stretches: JobClaims) -> None:
-        self.stretches = stretches
+    def __init__(self, *claims_by_job: JobClaims) -> None:
+        self.claims = claims_by_job
         self.asked_again: list[list[int]] = []
 
     def plan(self, view: View, state: RoundState, rng: np.random.Generator) -> RoundPlan:
-        return RoundPlan(self.stretches, {}, [])
+        return RoundPlan(self.claims, {}, [])
 
     def again(
         self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
     ) -> Sequence[JobClaims]:
         self.asked_again.append([job.id for job in refused])
-        stretches = []
+        claims_by_job = []
         with view.trying():
             for job in refused:
                 claims = place_groups(view, job, in_order, rng)
                 view.try_on(claims)
                 if len(claims):
-                    stretches.append(JobClaims(job, claims, len(claims)))
-        return stretches
+                    claims_by_job.append(JobClaims(job, claims, len(claims)))
+        return claims_by_job
 
 
 class TestRound:
@@ -86,17 +86,17 @@ class TestRound:
 
     def played(
         self,
-        *stretches: JobClaims,
+        *claims_by_job: JobClaims,
         waiting: Sequence[LeasedJob] = (),
         running: Sequence[LeasedJob] = (),
         rivals: Sequence[Callable[[], object]] = (),
         claims_max: int = LIMITS.claims_per_transaction_max,
     ) -> dict[int, Attempted]:
         """Play one round; return what became of each job."""
-        self.rounds = Scripted(*stretches)
+        self.rounds = Scripted(*claims_by_job)
         self.answers = AnswersFrom(self.store, rivals)
         view = View(self.store.snapshot())
-        plan = RoundPlan(stretches, {}, [])
+        plan = RoundPlan(claims_by_job, {}, [])
         replica = a_replica(claims_max=claims_max)
         state = self.a_state(waiting, running)
         attempted = drive(commit_round(replica, self.rounds, state, view, plan), self.answers)
@@ -127,13 +127,13 @@ class TestRound:
         view, plan = drive(steps, self.answers)
 
         assert [Refresh(), Think(1.0 + 3 * 0.1)] == self.answers.effects
-        assert (3, ()) == (len(view), plan.stretches)
+        assert (3, ()) == (len(view), plan.claims)
 
     def test_all_of_a_round_is_one_commit(self) -> None:
         first, second = self.waiting(4, 2)
-        stretches = [whole(first, [1] * 4), whole(second, [2, 3])]
+        claims_by_job = [whole(first, [1] * 4), whole(second, [2, 3])]
 
-        became = self.played(*stretches, waiting=[first, second])
+        became = self.played(*claims_by_job, waiting=[first, second])
 
         (transaction,) = self.answers.transactions
         assert [first.id, second.id] == [part.job for part in transaction.jobs]
@@ -154,9 +154,9 @@ class TestRound:
 
     def test_who_falls_to_another_waits_for_room(self) -> None:
         (falls,), (comes,) = self.recalled([1, 1]), self.waiting(4)
-        stretch = whole(comes, [1] * 4, (0, falls.id, 0))
+        job_claims = whole(comes, [1] * 4, (0, falls.id, 0))
 
-        became = self.played(stretch, waiting=[comes], running=[falls])
+        became = self.played(job_claims, waiting=[comes], running=[falls])
 
         one = became[falls.id]
         assert (Ending.NO_ROOM, 0, 2, [0, 1]) == (
@@ -170,10 +170,10 @@ class TestRound:
 
     def test_who_met_a_rival_is_placed_again_and_evicts_nobody(self) -> None:
         (stays,), (comes,) = self.recalled([1, 1]), self.waiting(4)
-        stretch = whole(comes, [1] * 4, (0, stays.id, 0))
+        job_claims = whole(comes, [1] * 4, (0, stays.id, 0))
 
         became = self.played(
-            stretch, waiting=[comes], running=[stays], rivals=[self.rival(1, tasks=2)]
+            job_claims, waiting=[comes], running=[stays], rivals=[self.rival(1, tasks=2)]
         )
 
         first, second = self.answers.transactions
@@ -185,9 +185,9 @@ class TestRound:
 
     def test_who_was_to_move_stays_where_it_is_if_a_rival_was_faster(self) -> None:
         (moves,) = self.recalled([1, 1])
-        stretch = whole(moves, [2, 2], (0, moves.id, 0))
+        job_claims = whole(moves, [2, 2], (0, moves.id, 0))
 
-        became = self.played(stretch, running=[moves], rivals=[self.rival(2, tasks=3)])
+        became = self.played(job_claims, running=[moves], rivals=[self.rival(2, tasks=3)])
 
         one = became[moves.id]
         assert (Ending.DONE, 1, 0, 0) == (one.ending, one.tries, one.placed, one.left)
@@ -257,9 +257,9 @@ class TestRound:
 
     def test_a_victim_of_one_transaction_is_placed_by_the_next(self) -> None:
         (moves,), (comes,) = self.recalled([1, 1]), self.waiting(1)
-        stretches = [whole(comes, [1], (0, moves.id, 0)), whole(moves, [2, 2])]
+        claims_by_job = [whole(comes, [1], (0, moves.id, 0)), whole(moves, [2, 2])]
 
-        became = self.played(*stretches, waiting=[comes], running=[moves], claims_max=2)
+        became = self.played(*claims_by_job, waiting=[comes], running=[moves], claims_max=2)
 
         assert [[comes.id, moves.id], [moves.id]] == [
             [part.job for part in transaction.jobs] for transaction in self.answers.transactions

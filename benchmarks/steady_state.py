@@ -33,14 +33,14 @@ FULL: Final = 99
 AS_RECORDED: Final = 0
 """The fill of a trace, which has its own."""
 TICK_S: Final = 0.02
-PATIENCE_S: Final = 60.0
+TIMEOUT_S: Final = 60.0
 """How long to wait, beyond its time, for a contest's first task."""
 SUMS: Final = ("totals", "waits", "view_ages")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """What is set in one contest."""
+    """What is set in one run."""
 
     schedulers: int = 16
     """Of each kind that there are jobs for."""
@@ -78,7 +78,7 @@ class Point:
 
 
 @dataclass(frozen=True, eq=False)
-class Play:
+class Scenario:
     """What happens in one contest: work, those who schedule it, and what ends it."""
 
     workload: Workload
@@ -195,7 +195,7 @@ def rivals(url: str, number: int) -> Iterator[Rivals]:
 
 
 @dataclass(kw_only=True, eq=False)
-class Arena:
+class Testbed:
     """Where contests are held: a cell that is empty at the start of each."""
 
     rivals: Rivals
@@ -207,27 +207,29 @@ class Arena:
     """Raises KeyboardInterrupt if somebody wants us to end."""
 
     def hold(
-        self, point: Point, play: Play, *, warm_up_s: float, seconds: float, seed: int
+        self, point: Point, scenario: Scenario, *, warm_up_s: float, seconds: float, seed: int
     ) -> Tally:
         """Fill the cell, let them compete, and see that the cell holds what they were granted."""
-        churn = play.churn(self.store)
-        there = place_prefill(self.store, play.workload.prefill, self.machines, clock=self.clock)
-        with self.rivals.at_work(point, play.kinds, seed) as schedulers:
-            match_ = _Match(self, play, churn)
+        churn = scenario.churn(self.store)
+        there = place_prefill(
+            self.store, scenario.workload.prefill, self.machines, clock=self.clock
+        )
+        with self.rivals.at_work(point, scenario.kinds, seed) as schedulers:
+            match_ = _SteadyState(self, scenario, churn)
             match_.go_on(until=warm_up_s)
             before, began_s = schedulers.facts(), match_.elapsed_s
             match_.go_on(until=began_s + seconds)
             while not merge(*(after := schedulers.facts()))["totals"].get("tasks_placed"):
                 match_.go_on(until=match_.elapsed_s + TICK_S)
-                if match_.elapsed_s > began_s + seconds + PATIENCE_S:
-                    raise OmegaError(f"no task found a place in {PATIENCE_S:g} s")
+                if match_.elapsed_s > began_s + seconds + TIMEOUT_S:
+                    raise OmegaError(f"no task found a place in {TIMEOUT_S:g} s")
             ended_s, use = match_.elapsed_s, self.store.use()
             final = schedulers.stop()["totals"]
         cpu = Kind.CPU_MILLI.column
         tally = Tally(
             facts=since(before, after),
             seconds=ended_s - began_s,
-            offered=_offered(point, play, began_s, ended_s),
+            offered=_offered(point, scenario, began_s, ended_s),
             filled=use.used[cpu] / use.capacity[cpu],
             waiting=use.jobs_waiting,
             parked=sum(use.parked_by_reason.values()),
@@ -252,27 +254,27 @@ class Arena:
             raise InvariantBroken(f"{told} transactions and claims refused, {recorded} on record")
 
 
-class _Match:
+class _SteadyState:
     """A contest under way: work goes in, tasks end."""
 
-    def __init__(self, arena: Arena, play: Play, churn: Churn) -> None:
-        self._arena = arena
-        self._feeder = Feeder(play.workload.arrivals, arena.store)
+    def __init__(self, testbed: Testbed, scenario: Scenario, churn: Churn) -> None:
+        self._testbed = testbed
+        self._feeder = Feeder(scenario.workload.arrivals, testbed.store)
         self._churn = churn
-        self._began = arena.clock.now()
+        self._began = testbed.clock.now()
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since the beginning."""
-        return self._arena.clock.now() - self._began
+        return self._testbed.clock.now() - self._began
 
     def go_on(self, *, until: float) -> None:
         """Keep everything going until so many seconds after the beginning."""
         while (elapsed_s := self.elapsed_s) < until:
-            self._arena.go_on()
+            self._testbed.go_on()
             self._feeder.feed(elapsed_s)
             self._churn.step()
-            self._arena.clock.sleep(TICK_S)
+            self._testbed.clock.sleep(TICK_S)
 
 
 def since(before: Sequence[Facts], after: Sequence[Facts]) -> Facts:
@@ -301,10 +303,10 @@ def _less(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _offered(point: Point, play: Play, began_s: float, ended_s: float) -> float:
-    came = [one for one in play.workload.arrivals if began_s <= one.submit_s < ended_s]
+def _offered(point: Point, scenario: Scenario, began_s: float, ended_s: float) -> float:
+    came = [one for one in scenario.workload.arrivals if began_s <= one.submit_s < ended_s]
     work_s = sum(map(point.decision_s, came))
-    return work_s / (len(play.kinds) * (ended_s - began_s))
+    return work_s / (len(scenario.kinds) * (ended_s - began_s))
 
 
 def _ratio(part: float, whole: float) -> float | None:
