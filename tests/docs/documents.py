@@ -21,9 +21,14 @@ class Block:
     text: str
 
 
+def is_document(source: Source) -> bool:
+    """Tell whether a file is a document; its template is read as the page that it becomes."""
+    return source.path.endswith(".md") and source.parts[-2:-1] != ("templates",)
+
+
 def documents() -> list[Source]:
     """Return every document in Markdown."""
-    return [source for source in written_files() if source.path.endswith(".md")]
+    return [source for source in written_files() if is_document(source)]
 
 
 def document(path: str) -> Source:

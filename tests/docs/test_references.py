@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.architecture.tree import ROOT, Source, written_files
-from tests.docs.documents import documents
+from tests.docs.documents import documents, is_document
 
 IN_DOCS = re.compile(r"(?<![\w/.<…-])docs/[\w./-]*\w(?:\.md|\.svg)")
 FOLLOWING = re.compile(r"docs/decisions/[\w-]+\.md((?:, \d{4}-[\w-]+\.md)+)")
@@ -34,7 +34,7 @@ def links(source: Source) -> Iterator[str]:
 
 def missing(source: Source) -> list[str]:
     """Complain of each reference that leads nowhere."""
-    named = [*cited(source), *(links(source) if source.path.endswith(".md") else ())]
+    named = [*cited(source), *(links(source) if is_document(source) else ())]
     return [
         f"{source.path} names {path}, which is not there"
         for path in named
