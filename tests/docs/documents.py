@@ -45,6 +45,13 @@ def blocks(source: Source, *languages: str) -> Iterator[Block]:
             yield Block(source.path, line, match[1], match[2])
 
 
+def marked(source: Source, mark: str) -> list[Block]:
+    """Return the blocks that stand right behind a comment that begins with this mark."""
+    lines = source.text.splitlines()
+    comment = f"<!-- {mark}: "
+    return [block for block in blocks(source) if lines[block.line - 2].startswith(comment)]
+
+
 def section(source: Source, heading: str) -> Source:
     """Return what stands under a heading of the second level."""
     parts = re.split(r"^## (.+)$", source.text, flags=re.MULTILINE)
