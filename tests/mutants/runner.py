@@ -1,4 +1,4 @@
-"""One mutant on trial: planted in a copy of the project, whose tests run until the first fails."""
+"""Test a mutant: plant it in a copy of the project and run tests until the first fails."""
 
 import os
 import shutil
@@ -18,42 +18,42 @@ import pytest
 
 from omega.clock import Clock
 from tests.fixtures.servers import GIVEN
+from tests.mutants.kill_report import Failure, first_failure
 from tests.mutants.mutant import Mutant
-from tests.mutants.witness import Failure, first_failure
 
 COPIED = ("omega", "schedulers", "migrations", "tests", "pyproject.toml")
 """What the tests of mutants need of the project."""
 PROFILE = "mutants"
 """Of hypothesis: the same examples each time, and no search for a smaller one."""
 TURN_S = 0.5
-"""How often a run of tests is looked after."""
+"""How often a run of tests is checked for its time limit."""
 GRACE_S = 20.0
 """How long tests that are told to stop may take to clean up."""
 
 
-class Disposition(StrEnum):
+class Status(StrEnum):
     """What became of a mutant."""
 
-    CAUGHT = "caught"
+    KILLED = "killed"
     """A test failed."""
     SURVIVED = "survived"
     """All passed."""
-    HUNG = "hung"
-    """No test failed in time: to hang is no message."""
-    STILLBORN = "stillborn"
-    """No test got to judge it: it could not be imported, installed or set up."""
+    TIMED_OUT = "timed out"
+    """No test failed in time."""
+    INVALID = "invalid"
+    """No test could begin: an import, a fixture or the installation of functions failed."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """How it went."""
+class Result:
+    """What became of a mutant, and which test decided it."""
 
     mutant: Mutant
-    fate: Disposition
-    by: str = ""
-    """The test that caught it, or that could not begin."""
-    said: str = ""
-    """What that said, or the last words of a run that said nothing else."""
+    status: Status
+    test: str = ""
+    """The test that killed it, or that could not begin."""
+    message: str = ""
+    """The message of that failure, or the last lines of the output."""
     took_s: float = 0.0
 
 
@@ -73,19 +73,19 @@ class Run:
         return self.exit_code == pytest.ExitCode.OK
 
 
-class Court:
-    """Tries mutants, each in a copy of its own; as many at a time as there are servers."""
+class MutantRunner:
+    """Tests mutants, each in a copy of its own; as many at a time as there are servers."""
 
     def __init__(
         self,
-        sound: Path,
+        original: Path,
         clock: Clock,
         servers: Iterable[str],
         *,
         stop: threading.Event,
         limit_s: float,
     ) -> None:
-        self._sound = sound
+        self._original = original
         self._clock = clock
         self._stop = stop
         self._limit_s = limit_s
@@ -94,30 +94,30 @@ class Court:
             self._free_servers.put(url)
 
     def unmutated(self, tests: Sequence[str]) -> Run:
-        """Run tests on the sound tree."""
-        return self._run(self._sound, tests)
+        """Run tests on the original tree."""
+        return self._run(self._original, tests)
 
-    def trial(self, mutant: Mutant) -> Trial:
-        """Plant a mutant and see whether a test notices."""
-        with copied(self._sound) as tree:
+    def test(self, mutant: Mutant) -> Result:
+        """Plant a mutant and run its tests until the first fails."""
+        with copied(self._original) as tree:
             mutant.plant(tree)
             run = self._run(tree, mutant.tests)
-        return Trial(mutant, *_judged(run), took_s=run.took_s)
+        return Result(mutant, *_status(run), took_s=run.took_s)
 
     def _run(self, tree: Path, tests: Sequence[str]) -> Run:
         began = self._clock.now()
         server = self._free_servers.get()
         try:
-            with TemporaryDirectory(prefix="omega-witness-") as folder:
-                witness = Path(folder) / "failures"
-                exit_code, output = self._watched(tree, server, _command(witness, tests))
-                failure = first_failure(witness)
+            with TemporaryDirectory(prefix="omega-kill-report-") as folder:
+                report = Path(folder) / "failures"
+                exit_code, output = self._watched(tree, server, _command(report, tests))
+                failure = first_failure(report)
         finally:
             self._free_servers.put(server)
         return Run(exit_code, failure, output, self._clock.now() - began)
 
     def _watched(self, tree: Path, server: str, command: Sequence[str]) -> tuple[int | None, str]:
-        """Run a command in a tree until it ends, its time is up, or nobody waits for it."""
+        """Run a command in a tree until it ends, its time is up, or the command is stopped."""
         until = self._clock.now() + self._limit_s
         with subprocess.Popen(
             command,
@@ -138,18 +138,18 @@ class Court:
             return None, _stopped(process)
 
 
-def _command(witness: Path, tests: Sequence[str]) -> list[str]:
-    plugins = ("no:randomly", "no:cacheprovider", "tests.mutants.witness")
+def _command(report: Path, tests: Sequence[str]) -> list[str]:
+    plugins = ("no:randomly", "no:cacheprovider", "tests.mutants.kill_report")
     return [
         *(sys.executable, "-m", "pytest", "--exitfirst", "--quiet"),
         *(word for plugin in plugins for word in ("-p", plugin)),
-        *("--witness", str(witness), "--hypothesis-profile", PROFILE),
+        *("--kill-report", str(report), "--hypothesis-profile", PROFILE),
         *tests,
     ]
 
 
 def _stopped(process: subprocess.Popen[str]) -> str:
-    """Stop tests, as a user would, and then whatever is left of them; return what they said."""
+    """Stop tests, as a user would, and then whatever is left of them; return their output."""
     process.send_signal(signal.SIGINT)
     try:
         output, _ = process.communicate(timeout=GRACE_S)
@@ -159,19 +159,19 @@ def _stopped(process: subprocess.Popen[str]) -> str:
     return output
 
 
-def _judged(run: Run) -> tuple[Disposition, str, str]:
-    """Return a mutant's fate, the test that decided it, and what that said."""
+def _status(run: Run) -> tuple[Status, str, str]:
+    """Return a mutant's status, the test that decided it, and its message."""
     last_words = "\n".join(run.output.splitlines()[-5:])
     match run:
         case Run(exit_code=None):
-            return Disposition.HUNG, "", last_words
+            return Status.TIMED_OUT, "", last_words
         case Run(exit_code=pytest.ExitCode.OK):
-            return Disposition.SURVIVED, "", ""
+            return Status.SURVIVED, "", ""
         case Run(pytest.ExitCode.TESTS_FAILED, Failure(when="call" | "teardown") as failure):
-            return Disposition.CAUGHT, failure.test, failure.said
+            return Status.KILLED, failure.test, failure.message
         case Run(failure=Failure() as failure):
-            return Disposition.STILLBORN, failure.test, failure.said
-    return Disposition.STILLBORN, "", last_words
+            return Status.INVALID, failure.test, failure.message
+    return Status.INVALID, "", last_words
 
 
 @contextmanager

@@ -1,19 +1,20 @@
 """All mutants, in the order of the page."""
 
 from tests.mutants import (
+    in_commit,
     in_compiled_loops,
     in_functions,
+    in_judge_sequential,
     in_memory,
     in_numpy,
     in_processes,
     in_quotas,
     in_refusals,
     in_rounds,
-    in_the_commit,
-    in_the_simulator,
-    in_the_walk,
+    in_simulator,
     in_training,
     in_turns,
+    in_views,
 )
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import part_of
@@ -21,8 +22,9 @@ from tests.mutants.page import part_of
 _ALL: tuple[Mutant, ...] = (
     *in_numpy.MUTANTS,
     *in_memory.MUTANTS,
-    *in_the_commit.MUTANTS,
-    *in_the_walk.MUTANTS,
+    *in_commit.MUTANTS,
+    *in_judge_sequential.MUTANTS,
+    *in_views.MUTANTS,
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
     *in_rounds.MUTANTS,
@@ -30,7 +32,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_refusals.MUTANTS,
     *in_training.MUTANTS,
     *in_processes.MUTANTS,
-    *in_the_simulator.MUTANTS,
+    *in_simulator.MUTANTS,
     *in_compiled_loops.MUTANTS,
 )
 _PARTS = list(dict.fromkeys(part_of(mutant) for mutant in _ALL))

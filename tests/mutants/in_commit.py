@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant
 FUNCTIONS = "omega/store/postgres/functions"
 COMMIT = f"{FUNCTIONS}/commit_claims.sql"
 ARRAYS = f"{FUNCTIONS}/claim_arrays.sql"
-WALK = f"{FUNCTIONS}/judge_claims.sql"
+JUDGE_SEQUENTIAL = f"{FUNCTIONS}/judge_claims.sql"
 PARTS = f"{FUNCTIONS}/judge_parts.sql"
 GRANTS = f"{FUNCTIONS}/grant_plainly.sql"
 VERDICTS = f"{FUNCTIONS}/apply_verdicts.sql"
@@ -23,15 +23,24 @@ OF_COMMITS = (
 def mutant(
     name: str,
     file: str,
+    function: str,
     before: str,
     after: str,
     why: str,
     *,
     tests: tuple[str, ...] = OF_COMMITS + OF_LOCKS,
+    borrows: tuple[str, str] | None = None,
 ) -> Mutant:
     """Return a mutant of the commit."""
     return Mutant(
-        name=f"commit.{name}", file=file, before=before, after=after, why=why, tests=tests
+        name=f"commit.{name}",
+        file=file,
+        function=function,
+        before=before,
+        after=after,
+        why=why,
+        tests=tests,
+        borrows=borrows,
     )
 
 
@@ -39,48 +48,59 @@ LOCKS = (
     mutant(
         "jobs-locked-downwards",
         COMMIT,
-        "h.lease_token = ANY (_tokens)))\n         ORDER BY id FOR",
-        "h.lease_token = ANY (_tokens)))\n         ORDER BY id DESC FOR",
+        "commit_claims",
+        "h.lease_token = ANY (_tokens))) ORDER BY id FOR",
+        "h.lease_token = ANY (_tokens))) ORDER BY id DESC FOR",
         "Commits and ends wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "machines-locked-downwards",
         GRANTS,
-        "GROUP BY c.machine ORDER BY c.machine\n",
-        "GROUP BY c.machine ORDER BY c.machine DESC\n",
+        "grant_${of_kinds}",
+        "GROUP BY c.machine ORDER BY c.machine",
+        "GROUP BY c.machine ORDER BY c.machine DESC",
         "Commits and ends wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "machines-locked-before-jobs",
         COMMIT,
-        "    -- One who asks twice waits here",
-        "    PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;\n"
-        "    -- One who asks twice waits here",
+        "commit_claims",
+        "named := _machines || _other_machines; «WITH» locked AS MATERIALIZED (SELECT "
+        "id, state, lease_token, placed, minimum, unplaced FROM job",
+        "PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE; WITH",
         "Commits and ends wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_COMMITS,
+        borrows=(
+            COMMIT,
+            "PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE; END",
+        ),
     ),
     mutant(
         "jobs-not-locked",
         COMMIT,
-        "h.lease_token = ANY (_tokens)))\n         ORDER BY id FOR NO KEY UPDATE",
-        "h.lease_token = ANY (_tokens)))\n         ORDER BY id",
+        "commit_claims",
+        "h.lease_token = ANY (_tokens))) ORDER BY id FOR NO KEY UPDATE",
+        "h.lease_token = ANY (_tokens))) ORDER BY id",
         "A commit that is sent twice at once is judged twice.",
         tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "machines-not-locked",
         COMMIT,
-        "WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;",
-        "WHERE id = ANY (touched) ORDER BY id;",
+        "commit_claims",
+        "PERFORM 1 FROM machine WHERE id = ANY (touched) ORDER BY id «FOR NO KEY "
+        "UPDATE»; judged :=",
+        "",
         "A claim is judged on a row that another commit is about to change.",
         tests=OF_LOCKS + OF_COMMITS,
     ),
     mutant(
         "alternates-not-locked",
         COMMIT,
-        "PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;",
+        "commit_claims",
+        "«PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;» END IF;",
         "",
         "Rows of two moments are answered: no order of the commits explains them.",
         tests=("tests/attack/test_locks.py",),
@@ -88,6 +108,7 @@ LOCKS = (
     mutant(
         "machines-of-moving-tasks-not-locked",
         COMMIT,
+        "commit_claims",
         "(j.minimum > 0 OR a.job_id = ANY (_jobs))",
         "j.minimum > 0",
         "A task that moves gives its room back to a machine that nobody looked at.",
@@ -95,17 +116,21 @@ LOCKS = (
     mutant(
         "machines-of-falling-gangs-not-locked",
         COMMIT,
-        "WHERE id = ANY (touched) ORDER BY id FOR NO KEY UPDATE;",
-        "WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;",
+        "commit_claims",
+        "PERFORM 1 FROM machine WHERE id = ANY («touched») ORDER BY id FOR NO KEY "
+        "UPDATE; judged :=",
+        "named",
         "An eviction that breaks a gang locks its machines in any order, and too late.",
         tests=OF_LOCKS + OF_COMMITS,
+        borrows=(COMMIT, "named := _machines || _other_machines"),
     ),
 )
 
-MACHINE_VERDICTS = (
+CHECKS = (
     mutant(
         "id-not-checked",
         COMMIT,
+        "commit_claims",
         "SELECT q.there, t.id IS NOT NULL,",
         "SELECT q.there, false,",
         "Who had no answer and asks again is told that its own tasks were another's.",
@@ -113,6 +138,7 @@ MACHINE_VERDICTS = (
     mutant(
         "id-of-another-taken-for-ones-own",
         COMMIT,
+        "commit_claims",
         "IF NOT is_the_same THEN",
         "IF false THEN",
         "A scheduler is told another's verdicts as its own.",
@@ -121,6 +147,7 @@ MACHINE_VERDICTS = (
     mutant(
         "one-id-granted-to-two",
         COMMIT,
+        "commit_claims",
         "IF NOT FOUND AND 0 = ANY (verdicts) THEN",
         "IF false THEN",
         "One of two grants is recorded: who asks again for the other is told that it failed.",
@@ -129,13 +156,15 @@ MACHINE_VERDICTS = (
     mutant(
         "lease-not-checked",
         COMMIT,
-        " AND l.lease_token = j.token, false)",
+        "commit_claims",
+        "AND l.lease_token = j.token, false)",
         ", false)",
         "A scheduler that was thought dead places tasks of a job that another plans by now.",
     ),
     mutant(
         "lease-not-checked-in-order",
-        WALK,
+        JUDGE_SEQUENTIAL,
+        "judge_claims",
         "WHEN NOT held[j] THEN 4",
         "WHEN false THEN 4",
         "A scheduler that lost its lease need only name somebody to evict.",
@@ -143,6 +172,7 @@ MACHINE_VERDICTS = (
     mutant(
         "placed-task-placed-again",
         COMMIT,
+        "commit_claims",
         "c.tasks <@ l.unplaced AND c.claims",
         "c.claims",
         "A task that is over runs again.",
@@ -150,13 +180,15 @@ MACHINE_VERDICTS = (
     mutant(
         "task-placed-twice-at-once",
         COMMIT,
-        " AND c.claims = c.different",
+        "commit_claims",
+        "AND c.claims = c.different",
         "",
         "A transaction that names a task twice is aborted, with all that it grants to others.",
     ),
     mutant(
         "task-placed-twice-in-order",
-        WALK,
+        JUDGE_SEQUENTIAL,
+        "judge_claims",
         "WHEN here @> _tasks[c] THEN 5",
         "",
         "A transaction that names a task twice is aborted, with all that it grants to others.",
@@ -164,6 +196,7 @@ MACHINE_VERDICTS = (
     mutant(
         "draining-machine-takes-claims",
         GRANTS,
+        "grant_${of_kinds}",
         "AND m.state = 0 AND",
         "AND m.state <= 1 AND",
         "A machine that is drained never gets empty.",
@@ -171,13 +204,15 @@ MACHINE_VERDICTS = (
     mutant(
         "machine-under-notice-takes-claims",
         GRANTS,
-        " AND m.notice IS NULL\n",
-        "\n",
+        "grant_${of_kinds}",
+        "AND m.notice IS NULL",
+        "",
         "A machine that shrank below its use takes on more, as long as it asks for something else.",
     ),
     mutant(
         "draining-machine-takes-claims-in-order",
         PARTS,
+        "of_machine",
         "WHEN _state <> 0 THEN 7",
         "WHEN _state > 1 THEN 7",
         "A machine that is drained never gets empty.",
@@ -185,13 +220,15 @@ MACHINE_VERDICTS = (
     mutant(
         "stale-not-compared",
         GRANTS,
+        "grant_${of_kinds}",
         "AND NOT (_by_sequence AND (",
         "AND NOT (false AND (",
         "The sequence rule grants on views of any age.",
     ),
     mutant(
         "stale-not-compared-in-order",
-        WALK,
+        JUDGE_SEQUENTIAL,
+        "judge_claims",
         "_by_sequence AND _seen[c] <> sequences[place]",
         "false",
         "The sequence rule grants on views of any age.",
@@ -199,13 +236,15 @@ MACHINE_VERDICTS = (
     mutant(
         "one-fresh-claim-vouches-for-a-stale-one",
         GRANTS,
-        "a.least_seen <> m.sequence OR ",
+        "grant_${of_kinds}",
+        "a.least_seen <> m.sequence OR",
         "",
         "The sequence rule grants on an old view beside a new one.",
     ),
     mutant(
         "alternate-not-compared",
-        WALK,
+        JUDGE_SEQUENTIAL,
+        "judge_claims",
         "_by_sequence AND _other_seen[o] <> sequences[other_at[o]]",
         "false",
         "The sequence rule grants alternates on views of any age.",
@@ -216,6 +255,7 @@ FIT = (
     mutant(
         "oversells-by-one",
         GRANTS,
+        "grant_${of_kinds}",
         "<= m.${kind}_capacity | AND }}",
         "<= m.${kind}_capacity + 1 | AND }}",
         "A commit for one unit too much is aborted by a CHECK, with all that it grants to others.",
@@ -223,6 +263,7 @@ FIT = (
     mutant(
         "oversells-by-one-in-order",
         PARTS,
+        "fits",
         "IF room < 0 THEN",
         "IF room < -1 THEN",
         "A commit for one unit too much is aborted by a CHECK, with all that it grants to others.",
@@ -230,6 +271,7 @@ FIT = (
     mutant(
         "last-unit-never-sold-in-order",
         PARTS,
+        "fits",
         "IF room < 0 THEN",
         "IF room <= 0 THEN",
         "No machine is ever filled.",
@@ -237,36 +279,41 @@ FIT = (
     mutant(
         "sequence-not-raised",
         GRANTS,
-        "sequence = m.sequence + 1,",
-        "sequence = m.sequence,",
+        "grant_${of_kinds}",
+        "sequence = «m.sequence + 1», revision = m.revision + 1",
+        "m.sequence",
         "Nobody is ever stale: the sequence rule protects nothing.",
     ),
     mutant(
         "sequence-raised-twice",
         GRANTS,
-        "sequence = m.sequence + 1,",
-        "sequence = m.sequence + 2,",
+        "grant_${of_kinds}",
+        "sequence = «m.sequence + 1», revision = m.revision + 1",
+        "m.sequence + 2",
         "Stores disagree about what a view has seen.",
     ),
     mutant(
         "grant-missed-by-deltas",
         GRANTS,
-        "changed_by = pg_current_xact_id()",
-        "changed_by = m.changed_by",
+        "grant_${of_kinds}",
+        "revision = m.revision + 1, changed_by = «pg_current_xact_id()»",
+        "m.changed_by",
         "A view that was away for long never learns of others' grants.",
         tests=OF_DELTAS,
     ),
     mutant(
         "exchange-missed-by-deltas",
         VERDICTS,
-        "changed_by = pg_current_xact_id()",
-        "changed_by = m.changed_by",
+        "apply_verdicts",
+        "revision = m.revision + 1, changed_by = «pg_current_xact_id()»",
+        "m.changed_by",
         "A view that was away for long never learns of evictions.",
         tests=OF_DELTAS,
     ),
     mutant(
         "exchange-raises-the-sequence-of-losers",
         VERDICTS,
+        "apply_verdicts",
         "sequence = m.sequence + net.granted,",
         "sequence = m.sequence + 1,",
         "The fall of a gang makes claims stale on all its machines.",
@@ -274,6 +321,7 @@ FIT = (
     mutant(
         "exchange-raises-the-sequence-once-a-claim",
         VERDICTS,
+        "apply_verdicts",
         "max(x.granted) AS granted",
         "sum(x.granted) AS granted",
         "Stores disagree about what a view has seen.",
@@ -281,10 +329,11 @@ FIT = (
     mutant(
         "evicted-tasks-still-placed",
         VERDICTS,
-        "placed = j.placed + net.granted - net.evicted,",
-        "placed = j.placed + net.granted,",
+        "apply_verdicts",
+        "placed = j.placed + net.granted «- net.evicted», fruitless = CASE",
+        "",
         "A fallen gang is believed to run, and comes back by halves.",
     ),
 )
 
-MUTANTS = (*LOCKS, *MACHINE_VERDICTS, *FIT)
+MUTANTS = (*LOCKS, *CHECKS, *FIT)
