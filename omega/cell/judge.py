@@ -1,6 +1,6 @@
-"""The commit rule in numpy: who gets what, claim by claim.
+"""The commit rule in numpy: which claims of a transaction are granted.
 
-Goal     Decide conflicts in one place, fast enough for the simulator and plain enough to trust.
+Goal     Decide conflicts in one place, fast enough for the simulator and simple enough to trust.
 Promise  Same verdicts, rows and sequences as the function in Postgres and as the slow twin in
          `omega.testing.twin`: a property test drives all three with the same histories.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.

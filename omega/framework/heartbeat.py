@@ -2,8 +2,8 @@
 
 Goal     Let a scheduler take any time to decide, and let other replicas lease its jobs soon after
          its process dies.
-Promise  A lost lease is noticed at the next beat, and the process then drops the job. The thread
-         has its own store connection, so it never waits for a commit, nor a commit for it.
+Promise  A lost lease is noticed at the next beat, and no attempt at its job begins after that. The
+         thread has its own store connection, so it never waits for a commit, nor a commit for it.
 Source   docs/decisions/0004-the-job-queue.md; sync code only, threads for heartbeats.
 """
 
