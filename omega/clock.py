@@ -1,8 +1,8 @@
 """The only module that reads the time.
 
-Goal     Let every loop that waits run for real, by hand in a test, or in virtual time.
-Promise  `now` never goes back. A real sleep ends early when the stop event is set. Times compared
-         between processes never come from here: those are the database's.
+Goal     Let every loop that waits run in real time, by hand in a test, or in virtual time.
+Promise  `now` never decreases. A real sleep ends early when the stop event is set. Times that are
+         compared between processes come from the database, never from here.
 Source   trio's Clock; docs/decisions/0004-the-job-queue.md. tests/architecture/ bans the `time`
          module everywhere else.
 """
@@ -14,23 +14,23 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What a loop may know of time."""
+    """The time as a loop may read it."""
 
     def now(self) -> float:
         """Return seconds since some fixed moment; only differences mean anything."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Wait that long, or less when whoever drives the clock wants the loop to end."""
+        """Wait that long, or less if the loop is to end."""
         ...
 
     def wall(self) -> datetime:
-        """Return the calendar time, for the stamps of logs and reports alone."""
+        """Return the calendar time, only for timestamps in logs and reports."""
         ...
 
 
 class RealClock:
-    """The machine's own clock, whose sleeps a stop event cuts short."""
+    """The clock of the operating system; a stop event ends its sleeps early."""
 
     def __init__(self, stop: threading.Event | None = None) -> None:
         self._stop = stop if stop is not None else threading.Event()
@@ -40,7 +40,7 @@ class RealClock:
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait for the stop event, at most that long; a time that is over is no wait at all."""
+        """Wait for the stop event, at most that long; return at once if `seconds` is negative."""
         self._stop.wait(max(0.0, seconds))
 
     def wall(self) -> datetime:
@@ -49,7 +49,7 @@ class RealClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to: by `advance`, or by somebody's `sleep`."""
+    """A clock that moves only when `advance` or `sleep` is called."""
 
     def __init__(self, now: float = 0.0) -> None:
         self._start = now
@@ -57,16 +57,16 @@ class ManualClock:
         self.slept: list[float] = []
 
     def now(self) -> float:
-        """Return the seconds it was moved to."""
+        """Return the seconds that the clock has been moved to."""
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        """Advance at once and note the wait in `slept`."""
+        """Advance at once and append the wait to `slept`."""
         self.slept.append(seconds)
         self.advance(max(0.0, seconds))
 
     def advance(self, seconds: float) -> None:
-        """Move forward."""
+        """Move the clock forward."""
         assert seconds >= 0, "time does not go back"
         self._now += seconds
 

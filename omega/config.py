@@ -1,10 +1,11 @@
-"""What the operator may set, merged from four sources and judged as a whole.
+"""What the operator may set, merged from four sources and validated as a whole.
 
-Goal     One frozen set of settings for each process, whichever way they were said.
-Promise  Defaults give way to the TOML file, that to the environment, that to explicit arguments; a
-         source leaves out what it does not say. All problems are told at once, each with where it
-         was said and why it cannot be. The database's URL, with its password, is never printed,
-         nor is what a library says of it: that may quote half of it.
+Goal     One frozen set of settings for each process, from whichever source they came.
+Promise  The TOML file overrides defaults, the environment overrides the file, and explicit
+         arguments override the environment. A source overrides only what it names. All problems of
+         a check are reported at once, each with the source of the value and the reason. The
+         database's URL, with its password, is never printed. Nor are messages of libraries about
+         it, which may quote a part of it.
 Source   pydantic-settings. The file is `omega.toml` in the working directory, or the one that
          OMEGA_CONFIG_FILE names; a field's environment name is OMEGA_ and its name in capitals.
 """
@@ -40,8 +41,8 @@ from omega.limits import LIMITS
 ENVIRONMENT_PREFIX = "OMEGA_"
 CONFIG_FILE = "OMEGA_CONFIG_FILE"
 NOT_SETTINGS = frozenset({CONFIG_FILE, "OMEGA_DEBUG", "OMEGA_TEST_DATABASE_URL", "OMEGA_TRACES"})
-"""Names with our prefix that are no field: where the file is, whether the command line shows
-tracebacks, the tests' server, and where the published traces are for the tests."""
+"""Names with our prefix that are not fields: the path of the file, whether the command line shows
+tracebacks, the server for the tests, and the folder of published traces for the tests."""
 
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 UNREADABLE_URL: Final = (
@@ -51,16 +52,16 @@ PORT_MAX: Final = 65_535
 
 SPEEDUP_MIN: Final = 0.001
 SPEEDUP_MAX: Final = 1e9
-"""Outside of these the end of a task is no moment that a clock could show."""
+"""Outside of this range the end of a task may be a time that no clock can represent."""
 
 DAY_MS: Final = 24 * 60 * 60 * 1_000
 Milliseconds = Annotated[int, Field(gt=0, le=DAY_MS)]
-"""A time to wait; longer than a day is a slip, and much longer is more than a clock can add."""
+"""A time to wait. More than a day is a mistake, and much more overflows when added to a clock."""
 LeaseLength = Annotated[int, Field(gt=0, le=LIMITS.lease_ms_max)]
 
 
 def _folder(path: Path) -> Path:
-    """Spell a path out."""
+    """Return the absolute path, with `~` expanded; raise ValueError if that is impossible."""
     if "\0" in str(path):
         raise ValueError("holds a character that no path may")
     try:
@@ -75,46 +76,47 @@ def _folder(path: Path) -> Path:
 
 
 class Settings(BaseSettings):
-    """Everything an operator may decide; made by `load_settings`."""
+    """Everything an operator may decide; `load_settings` makes it."""
 
     model_config = SettingsConfigDict(
         env_prefix=ENVIRONMENT_PREFIX,
-        env_ignore_empty=True,  # compose files pass on what is not set as an empty string
+        env_ignore_empty=True,  # compose files pass an empty string for what is not set
         extra="forbid",
         frozen=True,
         validate_default=True,
     )
 
     database_url: SecretStr | None = None
-    """Any Postgres from 15 on; without it, the embedded one in `data_dir` is used."""
+    """Any Postgres from 15 on. Without it the embedded Postgres in `data_dir` is used."""
     data_dir: Annotated[Path, AfterValidator(_folder)] = Field(
         default_factory=lambda: platformdirs.user_data_path("omega")
     )
-    """Where the embedded Postgres keeps the cell."""
+    """The folder in which the embedded Postgres stores the cell."""
     statement_timeout_ms: Milliseconds = 30_000
 
     lease_ms: LeaseLength = 10_000
-    """How long a scheduler may plan a job without a sign of life."""
+    """How long a job's lease lasts unless a heartbeat renews it."""
     heartbeat_interval_ms: Milliseconds = 2_000
     rescue_interval_ms: Milliseconds = 2_000
-    """How often expired leases are looked for."""
+    """How often a scheduler looks for expired leases."""
     poll_interval_ms: Milliseconds = 200
-    """How often an idle scheduler looks for jobs when no wake-up comes."""
+    """How often an idle scheduler looks for jobs."""
     jobs_per_lease_max: PositiveInt = 64
-    """How many jobs one scheduler takes at a time."""
+    """How many jobs one scheduler leases at a time."""
 
     backoff_initial_ms: Milliseconds = 100
     backoff_max_ms: Milliseconds = 10_000
     attempts_max: PositiveInt = 50
-    """Attempts without progress before a job is parked."""
+    """Attempts in a row that place nothing before a job that loses to others is parked."""
     losers_first: bool = False
-    """Whether a job that others were faster than is tried again before younger ones: at once, and
-    after `backoff_initial_ms` if there was no room. Neither is ever a reason to park it."""
+    """Whether a job that was refused or found no room is tried again before younger jobs: at once
+    after conflicts, after `backoff_initial_ms` if there was no room. The job is then never parked
+    for conflicts or for want of room."""
 
     nodes_speedup: Annotated[float, Field(ge=SPEEDUP_MIN, le=SPEEDUP_MAX, allow_inf_nan=False)] = (
         1.0
     )
-    """How many seconds of a task's life the virtual nodes let pass in one second."""
+    """How many seconds of a task's duration pass on virtual nodes in one second."""
 
     @classmethod
     def settings_customise_sources(
@@ -125,7 +127,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Name the sources, the strongest first."""
+        """Return the sources, each before those that it overrides."""
         toml = TomlConfigSettingsSource(settings_cls, toml_file=_config_file())
         return init_settings, env_settings, toml
 
@@ -169,9 +171,10 @@ class Settings(BaseSettings):
 
 
 def load_settings(**said: object) -> Settings:
-    """Merge what was said with the other sources; an argument that is None was not said.
+    """Return the settings: these arguments, merged with the other sources.
 
-    Raises SettingsError with every problem of the first source or check that has any.
+    An argument that is None counts as not given. Raises SettingsError with every problem of the
+    first source or check that has any.
     """
     if strangers := list(_unknown_environment_names()):
         raise SettingsError(strangers)
@@ -188,19 +191,19 @@ def load_settings(**said: object) -> Settings:
         problems = [f"{_config_file()} cannot be read: {error}"]
     except RecursionError:
         problems = [f"{_config_file()} is nested too deeply"]
-    # Raised out here, so that no chained traceback shows the input, which may hold the password.
+    # Raised outside of `except`: a chained traceback would show the input, perhaps the password.
     raise SettingsError(problems)
 
 
 def environment_names() -> frozenset[str]:
-    """Return every name of the environment that the settings know."""
+    """Return the names of all environment variables that the settings know."""
     fields = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in Settings.model_fields}
     return frozenset(fields | NOT_SETTINGS)
 
 
 def _config_file() -> Path:
     named = os.environ.get(CONFIG_FILE)
-    if not named:  # compose files pass on what is not set as an empty string
+    if not named:  # compose files pass an empty string for what is not set
         return Path("omega.toml")
     if not Path(named).is_file():
         raise SettingsError([f"{CONFIG_FILE} names {named}, and there is no such file"])
@@ -208,16 +211,17 @@ def _config_file() -> Path:
 
 
 def _url_problems(url: str) -> Iterator[str]:
-    """Say what is wrong with the database's URL, in words of ours alone."""
+    """Yield what is wrong with the database's URL, without quoting any of it."""
     if not url.startswith(DATABASE_SCHEMES):
         yield f"database_url must start with {' or '.join(DATABASE_SCHEMES)}"
         return
     try:
         said = conninfo_to_dict(url)
-    except (psycopg.Error, UnicodeError):  # their texts quote the URL
+    except (psycopg.Error, UnicodeError):  # their messages quote the URL
         yield UNREADABLE_URL
         return
-    # What is not escaped in a password ends it early, and its rest is taken for what follows.
+    # A character that is not escaped ends the password early. The parser takes the rest of the
+    # password for the host, the port or the path, so those are searched for signs of it.
     authority, _, path = url.partition("://")[2].partition("?")[0].partition("/")
     ports = [port for port in str(said.get("port") or "").split(",") if port]
     strays = (authority.partition("@")[2], path, str(said.get("host") or "").removeprefix("@"))
@@ -228,7 +232,7 @@ def _url_problems(url: str) -> Iterator[str]:
 
 
 def _can_be_asked_for(host: str) -> bool:
-    """Say whether a name server can be asked for a host; a folder of sockets need not be."""
+    """Return whether a host can be looked up by name; folders of sockets always pass."""
     try:
         return host.startswith(("/", "@")) or bool(host.encode("idna")) or not host
     except UnicodeError:
@@ -248,7 +252,7 @@ def _unknown_environment_names() -> Iterator[str]:
 
 
 def _problem(detail: ErrorDetails, arguments: dict[str, Any]) -> str:
-    """Say in one sentence what is wrong with one value, and where it was said."""
+    """Return one sentence: what is wrong with one value, and which source it came from."""
     name = str(detail["loc"][0])
     if name in arguments:
         origin = f"{name} (as an argument)"

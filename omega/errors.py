@@ -1,9 +1,9 @@
-"""Everything that may be raised out of omega, as one tree.
+"""All exceptions that omega raises, as one tree.
 
-Goal     Let a caller tell what it can mend, what it can retry and what is our own bug.
-Promise  A refused claim is never among these: a conflict is a value (omega.model). Each message is
-         one clear sentence that a user can act on; none holds a secret.
-Source   docs/decisions, and the tree below, which is all there is:
+Goal     Let a caller distinguish what it can correct, what it can retry and what is our own bug.
+Promise  A refused claim is never an exception: a conflict is a value (omega.model). Each message is
+         one clear sentence that a user can act on. No message holds a secret.
+Source   docs/decisions, and the tree below, which is complete:
 
 OmegaError
 ├── BadInput             something from outside is malformed; names the file, line and field
@@ -20,14 +20,14 @@ from difflib import get_close_matches
 from typing import Any
 
 SHOWN_MAX = 60
-"""Characters of what somebody wrote that a sentence quotes."""
+"""How many characters of an input an error message quotes."""
 
 
 class OmegaError(Exception):
-    """The root: whatever omega raises on purpose."""
+    """The base class of all errors that omega raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Come whole from another process, whatever an error is made of."""
+        """Pickle the arguments and all attributes, whatever the signature of `__init__`."""
         return _remade, (type(self), self.args, vars(self))
 
 
@@ -62,7 +62,7 @@ class BadInput(OmegaError):
 
 
 class SettingsError(OmegaError):
-    """The operator's settings cannot be used; every problem is told at once."""
+    """The operator's settings cannot be used; `problems` has every problem found."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         assert problems, "a SettingsError without a problem explains nothing"
@@ -84,7 +84,7 @@ class UnknownScheduler(OmegaError):
 
 
 class NotAllowed(OmegaError):
-    """The database's user lacks the right to what was asked for; nothing was changed."""
+    """The database's user lacks the right to do what was requested; nothing was changed."""
 
 
 class StoreUnavailable(OmegaError):
@@ -96,7 +96,7 @@ class SchemaMismatch(OmegaError):
 
 
 class InvariantBroken(OmegaError):
-    """Our own bug, with the story of the machine or job that shows it."""
+    """Our own bug; `story` has the events of the machine or job that show it."""
 
     def __init__(self, what: str, *, story: Sequence[str] = ()) -> None:
         self.what = what
@@ -105,14 +105,14 @@ class InvariantBroken(OmegaError):
 
 
 def shortened(text: str) -> str:
-    """Return as much of what somebody wrote as fits a sentence."""
+    """Return the first `SHOWN_MAX` characters of a text, with `...` if there are more."""
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
 
 
 def did_you_mean(word: str, known: Iterable[str], *, prefix: str = "") -> str:
     """Return `; did you mean 'this'?` for the nearest known word, or nothing when none is near.
 
-    A prefix that all words share counts for nothing.
+    The prefix is ignored when words are compared.
     """
     rests = [other.removeprefix(prefix) for other in known]
     nearest = get_close_matches(word.removeprefix(prefix), rests, n=1)

@@ -1,7 +1,7 @@
-"""Events: the only telemetry. Frozen facts, handed to a sink.
+"""Events: the only telemetry. Frozen facts that are passed to a sink.
 
 Goal     One stream of facts from which every measure is a fold, live and in the simulator.
-Promise  Emitting never fails the work it reports on; no event holds a secret.
+Promise  Emitting an event never makes the work that it reports fail. No event holds a secret.
 Source   Omega (EuroSys 2013), section 4 (metrics); docs/decisions/0005-events.md.
 """
 
@@ -21,7 +21,7 @@ class JobsLeased:
 
 @dataclass(frozen=True)
 class JobsRecalled:
-    """A scheduler leased jobs that run, or that its last round left waiting, to plan them anew."""
+    """A round leased jobs that run, or that the holder of the previous round still had leased."""
 
     jobs: int
 
@@ -32,31 +32,32 @@ class ViewRefreshed:
 
     rows: int
     age_s: float
-    """Age that the view had reached when it was refreshed; of several parts, the oldest's."""
+    """Age of the view when it was refreshed; the age of its oldest part if it has several."""
     took_s: float
     full: bool
 
 
 @dataclass(frozen=True)
 class TransactionJudged:
-    """A transaction came back."""
+    """The store has returned the outcome of a transaction."""
 
     scheduler: str
     jobs: int
     jobs_conflicted: int
-    """Jobs of the transaction with a claim refused for more than a quota and its gang."""
+    """Jobs of the transaction with a claim refused for another reason than a quota, or than a gang
+    broken by a quota."""
     accepted: int
     refused: Mapping[str, int]
     """Refused claims by verdict."""
     thought_s: float
-    """Decision time that went into it."""
+    """Decision time spent on the transaction."""
     took_s: float
     evicted: int = 0
-    """Tasks that lost their places to it, whole gangs included."""
+    """Tasks that the transaction evicted, whole gangs included."""
 
     @property
     def conflicted(self) -> bool:
-        """Whether at least one claim was refused for what others did."""
+        """Whether at least one claim was refused because of other schedulers' changes."""
         return bool(self.jobs_conflicted)
 
 
@@ -95,7 +96,7 @@ class JobsRescued:
 
 @dataclass(frozen=True)
 class TasksLost:
-    """Tasks lost their places with machines that failed, left or shrank, and wait again."""
+    """Machines failed, left or shrank; their tasks lost their places and are unplaced again."""
 
     tasks: int
     why: str
@@ -103,7 +104,7 @@ class TasksLost:
 
 @dataclass(frozen=True)
 class StoreFaltered:
-    """The store did not answer, and is tried again."""
+    """The store did not answer; the call will be repeated."""
 
     what: str
     why: str
@@ -111,29 +112,30 @@ class StoreFaltered:
 
 @dataclass(frozen=True)
 class MemoRefused:
-    """A round left less for the next one than it wanted to: the store refused its memo."""
+    """The store refused the memo of a round, so the next round gets a smaller one."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class TasksEnded:
-    """Tasks were over and their room was freed."""
+    """Tasks ended and their room was freed."""
 
     tasks: int
 
 
 @dataclass(frozen=True)
 class TurnChanged:
-    """A process that shares out its reading goes by another turn from now on."""
+    """A process that reads the cell by turns has another turn from now on."""
 
     turn: tuple[int, int] | None
-    """Of scheduler i of N, i from 0; None: it has had none for long, and reads everything."""
+    """(i, N) of scheduler i of N, i from 0. None: the process has had no turn for a whole lease and
+    reads every part."""
 
 
 @dataclass(frozen=True)
 class RateUnknown:
-    """Training jobs of some kind make no steps, for nobody has said how fast they are."""
+    """Training jobs of some model make no steps, because no table has a rate for them."""
 
     why: str
 
@@ -157,19 +159,19 @@ Event = (
 
 
 class Sink(Protocol):
-    """Takes events. A fold, a log, a metric exporter or a test is a sink."""
+    """A receiver of events: a fold, a log, a metric exporter or a test."""
 
     def __call__(self, event: Event, /) -> None:
-        """Take one event; must not raise and must not block."""
+        """Receive one event; must not raise and must not block."""
         ...
 
 
 def ignore(event: Event) -> None:
-    """Take an event and do nothing."""
+    """Receive an event and do nothing."""
 
 
 def fan_out(*sinks: Sink) -> Sink:
-    """Return a sink that hands each event to all of these, in order."""
+    """Return a sink that passes each event to all of these, in order."""
 
     def emit(event: Event) -> None:
         for sink in sinks:

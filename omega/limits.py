@@ -1,8 +1,9 @@
-"""What nobody may exceed, in one place.
+"""Upper limits of loops, waits, messages and names, in one place.
 
 Goal     Bound every loop, wait, message and name, so that no input makes a commit slow for others.
-Promise  The limits fit each other: a contradiction fails at import, not in production. Limits are
-         ours and asserted; settings (omega.config) are the operator's and rejected with an error.
+Promise  The limits are consistent: a contradiction fails at import, not in production. Developers
+         choose limits, which are asserted. Operators choose settings (omega.config), which are
+         rejected with an error.
 Source   TigerBeetle's constants. Units come last in a name, `_max` last of all.
 """
 
@@ -21,27 +22,29 @@ class Limits:
     claims_per_transaction_max: int = 10_000
     jobs_per_transaction_max: int = 256
     lock_wait_ms_max: int = 2_000
-    """How long a commit queues for a row lock."""
+    """How long a commit waits for a row lock."""
     commit_ms_max: int = 5_000
-    """How long a commit takes in all: waiting, judging and writing."""
+    """How long a commit takes in all: waiting for locks, judging and writing."""
     lease_ms_max: int = 24 * 60 * 60 * 1_000
     """How long one lease lasts before it must be renewed."""
     lease_bytes_max: int = 8 * 2**20
-    """Wire forms of the large jobs that one call leases, or reads; a first one always."""
+    """Total length of the wire forms of large jobs that one call leases or reads. The first job is
+    always included."""
     wire_bytes_small: int = 2 * 2**10
-    """A job up to this length is small, and does not count there."""
+    """A job whose wire form is at most this long is small: it does not count towards
+    `lease_bytes_max`."""
     memo_bytes_max: int = 4 * 2**20
-    """What a round leaves for the next one, as JSON."""
+    """The memo that a round keeps for the next one, as JSON."""
     facts_bytes_max: int = 16 * 2**10
-    """What a process says of itself, as JSON."""
+    """The facts that a process reports, as JSON."""
     json_depth_max: int = 16
-    """Levels of objects and arrays in a memo, or in facts; the whole is the first."""
+    """Levels of objects and arrays in a memo or in facts; the outermost object is the first."""
     processes_per_login_max: int = 1_000
-    """Processes that report, and that share out their reading, under one login."""
+    """Processes that report under one login, and processes that lease turns under one login."""
     rounds_per_login_max: int = 100
-    """Kinds of scheduler whose last round one login has begun."""
+    """Kinds of scheduler whose last round was begun by one login."""
     tasks_per_release_max: int = 1_000
-    """Task ends reported in one call."""
+    """Ends of tasks that one call reports."""
 
     jobs_per_submission_max: int = 10_000
     tasks_per_job_max: int = 100_000
@@ -51,20 +54,20 @@ class Limits:
     wire_bytes_max: int = 128 * 2**10
     """One job in the wire form, as JSON."""
     submission_bytes_max: int = 64 * 2**20
-    """Jobs submitted in one call, in the wire form."""
+    """All jobs submitted in one call, in the wire form."""
     name_length_max: int = 200
     detail_length_max: int = 1_000
-    """Why a job is parked, in words."""
+    """The text that explains to users why a job is parked."""
     file_bytes_max: int = 64 * 2**20
-    """A file that a person writes: jobs, or a list of machines."""
+    """A file of jobs or of machines that a person writes."""
     yaml_values_max: int = 1_000_000
-    """Keys and values in such a file, if it is YAML."""
+    """Keys and values in such a file if it is YAML."""
     yaml_depth_max: int = 16
-    """Lists and mappings in it, one in another."""
+    """Nesting depth of lists and mappings in such a file."""
     amount_max: int = INT4_MAX
     """One task's demand, or one machine's capacity, of one kind."""
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
-    """A century: who wants a task to run longer says nothing, and it does until it is cancelled."""
+    """A century. A task that is to run longer has no duration and runs until it is cancelled."""
     steps_max: int = 10**15
     """Steps of one training job: a million each second for thirty years."""
 
@@ -86,7 +89,7 @@ class Limits:
         # ...and sums of them over a transaction, or over one job, stay within 64 bits.
         assert self.amount_max * self.claims_per_transaction_max < 2**63
         assert self.amount_max * self.tasks_per_job_max < 2**63
-        # A file of as many jobs as one submission takes has room for fifty keys and values in each.
+        # A file with as many jobs as one submission may hold leaves each fifty keys and values.
         assert 50 * self.jobs_per_submission_max <= self.yaml_values_max
         # Rates are floating-point numbers, which hold whole steps exactly below this.
         assert self.steps_max < 2**53

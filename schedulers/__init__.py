@@ -1,1 +1,1 @@
-"""Schedulers that come with omega, written on its public face only."""
+"""Schedulers that come with omega; they import only its public packages."""

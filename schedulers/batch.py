@@ -1,8 +1,8 @@
 """The batch scheduler: many small jobs, placed fast.
 
-Goal     Place jobs whose tasks run anywhere, as many a second as the store commits.
-Promise  A task group is placed in one vectorised step; the more replicas, the more random choice
-         keeps them out of each other's way. A spread over failure domains is not attempted.
+Goal     Place jobs whose tasks run anywhere, as many per second as the store commits.
+Promise  A task group is placed in one vectorised step. Replicas choose at random, so that they
+         rarely conflict. `spread_over` has no effect, as long as the cell has the attribute.
 Source   Omega (EuroSys 2013), section 4: randomised first fit, incremental commits.
 """
 
@@ -23,5 +23,5 @@ class BatchScheduler(Scheduler):
 
     @random_first_fit
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
-        """Claim random machines that have room."""
+        """Return claims on random machines that have room."""
         return draw_groups(view, job, rng)

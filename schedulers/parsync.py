@@ -1,10 +1,10 @@
-"""The parsync scheduler: picky about machines while it has time, and fast when its queue waits.
+"""The parsync scheduler: it prefers good machines, or fresh parts when its queue waits long.
 
-Goal     Show that the synchronisation seam is one: placement that minds how old each part of its
-         view is, on omega's public face alone.
-Promise  Tasks go to one part of the cell after the other, in the order of the strategy; inside a
-         part machines are drawn, the better ones more often. The order depends on the view, its
-         signals and, under `adaptive`, on whether the threshold or its lower edge was passed last.
+Goal     Show that synchronisation is a seam: a placement that depends on the age of each part of
+         its view, with imports of omega's public packages only.
+Promise  Tasks fill one part of the cell after the other, in the order of the strategy. Inside a
+         part machines are drawn, those of a higher score more often. The order depends on the view,
+         its signals and, under `adaptive`, on which edge of the threshold was passed last.
 Source   ParSync (USENIX ATC 2021): quality-first, latency-first, adaptive; docs/papers/parsync.md.
 """
 
@@ -31,39 +31,40 @@ _GOLDEN: Final = 0x9E37_79B9_7F4A_7C15
 _64_BITS: Final = 2**64 - 1
 _MIX: Final = ((30, np.uint64(0xBF58_476D_1CE4_E5B9)), (27, np.uint64(0x94D0_49BB_1331_11EB)))
 _SCORES: Final = 2**53
-"""Scores are multiples of 1 / 2^53, as uniform numbers are."""
+"""Scores have the resolution of uniform random doubles, 1 / 2^53."""
 
 
 class Strategy(Enum):
-    """Which part of the cell comes first."""
+    """Which part of the cell is filled first."""
 
-    QUALITY = "quality-first"  # the one whose free machines score best on average
-    LATENCY = "latency-first"  # the one read last
-    ADAPTIVE = "adaptive"  # quality-first until the queue has waited too long
+    QUALITY = "quality-first"  # the part whose machines with room have the best mean score
+    LATENCY = "latency-first"  # the part that was read most recently
+    ADAPTIVE = "adaptive"  # quality-first until the head of the queue has waited too long
 
 
 class ScoredBy(Enum):
     """What the score of a machine depends on."""
 
-    MACHINE = "machine"  # on the machine alone: all tasks want the same ones
-    TASK = "task"  # on what the task asks for, too
+    MACHINE = "machine"  # the machine alone: all tasks prefer the same machines
+    TASK = "task"  # the machine and what the task asks for
 
 
 class Settings(BaseModel):
-    """What an operator may set, as text has it."""
+    """The settings of the scheduler; pydantic parses them from text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     strategy: Strategy = Strategy.ADAPTIVE
     threshold: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 1.5
-    """Seconds that the head of the queue may have waited before latency comes first."""
+    """In seconds. If the head of the queue has waited longer, `adaptive` becomes latency-first."""
     hysteresis: Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)] = 0.2
-    """Quality comes first again once the head has waited less than threshold x (1 - hysteresis)."""
+    """`adaptive` becomes quality-first again once the head of the queue has waited less than
+    threshold x (1 - hysteresis)."""
     score: ScoredBy = ScoredBy.MACHINE
     seed: Annotated[int, Field(ge=0, le=SEED_MAX)] = 0
-    """Of the scores."""
+    """The seed of the scores."""
     learn: bool = True
-    """Whether the rows that come with refusals enter the view."""
+    """Sets `Scheduler.learns_from_refusals`."""
 
 
 class ParSyncScheduler(Scheduler):
@@ -76,15 +77,15 @@ class ParSyncScheduler(Scheduler):
         self.learns_from_refusals = self.settings.learn
         self.puts_latency_first = self.settings.strategy is Strategy.LATENCY
         self._scored: tuple[Ids, int, Score] | None = None
-        """Machines, a key and their scores by it, as they were asked for last."""
+        """The machine ids, the key and the scores that `_score` computed last."""
 
     @classmethod
     def configured(cls, settings: Mapping[str, str]) -> Self:
-        """Return the scheduler as an operator wants it."""
+        """Return a scheduler with these settings, by name and as text; raises BadInput."""
         return cls(_read(settings))
 
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
-        """Claim machines of the part that comes first, then of the next."""
+        """Return claims on machines of one part of the cell after the other."""
         if self.settings.strategy is Strategy.ADAPTIVE:
             self._adapt(view.signals)
 
@@ -94,7 +95,7 @@ class ParSyncScheduler(Scheduler):
         return place_groups(view, job, choose, rng)
 
     def _adapt(self, signals: Signals) -> None:
-        """Switch at the edges of the threshold; asked again with the same signals, do nothing."""
+        """Switch between latency-first and quality-first at the edges of the threshold."""
         upper_s = self.settings.threshold
         if signals.head_age_s > upper_s:
             self.puts_latency_first = True
@@ -102,7 +103,7 @@ class ParSyncScheduler(Scheduler):
             self.puts_latency_first = False
 
     def _rank(self, view: View) -> Score | None:
-        """Return what parts are chosen by before their mean score, lower first; None: nothing."""
+        """Return the rank of each part, (parts,), lower first; None to rank by mean score only."""
         return view.signals.part_age_s if self.puts_latency_first else None
 
     def _score(self, room: Room) -> Score:
@@ -115,7 +116,7 @@ class ParSyncScheduler(Scheduler):
 
 
 def scores(machine: Ids, key: int) -> Score:
-    """Return the score of each machine, in (0, 1): uniform, and the same for the same key."""
+    """Return the score of each machine id, uniform in (0, 1): a hash of the id and the key."""
     mixed = machine.astype(np.uint64) + np.uint64((key + 1) * _GOLDEN & _64_BITS)
     for shift, factor in _MIX:
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
@@ -124,7 +125,7 @@ def scores(machine: Ids, key: int) -> Score:
 
 
 def key_of(group: TaskGroup) -> int:
-    """Return a number for what a task asks for: its amounts, GPUs and constraints."""
+    """Return a hash of what a task of a group asks for: amounts, GPUs and constraints."""
     asks = (group.demand.tolist(), group.gpus, group.gpu_slices, *map(str, group.constraints))
     return crc32(repr(asks).encode())
 
@@ -134,8 +135,9 @@ def draw_by_part(
 ) -> Counts:
     """Return how many tasks each machine of the room gets.
 
-    Parts are exhausted one after the other: in the order of `rank`, of equal ones the best mean
-    score first. A machine counts once for each task that it takes.
+    Parts are filled one after the other: the lowest `rank` (parts,) first, and among equal ranks
+    the highest mean score. The mean is over machines, weighted by the tasks that each takes;
+    `score` is (machines,).
     """
     part = room.view.part[room.at]
     given = np.zeros_like(room.tasks)
@@ -159,9 +161,10 @@ def _parts_in_order(part: Index, tasks: Counts, score: Score, rank: Score | None
 
 
 def draw_weighted(tasks: Counts, score: Score, wanted: int, rng: np.random.Generator) -> Counts:
-    """Return how many of the wanted tasks each machine gets, drawn by weight, none put back.
+    """Return how many of the wanted tasks each machine gets, drawn by weight without replacement.
 
-    Each place for a task gets an exponential time whose rate is its weight; the first come first.
+    A machine has a place for each task that it takes (`tasks`). Each place gets an exponential
+    time whose rate is the machine's score, and the `wanted` places with the least times are chosen.
     (Efraimidis and Spirakis, Information Processing Letters 97, 2006.)
     """
     places = np.repeat(np.arange(len(tasks)), np.minimum(tasks, wanted))
@@ -172,7 +175,7 @@ def draw_weighted(tasks: Counts, score: Score, wanted: int, rng: np.random.Gener
 
 
 def _read(said: Mapping[str, str]) -> Settings:
-    """Read settings; raise BadInput for one that is not there or cannot be used."""
+    """Return the settings; raise BadInput for an unknown name or a value that is not allowed."""
     for name in said:
         if name not in Settings.model_fields:
             known = tuple(Settings.model_fields)

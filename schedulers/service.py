@@ -1,8 +1,8 @@
-"""The service scheduler: few jobs that run for long, placed with care.
+"""The service scheduler: few jobs that run for long, placed by the best score.
 
-Goal     Keep services up when a failure domain goes down, and leave large holes for others.
-Promise  Tasks are spread evenly over the failure domain that the group names; within a domain,
-         and for groups that name none, each goes where least is left over.
+Goal     Keep services up when a failure domain fails, and leave machines with much room to others.
+Promise  Tasks are spread evenly over the values of the attribute that the group names. Within a
+         value, and for groups that name none, each task goes to the machine with least left free.
 Source   Omega (EuroSys 2013), section 2.1: service jobs, where the quality of a placement pays.
 """
 
@@ -24,7 +24,7 @@ class ServiceScheduler(Scheduler):
     kind = "service"
 
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
-        """Claim the machines that suit each group best."""
+        """Return claims on the machines with the best scores for each group."""
         return place_groups(view, job, _choose, rng)
 
 

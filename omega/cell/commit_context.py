@@ -1,7 +1,7 @@
-"""What is known as a commit begins: how jobs stand, who may be evicted, which machines take claims.
+"""The commit context: what the store knows of a transaction's jobs, victims and quotas.
 
-Goal     Give the judge all that it needs beyond machine rows, and nothing that later claims change.
-Promise  Frozen arrays; what a store reads of its jobs under their locks.
+Goal     Give the judge all that it needs besides machine rows, and nothing that claims change.
+Promise  Frozen arrays. The store reads them as the commit begins, under the locks of the jobs.
 Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md,
          0016-quotas.md.
 """
@@ -31,22 +31,22 @@ from omega.model.resources import KINDS
 
 @dataclass(frozen=True, eq=False)
 class Victims:
-    """The jobs that a transaction's evictions name, and all that these jobs have running."""
+    """The jobs that a transaction's evictions name, with all live allocations of these jobs."""
 
     job: Ids
-    """For each live allocation its job; ascending by job, then by task."""
+    """The job of each live allocation; ascending by job, then by task."""
     task: Index
     machine: Ids
     amounts: Amounts
 
     about: Ids
-    """The jobs themselves, ascending; the next four have an entry for each."""
+    """The distinct jobs, ascending; the next four arrays have one entry for each."""
     precedence: Counts
     minimum: Counts
     placed: Counts
-    """Tasks that run or are over."""
+    """Tasks that run or have ended."""
     own: Mask
-    """Whether the transaction has claims of the job under its current lease."""
+    """Whether the transaction presents the job's current lease."""
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
@@ -81,11 +81,11 @@ class CommitContext:
     lease_held: Mask
     """For each job, whether the token presented is the current one."""
     minimum: Counts
-    """For each job, the size below which its gang falls; 0 for an incremental one."""
+    """For each job, how many placed tasks its gang needs; 0 for an incremental job."""
     placed: Counts
-    """For each job, its tasks that run or are over."""
+    """For each job, how many of its tasks run or have ended."""
     precedence: Counts
-    """For each job, what it may evict: whatever is strictly lower."""
+    """For each job, its precedence: it may evict jobs whose precedence is strictly lower."""
     unplaced: Mask
     """For each claim, whether its task exists and has no place yet."""
     victims: Victims = NO_VICTIMS
@@ -97,19 +97,21 @@ class CommitContext:
 
     @property
     def lacking(self) -> Counts:
-        """For each job, grants that its gang needs to stand if nothing of it is evicted."""
+        """For each job, how many grants its gang still needs if none of its tasks is evicted."""
         return np.asarray(np.maximum(self.minimum - self.placed, 0))
 
 
 def machine_verdicts(rows: MachineRows, rule: ConflictRule, at: Index, seen: Sequences) -> Verdicts:
-    """Say which machines take claims at all, as the commit begins; later lines outrank earlier.
+    """Return the verdict that each claim gets from its machine's state alone, before fit is judged.
 
-    `at` are positions in the rows, -1 for a machine that is not there.
+    `at` (claims,) has each claim's row of `rows`, -1 for a machine that is not there; `seen`
+    (claims,) has the sequence in the claimant's view. Where several verdicts apply, GONE takes
+    precedence over CLOSED, and CLOSED over STALE.
     """
-    verdicts = np.zeros(len(at), dtype=np.int8)  # ACCEPTED, all of them
+    verdicts = np.zeros(len(at), dtype=np.int8)  # all ACCEPTED
     known = at >= 0
     if rule is ConflictRule.FIT and holds(known) and not np.count_nonzero(rows.state):
-        return verdicts  # as nearly always
+        return verdicts  # the usual case
     if rule is ConflictRule.SEQUENCE:
         verdicts[known] = np.where(
             rows.sequence[at[known]] == seen[known], Verdict.ACCEPTED, Verdict.STALE

@@ -1,6 +1,6 @@
-"""The commit rule in numpy: who gets what, claim by claim.
+"""The commit rule in numpy: which claims of a transaction are granted.
 
-Goal     Decide conflicts in one place, fast enough for the simulator and plain enough to trust.
+Goal     Decide conflicts in one place, fast enough for the simulator and simple enough to trust.
 Promise  Same verdicts, rows and sequences as the function in Postgres and as the slow twin in
          `omega.testing.twin`: a property test drives all three with the same histories.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
@@ -17,10 +17,10 @@ from omega.model.outcomes import ACCEPTED, NOBODY, Outcome, Verdict
 
 
 def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
-    """Weigh the claims, job by job, against what earlier jobs left.
+    """Judge the claims in order, job by job, against what earlier granted claims left.
 
-    `rows` are the machines that the transaction names and those of `context.victims`, as far as
-    they exist; the outcome's fresh rows are those named or touched, as the commit leaves them.
+    `rows` must hold every existing machine that the transaction names or that runs one of
+    `context.victims`. The outcome's fresh rows are the machines named or changed, after the commit.
     """
     claims = transaction.claims
     if len(claims.evictions) or not context.balances.cover(transaction):
@@ -31,7 +31,7 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
 
     free = rows.free
     for job, lacking in zip(transaction.jobs, context.lacking.tolist(), strict=True):
-        mine = verdicts[job.claims]  # a window: what is written here is written there
+        mine = verdicts[job.claims]  # a numpy view: writing to `mine` writes to `verdicts`
         left = _serve(free, at[job.claims], demand[job.claims], claims.task[job.claims], mine)
         granted = mine == ACCEPTED
         if np.count_nonzero(granted) >= max(job.minimum, lacking):
@@ -44,7 +44,7 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
     granted_on = np.zeros(len(rows), dtype=np.bool_)
     granted_on[at[verdicts == ACCEPTED]] = True
     fresh = rows.after_commit(granted_on, granted_on, rows.capacity - free)
-    named = np.zeros(len(rows) + 1, dtype=np.bool_)  # the last is for what is not there, at -1
+    named = np.zeros(len(rows) + 1, dtype=np.bool_)  # the last entry, -1, is for unknown machines
     named[at] = True
     if len(claims.alternates):
         named[rows.where(claims.alternates.machine)] = True
@@ -60,7 +60,7 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
 def _before_fit(
     rows: MachineRows, transaction: Transaction, context: CommitContext, at: Index
 ) -> Verdicts:
-    """Give the verdicts that do not depend on other claims; later lines outrank earlier ones."""
+    """Return the verdicts that do not depend on other claims; later statements take precedence."""
     verdicts = machine_verdicts(rows, transaction.rule, at, transaction.claims.seen)
     if not holds(context.unplaced):
         verdicts[~context.unplaced] = Verdict.ALREADY_PLACED
@@ -71,15 +71,18 @@ def _before_fit(
 
 
 def _needs_an_alternate(claims: Claims, verdicts: Verdicts) -> bool:
-    """Say whether a claim with alternates was refused for a reason of its own machine."""
+    """Return whether a claim with alternates was refused because of its machine."""
     of_machines = (Verdict.GONE, Verdict.CLOSED, Verdict.STALE, Verdict.OVERCOMMIT)
     return bool(np.isin(verdicts[claims.alternates.claim], of_machines).any())
 
 
 def _serve(free: Amounts, at: Index, demand: Amounts, task: Index, verdicts: Verdicts) -> Amounts:
-    """Serve one job's claims in order, mark those that miss out, and say what is left."""
-    # Order matters only on machines asked for more than they have, and where a task is claimed
-    # twice. Both are rare, so walking the claims one by one costs nothing that a profile shows.
+    """Serve one job's claims in order, write refusals to `verdicts`, and return what is left.
+
+    `free` and the result are (machines, kinds), `demand` is (claims, kinds).
+    """
+    # Order matters only on machines whose claims exceed what they have, and where a task is claimed
+    # twice. Both are rare, so judging those claims one by one does not show in a profile.
     left = free.copy()
     if _distinct(task):
         live = (verdicts == ACCEPTED).nonzero()[0]
@@ -102,7 +105,7 @@ def _distinct(task: Index) -> bool:
 def _walk(
     left: Amounts, in_order: Index, at: Index, demand: Amounts, task: Index, verdicts: Verdicts
 ) -> None:
-    """Serve these claims one after the other, writing to `left` and `verdicts`."""
+    """Serve the claims at positions `in_order` one by one, writing to `left` and `verdicts`."""
     placed: set[int] = set()
     for claim in in_order:
         if int(task[claim]) in placed:

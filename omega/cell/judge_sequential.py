@@ -1,8 +1,8 @@
-"""The commit rule where claims evict, need an alternate or meet a quota: strictly one by one.
+"""The commit rule for claims with evictions, alternates or quotas, judged one by one.
 
-Goal     Weigh an exchange of the new for the old with the same care as a plain claim.
-Promise  Nothing is undone: a job's claims work on a copy of what is left, which replaces it or is
-         dropped. What a claim would evict is counted before anything is taken.
+Goal     Judge claims that evict by the same rule as claims that do not.
+Promise  Nothing is ever rolled back: each job is judged on a copy of what is left, and the copy is
+         either kept or discarded. All evictions of a claim are checked before any is applied.
 Source   docs/decisions/0015-evictions-alternates-machines.md, 0016-quotas.md.
 """
 
@@ -20,10 +20,10 @@ from omega.model.outcomes import Outcome, Verdict
 
 @dataclass(frozen=True, eq=False)
 class _Options:
-    """All machines on which claims may land, claim by claim, each claim's own first."""
+    """All machines on which claims may land: by claim, its own machine first, then alternates."""
 
     first: Index
-    """For each claim where its options begin; one more entry for where the last end."""
+    """(claims + 1,): where each claim's options begin; the last entry is the number of options."""
     at: Index
     """Row of the machine; -1 where there is none."""
     machine: Ids
@@ -50,14 +50,14 @@ class _Options:
 
 @dataclass(eq=False)
 class _Left:
-    """What earlier claims have left: room on machines, victims that still stand, quotas."""
+    """What earlier claims have left: room on machines, victims not yet evicted, quota balances."""
 
     free: Amounts
     live: Mask
-    """An entry for each allocation of `Victims`."""
+    """For each allocation of `Victims`, whether it has not been evicted."""
     balances: QuotaBalances
     fallen: tuple[int, ...] = ()
-    """Positions of allocations in the order in which they were evicted."""
+    """Positions in `Victims` of evicted allocations, in the order of their eviction."""
 
     def copy(self) -> "_Left":
         return _Left(self.free.copy(), self.live.copy(), self.balances, self.fallen)
@@ -69,7 +69,7 @@ class _Left:
 
 
 class _SequentialJudge:
-    """One transaction on its way through the rule."""
+    """The state of one transaction while its claims are judged."""
 
     def __init__(self, rows: MachineRows, transaction: Transaction, context: CommitContext) -> None:
         self._claims = transaction.claims
@@ -86,7 +86,7 @@ class _SequentialJudge:
         self.machine = transaction.claims.machine.copy()
 
     def judge_job(self, number: int, part: JobSlice) -> None:
-        """Serve one job's claims in order, on what earlier jobs left."""
+        """Judge one job's claims in order, against what earlier jobs left."""
         left = self.left.copy()
         granted: set[int] = set()
         for claim in range(part.claims.start, part.claims.stop):
@@ -106,7 +106,7 @@ class _SequentialJudge:
             self.machine[part.claims] = self._claims.machine[part.claims]
 
     def _weigh(self, claim: int, number: int, job: int, granted: set[int], left: _Left) -> Verdict:
-        """Judge one claim on its own machine, then on its alternates; take what it gets."""
+        """Judge one claim on its own machine, then on its alternates; apply it where it fits."""
         task = int(self._claims.task[claim])
         if not self._context.lease_held[number]:
             return Verdict.LEASE_LOST
@@ -119,7 +119,7 @@ class _SequentialJudge:
         who = job, int(self._context.precedence[number])
         refusal = self._take(first, left, named, who)
         if refusal is Verdict.ACCEPTED or is_placed:
-            return refusal  # alternates evict nobody, so a task that runs cannot move to one
+            return refusal  # alternates evict nothing, so a placed task cannot move to one
         for option in range(first + 1, end):
             if self._take(option, left, (), who) is Verdict.ACCEPTED:
                 self.machine[claim] = self._options.machine[option]
@@ -134,9 +134,9 @@ class _SequentialJudge:
     def _take(
         self, option: int, left: _Left, named: tuple[tuple[int, int], ...], who: tuple[int, int]
     ) -> Verdict:
-        """Judge a claim on one machine, and write down what it takes and evicts if it stands.
+        """Judge a claim on one machine; if it is granted, apply what it takes and evicts to `left`.
 
-        `who` is the claim's job and its precedence.
+        `named` has job and task of each eviction; `who` is the claim's job and its precedence.
         """
         job, _ = who
         machine_verdict = Verdict(int(self._options.machine_verdict[option]))
@@ -161,7 +161,10 @@ class _SequentialJudge:
     def _evicted_by(
         self, named: tuple[tuple[int, int], ...], at: int, who: tuple[int, int], left: _Left
     ) -> Index | None:
-        """Return what falls, named ones first, then their gangs; None if one may not be evicted."""
+        """Return the positions in `Victims` of all that a claim evicts; None if it may not.
+
+        The tasks that the claim names come first, then the rest of gangs that break with them.
+        """
         mover, precedence = who
         these: list[int] = []
         for job, task in named:
@@ -180,11 +183,11 @@ class _SequentialJudge:
     def _may_evict(self, job: int, precedence: int) -> bool:
         about = int(np.searchsorted(self._victims.about, job))
         if self._victims.minimum[about] > 0 and job in self._granted_to:
-            return False  # the gang stands with what this transaction has granted to it
+            return False  # its gang may have its minimum only by the grants of this transaction
         return bool(self._victims.precedence[about] < precedence or self._victims.own[about])
 
     def _falling(self, job: int, these: Index, left: _Left) -> Index:
-        """Return what else of a job falls if these are evicted: nothing, or all of its gang."""
+        """Return what else of a job is evicted with these: nothing, or all of a gang that broke."""
         about = int(np.searchsorted(self._victims.about, job))
         others = left.live & (self._victims.job == job)
         others[these] = False
@@ -194,14 +197,14 @@ class _SequentialJudge:
         return np.flatnonzero(others)
 
     def _lost(self, job: int, left: _Left) -> int:
-        """Return how many tasks of a job have been evicted."""
+        """Return how many tasks of a job this transaction has evicted so far."""
         return int(np.count_nonzero((self._victims.job == job) & ~left.live))
 
 
 def judge_sequentially(
     rows: MachineRows, transaction: Transaction, context: CommitContext
 ) -> Outcome:
-    """Do what `omega.cell.judge.judge` does, claim by claim, with evictions and alternates."""
+    """Judge as `omega.cell.judge.judge` does, claim by claim, with evictions and alternates."""
     judging = _SequentialJudge(rows, transaction, context)
     for number, part in enumerate(transaction.jobs):
         judging.judge_job(number, part)
@@ -221,13 +224,13 @@ def judge_sequentially(
 
 
 def _positions(victims: Victims) -> dict[tuple[int, int], int]:
-    """Return where each live allocation is, by job and task."""
+    """Return the position in `Victims` of each live allocation, by job and task."""
     names = zip(victims.job.tolist(), victims.task.tolist(), strict=True)
     return {name: at for at, name in enumerate(names)}
 
 
 def _named(claims: Claims) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Return job and task of what each claim wants evicted, in order."""
+    """Return, for each claim that evicts, the (job, task) pairs that it names, in order."""
     named: dict[int, tuple[tuple[int, int], ...]] = {}
     evictions = claims.evictions
     for claim, job, task in zip(

@@ -1,7 +1,7 @@
-"""The quotas that a transaction's jobs are charged to, before and in the middle of a commit.
+"""Quota balances: what is left of the quotas that a transaction's jobs draw on.
 
 Goal     Let no claim raise what a tenant or a kind of scheduler holds above its limit.
-Promise  Without quotas nothing is computed. Accounts are never changed: an exchange gives new ones,
+Promise  Without quotas nothing is computed. Balances are immutable: a granted claim makes new ones,
          so a broken gang is undone by discarding the new balances.
 Source   docs/decisions/0016-quotas.md.
 """
@@ -24,9 +24,9 @@ class QuotaBalances:
     left: Amounts
     """(quotas, budgets); negative where a limit was lowered below what is used."""
     drawn_by: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """By job, which rows of `left` it is charged to; a job without quotas is not there."""
+    """By job, the rows of `left` that it is charged to; jobs without quotas are left out."""
     running: Mapping[int, int] = field(default_factory=dict)
-    """By job that is there, how many live allocations it has."""
+    """By job, how many live allocations it has; every job of `drawn_by` is included."""
 
     def __post_init__(self) -> None:
         assert self.left.shape[1:] == (BUDGETS,)
@@ -34,9 +34,9 @@ class QuotaBalances:
         freeze(self.left)
 
     def cover(self, transaction: Transaction) -> bool:
-        """Say whether no quota can refuse anything, however the claims are judged.
+        """Return whether the quotas suffice for all claims, so that none needs to be checked.
 
-        Alternates are counted as if they were asked for as well.
+        Alternates are counted as if they were claimed in addition.
         """
         if not self.drawn_by:
             return True
@@ -55,10 +55,11 @@ class QuotaBalances:
     def after(
         self, job: int, demand: Amounts, evicted: Ids, given_back: Amounts
     ) -> "QuotaBalances | None":
-        """Return the accounts once a job's claim has taken what others gave back for it.
+        """Return the balances after a job's claim is granted and others are evicted for it.
 
-        `evicted` has the job of each evicted allocation and `given_back` its amounts. None if the
-        exchange would raise the use of one of the job's quotas above its limit.
+        `demand` (kinds,) is what the claim takes. `evicted` (allocations,) has the job of each
+        evicted allocation and `given_back` (allocations, kinds) its amounts. Returns None if the
+        claim would raise the use of one of the job's quotas above its limit.
         """
         if not self.drawn_by:
             return self

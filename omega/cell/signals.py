@@ -1,9 +1,9 @@
 """Signals: what a scheduler may know besides the rows of the cell.
 
-Goal     Let placement mind how old its knowledge is, how long its queue waits, and how often it
-         loses, as input and not as state of its own.
+Goal     Let placement depend on the age of its view, the delay of its queue and its recent
+         conflicts, as input and not as state of its own.
 Promise  A frozen value that comes with the view, made before each placement; the same live and in
-         virtual time. A view that nobody has told anything has one part, fresh.
+         virtual time. A view without signals has one part, of age 0.
 Source   ParSync (USENIX ATC 2021): the age of a part and the delay of scheduling steer placement.
 """
 
@@ -21,20 +21,20 @@ freeze(NOW)
 
 
 class Signals(NamedTuple):
-    """How things stood when a placement began."""
+    """The signals at the moment at which a placement began."""
 
     now_s: float = 0.0
-    """By the clock of the scheduler's process."""
+    """That moment, by the clock of the scheduler's process."""
     parts_read_s: Seconds = NOW
     """When each part of the view was read; `View.part` says which part each machine lies in."""
     head_age_s: float = 0.0
-    """From the submission of the oldest job being placed until now: the scheduling delay."""
+    """Time from the submission of the oldest job being placed until now: the scheduling delay."""
     claim_conflict_fraction: float = 0.0
-    """Which share of this scheduler's claims was refused of late."""
+    """The share of this scheduler's recent claims that was refused."""
 
     @property
     def part_age_s(self) -> Seconds:
-        """The time since each part was read; fresh rows that commits brought do not count."""
+        """The time since each part was read; fresh rows that came with outcomes do not count."""
         return self.now_s - self.parts_read_s
 
 

@@ -1,9 +1,9 @@
-"""A view: what one scheduler believes of the cell now.
+"""A view: one scheduler's private copy of the cell's state.
 
-Goal     Let placement read the whole cell as arrays, and let news arrive cheaply.
-Promise  Read-only to placement. A row is replaced whole, never added to, and only by a row of a
-         higher revision: applying news twice, or late, is harmless. Claims tried on for size leave
-         no trace.
+Goal     Let placement read the whole cell as arrays, and make updates cheap.
+Promise  Read-only to placement. A row is only ever replaced as a whole, by a row of a higher
+         revision: applying an update twice, or late, is harmless. Claims that are tried on are
+         removed again.
 Source   Omega (EuroSys 2013), section 3.4: private copy of cell state.
 """
 
@@ -37,10 +37,10 @@ OPEN: Final = int(MachineState.OPEN)
 
 
 class View:
-    """The whole cell as one scheduler last heard of it, as arrays with a row a machine.
+    """The whole cell as one scheduler last read it, as arrays with one row for each machine.
 
-    Amounts are held with the kinds' columns contiguous, so that a comparison touches only the
-    kinds that a task asks for.
+    Amounts are stored column by column, so that a comparison reads only the kinds that a task
+    asks for.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -57,16 +57,16 @@ class View:
         self.mark = snapshot.mark
         self.generation = snapshot.generation
         self.signals: Signals = NO_SIGNALS
-        """What a scheduler may know besides rows; the framework sets them before a placement."""
+        """What a scheduler may know besides rows; the framework sets it before each placement."""
         self.parts_read_s: Seconds = NOW
-        """When each part was read, by the clock of whoever keeps the view fresh; never changed in
-        place."""
+        """When each part was read, by the clock of the refresher. The array is replaced, never
+        changed in place."""
         self._part: Index | None = None
         self._parts = 0
         self._open = _takes_claims(rows, rows.free)
         self._kinds = _kinds_of(rows)
-        """Of so many kinds there are columns that are ever other than 0: of a cell without disks
-        and GPUs, two of eleven."""
+        """How many leading columns of amounts are in use; the others are 0 on every machine. A cell
+        without disks and GPUs uses 2 of 11."""
         self._shown_free = _read_only(self._free)
         self._shown_sequence = _read_only(self._sequence)
         self._shown_open = _read_only(self._open)
@@ -87,17 +87,17 @@ class View:
 
     @property
     def free(self) -> Amounts:
-        """What is left of each machine, claims being tried on included: (machines, kinds)."""
+        """What is left of each machine, less the claims being tried on: (machines, kinds)."""
         return self._shown_free
 
     @property
     def sequence(self) -> Sequences:
-        """The sequence of each machine, for claims to carry."""
+        """The sequence of each machine, which claims present as `seen`."""
         return self._shown_sequence
 
     @property
     def revision(self) -> Sequences:
-        """The revision of each machine's row: which of two copies is the newer."""
+        """The revision of each machine's row; of two copies the higher is the newer."""
         return _read_only(self._revision)
 
     @property
@@ -107,7 +107,7 @@ class View:
 
     @property
     def open(self) -> Mask:
-        """Which machines take claims: not those used above their capacity in some kind."""
+        """Which machines take claims: those open and not used above their capacity in any kind."""
         return self._shown_open
 
     @property
@@ -117,7 +117,7 @@ class View:
 
     @property
     def catalogue(self) -> Catalogue:
-        """What the attribute codes stand for."""
+        """The attribute names and values that the codes stand for."""
         return self._catalogue
 
     @property
@@ -127,14 +127,14 @@ class View:
 
     @property
     def part(self) -> Index:
-        """In which part each machine lies, of as many as there are ages of."""
+        """The part in which each machine lies, of as many parts as `signals` has ages for."""
         parts = len(self.signals.parts_read_s)
         if self._part is None or self._parts != parts:
             self._part, self._parts = part_of(self._id, parts), parts
         return _read_only(self._part)
 
     def rows(self) -> MachineRows:
-        """Return a copy of the rows as this view believes them."""
+        """Return a copy of the rows of this view."""
         return MachineRows(
             self._id,
             self._capacity.copy(),
@@ -145,15 +145,15 @@ class View:
         )
 
     def where(self, ids: Ids) -> Index:
-        """Return the row of each machine id; -1 for one that this view does not know."""
+        """Return the row of each machine id; -1 for one that this view does not have."""
         return positions(self._id, ids)
 
     def patch(self, rows: MachineRows) -> int:
-        """Replace ours by rows that are newer; return how many were.
+        """Replace the rows of this view of which `rows` has a newer copy; return how many.
 
-        Rows of machines that this view has not met are left out: a full read brings them, and
-        the cell's generation says when one is due. Must not be called while claims are tried on:
-        taking them off again would bring the old rows back.
+        Machines that this view does not have are left out: a full read adds them, and a change of
+        the cell's generation shows that one is due. Must not be called inside a `trying` block,
+        whose end would restore the old rows.
         """
         assert self._undo is None, "claims are being tried on"
         at = self.where(rows.id)
@@ -178,16 +178,20 @@ class View:
         return len(at)
 
     def catch_up(self, changes: Changes) -> int:
-        """Patch what changed since our mark and move the mark; return how many rows were newer."""
+        """Patch with the changes since this view's mark, and advance the mark.
+
+        Returns how many rows were newer than this view's.
+        """
         assert changes.generation == self.generation, "a full read is due"
         self.mark = changes.mark
         return self.patch(changes.rows)
 
     @contextmanager
     def trying(self) -> Iterator[None]:
-        """Let claims be tried on inside the block; afterwards the view is as it was before.
+        """Let claims be tried on inside the block; at its end the view is restored.
 
-        Blocks nest: placement tries groups of a job on while a runner tries jobs on.
+        Blocks nest: placement tries on the groups of a job inside the block of an attempt, which
+        tries on jobs.
         """
         outer, self._undo = self._undo, []
         try:
@@ -198,20 +202,23 @@ class View:
             self._undo = outer
 
     def try_on(self, claims: Claims) -> None:
-        """Count claims as taken, inside a `trying` block, so that later jobs see them."""
+        """Subtract claims from `free`, inside a `trying` block, so that later jobs see them."""
         assert self._undo is not None, "claims are tried on inside a `trying` block"
         at = self.where(claims.machine)
-        known = at >= 0  # a claim on a machine that is not here takes nothing: it will be refused
+        known = at >= 0  # a claim on a machine that is not here will be refused: it takes nothing
         at, demand = at[known], claims.demand[known]
-        self._undo.append((at, self._free[at]))  # a row may come twice: what it was is the same
+        self._undo.append((at, self._free[at]))  # a row may occur twice, with the same old value
         np.subtract.at(self._free, at, demand)
 
     def take_off(self, machine: Ids, amounts: Amounts) -> None:
-        """Count what runs there as gone, inside a `trying` block: what if it were elsewhere?"""
+        """Add the amounts of allocations to `free`, inside a `trying` block, as if they had ended.
+
+        `machine` (allocations,) and `amounts` (allocations, kinds).
+        """
         self._free_more(machine, amounts)
 
     def put_back(self, machine: Ids, amounts: Amounts) -> None:
-        """Count what was taken off as running there again, whether there is room or not."""
+        """Subtract what `take_off` added, whether there is room or not."""
         self._free_more(machine, -amounts)
 
     def _free_more(self, machine: Ids, amounts: Amounts) -> None:
@@ -235,7 +242,7 @@ def _any_from(kind: int, amounts: Amounts) -> bool:
 
 
 def _kinds_of(rows: MachineRows) -> int:
-    """Return how many of the first kinds there are; of those behind, no machine has or uses any."""
+    """Return how many leading kinds are in use; no machine has or uses any of the kinds after."""
     there = rows.capacity.any(axis=0) | rows.used.any(axis=0)
     return int(np.flatnonzero(there)[-1]) + 1 if there.any() else 0
 

@@ -1,9 +1,10 @@
-"""Which parked jobs their quotas would let in now.
+"""Which parked jobs the quotas would admit now.
 
-Goal     Wake a job that met its quota when enough is left of it, whoever parked it, and not before.
-Promise  Jobs are taken in the order given, each after those before it that were let in. Of an
-         incremental job one task counts, and only those tasks that would be let in are looked at;
-         of a gang what it lacks; all that waits, where a scheduler commits all or nothing.
+Goal     Wake a job that was parked over its quota as soon as enough is left of the quota, whichever
+         replica parked it, and not before.
+Promise  Jobs are admitted in the order given, and each is charged before the next is considered.
+         An incremental job needs quota for one task, a gang for the tasks that it lacks, and a job
+         of an all-or-nothing scheduler for all its unplaced tasks.
 Source   docs/decisions/0016-quotas.md.
 """
 
@@ -21,11 +22,11 @@ from omega.model.quotas import BUDGETS, UNLIMITED, Budget, QuotaScope, cost
 from omega.store.leases import ParkedJob
 
 Left = Mapping[tuple[QuotaScope, str], Sequence[int]]
-"""What is left of quotas, by whom they are for, in the order of `Budget`; overdrawn is negative."""
+"""What is left of each quota, by its scope and name, in the order of `Budget`; may be negative."""
 
 
 class Allowances:
-    """What is left of all quotas, as it was last read."""
+    """What is left of all quotas, as last read from the store."""
 
     def __init__(self, granularity: Granularity) -> None:
         self._granularity = granularity
@@ -33,11 +34,15 @@ class Allowances:
         self._met = False
 
     def note(self) -> None:
-        """Hear that a job has met its quota: by now, there may be enough left again."""
+        """Record that a quota refused a job: enough of it may be left by the next check."""
         self._met = True
 
     def grew(self) -> Steps[bool]:
-        """Read what is left; say whether any of it is more than before, or not yet looked at."""
+        """Read what is left of all quotas; return whether parked jobs should be looked at.
+
+        That is so if a quota was removed, if more is left of one than at the last read, or if
+        `note` was called since.
+        """
         before = self._left
         self._left = yield from self._read()
         met, self._met = self._met, False
@@ -47,7 +52,7 @@ class Allowances:
         )
 
     def admission(self) -> "Admission":
-        """Return what is left, to let jobs in."""
+        """Return an `Admission` that starts from what is left."""
         return Admission(self._left, self._granularity)
 
     def _read(self) -> Steps[Left]:
@@ -59,16 +64,16 @@ class Allowances:
 
 
 class Admission:
-    """What would be left of quotas while jobs are let in, one after the other."""
+    """What would be left of the quotas as jobs are admitted one after the other."""
 
     def __init__(self, left: Left, granularity: Granularity = Granularity.INCREMENTAL) -> None:
         self._all_or_nothing = granularity is Granularity.ALL_OR_NOTHING
         self._left = {whose: [max(0, most) for most in row] for whose, row in left.items()}
 
     def within(self, job: ParkedJob) -> ParkedJob | None:
-        """Return a job with those of its tasks that its quotas would let in; None without any.
+        """Return a job with only the unplaced tasks that its quotas would admit; None without any.
 
-        Jobs that did not meet a quota are let in whole.
+        Jobs that are parked for another reason than a quota are returned unchanged.
         """
         rows = self._rows(job)
         if not rows:
@@ -84,25 +89,25 @@ class Admission:
         return replace(job, unplaced=inside) if len(inside) else None
 
     def let_in(self, job: ParkedJob) -> None:
-        """Charge a job for what it must be let in with."""
+        """Charge a job's quotas for the least that the job needs in order to progress."""
         if rows := self._rows(job):
             need = self._need(job)
             for row in rows:
                 row[:] = [left - more for left, more in zip(row, need, strict=True)]
 
     def _rows(self, job: ParkedJob) -> list[list[int]]:
-        """Return what is left of the quotas that hold a job back."""
+        """Return what is left of the quotas of a job that is parked over its quota, else []."""
         if job.reason is not ParkReason.OVER_QUOTA:
             return []
         whose = (QuotaScope.TENANT, job.spec.tenant), (QuotaScope.SCHEDULER, job.spec.scheduler)
         return [self._left[subject] for subject in whose if subject in self._left]
 
     def _together(self, job: ParkedJob) -> int:
-        """Return how many tasks of a job must be let in at once."""
+        """Return how many tasks of a job must be admitted at once."""
         return len(job.unplaced) if self._all_or_nothing else max(1, job.spec.minimum - job.placed)
 
     def _need(self, job: ParkedJob) -> list[int]:
-        """Return what a job must be let in with, at the least, to get on."""
+        """Return the least that a job needs in order to progress, in the order of `Budget`."""
         groups = job.spec.groups
         ends = np.cumsum([group.tasks for group in groups])
         before = np.searchsorted(job.unplaced[: self._together(job)], ends)
@@ -114,7 +119,7 @@ def _covers(left: Sequence[int], need: Sequence[int]) -> bool:
 
 
 def _needs(job: ParkedJob, tasks: Iterable[tuple[TaskGroup, int]]) -> list[int]:
-    """Return what a job's next tasks are charged at, told by group and number."""
+    """Return what (group, number of tasks) pairs of a job are charged, in the order of `Budget`."""
     need = [0] * BUDGETS
     for group, number in tasks:
         for budget, amount in enumerate(_cost_of(group)):
@@ -125,7 +130,7 @@ def _needs(job: ParkedJob, tasks: Iterable[tuple[TaskGroup, int]]) -> list[int]:
 
 @lru_cache(maxsize=1_024)
 def _cost_of(group: TaskGroup) -> tuple[int, ...]:
-    """Return what a task of a group is charged at; wherever its devices are."""
+    """Return what one task of a group is charged, whichever device slots it will get."""
     amounts = cost(group.demand)
     amounts[Budget.GPU_SLICES] += group.gpus * group.gpu_slices
     return tuple(amounts.tolist())

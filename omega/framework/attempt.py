@@ -1,11 +1,11 @@
-"""One attempt: the optimistic loop of Omega, as a generator of effects.
+"""One attempt: Omega's optimistic loop, as a generator of effects.
 
-Goal     All of Omega's loop on two screens: look, think, place, commit, learn, try again.
-Promise  No I/O, no clock, no events: whoever drives it supplies them, in real or in virtual time.
-         Given the same answers it asks the same again. A task is claimed at most once a try.
+Goal     The whole loop on two screens: refresh, decide, place, commit, learn, try again.
+Promise  No I/O, no clock, no events: the driver supplies them, in real or in virtual time. The same
+         answers lead to the same effects. A task is claimed at most once in each try.
 Source   Omega (EuroSys 2013), section 3.4 and figure 4. Placement runs after the decision time, on
-         the view read before it: on a private view nothing tells the two orders apart, and on a
-         shared one (a monolithic scheduler) it is what the paper simulates.
+         the view read before it. On a private view the order makes no difference; on a shared view
+         (a monolithic scheduler) it is the order that the paper simulates.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,47 +30,51 @@ from omega.model.outcomes import Outcome
 
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """One replica of a scheduler, as the loop sees it."""
+    """One replica of a scheduler: what an attempt needs to know of it."""
 
     scheduler: Scheduler
     name: str
-    """Tells replicas of a kind apart, in transactions and in chance."""
+    """Distinguishes replicas of a kind, in transactions and in the seeds of random generators."""
     run_seed: int
     new_id: Callable[[], UUID]
     """Makes transaction ids, which must never repeat on one store."""
     decision_time: DecisionTime = NO_DECISION_TIME
     limits: Limits = LIMITS
     explains: bool = True
-    """Whether to find out why there is no room, for users to read; a simulation has none."""
+    """Whether to diagnose why there is no room, for users to read; simulations do not."""
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
-    """Says how things stand when waiting jobs are about to be placed; None: nobody says."""
+    """Returns the signals for a view on which these jobs will be placed; None: no signals."""
     driver_draws: bool = False
-    """Whether to yield `Draw` for plain jobs, which only drivers of simulations answer."""
+    """Whether to yield `Draw` for plain jobs; only drivers of simulations place such jobs."""
 
     def rng(self, job: LeasedJob, tries: int) -> np.random.Generator:
-        """Return the chance of one try: a retry differs, and replicas do not pick alike."""
+        """Return the random generator of one try; retries and other replicas get other streams."""
         return rng_for(*self._words(job, tries))
 
     def seed(self, job: LeasedJob, tries: int) -> bytes:
-        """Return the seed of the chance of one try."""
+        """Return the seed of the random generator of one try."""
         return seed_of(*self._words(job, tries))
 
     def _words(self, job: LeasedJob, tries: int) -> tuple[int | str, ...]:
         return self.run_seed, job.id, job.fruitless, tries, self.name
 
     def set_signals(self, view: View, waiting: Sequence[LeasedJob]) -> None:
-        """Set the signals of a view on which these jobs are about to be placed."""
+        """Set the signals of a view on which the waiting jobs are about to be placed."""
         if self.signals is not None:
             view.signals = self.signals(view, waiting)
 
     def minimum(self, job: LeasedJob, claims: Claims) -> int:
-        """Return how many of the claims must be granted for any of them to stand."""
+        """Return how many of the claims must be granted for any of them to be granted."""
         all_or_nothing = self.scheduler.granularity is Granularity.ALL_OR_NOTHING
         return len(claims) if all_or_nothing else job.lacking
 
 
 def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted]]:
-    """Plan leased jobs together on one view, commit them together, and retry what was refused."""
+    """Plan leased jobs together on one view, commit them together, and retry what was refused.
+
+    Returns one `Attempted` for each job. Raises InvariantBroken if the scheduler's `order` loses or
+    adds jobs, or if its `place` claims for tasks that were not asked for.
+    """
     view = yield from refreshed()
     going = [
         Progress(job, replica.limits, explains=replica.explains)
@@ -97,14 +101,14 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted
             mine = slice(first, first := first + len(its))
             one.learn(its, outcome.verdicts[mine], outcome.machine[mine])
         if outcome.refused:
-            # As the paper has it. Whoever got in the way has claimed on other machines, too.
+            # As in the paper. Whoever took the room has probably claimed on other machines, too.
             view = yield from refreshed()
 
 
 def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:
-    """Begin a try for as many jobs, in order, as one transaction holds; at least for the first.
+    """Begin a try for as many jobs, in order, as fit one transaction; at least for the first.
 
-    Only the first may be larger than a transaction, and is then planned slice by slice.
+    Only the first may be larger than a transaction. It is then planned in several tries.
     """
     together: list[Progress] = []
     room = tasks_max
@@ -118,7 +122,7 @@ def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:
 
 
 def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
-    """Let decision time pass; return whether the driver has then placed the whole job."""
+    """Let the decision time pass; return whether the driver has then placed the only job whole."""
     seconds = sum(replica.decision_time.of_job(one.asked) for one in together)
     one = together[0]
     job = one.job
@@ -140,7 +144,7 @@ def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
 
 
 def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[Claims]:
-    """Place job after job, each seeing the claims of those before it."""
+    """Return the claims of each job, placed in order; each sees the claims of those before it."""
     placed = []
     replica.set_signals(view, [one.job for one in together])
     with view.trying():
@@ -152,7 +156,7 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
                     " not asked to place"
                 )
             if len(claims) < one.job.lacking:
-                claims = Claims.none()  # a gang that cannot stand would only be in the way
+                claims = Claims.none()  # these claims of a gang would be refused
             placed.append(claims)
             if len(placed) < len(together):
                 view.try_on(claims)
@@ -168,7 +172,7 @@ def _asked_for(asked: Index, task: Index) -> bool:
 def _commit(
     replica: Replica, view: View, together: Sequence[Progress], claims: Sequence[Claims]
 ) -> Steps[Outcome]:
-    """Commit what was placed, if anything was, and patch the view with what came of it."""
+    """Commit the claims, if there are any, and patch the view with the fresh rows."""
     parts = [
         (one.job.id, one.job.token, replica.minimum(one.job, its), its)
         for one, its in zip(together, claims, strict=True)

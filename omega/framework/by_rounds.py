@@ -1,8 +1,8 @@
 """Planning by rounds: the planner of schedulers that have `rounds`.
 
-Goal     Plan all jobs of a kind at once, those that run too, again and again.
-Promise  Of several replicas one plays each round; whichever comes next goes on from what the last
-         one noted. Jobs that are being planned run on.
+Goal     Plan all jobs of a kind at once, running ones too, in each round.
+Promise  One of several replicas carries out each round and starts from the memo of the previous
+         round. Running jobs keep running while they are planned.
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
@@ -26,13 +26,13 @@ from omega.store.leases import HandBack, Parking
 from omega.store.rounds import NotYet, Round
 
 JOBS_MAX = 10_000
-"""Waiting jobs that a round looks at, those of highest precedence first."""
+"""How many pending jobs a round leases at most, those of highest precedence first."""
 ID_MAX = 2**63 - 1
-"""What a store can ask for; a memo may hold any number."""
+"""The largest job id that a store accepts; a memo may hold any number."""
 
 
 class ByRounds:
-    """Plays the rounds of one process."""
+    """Carries out the rounds of one process."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ByRounds:
         self._due_in_ms = 0
 
     def turn(self) -> Steps[int]:
-        """Play the next round if it is due; return how many jobs it was about."""
+        """Carry out the next round if it is due; return how many jobs were planned."""
         kind, holder = self._leasing.kind, self._leasing.holder
         length_ms = self._rounds.length_ms
         begun = yield from asked(
@@ -70,12 +70,15 @@ class ByRounds:
         return len(jobs)
 
     def idle_s(self) -> float:
-        """Say how long to wait: for the next round, or until the queue is looked at again."""
-        # A millisecond at least: what is left of a round may be less, and virtual time would stand.
+        """Return the seconds to wait: until the next round, at most the poll interval."""
+        # At least a millisecond: the rest of a round may be less, and virtual time would not move.
         return max(1, min(self._poll_ms, self._due_in_ms)) / 1_000
 
     def _play(self, state: RoundState) -> Steps[None]:
-        """Plan a round, note it, commit it and settle it; if another has begun by then, nothing."""
+        """Plan a round, save its memo, commit it and park jobs.
+
+        If the next round has begun by the time the memo is saved, nothing is committed.
+        """
         planned = plan_round(self._replica, self._rounds, state)
         view, plan = yield from self._meter.over(planned)
         if not (yield from self._note(state, plan)):
@@ -83,17 +86,21 @@ class ByRounds:
             return
         steps = commit_round(self._replica, self._rounds, state, view, plan)
         attempted = yield from self._meter.over(steps)
-        # A job that goes on where it is was not attempted, though the round was about it, too.
+        # A job that keeps its machines was planned, but that does not count as an attempt.
         self._meter.report([one for one in attempted if one.tries or one.left])
-        # Only jobs that waiting cannot help are parked; the others wait, or run where they are.
+        # Jobs that waiting cannot help and jobs over their quota are parked; others wait or run.
         parkings = [parking for one in attempted if (parking := _parking(one)) is not None]
         yield from self._leasing.park(parkings)
 
     def _note(self, state: RoundState, plan: RoundPlan) -> Steps[bool]:
-        """Keep what the next round is to know, before anything of this one is applied."""
+        """Save the memo for the next round before this one is committed.
+
+        Returns whether it was saved: it is not if the next round has begun already.
+        """
         jobs = sorted({*plan.recall, *state.away})
-        # Submitted jobs may need a larger memo than a store keeps, and must not end this process.
-        # Without `plan` the shares begin anew; without `jobs` the next round recalls all that run.
+        # Jobs may need a larger memo than a store accepts, which must not end this process. Without
+        # `plan` the scheduler starts without a memo; without `jobs` the next round recalls all
+        # running jobs.
         for memo in ({"jobs": jobs, "plan": plan.memo}, {"jobs": jobs, "plan": {}}):
             try:
                 return (yield from self._kept(state.number, memo))
@@ -107,9 +114,10 @@ class ByRounds:
         return kept
 
     def _state(self, begun: Round) -> Steps[RoundState]:
-        """Recall what the last round knew of, and lease what waits."""
+        """Recall the jobs of the last round, lease pending jobs, and read their state."""
         told, memo = _told(begun.memo)
-        # First of all, for by its holder's name our own leases of now are those of the last round.
+        # `recall` takes over the leases that the last round's holder has. If that was this process,
+        # leases taken before would be among them, so `recall` comes first.
         recalled = yield from self._leasing.recall(begun.number, told)
         running = [job for job in recalled if len(job.placed_task)]
         waiting = [job for job in recalled if not len(job.placed_task)]
@@ -131,9 +139,9 @@ class ByRounds:
         )
 
     def _give_back(self, jobs: Sequence[LeasedJob]) -> Steps[None]:
-        """End the leases that the round has left: with its places a job runs on."""
+        """Hand back the jobs whose leases are still held; placed tasks keep running."""
         held = self._leasing.leases.held()
-        # The next round looks at all of them again, so nothing is held against anybody.
+        # The next round plans all of them again, so none counts as an attempt without progress.
         backs = [HandBack(j.id, j.token, 0, progressed=True) for j in jobs if j.id in held]
         yield from self._leasing.hand_back(backs)
         self._leasing.leases.drop(job.id for job in jobs)
@@ -149,7 +157,11 @@ def _parking(attempted: Attempted) -> Parking | None:
 
 
 def _told(memo: Mapping[str, object]) -> tuple[list[int] | None, Mapping[str, object]]:
-    """Read what `_note` kept; without a list of jobs, as in the first round, it may be any."""
+    """Return the job ids and the plan of a memo that `_note` saved.
+
+    The ids are None if the memo has none, as in the first round: then all running jobs are
+    recalled.
+    """
     jobs, plan = memo.get("jobs"), memo.get("plan")
     ids = None
     if isinstance(jobs, list):

@@ -1,10 +1,10 @@
-"""Clearing machines of what they cannot keep: those that failed or left, and those that shrank.
+"""Clearing machines: forced evictions on machines that failed, left or shrank.
 
-Goal     Have the second step of a machine's end, and of a notice, taken by whichever scheduler
-         looks next: who took the first may be dead, or may never have known that there is one.
-Promise  Costs two comparisons of arrays where there is nothing to do. Each step is one transaction
-         or several, and harmless when repeated, also by many at once. The view is left as it is:
-         the next refresh shows what came of it.
+Goal     Let any scheduler complete a change of a machine. The process that marked the machine as
+         failed, gone or smaller may have died before its tasks were evicted.
+Promise  Costs two comparisons of arrays when there is nothing to do. A call is harmless when
+         repeated, also by several processes at once. The view is not changed: the next refresh
+         brings the changes.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -21,15 +21,16 @@ FAILED, SHRANK = "failed", "shrank"
 
 
 class Clearing:
-    """Ends by force what runs on machines that a view shows as dead, or as used beyond measure."""
+    """Evicts tasks from machines that a view shows as dead, or as used above their capacity."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._cleared = integers()
-        """Dead machines that have been cleared: tasks that ask for nothing show in no sum."""
+        """Ids of dead machines that have been cleared once. Each is cleared at least once, because
+        tasks without any demand do not show in the machine's use."""
 
     def check(self, view: View) -> Steps[int]:
-        """Do what is due by this view; return how many tasks lost their places."""
+        """Clear the machines that need it by this view; return how many tasks were evicted."""
         failed = yield from self._clear_dead(view)
         shrank = yield from self._enforce_notices(view)
         return failed + shrank

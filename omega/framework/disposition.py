@@ -1,9 +1,9 @@
-"""What becomes of a job after an attempt: back to the queue, parked, or nothing more to do.
+"""Disposition: what happens to a job after an attempt: back to the queue, parked, or nothing.
 
-Goal     One pure decision, so that the policy can be read, tested and argued about.
-Promise  A job is parked at once only where waiting cannot help; otherwise after a number of
-         attempts without progress. Delays grow with them and are jittered. No job keeps a lease
-         that nobody renews, unless its attempt was killed.
+Goal     One pure function, so that the policy can be read, tested and discussed.
+Promise  A job is parked at once if waiting cannot help or if it is over its quota; otherwise after
+         a number of attempts without progress. Delays grow with that number and are jittered.
+         Whenever an attempt returns, the job's lease ends.
 Source   docs/decisions/0004-the-job-queue.md; parking as in Nomad's blocked evaluations.
 """
 
@@ -20,32 +20,32 @@ from omega.model.jobs import JobSpec
 from omega.store.leases import HandBack, Parking
 
 Policy = Callable[[Attempted], HandBack | Parking | None]
-"""Says what to do with a job after an attempt; None where its lease has ended with it."""
+"""Returns the disposition of a job after an attempt; None if its lease has ended already."""
 
 NO_ROOM_ATTEMPTS_MAX = 3
-"""Fruitless attempts before a job that finds no room is parked: the view may have been stale."""
+"""Fruitless attempts before a job that finds no room is parked: a view may have been stale."""
 LOST: Final = frozenset({None, ParkReason.CONFLICTS, ParkReason.NO_ROOM})
-"""Reasons to park that others have given by being faster; None: there is none yet."""
+"""Reasons to park that are due to other jobs; None: no reason to park yet."""
 
 
 def disposition(
     attempted: Attempted, settings: Settings, rng: np.random.Generator
 ) -> HandBack | Parking | None:
-    """Say what to do with a job; None where its lease has ended with the attempt."""
+    """Return how to hand back or park a job; None if its lease has ended with the attempt."""
     job = attempted.job
     if attempted.ending is Ending.LEASE_LOST:
         return None
     if attempted.ending is Ending.DONE:
-        # What had a place before the last commit may have lost it by then, to an eviction or with
-        # its machine, and only the store knows. It passes over a job whose lease ended with the
-        # commit, as that of a complete one does.
+        # Tasks placed before the last commit may have lost their places since, by an eviction or
+        # with their machine, and only the store knows. So the job is handed back. If the commit
+        # completed the job, its lease has ended, and the store ignores the call.
         back = HandBack(job.id, job.token, delay_ms=0, progressed=True)
         return None if attempted.at_once else back
 
     fruitless = 0 if attempted.placed else job.fruitless + 1
     reason = _reason_to_park(attempted, fruitless, settings)
     if settings.losers_first and reason in LOST:
-        # The queue is by submission: whoever comes back at once comes back to its head.
+        # The queue is in order of submission: a job handed back without delay returns to its head.
         wait_ms = 0 if attempted.ending is Ending.CONFLICTS else settings.backoff_initial_ms
         return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
     if reason is not None:
@@ -80,6 +80,6 @@ def _detail(attempted: Attempted, fruitless: int) -> str:
 
 
 def over_quota(spec: JobSpec) -> str:
-    """Say why a job that met its quota is parked."""
+    """Return the sentence that explains to users why a job over its quota is parked."""
     whose = f"tenant {spec.tenant} or of scheduler {spec.scheduler}"
     return f"not enough is left of the quota of {whose}"

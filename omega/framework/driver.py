@@ -1,7 +1,7 @@
-"""Answers a scheduler process for real: with a store and a clock.
+"""The live driver: answers a process's effects with a store and a clock.
 
-Goal     Be the only place where a running scheduler touches the cell.
-Promise  A call is repeated until the store answers: a commit whose answer was lost is sent again
+Goal     Be the only place where a running scheduler accesses the cell.
+Promise  A call is repeated until the store answers. A commit whose answer was lost is sent again
          under the same id.
 Source   Omega (EuroSys 2013), section 3.4; omega.framework.effects.
 """
@@ -20,7 +20,7 @@ class Driver:
     def __init__(
         self, store: Store, clock: Clock, retry: Retry, refresher: Refresher | None = None
     ) -> None:
-        """Without a refresher nobody has a view, and none is asked for."""
+        """Without a refresher the process must not yield `Refresh`."""
         self._store = store
         self._refresher = refresher
         self._clock = clock
@@ -28,9 +28,9 @@ class Driver:
         self._view: View | None = None
 
     def answer(self, effect: Effect) -> object:
-        """Answer an effect, however long the store is away.
+        """Carry out an effect and return its answer, however long the store is unavailable.
 
-        Raises StoreUnavailable only if it is away when the process is to stop.
+        Raises StoreUnavailable only if the store is unavailable when the process is to stop.
         """
         match effect:
             case Refresh():
@@ -42,7 +42,7 @@ class Driver:
                 return self._patiently("commit", lambda: self._store.commit(transaction))
             case Call(operation, make):
                 return self._patiently(operation, lambda: make(self._store))
-            case Think(seconds) | Draw(seconds):  # nothing is drawn here
+            case Think(seconds) | Draw(seconds):  # this driver does not place jobs
                 if seconds > 0:
                     self._clock.sleep(seconds)
             case Wait(seconds):
@@ -50,6 +50,6 @@ class Driver:
         return None
 
     def answer_once(self, effect: Effect) -> object:
-        """Answer a call to the store at the first try; raise StoreUnavailable if it is away."""
+        """Make a call to the store once; raise StoreUnavailable if it does not answer."""
         assert isinstance(effect, Call), "the end of a process only calls the store"
         return effect.make(self._store)

@@ -1,10 +1,10 @@
-"""What a scheduler process asks of whoever drives it, as values.
+"""Effects: what a scheduler process yields to its driver, as values.
 
-Goal     Keep the process free of I/O: production answers with a database and real time, the
-         simulator with a memory store and virtual time, and both measure the code that runs.
-Promise  An effect is frozen and says all that is needed to answer it. The driver may take as long
-         as it likes and may drop the generator at any effect: nothing is half-done. What a call
-         raises is raised where the process asked for it.
+Goal     Keep the process free of I/O. In production the driver answers with a database and real
+         time, in simulations with a memory store and virtual time. Both run the same code.
+Promise  An effect is frozen and has all that is needed to answer it. The driver may take any time
+         and may close the generator at any effect: nothing is left half-done. An exception of a
+         call is raised inside the process, where it yielded the call.
 Source   Omega (EuroSys 2013), section 3.4; psycopg's generators and dask's state machine;
          docs/decisions/0031-one-process-two-drivers.md.
 """
@@ -33,7 +33,7 @@ class Refresh:
 class Think:
     """Let decision time pass; answered with None.
 
-    What the decision costs by itself comes on top: the driver sees it pass between two effects.
+    The time that the placement itself takes is added: it passes between two effects.
     """
 
     seconds: float
@@ -41,17 +41,17 @@ class Think:
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """Let decision time pass, then place a job of one plain group, whole, on machines drawn.
+    """Let decision time pass, then place a job of one plain group by randomised first fit.
 
-    Answered with the job with all its tasks placed, each claimed and granted as if by
-    `draw_groups` and a commit; or with None if not all of them fit, or if the driver does not
-    draw: then only the time has passed.
+    Answered with the job with all its tasks placed, as `draw_groups` and a commit would have placed
+    them. Answered with None, after the decision time, if not all tasks fit or if the driver does
+    not place jobs.
     """
 
     seconds: float
     job: LeasedJob
     seed: bytes
-    """Of the generator that draws."""
+    """The seed of the random generator for the placement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,10 @@ class Commit:
     transaction: Transaction
 
     def judged(self, outcome: Outcome, *, thought_s: float, took_s: float) -> TransactionJudged:
-        """Say what came of it, given the decision time that went in and how long it took."""
+        """Return the event of this commit.
+
+        `thought_s` is the decision time spent on the transaction, `took_s` the time of the commit.
+        """
         verdicts = outcome.by_verdict()
         accepted = verdicts.pop(Verdict.ACCEPTED, 0)
         jobs = [job for job in self.transaction.jobs if job.claims.start < job.claims.stop]
@@ -87,14 +90,14 @@ class Call(Generic[_T]):
     operation: str
     """Names the call in events."""
     make: Callable[[Any], _T]
-    """Is given the store, or whatever stands for it."""
+    """Makes the call; its argument is the store, or a substitute in simulations."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """Let time pass, for there is nothing to do; answered with None.
+    """Let time pass because there is nothing to do; answered with None.
 
-    It may end early, when the process is to stop or when there is work again.
+    The wait may end early, when the process is to stop or when there is work again.
     """
 
     seconds: float
@@ -103,46 +106,47 @@ class Wait:
 Effect = Refresh | Think | Draw | Commit | Call[Any] | Wait
 
 Steps = Generator[Effect, Any, _T]
-"""A loop without I/O: yields effects, is sent their answers, returns its result."""
+"""A generator without I/O: it yields effects, receives their answers and returns a result."""
 
 
 def refreshed() -> Steps[View]:
-    """Ask for the view, brought up to date."""
+    """Yield `Refresh`; return the view."""
     view = yield Refresh()
     assert isinstance(view, View), "Refresh is answered with a View"
     return view
 
 
 def thought(seconds: float) -> Steps[None]:
-    """Ask for decision time to pass."""
+    """Yield `Think`: let decision time pass."""
     answer = yield Think(seconds)
     assert answer is None, "Think is answered with None"
 
 
 def drawn(seconds: float, job: LeasedJob, seed: bytes) -> Steps[LeasedJob | None]:
-    """Ask for decision time to pass and the job to be placed; return it if it was, whole."""
+    """Yield `Draw`; return the job with all its tasks placed, or None if it was not placed."""
     placed = yield Draw(seconds, job, seed)
     assert placed is None or isinstance(placed, LeasedJob), "Draw is answered with a job, or None"
     return placed
 
 
 def committed(transaction: Transaction) -> Steps[Outcome]:
-    """Ask for a transaction to be judged and applied."""
+    """Yield `Commit`: have a transaction judged and applied; return its outcome."""
     outcome = yield Commit(transaction)
     assert isinstance(outcome, Outcome), "Commit is answered with an Outcome"
     return outcome
 
 
 def asked(operation: str, make: Callable[[SchedulerStore], _T]) -> Steps[_T]:
-    """Call the store; return what it returns."""
+    """Yield `Call`: call the store; return what it returns."""
     answer: _T = yield Call(operation, make)
     return answer
 
 
 def drive(steps: Steps[_T], answer: Callable[[Effect], object]) -> _T:
-    """Run a loop to its end, answering each effect at once; return its result.
+    """Run a generator of effects to its end; return its result.
 
-    What `answer` raises is raised where the loop asked.
+    `answer` is called with each effect and returns its answer. An exception of `answer` is raised
+    inside the generator, at the `yield` of the effect.
     """
     with closing(steps):
         try:

@@ -1,9 +1,9 @@
 """The thread that renews the leases of a live process.
 
-Goal     Let a scheduler think for as long as it must, and let others have its jobs soon after it
-         dies.
-Promise  A lease that was lost is noticed at the next beat, and its job is then left alone. The
-         thread has its own store: it never waits for a commit, nor a commit for it.
+Goal     Let a scheduler take any time to decide, and let other replicas lease its jobs soon after
+         its process dies.
+Promise  A lost lease is noticed at the next beat, and no attempt at its job begins after that. The
+         thread has its own store connection, so it never waits for a commit, nor a commit for it.
 Source   docs/decisions/0004-the-job-queue.md; sync code only, threads for heartbeats.
 """
 
@@ -19,9 +19,9 @@ from omega.store.protocols import SchedulerStore
 
 
 def renew(leases: Leases, store: SchedulerStore, *, lease_ms: int) -> None:
-    """Renew all leases once and drop those that turn out to be lost.
+    """Renew all leases once and drop those that are lost.
 
-    Raises StoreUnavailable, and then none is dropped.
+    Raises StoreUnavailable; then no lease is dropped.
     """
     held = leases.held()
     kept = store.renew(held, lease_ms=lease_ms) if held else set()
@@ -29,7 +29,7 @@ def renew(leases: Leases, store: SchedulerStore, *, lease_ms: int) -> None:
 
 
 class Heartbeat:
-    """Renews leases from a thread of its own, inside a `with` block."""
+    """Renews leases in a thread of its own, inside a `with` block."""
 
     def __init__(
         self,
@@ -61,13 +61,14 @@ class Heartbeat:
         trace: TracebackType | None,
     ) -> None:
         self._over.set()
-        # A call that hangs longer than a lease is of no use; a daemon thread ends with the process.
+        # A call that takes longer than a lease is useless; a daemon thread ends with the process.
         self._thread.join(timeout=self._lease_ms / 1_000)
 
     def beat(self) -> None:
-        """Renew all leases once and drop those that turn out to be lost.
+        """Renew all leases once and drop those that are lost.
 
-        While the store is away nothing is dropped: the next beat, or the commit, will tell.
+        While the store is unavailable no lease is dropped. The next beat, or the verdict of a
+        commit, shows which were lost.
         """
         try:
             if self._store is None:
@@ -78,7 +79,7 @@ class Heartbeat:
             self._let_go()
 
     def check(self) -> None:
-        """Raise what ended the thread, if anything but our own wish did."""
+        """Raise the exception that ended the thread, if one did."""
         if self._failure is not None:
             raise self._failure
 
@@ -86,7 +87,7 @@ class Heartbeat:
         try:
             while not self._over.wait(self._interval_s):
                 self.beat()
-        except Exception as failure:  # it is raised again, where somebody can do something about it
+        except Exception as failure:  # `check` raises it again, in the scheduler's thread
             self._failure = failure
         finally:
             self._let_go()

@@ -1,9 +1,9 @@
 """Planning job by job: the planner of schedulers that have only `place`.
 
-Goal     Lease what waits, attempt it in order, and settle each job.
-Promise  A job whose lease was lost meanwhile is left alone. More jobs are leased at a time while
-         that takes little time, fewer when it takes long, so that none waits here while replicas
-         are idle.
+Goal     Lease pending jobs, attempt them in order, and hand back or park what is left.
+Promise  A job whose lease was lost meanwhile is not attempted. The number of jobs leased at a time
+         grows while they take little time and shrinks when they take long, so that no job waits
+         under a lease while other replicas are idle.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0004-the-job-queue.md.
 """
 
@@ -25,7 +25,8 @@ from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
 TURN_S = 0.5
-"""How long a turn's leased jobs should last: more, and jobs wait here while replicas are idle."""
+"""How long the attempts at the jobs of one lease call should take. If they take longer, jobs wait
+under a lease that idle replicas could attempt."""
 
 
 class JobByJob:
@@ -42,7 +43,7 @@ class JobByJob:
         between: Callable[[], Steps[bool]],
         policy: Policy,
     ) -> None:
-        """`between` does what is due between two attempts, and says whether to make the next."""
+        """`between` does what is due between two attempts and returns whether to go on."""
         scheduler = replica.scheduler
         self._replica = replica
         self._leasing = leasing
@@ -57,13 +58,13 @@ class JobByJob:
         self._jobs_max = self._together
 
     def turn(self) -> Steps[int]:
-        """Lease jobs and attempt them; return how many there were."""
+        """Lease jobs and attempt them; return how many were leased."""
         began = self._clock.now()
         jobs = yield from self._lease()
         for together in self._parts(jobs):
             if not (yield from self._between()):
                 break
-            # The heartbeat may have learnt meanwhile that a lease was lost.
+            # The heartbeat may have dropped leases that were lost meanwhile.
             held = [job for job in together if self._leasing.leases.holds(job)]
             if held:
                 attempted = yield from self._meter.over(attempt(self._replica, held))
@@ -73,7 +74,7 @@ class JobByJob:
         return len(jobs)
 
     def idle_s(self) -> float:
-        """Say how long to wait when there are no jobs: not in step with other replicas."""
+        """Return the seconds to wait when there are no jobs, randomised so that replicas differ."""
         return self._settings.poll_interval_ms / 1_000 * (0.5 + self._rng.random())
 
     def _lease(self) -> Steps[Sequence[LeasedJob]]:
@@ -86,7 +87,7 @@ class JobByJob:
         return jobs
 
     def _parts(self, jobs: Sequence[LeasedJob]) -> Iterator[Sequence[LeasedJob]]:
-        """Divide the jobs, in order, into those that are attempted together."""
+        """Yield the jobs in order, divided into those that are attempted together."""
         part: list[LeasedJob] = []
         tasks = 0
         for job in jobs:
@@ -99,7 +100,7 @@ class JobByJob:
             yield part
 
     def _settle(self, attempted: Sequence[Attempted]) -> Steps[None]:
-        """Hand each job back, park it, or let it go."""
+        """Hand each job back, park it, or only drop its lease, by its disposition."""
         backs: list[HandBack] = []
         parkings: list[Parking] = []
         for one in attempted:
@@ -113,7 +114,7 @@ class JobByJob:
         self._leasing.leases.drop(one.job.id for one in attempted)
 
     def _adapt(self, jobs: int, took_s: float) -> None:
-        """Lease more at a time while turns are short, fewer when they grow long."""
+        """Lease twice as many jobs at a time after a short turn, half as many after a long one."""
         if took_s > 2 * TURN_S:
             self._jobs_max = max(self._jobs_max // 2, self._together)
         elif jobs == self._jobs_max and took_s < TURN_S:

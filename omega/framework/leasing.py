@@ -1,8 +1,8 @@
-"""The jobs that a process has leased, and the queue that they come from and go back to.
+"""The jobs that a process has leased, and the calls that lease, hand back and park them.
 
-Goal     Keep in one place which leases are held, so that none is forgotten.
-Promise  A job leaves by one of four ways: placed, handed back, parked, or its lease is lost. Each
-         ends our record of the lease.
+Goal     Record in one place which leases a process holds, so that every one is ended.
+Promise  A lease ends in one of four ways: the job is placed, handed back or parked, or the lease is
+         lost. Each of them removes the record.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -18,37 +18,37 @@ from omega.store.leases import HandBack, Parking
 
 
 class Leases:
-    """The leases that a process holds; shared by its loop and its heartbeat."""
+    """The leases that a process holds. Its main loop and its heartbeat share this record."""
 
     def __init__(self) -> None:
         self._tokens: dict[int, UUID] = {}
         self._lock = threading.Lock()
 
     def take(self, jobs: Sequence[LeasedJob]) -> None:
-        """Begin to keep these jobs' leases."""
+        """Record these jobs' leases."""
         with self._lock:
             self._tokens.update((job.id, job.token) for job in jobs)
 
     def drop(self, jobs: Iterable[int]) -> None:
-        """Stop keeping the leases of these jobs; harmless where there is none."""
+        """Remove the records of these jobs' leases; jobs without one are ignored."""
         with self._lock:
             for job in jobs:
                 self._tokens.pop(job, None)
 
     def lose(self, leases: Mapping[int, UUID]) -> None:
-        """Stop keeping these leases, but not newer ones of the same jobs."""
+        """Remove the records of these leases, but not of newer leases of the same jobs."""
         with self._lock:
             for job, token in leases.items():
                 if self._tokens.get(job) == token:
                     del self._tokens[job]
 
     def holds(self, job: LeasedJob) -> bool:
-        """Say whether the job's lease is held, as far as we know."""
+        """Return whether the job's lease is held, by this record."""
         with self._lock:
             return self._tokens.get(job.id) == job.token
 
     def held(self) -> dict[int, UUID]:
-        """Return the token of each lease held, by job."""
+        """Return the tokens of all leases held, by job id."""
         with self._lock:
             return dict(self._tokens)
 
@@ -65,7 +65,7 @@ class Leasing:
         self._waker = waker
 
     def lease(self, jobs_max: int) -> Steps[Sequence[LeasedJob]]:
-        """Lease up to so many jobs, highest precedence first, then oldest."""
+        """Lease up to `jobs_max` jobs, highest precedence first, then oldest."""
         jobs = yield from asked(
             "lease",
             lambda store: store.lease(
@@ -79,7 +79,10 @@ class Leasing:
         return jobs
 
     def recall(self, round_: int, known: Sequence[int] | None) -> Steps[Sequence[LeasedJob]]:
-        """Lease jobs that run, for a round that this process has begun; None: all of them."""
+        """Lease those of the `known` jobs that run, for a round that this process has begun.
+
+        If `known` is None, all running jobs are leased. See `RoundStore.recall`.
+        """
         jobs = yield from asked(
             "recall",
             lambda store: store.recall(self.kind, round_, known, lease_ms=self.lease_ms),
@@ -90,13 +93,13 @@ class Leasing:
         return jobs
 
     def hand_back(self, backs: Sequence[HandBack]) -> Steps[None]:
-        """Give jobs back to the queue."""
+        """Hand jobs back to the queue."""
         if backs:
             yield from asked("hand_back", lambda store: store.hand_back(backs))
             self.leases.drop(back.job for back in backs)
 
     def park(self, parkings: Sequence[Parking]) -> Steps[None]:
-        """Set jobs aside, and listen for what could help them."""
+        """Park jobs, and pass the reasons to the waker."""
         if not parkings:
             return
         yield from asked("park", lambda store: store.park(parkings))

@@ -1,8 +1,9 @@
-"""Watches attempts: how long they decide, and what their commits come to.
+"""Measures attempts: their decision time, and the outcomes of their commits.
 
-Goal     Report decision times and outcomes the same way in real and in virtual time.
-Promise  Effects and answers pass unchanged. What passes between two answers is decision time,
-         whether slept or computed; what a read or a commit takes is none.
+Goal     Report decision times and outcomes in the same way in real and in virtual time.
+Promise  Effects and answers pass unchanged. Decision time is the time of `Think` and `Draw` and the
+         time that the generator computes between effects. The time of other effects, such as reads
+         and commits, is none.
 Source   Omega (EuroSys 2013), section 4 (metrics): decision time, busyness.
 """
 
@@ -23,7 +24,7 @@ class NoMeter:
     """Measures nothing, for a driver that counts what it answers."""
 
     def over(self, steps: Steps[_T]) -> Steps[_T]:
-        """Return the loop as it is."""
+        """Return the generator unchanged."""
         return steps
 
     def report(self, attempted: Sequence[Attempted]) -> None:
@@ -37,13 +38,13 @@ class Meter:
         self._clock = clock
         self._sink = sink
         self._thought_s = 0.0
-        """Of the attempt under way ..."""
+        """Decision time since the last report ..."""
         self._uncommitted_s = 0.0
-        """... and of that, what has gone into no transaction yet."""
+        """... and the part of it since the last commit."""
         self._since = 0.0
 
     def over(self, steps: Steps[_T]) -> Steps[_T]:
-        """Run a loop, or a part of one, and emit a `TransactionJudged` for each of its commits."""
+        """Run a generator of effects and emit a `TransactionJudged` for each of its commits."""
         self._since = self._clock.now()
         with closing(steps):
             go_on: Callable[[], Effect] = partial(next, steps)
@@ -57,7 +58,7 @@ class Meter:
                 go_on = yield from self._answered(steps, effect)
 
     def _answered(self, steps: Steps[_T], effect: Effect) -> Steps[Callable[[], Effect]]:
-        """Pass an effect on; return how the loop goes on from its answer."""
+        """Yield an effect; return the call that resumes the generator with its answer."""
         is_thought = isinstance(effect, Think | Draw)
         if not is_thought:
             self._stop()
@@ -76,13 +77,13 @@ class Meter:
         return partial(steps.send, answer)
 
     def report(self, attempted: Sequence[Attempted]) -> None:
-        """Emit what came of attempts made together, and begin to measure the next."""
+        """Emit a `JobAttempted` for each job attempted together, and reset the decision time."""
         for event in events_of(attempted, self._thought_s):
             self._sink(event)
         self._thought_s = self._uncommitted_s = 0.0
 
     def _stop(self) -> None:
-        """Add the decision time since the last answer."""
+        """Add the time since the last answer to the decision time."""
         thought_s = self._clock.now() - self._since
         self._thought_s += thought_s
         self._uncommitted_s += thought_s

@@ -1,7 +1,7 @@
-"""What decides which jobs are taken and where they go, turn by turn.
+"""Planners: how a scheduler process leases jobs, plans them and commits, turn by turn.
 
-Goal     Let ways of planning stand in for one another in one scheduler process.
-Promise  A planner has no I/O: it asks by effects, as the process does.
+Goal     Make the ways of planning interchangeable in one scheduler process.
+Promise  A planner does no I/O: it yields effects, as the process does.
 Source   docs/decisions/0031-one-process-two-drivers.md.
 """
 
@@ -14,9 +14,9 @@ class Planner(Protocol):
     """Plans the work of one scheduler process."""
 
     def turn(self) -> Steps[int]:
-        """Take work, decide on it, commit and settle it; return how many jobs it was about."""
+        """Lease jobs, plan and commit them, and end their leases; return the number of jobs."""
         ...
 
     def idle_s(self) -> float:
-        """Say how long to wait after a turn that was about no job, in seconds."""
+        """Return how many seconds to wait after a turn without jobs."""
         ...

@@ -1,9 +1,9 @@
-"""The life of a scheduler process: turns of its planner, and what is due between them.
+"""The main loop of a scheduler process: turns of its planner, and periodic work between them.
 
-Goal     One life for every scheduler, live and in virtual time, as a generator of effects.
-Promise  No I/O and no waiting: whoever drives it answers what it asks for. Given the same answers
-         at the same times it asks the same again. It stops after the commit under way; every lease
-         goes back to the queue, or, if the process is killed, runs out and is rescued by another.
+Goal     One main loop for every scheduler, live and in virtual time, as a generator of effects.
+Promise  No I/O and no waiting: the driver answers its effects. The same answers at the same times
+         lead to the same effects. It stops after the commit that is under way and hands every lease
+         back. If the process is killed, its leases run out and another process rescues the jobs.
 Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0004-the-job-queue.md.
 """
 
@@ -45,7 +45,7 @@ class Process:
 
     scheduler: Scheduler
     clock: Clock
-    """Only read: waiting is an effect."""
+    """Only read, never slept on: waiting is an effect."""
     settings: Settings
     sink: Sink
     replica: str
@@ -53,30 +53,30 @@ class Process:
     new_id: Callable[[], UUID]
     """Makes transaction ids, which must never repeat on one store."""
     stop: threading.Event
-    """Set by whoever wants the process to end."""
+    """The process ends after this is set."""
     pid: int = 0
-    """The operating system's number of the process, for its reports."""
+    """The process id of the operating system, for reports."""
     decision_time: DecisionTime = NO_DECISION_TIME
     limits: Limits = LIMITS
     policy: Policy | None = None
-    """What becomes of a job after an attempt; None: `disposition`, by the settings."""
+    """What happens to a job after an attempt; None: `disposition`, by the settings."""
     driver_draws: bool = False
-    """Whether to yield `Draw` for plain jobs. Such attempts are not measured, so not for a process
-    that attends to its cell."""
+    """Whether to yield `Draw` for plain jobs. Such attempts are not measured, so this excludes
+    `attends_to_cell`."""
     attends_to_cell: bool = True
-    """Whether it rescues, clears machines, wakes, explains and reports. An experiment that does and
-    counts all this by itself leaves it out."""
+    """Whether the process rescues jobs, clears machines, wakes parked jobs, diagnoses, measures and
+    reports. Experiments that do this by themselves set False."""
 
     def __post_init__(self) -> None:
         assert not (self.driver_draws and self.attends_to_cell)
         kind = self.scheduler.kind
         name = f"{kind}/{self.replica}"
         self.fold = SchedulerFold(self.clock)
-        """What this process did, as it reports it to the store."""
+        """The facts that this process reports to the store."""
         self.signal_tracker = SignalTracker(self.clock)
-        """What the signals of its views are made of."""
+        """Computes the signals of its views."""
         self.emit = self.sink
-        """Hands an event to all who hear of it."""
+        """Passes an event to all sinks."""
         if self.attends_to_cell:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
@@ -90,7 +90,7 @@ class Process:
 
     @property
     def leases(self) -> Leases:
-        """The leases that it holds; whoever drives it renews them."""
+        """The leases that the process holds; its driver must have them renewed."""
         return self._leasing.leases
 
     def life(self) -> Steps[None]:
@@ -100,15 +100,15 @@ class Process:
                 yield Wait(self._planner.idle_s())
 
     def turn(self) -> Steps[int]:
-        """Do what is due, then take a turn of the planner; return how many jobs it was about."""
+        """Do the periodic work that is due, then take a turn of the planner; return its jobs."""
         yield from self._housekeep()
         jobs = yield from self._planner.turn()
         return jobs
 
     def end(self) -> Steps[None]:
-        """Hand back every lease and leave the registry."""
+        """Hand back every lease and remove the replica from the store's registry."""
         kind, held = self.scheduler.kind, self.leases.held()
-        # The attempt was never made, so nothing is held against the job.
+        # The jobs were not attempted, so this does not count as an attempt without progress.
         backs = [HandBack(job, token, 0, progressed=True) for job, token in held.items()]
         self.leases.drop(held)
         yield from self._leasing.hand_back(backs)
@@ -136,12 +136,12 @@ class Process:
         )
 
     def _between(self) -> Steps[bool]:
-        """Do what is due between two attempts; say whether to go on."""
+        """Do the periodic work that is due between two attempts; return whether to go on."""
         yield from self._housekeep()
         return not self.stop.is_set()
 
     def _housekeep(self) -> Steps[None]:
-        """Do what is due: rescue, clear machines, wake, report."""
+        """Do the periodic work that is due: rescue, clear machines, wake parked jobs, report."""
         if not self.attends_to_cell:
             return
         if self._rescues.due():

@@ -1,8 +1,8 @@
-"""How far each job of an attempt has come, and what became of it.
+"""The progress of each job in an attempt, and how the attempt ended.
 
 Goal     Keep the bookkeeping of tries apart from the loop that makes them.
-Promise  A task that was granted, or runs already, is never asked for again; a refused one is, in
-         the next try, until two tries in a row only conflict.
+Promise  A task that was granted, or runs already, is never claimed again. A refused task is claimed
+         again in the next try, until two tries in a row grant nothing.
 Source   the retry rule of the loop: refused tasks only, from the fresh rows.
 """
 
@@ -24,17 +24,17 @@ from omega.model.outcomes import ACCEPTED, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
 
 STUCK_MAX = 2
-"""Tries in a row that only conflict before the job is put off: by then waiting beats trying."""
+"""Tries in a row without a grant before the attempt ends; a later attempt is more likely to win."""
 
 
 class Ending(Enum):
     """Why a job left the loop."""
 
     DONE = "done"  # every task has a place
-    NO_ROOM = "no_room"  # placement found no place for what is left
-    CONFLICTS = "conflicts"  # others were faster, try after try
-    OVER_QUOTA = "over_quota"  # there is room, but it may not have it
-    LEASE_LOST = "lease_lost"  # somebody else may plan it now
+    NO_ROOM = "no_room"  # placement found no room for the tasks that are left
+    CONFLICTS = "conflicts"  # others took the room, try after try
+    OVER_QUOTA = "over_quota"  # there is room, but a quota refused it
+    LEASE_LOST = "lease_lost"  # another replica may lease the job now
 
 
 ALREADY_PLACED: Final = int(Verdict.ALREADY_PLACED)
@@ -44,19 +44,19 @@ QUOTA: Final = int(Verdict.QUOTA)
 
 @dataclass(frozen=True, eq=False)
 class Attempted:
-    """What came of one job's attempt."""
+    """The result of one job's attempt."""
 
     job: LeasedJob
     """The job as the attempt left it: `unplaced` are the tasks that still need a place."""
     placed: int
     tries: int
     decided: int
-    """Tasks decided on, summed over the tries."""
+    """Number of tasks that placement was asked for, summed over the tries."""
     ending: Ending
     diagnosis: Diagnosis | None = None
-    """For NO_ROOM, why placement found nothing, where that can be told."""
+    """For NO_ROOM, why placement found no room; None if that is not known."""
     at_once: bool = False
-    """Whether the last commit granted every task that the job has: none had a place to lose."""
+    """Whether the last commit granted every task of the job, so that no earlier one can be lost."""
 
     @property
     def left(self) -> int:
@@ -65,7 +65,7 @@ class Attempted:
 
 
 def events_of(attempted: Sequence[Attempted], thought_s: float) -> Iterator[JobAttempted]:
-    """Report attempts made together, sharing out their decision time by tasks decided on."""
+    """Yield the events of jobs attempted together, their decision time divided by tasks decided."""
     decided = max(1, sum(one.decided for one in attempted))
     for one in attempted:
         share_s = thought_s * one.decided / decided
@@ -73,12 +73,12 @@ def events_of(attempted: Sequence[Attempted], thought_s: float) -> Iterator[JobA
 
 
 class Progress:
-    """A job on its way through the loop."""
+    """The state of one job during an attempt."""
 
     def __init__(self, job: LeasedJob, limits: Limits, *, explains: bool = True) -> None:
         self.job = job
         self.asked = job
-        """The job as placement sees it in this try: its `unplaced` are what the try is about."""
+        """The job as placement sees it in this try: `unplaced` has only the tasks of the try."""
         self.pending = job.unplaced
         self.placed = self.tries = self.decided = self.stuck = 0
         self.at_once = False
@@ -95,7 +95,7 @@ class Progress:
         return self.job.lacking > self._limits.claims_per_transaction_max
 
     def ask(self) -> None:
-        """Begin a try, at as many tasks as one transaction holds: in order, whatever came last."""
+        """Begin a try at the lowest pending tasks, as many as one transaction may claim."""
         most = self._limits.claims_per_transaction_max
         if self.pending is self.job.unplaced and len(self.pending) <= most:
             self.asked = self.job
@@ -106,13 +106,13 @@ class Progress:
         self.decided += len(self.asked.unplaced)
 
     def lose(self, evicted: Index) -> None:
-        """Take in that tasks which had a place were evicted by this attempt's own claims."""
+        """Record that tasks of the job were evicted by this attempt's own claims."""
         if len(evicted):
             self.job = without(self.job, evicted)
             self.pending = np.concatenate([self.pending, evicted])
 
     def place_all(self, placed: LeasedJob) -> None:
-        """Take in that the job, all of which was asked for, is placed whole."""
+        """Record that the driver has placed all tasks of the job that were unplaced."""
         assert not len(placed.unplaced)
         grants = len(self.job.unplaced)
         self.placed += grants
@@ -121,7 +121,10 @@ class Progress:
         self.ending = Ending.DONE
 
     def learn(self, claims: Claims, verdicts: Verdicts, machine: Ids) -> None:
-        """Take in what a try came to, and where claims landed; find out whether to go on."""
+        """Record the outcome of a try and set `ending` if the attempt is over for this job.
+
+        `verdicts` and `machine` (claims,) are the part of the outcome for `claims`.
+        """
         granted = verdicts == ACCEPTED
         grants = int(np.count_nonzero(granted))
         refused = claims.task[:0]
@@ -132,7 +135,7 @@ class Progress:
         self.stuck = 0 if grants else self.stuck + 1
         self.job = with_grants(self.job, claims, machine, granted, refused)
         if self.job.lacking and len(refused):
-            self.pending = self.job.unplaced  # a broken gang may choose among all its tasks again
+            self.pending = self.job.unplaced  # a broken gang may claim for any of its tasks again
         else:
             asked = self.asked.unplaced
             self.pending = self.pending[len(asked) :]
@@ -152,7 +155,7 @@ class Progress:
             self.ending = Ending.CONFLICTS
 
     def attempted(self, view: View) -> Attempted:
-        """Sum up, now that the job leaves the loop."""
+        """Return the result of the attempt, after `ending` was set."""
         assert self.ending is not None
         return Attempted(
             self.job,
@@ -177,7 +180,7 @@ class Progress:
 
 
 def without(job: LeasedJob, evicted: Index) -> LeasedJob:
-    """Return the job with tasks that had a place waiting for one again."""
+    """Return the job with the evicted tasks, which were placed, unplaced again."""
     kept = ~np.isin(job.placed_task, evicted)
     return replace(
         job,
@@ -189,14 +192,18 @@ def without(job: LeasedJob, evicted: Index) -> LeasedJob:
 
 
 def with_all_placed(job: LeasedJob, machine: Ids) -> LeasedJob:
-    """Return the job with each task that waited placed on its machine."""
+    """Return the job with each unplaced task placed on the machine of the same position."""
     return _with_places(job, job.unplaced[:0], job.unplaced, machine)
 
 
 def with_grants(
     job: LeasedJob, claims: Claims, machine: Ids, granted: Mask, refused: Index
 ) -> LeasedJob:
-    """Return the job with its granted tasks placed; claimed and not refused is placed, too."""
+    """Return the job after a try: granted tasks are placed, `refused` tasks stay unplaced.
+
+    `machine` and `granted` (claims,). Tasks that were claimed but are neither granted nor refused,
+    because they run or have ended already, are no longer unplaced.
+    """
     if not len(claims):
         return job
     task, unplaced = claims.task, _still_unplaced(job, claims, granted, refused)
@@ -227,7 +234,7 @@ def _with_places(job: LeasedJob, unplaced: Index, task: Index, machine: Ids) -> 
 
 def _still_unplaced(job: LeasedJob, claims: Claims, granted: Mask, refused: Index) -> Index:
     if len(claims) == len(job.unplaced) and holds(granted):
-        return job.unplaced[:0]  # a task is granted once, so these were all
+        return job.unplaced[:0]  # as many distinct tasks were granted as were unplaced
     unplaced = ~np.isin(job.unplaced, claims.task)
     if len(refused):
         unplaced |= np.isin(job.unplaced, refused)

@@ -1,8 +1,8 @@
-"""Schedulers by name, ours and strangers' through the same door.
+"""The registry of scheduler kinds, from entry points of installed packages.
 
-Goal     Let a package add a kind of scheduler without omega knowing of it.
-Promise  Nothing is imported before it is asked for; what cannot be used is refused by name, with
-         the package's own error.
+Goal     Let a package add a kind of scheduler without a change in omega.
+Promise  A scheduler is imported only when it is asked for. One that cannot be used is refused with
+         a message that names it and quotes the package's error.
 Source   Entry points of the group `omega.schedulers`; Nomad's factory map.
 """
 
@@ -22,13 +22,13 @@ class Registered:
 
     kind: str
     origin: str
-    """Where it comes from: `module:Class`."""
+    """The class that implements it: `module:Class`."""
     package: str
     """Distribution that registered it."""
 
 
 def registered() -> list[Registered]:
-    """Return all kinds that are registered, by name; none is imported."""
+    """Return all registered kinds, in the order of their names; none is imported."""
     found = {
         (entry.name, entry.value): entry.dist.name if entry.dist else "unknown"
         for entry in _entries()

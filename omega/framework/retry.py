@@ -1,9 +1,9 @@
-"""Patience with a store that is away: the same call again, with growing delay.
+"""Retries of calls to a store that is unavailable, with growing delay.
 
-Goal     Outlive a restart of the database without a special case in any loop.
-Promise  Only StoreUnavailable is waited out; each failure is one `StoreFaltered`. Whoever calls
-         must mean the same by the second call as by the first: commits do, by their transaction.
-Source   lost replies are designed for (docs/decisions/0003-the-commit-rule.md); jittered back-off.
+Goal     Survive a restart of the database without a special case in any loop.
+Promise  Only StoreUnavailable leads to a retry, and each failure emits one `StoreFaltered`. Calls
+         must be idempotent; a commit is, by the id of its transaction.
+Source   docs/decisions/0003-the-commit-rule.md, on lost replies; jittered back-off.
 """
 
 import threading
@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Retry:
-    """Repeats calls to a store until they are answered, or until the process is to stop."""
+    """Repeats calls to a store until it answers, or until the process is to stop."""
 
     def __init__(
         self,
@@ -39,9 +39,9 @@ class Retry:
         self._stop = stop
 
     def __call__(self, what: str, call: Callable[[], _T]) -> _T:
-        """Return what the call returns, sooner or later.
+        """Call until the store answers; return what the call returns.
 
-        Raises StoreUnavailable only when the stop event is set: then nobody has time to wait.
+        Raises StoreUnavailable only if the stop event is set. `what` names the call in events.
         """
         failures = 0
         while True:

@@ -1,9 +1,9 @@
-"""Chance by name: the same words, the same stream of random numbers.
+"""Random generators seeded by words: the same words give the same stream of random numbers.
 
-Goal     Seed a generator for every try at every job, at a fraction of what numpy's seeding costs.
-Promise  Equal words give equal streams on every machine; those of other words have nothing in
-         common with them, for the words are hashed by a cryptographic function.
-Source   numpy's interface for seeds of one's own; the generator is that of `default_rng`.
+Goal     Seed a generator for every try at every job, at a fraction of the cost of numpy's seeding.
+Promise  Equal words give equal streams on every machine. Different words give independent streams,
+         because the words are hashed by a cryptographic function.
+Source   numpy's `SeedSequence` interface; the generator is that of `default_rng`.
 """
 
 from hashlib import blake2b
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 SEED_BYTES = 32
-"""As many as PCG64 asks for."""
+"""As many as PCG64 needs."""
 
 
 class _Seed(np.random.SeedSequence):
-    """Bits that are random already, and need no mixing."""
+    """A seed of bits that are random already and need no mixing."""
 
     def __init__(self, bits: bytes) -> None:
         self._bits = bits
@@ -31,12 +31,12 @@ class _Seed(np.random.SeedSequence):
 
 
 def rng_for(*words: int | str) -> np.random.Generator:
-    """Return the generator that belongs to these words in this order."""
+    """Return a new generator, seeded by these words in this order."""
     return np.random.default_rng(_Seed(seed_of(*words)))
 
 
 def seed_of(*words: int | str) -> bytes:
-    """Return the bits that seed the generator of these words."""
+    """Return the `SEED_BYTES` bytes that seed the generator of these words."""
     return _hashed(repr(words).encode())
 
 

@@ -1,8 +1,8 @@
-"""One round: planned on one view, committed at once, tried again where others refused.
+"""One round: planned on one view, committed, and refused claims tried again.
 
-Goal     Have all of a round on one page, apart from whoever plans it and whoever drives it.
-Promise  No I/O, no clock: whoever drives it supplies them. A job loses its places only to a claim
-         that is granted.
+Goal     Keep all of a round on one page, apart from the scheduler's plan and from the driver.
+Promise  No I/O, no clock: the driver supplies them. A running job is evicted only for a claim that
+         is granted.
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
@@ -23,13 +23,13 @@ from omega.model.outcomes import ACCEPTED, Outcome, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
 
 TRIES_MAX = 3
-"""Commits of what others refused, in one round; after that it waits for the next."""
+"""How often one round commits; what is refused after that waits for the next round."""
 
 
 def plan_round(
     replica: Replica, rounds: Rounds, state: RoundState
 ) -> Steps[tuple[View, RoundPlan]]:
-    """Bring the view up to date and plan on it."""
+    """Bring the view up to date and plan on it; return the view and the plan."""
     view = yield from refreshed()
     replica.set_signals(view, state.waiting)
     rng = rng_for(replica.run_seed, state.number, replica.name)
@@ -41,7 +41,7 @@ def plan_round(
 def commit_round(
     replica: Replica, rounds: Rounds, state: RoundState, view: View, plan: RoundPlan
 ) -> Steps[list[Attempted]]:
-    """Commit a plan, and try again what others refused; say what became of each job."""
+    """Commit a plan, and try refused claims again; return the result for each job of the state."""
     progress = _RoundProgress([*state.waiting, *state.running])
     rng = rng_for(replica.run_seed, state.number, replica.name, 1)
     claims_by_job = plan.claims
@@ -62,7 +62,7 @@ def commit_round(
 
 
 class _RoundProgress:
-    """How each job stands as a round is committed, transaction by transaction."""
+    """The state of each job while a round is committed, transaction by transaction."""
 
     def __init__(self, jobs: Sequence[LeasedJob]) -> None:
         self.jobs = {job.id: job for job in jobs}
@@ -73,9 +73,9 @@ class _RoundProgress:
     def transactions(
         self, replica: Replica, claims_by_job: Sequence[JobClaims]
     ) -> Iterator[Transaction]:
-        """Put claims into as few transactions as the limits allow, in order.
+        """Yield the claims in order, in transactions as large as the limits allow.
 
-        Each also presents the leases of those that it evicts.
+        A transaction also presents the leases of the jobs that its claims evict.
         """
         for together in _divided(claims_by_job, replica.limits):
             claimants = {job_claims.job.id for job_claims in together}
@@ -91,7 +91,7 @@ class _RoundProgress:
             )
 
     def learn(self, transaction: Transaction, outcome: Outcome) -> None:
-        """Take in what a transaction came to: first who fell, then who was placed."""
+        """Record the outcome of a transaction: first the evicted tasks, then the granted ones."""
         for job in np.unique(outcome.evicted_job).tolist():
             its = outcome.evicted_task[outcome.evicted_job == job]
             self.jobs[job] = without(self.jobs[job], its)
@@ -110,13 +110,16 @@ class _RoundProgress:
             self._refusals[part.job] = {Verdict(v) for v in verdicts[~granted].tolist()}
 
     def may_try_again(self, job: int) -> bool:
-        """Say whether a job was refused something for what others did, and still waits for it."""
+        """Return whether a job has unplaced tasks, was refused, and could be granted a new try.
+
+        After a lost lease or a refusal by a quota a new try in this round is useless.
+        """
         refusals = self._refusals[job]
         hopeless = {Verdict.LEASE_LOST, Verdict.QUOTA} & refusals
         return bool(refusals) and not hopeless and bool(len(self.jobs[job].unplaced))
 
     def attempted(self, job: int, view: View) -> Attempted:
-        """Sum up what the round was for a job."""
+        """Return the result of the round for a job."""
         now, refusals = self.jobs[job], self._refusals[job]
         if Verdict.LEASE_LOST in refusals:
             ending = Ending.LEASE_LOST
@@ -137,12 +140,12 @@ class _RoundProgress:
 
 
 def _first_diagnosis(view: View, job: LeasedJob) -> Diagnosis | None:
-    """Say why a job that is seen for the first time finds no room: later it is known to fit."""
+    """Diagnose a job on its first lease; None later, because then it is known to fit the cell."""
     return diagnose(view, job) if job.waited_ms is not None else None
 
 
 def _divided(claims_by_job: Sequence[JobClaims], limits: Limits) -> Iterator[list[JobClaims]]:
-    """Divide claims, in order; a job whose claims fit no transaction is left out."""
+    """Yield the claims in order, divided by transaction; leave out jobs too large for one."""
     together: list[JobClaims] = []
     jobs: set[int] = set()
     claims = 0
@@ -169,7 +172,7 @@ def _victims(job_claims: JobClaims) -> set[int]:
 
 
 def _part_of(claims: Claims, which: slice) -> Claims:
-    """Return some of a transaction's claims, without what they evict."""
+    """Return a slice of a transaction's claims, without alternates and evictions."""
     return Claims(
         claims.task[which],
         claims.machine[which],

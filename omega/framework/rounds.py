@@ -1,7 +1,7 @@
-"""Rounds: all jobs of a kind planned at once, those that run too, again and again.
+"""Rounds: all jobs of a kind planned at once, running ones too, for the next minutes.
 
-Goal     Let a scheduler move and preempt its own work, and be two functions of a view all the same.
-Promise  As for any scheduler: it sees a view and what its own jobs hold, and returns claims.
+Goal     Let a scheduler that moves and preempts its own jobs consist of two functions of a view.
+Promise  As for any scheduler: it reads a view and what its own jobs hold, and returns claims.
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
@@ -20,21 +20,21 @@ from omega.model.training import TrainingProgress
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RoundState:
-    """What there is to plan."""
+    """The input of a round."""
 
     number: int
     began_ms: int
     """By the store's clock."""
     memo: Mapping[str, object]
-    """What this scheduler's last plan noted; empty the first time."""
+    """The memo of this scheduler's last plan; empty in the first round."""
     waiting: Sequence[LeasedJob]
     """Highest precedence first, then oldest."""
     running: Sequence[LeasedJob]
     """Each with all its running tasks."""
     allocations: Allocations
-    """Of those that run, and of those that are away."""
+    """The allocations of `running` and `away` jobs."""
     training: TrainingProgress
-    """How far those of them have come that train."""
+    """The progress of the training jobs among `waiting` and `running`."""
     away: Sequence[int] = ()
     """Unfinished jobs of the last plan that this round could not lease: parked, leased by another
     scheduler, or further back in the queue than a round looks. They may come back."""
@@ -42,38 +42,41 @@ class RoundState:
 
 @dataclass(frozen=True, eq=False)
 class JobClaims:
-    """Claims for one job, with what they evict."""
+    """Claims for one job, with their evictions."""
 
     job: LeasedJob
     claims: Claims
     minimum: int
-    """Grants below which all claims of the job are refused; 0 for incremental."""
+    """If fewer claims than this would be granted, all of the job's are refused; 0: incremental."""
 
 
 @dataclass(frozen=True, eq=False)
 class RoundPlan:
-    """What a scheduler decides."""
+    """The output of a round."""
 
     claims: Sequence[JobClaims]
-    """In order: what one evicts or takes, those after it find evicted or taken."""
+    """In order: each is judged after the grants and evictions of those before it."""
     memo: Mapping[str, object]
-    """For the next round, as JSON has it."""
+    """A JSON object for the next round."""
     recall: Sequence[int]
-    """Jobs that the next round is to plan anew if they run by then."""
+    """Jobs that the next round is to plan again if they run by then."""
 
 
 class Rounds(ABC):
     """How a scheduler plans all its jobs at once."""
 
     length_ms: int
-    """From the beginning of one round to the earliest beginning of the next."""
+    """Time from the beginning of one round to the earliest beginning of the next."""
 
     @abstractmethod
     def plan(self, view: View, state: RoundState, rng: np.random.Generator) -> RoundPlan:
-        """Say who is to run where next; evictions may name any of the jobs of the state."""
+        """Return the plan of a round; its evictions may name any of the state's running jobs."""
 
     @abstractmethod
     def again(
         self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
     ) -> Sequence[JobClaims]:
-        """Place refused jobs that wait, on a view brought up to date; evict nobody."""
+        """Return claims, without evictions, for refused jobs on a view that was brought up to date.
+
+        `refused` are jobs that still have unplaced tasks.
+        """

@@ -1,8 +1,8 @@
-"""A scheduler process at work: its life, answered by a store in real time.
+"""A live scheduler process: its main loop, driven with a store in real time.
 
-Goal     Run any scheduler against a store for as long as it is wanted.
-Promise  Outlives restarts of the store. A commit whose answer was lost is sent again under the same
-         id. Its leases are renewed by a thread with a store of its own.
+Goal     Run any scheduler against a store until it is stopped.
+Promise  It survives restarts of the store. A commit whose answer was lost is sent again under the
+         same id. A thread with a store connection of its own renews its leases.
 Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0004-the-job-queue.md.
 """
 
@@ -31,7 +31,7 @@ from omega.sync.refresher import Refresher
 
 @dataclass(kw_only=True, eq=False)
 class SchedulerProcess:
-    """One replica of a scheduler at work. Call `run`, or `step` for one turn at a time."""
+    """One live replica of a scheduler. Call `run`, or `step` for one turn at a time."""
 
     scheduler: Scheduler
     store: Store
@@ -44,10 +44,10 @@ class SchedulerProcess:
     replica: str
     run_seed: int
     stop: threading.Event
-    """Set by whoever wants the process to end."""
+    """The process ends after this is set."""
     decision_time: DecisionTime = NO_DECISION_TIME
     refresher: Callable[[SharedViewSource, Clock, Sink], Refresher] = DeltaRefresher
-    """How to synchronise."""
+    """Makes the refresher: the way to synchronise the view."""
     new_id: Callable[[], UUID] = uuid4
 
     def __post_init__(self) -> None:
@@ -70,16 +70,19 @@ class SchedulerProcess:
 
     @property
     def leases(self) -> Leases:
-        """The leases that it holds."""
+        """The leases that the process holds."""
         return self._process.leases
 
     @property
     def fold(self) -> SchedulerFold:
-        """What this process did, as it reports it to the store."""
+        """The facts that this process reports to the store."""
         return self._process.fold
 
     def run(self) -> None:
-        """Work until the stop event is set, then leave nothing behind."""
+        """Run the main loop until the stop event is set, then `finish`.
+
+        Raises the exception that ended the heartbeat, if one did.
+        """
         heartbeat = Heartbeat(
             self.leases,
             self.open_store,
@@ -89,7 +92,7 @@ class SchedulerProcess:
         )
 
         def answer(effect: Effect) -> object:
-            if isinstance(effect, Commit | Wait):  # nobody catches what these raise
+            if isinstance(effect, Commit | Wait):  # no code catches exceptions of these effects
                 heartbeat.check()
             return self._driver.answer(effect)
 
@@ -103,13 +106,16 @@ class SchedulerProcess:
                 self.finish()
 
     def step(self) -> int:
-        """Take one turn; return how many jobs it was about."""
+        """Take one turn; return the number of jobs planned."""
         return drive(self._process.turn(), self._driver.answer)
 
     def finish(self) -> None:
-        """Give back every lease, leave the registry and the turns, if the store can be reached."""
+        """Hand back every lease, leave the store's registry and give back the refresher's turn.
+
+        If the store is unavailable or refuses, an event is emitted, and the leases will run out.
+        """
         try:
             drive(self._process.end(), self._driver.answer_once)
             self._refresher.close()
         except (StoreUnavailable, NotAllowed) as error:
-            self._process.emit(StoreFaltered("finish", str(error)))  # the leases will run out
+            self._process.emit(StoreFaltered("finish", str(error)))

@@ -1,7 +1,8 @@
-"""What a scheduler is: two functions of a view.
+"""The base class of schedulers: two functions of a view, `order` and `place`.
 
-Goal     Let a stranger write a scheduler in twenty lines.
-Promise  A scheduler sees a view and returns claims; it cannot reach a store, so it cannot cheat.
+Goal     Let users write a scheduler of their own in twenty lines.
+Promise  A scheduler reads a view and returns claims. It has no access to a store, so all its
+         placements go through the commit rule.
 Source   the four seams: ordering x placement x synchronisation x commit (ARCHITECTURE.md).
 """
 
@@ -25,57 +26,57 @@ from omega.placement.groups import is_random_first_fit
 class DecisionTime:
     """How long a decision takes: t_job + t_task x tasks (Omega, section 4).
 
-    Benchmarks and the simulator set them.
+    Benchmarks and the simulator set it; in production it is zero.
     """
 
     job_s: float = 0.0
     task_s: float = 0.0
 
     def of(self, tasks: int) -> float:
-        """Return the seconds that deciding on so many tasks takes."""
+        """Return the decision time, in seconds, of one decision about so many tasks."""
         return self.job_s + self.task_s * tasks
 
     def of_job(self, job: LeasedJob) -> float:
-        """Return the seconds that deciding on a job's unplaced tasks takes."""
+        """Return the decision time, in seconds, of a job's unplaced tasks."""
         return self.of(len(job.unplaced))
 
 
 NO_DECISION_TIME = DecisionTime()
-"""As in production: thinking takes as long as it takes."""
+"""For production: nothing is added to the time that the placement itself takes."""
 
 
 class Scheduler(ABC):
-    """Base: highest precedence first, fit rule, incremental. Override `place`, and what differs.
+    """The base class. Its defaults: highest precedence first, fit rule, incremental commits.
 
-    A scheduler keeps no state that decides placements: planning twice from the same view, job and
-    chance gives the same claims.
+    Subclasses override `place`, and other members if the defaults do not suit. A scheduler keeps no
+    state that affects placements: the same view, job and random generator give the same claims.
     """
 
     kind: str = ""
-    """Which jobs it takes from the queue; the name it is registered under."""
+    """The name under which it is registered; it leases the jobs submitted under this name."""
     rule: ConflictRule = ConflictRule.FIT
     granularity: Granularity = Granularity.INCREMENTAL
     jobs_per_transaction: int = 1
     """How many jobs are planned on one view and committed together."""
     claims_per_transaction: int = 1_000
-    """How many tasks they may have between them; a job with more is planned by itself.
+    """How many unplaced tasks these jobs may have together; a job with more is planned by itself.
 
-    Large commits are cheaper a task, and make others wait and conflict:
+    Large commits cost less for each task, but make other commits wait and conflict:
     docs/decisions/0014-the-size-of-a-transaction.md.
     """
 
     learns_from_refusals: bool = True
-    """Whether the rows of machines that refused a claim enter the view with the answer; False: only
-    those of machines that granted one do, and the others stay as the last refresh left them."""
+    """Whether an outcome's fresh rows of machines that granted no claim are applied to the view.
+    False: only rows of machines that granted a claim are; the next refresh updates the others."""
 
     rounds: Rounds | None = None
-    """How it plans all its jobs at once, if it does so; None: job by job, by `place`."""
+    """How it plans all its jobs at once; None: it plans job by job, by `place`."""
 
     @classmethod
     def configured(cls, settings: Mapping[str, str]) -> Self:
-        """Return the scheduler as an operator wants it, by settings of its own.
+        """Return a scheduler with an operator's settings, by name and as text.
 
-        Raises BadInput for a setting that it does not have, or cannot use.
+        Raises BadInput for a setting that the scheduler does not have, or a value that it refuses.
         """
         for name in settings:
             raise BadInput(f"there is no setting {name!r}: {cls.kind} has none", field="--set")
@@ -84,19 +85,19 @@ class Scheduler(ABC):
     def order(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
         """Return the jobs in the order in which they are to be placed.
 
-        The queue hands them out highest precedence first, then oldest, and so they stay.
+        The default is that of the queue: highest precedence first, then oldest.
         """
         return precedence(jobs)
 
     def places_at_random(self, job: LeasedJob) -> bool:
-        """Return whether `place` is `draw_groups` for a job, which a simulation may compile."""
+        """Return whether `place` is `draw_groups` for a job; a simulation may then compile it."""
         del job
         return is_random_first_fit(self.place)
 
     @abstractmethod
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
-        """Return claims for as many of the job's unplaced tasks as there is room for in the view.
+        """Return claims for as many of the job's unplaced tasks as the view has room for.
 
-        The view already counts the claims of jobs placed before it in the same transaction. For a
-        gang (`job.lacking` > 0) return at least that many claims or none.
+        In the view, the claims of jobs placed earlier in the same transaction are already taken.
+        For a gang (`job.lacking` > 0) return at least `job.lacking` claims, or none.
         """

@@ -1,9 +1,9 @@
-"""The senses of a scheduler process: from its events and its clock to the signals of a view.
+"""Computes the signals of a view from the events and the clock of a scheduler process.
 
-Goal     Make what placement may know besides rows a value, by one piece of code for real and for
-         virtual time.
-Promise  Constant time and memory; no I/O. Ages are by the clock of the process, and by what the
-         store said of the jobs it leased. Old claims weigh less: after a minute, next to nothing.
+Goal     Compute what placement may know besides rows with the same code in real and virtual time.
+Promise  Constant time and memory for each event; no I/O. The age of a job is the age at its lease,
+         by the store's clock, plus the time since, by the clock of the process. The weight of a
+         claim decays exponentially: after a minute it is 1/400.
 Source   docs/decisions/0033-the-age-of-parts.md.
 """
 
@@ -18,23 +18,23 @@ from omega.model.jobs import LeasedJob
 from omega.workload.arrivals import MS_PER_S
 
 MEMORY_S = 10.0
-"""After so long a claim weighs 1/e of a new one."""
+"""The time after which a claim has 1/e of the weight of a new one."""
 
 
 class SignalTracker:
-    """A sink that remembers what signals are made of."""
+    """A sink that records what signals are computed from."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._leased_s = clock.now()
-        """When the jobs that are being attempted were leased: all of a turn together."""
+        """When the jobs that are being attempted were leased; one call leases all of a turn."""
         self._claims = self._refused = 0.0
-        """As they weighed ..."""
+        """Weighted numbers of claims judged and claims refused ..."""
         self._judged_s = clock.now()
-        """... when the last transaction was judged."""
+        """... at the time when the last transaction was judged."""
 
     def __call__(self, event: Event) -> None:
-        """Take in an event."""
+        """Record an event."""
         if isinstance(event, TransactionJudged):
             now_s = self._clock.now()
             kept = exp((self._judged_s - now_s) / MEMORY_S)
@@ -46,7 +46,7 @@ class SignalTracker:
             self._leased_s = self._clock.now()
 
     def signals(self, view: View, jobs: Sequence[LeasedJob]) -> Signals:
-        """Say how things stand now that these jobs, which wait, are about to be placed."""
+        """Return the signals at this moment, for a view on which these jobs will be placed."""
         now_s = self._clock.now()
         age_s = 0.0
         if jobs:

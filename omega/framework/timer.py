@@ -1,9 +1,10 @@
-"""A timer: says when something that is done every so often is due.
+"""A timer: reports when periodic work is due.
 
-Goal     Let one loop do several things, each at its own pace, without threads.
-Promise  Due at once the first time; never due twice within its interval, or, given chance, within
-         three quarters of it: processes that began together do not stay in step.
-Source   the periodic chores of a scheduler process (rescue, wake, report).
+Goal     Let one loop do several kinds of periodic work, each at its own interval, without threads.
+Promise  It is due at once the first time, and never twice within an interval. With a random
+         generator each interval is shortened by up to a quarter, so that processes that began
+         together do not stay synchronised.
+Source   the periodic work of a scheduler process (rescue, wake, report).
 """
 
 import numpy as np
@@ -11,11 +12,11 @@ import numpy as np
 from omega.clock import Clock
 
 SHORTEST = 0.75
-"""Share of an interval after which it may be over, if chance has a say."""
+"""The smallest share of an interval that a random generator may choose."""
 
 
 class Timer:
-    """Counts an interval by a clock."""
+    """Measures intervals by a clock."""
 
     def __init__(
         self, clock: Clock, interval_ms: int, rng: np.random.Generator | None = None
@@ -26,7 +27,7 @@ class Timer:
         self._next = clock.now()
 
     def due(self) -> bool:
-        """Say whether it is time, and if so begin the next interval."""
+        """Return whether the interval is over, and if so begin the next one."""
         now = self._clock.now()
         if now < self._next:
             return False

@@ -1,11 +1,11 @@
-"""Which of many parked jobs fit a view together, and their quotas.
+"""Wakeable jobs: which of many parked jobs fit a view together, and their quotas.
 
-Goal     Wake about as many as there is room for: thousands of jobs may each fit by themselves where
+Goal     Wake about as many jobs as there is room for: each of thousands may fit by itself where
          there is room for ten.
-Promise  Jobs are taken in the order given, each after those before it; the first that fits by
-         itself is always among them. No room is held for one that its quota would not let in, and
-         no quota for one without room. It is an estimate, for schedulers choose other machines
-         than we do. The view is left as it was.
+Promise  Jobs are considered in the order given, each beside those before it. The first that fits by
+         itself is always returned. A job that its quota would not admit takes no room, and a job
+         without room takes no quota. The result is an estimate, because schedulers choose other
+         machines. The view is left unchanged.
 Source   docs/decisions/0004-the-job-queue.md, waking. Jobs that are alike are tried in batches: on
          10,000 machines, 10,000 jobs of five shapes take 0.15 s, all different 1.3 s (one core).
 """
@@ -25,19 +25,19 @@ from omega.placement.groups import pack, waiting_groups
 from omega.store.leases import ParkedJob
 
 BATCHES_MAX = 256
-"""Batches whose claims are counted; whoever comes later is only asked to fit beside those."""
+"""The number of batches whose claims are tried on; later jobs must only fit beside those."""
 
 NO_QUOTAS = Admission({})
-"""Lets everybody in."""
+"""Admits every job."""
 
 NOBODYS = UUID(int=0)
-"""The token of a job that is looked at without a lease."""
+"""The token of a job that is examined without a lease."""
 
 
 def wakeable(
     view: View, parked: Sequence[ParkedJob], admission: Admission = NO_QUOTAS
 ) -> list[int]:
-    """Return the ids of the jobs, in order, that fit beside those before them."""
+    """Return, in order, the ids of the jobs that fit beside those before them."""
     known: dict[Hashable, _Alike] = {}
     fit, batches = [], 0
     with view.trying():
@@ -61,7 +61,7 @@ def wakeable(
 
 
 class _Alike:
-    """Jobs that take the same room."""
+    """Jobs that need the same room."""
 
     def __init__(self, example: ParkedJob) -> None:
         self.job = LeasedJob(
@@ -74,21 +74,21 @@ class _Alike:
             placed=example.placed,
         )
         self.held = 0
-        """For how many more of them room is held."""
+        """The number of further jobs for which room has been tried on."""
         self.is_full = False
-        """Whether there is no room for more than those."""
+        """Whether there is no room for more than `held` further jobs."""
         self._batch = 1
 
     def hold_room(self, view: View) -> bool:
-        """Try on the claims of one more batch; say whether there is room for any job of it.
+        """Try on the claims of one more batch; return whether there is room for any job of it.
 
-        Each batch is twice as large as the one before: no more room is held for jobs further back
-        in line than was given to those in front.
+        Each batch is twice as large as the one before, so the room that is tried on in advance for
+        later jobs is never much more than earlier jobs needed.
         """
         tasks = len(self.job.unplaced)
         if has_room(view, self.job):
             claims = pack(view, _copies(self.job, self._batch))
-            # The last one may do with what its gang lacks, or with one task; the others get all.
+            # The last job needs only the tasks that its gang lacks, or one; the others get all.
             self.held = (len(claims) - max(1, self.job.lacking)) // tasks + 1
             if self.held:
                 view.try_on(claims)
@@ -98,7 +98,7 @@ class _Alike:
 
 
 def _shape(job: ParkedJob) -> Hashable:
-    """Return what is the same for all jobs that take the same room."""
+    """Return a key that is equal for jobs that need the same room."""
     groups = job.spec.groups
     ends = np.cumsum([group.tasks for group in groups])
     waiting = np.bincount(np.searchsorted(ends, job.unplaced, side="right"), minlength=len(groups))
@@ -108,9 +108,10 @@ def _shape(job: ParkedJob) -> Hashable:
 
 
 def _copies(job: LeasedJob, copies: int) -> LeasedJob:
-    """Return one incremental job with as many tasks as so many like this one have unplaced.
+    """Return one incremental job with as many tasks as `copies` such jobs have unplaced.
 
-    Tasks that keep off their siblings' machines may share one with another job's; here with any.
+    Tasks that need different machines within their job may share a machine with another job's. In
+    the job returned they may share with any, as its tasks stand for several jobs.
     """
     if copies == 1:
         return job

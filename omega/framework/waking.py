@@ -1,11 +1,12 @@
 """Waking parked jobs when something has changed that could help them.
 
-Goal     Park without forgetting: while there is room for parked jobs, each check brings some back,
-         about as many as fit.
-Promise  The queue is looked at only if the view has gained room, the cell's generation has moved,
-         more is left of a quota than before, somebody lost to others or met a quota since, or the
-         last look held jobs back, to whom others may leave something. Permanent reasons are looked
-         into only when machines have joined, opened or grown since: freed room cures none.
+Goal     Park no job for ever: while there is room for parked jobs, each check wakes about as many
+         as fit.
+Promise  Parked jobs are read only if the view has gained room, if the cell's generation has
+         changed, if more is left of a quota than before, if this process has parked a job for
+         conflicts or over its quota since the last check, or if the last check woke some jobs and
+         not others. Jobs parked for a permanent reason are considered only if machines have joined,
+         opened or grown since: freed room does not help them.
 Source   Nomad's blocked evaluations, as comparisons of arrays.
 """
 
@@ -25,7 +26,7 @@ from omega.model.machines import MachineRows
 from omega.store.leases import ParkedJob
 
 PARKED_MAX = 10_000
-"""Parked jobs looked at in one check, those of highest precedence first."""
+"""How many parked jobs one check reads, those of highest precedence first."""
 
 
 class Waker:
@@ -40,22 +41,22 @@ class Waker:
         self._kind = kind
         self._sink = sink
         self._room: Amounts | None = None
-        self._could = MachineRows.none().capacity  # what open machines could hold, emptied
+        self._could = MachineRows.none().capacity  # capacity of open machines
         self._generation = -1
         self._conflicts = False
         self._held_back = False
         self._allowances = Allowances(granularity)
         self._woken: set[int] = set()
-        """Jobs woken since the view last gained: they had their turn at this room."""
+        """Jobs woken since the view last gained room; they have been tried in that room."""
 
     def note(self, reasons: Sequence[ParkReason]) -> None:
-        """Hear why jobs are being parked: one that lost to others may find room with no change."""
+        """Record why jobs are parked: after conflicts a job may fit although nothing changes."""
         self._conflicts = self._conflicts or ParkReason.CONFLICTS in reasons
         if ParkReason.OVER_QUOTA in reasons:
             self._allowances.note()
 
     def check(self, view: View) -> Steps[int]:
-        """Wake the parked jobs that have room in this view; return how many were moved."""
+        """Wake the parked jobs that have room in this view; return how many were woken."""
         room = np.where(view.open[:, np.newaxis], view.free, 0)
         could = np.where(view.open[:, np.newaxis], view.capacity, 0)
         moved = view.generation != self._generation or bool((could > self._could).any())
@@ -82,7 +83,7 @@ class Waker:
         return woken
 
     def _may_be_helped(self, job: ParkedJob, *, gained: bool, moved: bool) -> bool:
-        """Say whether the job may fit now, by why it was parked and what has happened since."""
+        """Return whether the job may fit now, by its park reason and what has changed since."""
         if job.reason in (ParkReason.CONFLICTS, ParkReason.OVER_QUOTA):
             return True
         if job.id in self._woken or not (gained or self._held_back):

@@ -1,1 +1,1 @@
-"""What may become of a job: states and moves, parking reasons, back-off."""
+"""The life cycle of a job: states and moves, reasons to park, back-off."""

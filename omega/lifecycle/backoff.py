@@ -1,7 +1,8 @@
 """Back-off: how long a job waits after an attempt that placed nothing.
 
-Goal     Keep losers from trying again in step with one another.
-Promise  Between half and the whole of a delay that doubles from `initial_ms` up to `longest_ms`.
+Goal     Keep jobs that conflicted from trying again at the same moment.
+Promise  A random time between half and the whole of a delay that doubles from `initial_ms` up to
+         `longest_ms`.
 Source   Jittered exponential back-off; growing delays as in the broker of Nomad.
 """
 

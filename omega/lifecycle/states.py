@@ -1,6 +1,6 @@
 """The life of a job as one table.
 
-Goal     One place that says which state follows which, for code, database and documentation.
+Goal     One table of which state follows which, for code, database and documentation.
 Promise  The CHECK on the job table and the functions in Postgres follow this table (tests).
 Source   docs/decisions/0004-the-job-queue.md.
 """
@@ -9,30 +9,30 @@ from enum import Enum
 
 
 class State(Enum):
-    """Where a job stands."""
+    """The state of a job."""
 
-    PENDING = "pending"  # waits for a scheduler, for the first time or for what is left of it
-    PLANNING = "planning"  # one scheduler replica holds its lease; what has a place runs on
-    PARKED = "parked"  # waits for a change that could help; says why
-    RUNNING = "running"  # every task has a place or is over
-    SUCCEEDED = "succeeded"  # every task is over
+    PENDING = "pending"  # in the queue, for the first time or with some tasks left unplaced
+    PLANNING = "planning"  # one scheduler replica holds its lease; placed tasks keep running
+    PARKED = "parked"  # set aside with a reason until a change could help
+    RUNNING = "running"  # every task runs or has ended
+    SUCCEEDED = "succeeded"  # every task has ended
     CANCELLED = "cancelled"
 
 
 class Trigger(Enum):
-    """What moves a job."""
+    """What changes the state of a job."""
 
     TAKE = "take"  # a scheduler leases it
     RECALL = "recall"  # a round leases it: while it runs, or from the holder of the round before
     PLACE_ALL = "place_all"  # a commit grants the last task
     HAND_BACK = "hand_back"  # the attempt ends with tasks left, or the scheduler shuts down
     LEASE_EXPIRED = "lease_expired"
-    GO_ON = "go_on"  # the lease ends, in whatever way, with every task in its place
+    GO_ON = "go_on"  # the lease ends, in any way, while every task runs or has ended
     PARK = "park"
     WAKE = "wake"
-    END_ALL = "end_all"  # the last task is over
+    END_ALL = "end_all"  # the last task ends
     CANCEL = "cancel"
-    EVICT = "evict"  # a task loses its place: to a higher precedence, or with its machine
+    EVICT = "evict"  # a claim evicts a task, or a task loses its place with its machine
 
 
 MOVES: dict[tuple[State, Trigger], State] = {
@@ -61,19 +61,19 @@ FINAL = frozenset(State) - {state for state, _ in MOVES}
 
 
 class ParkReason(Enum):
-    """Why a job is parked. Kinds of reason: never feasible, misconfigured, waiting, conflict."""
+    """Why a job is parked."""
 
     NEVER_FITS = "never_fits"  # a task asks for more than any machine has
     UNKNOWN_ATTRIBUTE = "unknown_attribute"  # no machine has the attribute at all
     NO_MACHINE_MATCHES = "no_machine_matches"  # machines have the attribute, none qualifies
     GANG_TOO_LARGE = "gang_too_large"  # even the empty cell could not hold the gang
     NO_ROOM = "no_room"  # it could fit, but the cell is full for it now
-    CONFLICTS = "conflicts"  # others were always faster
-    OVER_QUOTA = "over_quota"  # its tenant or its kind of scheduler holds all that it may
-    UNREADABLE = "unreadable"  # its description is not one that this program can read
+    CONFLICTS = "conflicts"  # many attempts in a row were refused
+    OVER_QUOTA = "over_quota"  # it would exceed the quota of its tenant or kind of scheduler
+    UNREADABLE = "unreadable"  # this version cannot read its wire form
 
     @property
     def is_permanent(self) -> bool:
-        """Whether only new or changed machines can help, not freed room."""
+        """Whether freed room cannot help, but at most new or changed machines."""
         passing = (ParkReason.NO_ROOM, ParkReason.CONFLICTS, ParkReason.OVER_QUOTA)
         return self not in passing

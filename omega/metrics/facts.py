@@ -1,9 +1,9 @@
-"""Facts: what a process did, as a JSON document that adds up with those of others.
+"""Facts: what a process has done, as a JSON document that can be added to those of others.
 
 Goal     Let one table, one page and one exporter show one process or a hundred.
 Promise  `totals`, `window`, `waits` and `view_ages` are sums and merge by adding; `measures` are
-         derived from them, by the same function for one process and for many. What a stranger's
-         process, or one of another version, tells in another form counts for nothing.
+         derived from them, by the same function for one process and for many. Values that another
+         program or another version reports in another form are ignored.
 Source   Omega (EuroSys 2013), section 4: conflict fraction, busyness, job wait time.
 """
 
@@ -25,14 +25,14 @@ NOTHING: Facts = {
     "view_ages": {},
 }
 _LONGEST = ("elapsed_s", "window_s")
-"""What processes side by side have in common, and do not add up to."""
+"""Times that merge by their maximum, because processes run at the same time."""
 GROUPS = frozenset({"refused", "parked", "lost", "faltered"})
-"""Names under which totals and windows hold counts by something, rather than a count."""
+"""Names under which totals and windows hold an object of counts instead of one count."""
 _LARGEST = 2.0**62
 
 
 def merge(*facts: Mapping[str, Any]) -> Facts:
-    """Return the facts of several processes as if one had done it all."""
+    """Return the facts of several processes as if one process had done everything."""
     merged: Facts = dict(NOTHING)
     for one in map(_readable, facts):
         for name in NOTHING:
@@ -42,7 +42,7 @@ def merge(*facts: Mapping[str, Any]) -> Facts:
 
 
 def number_in(told: Mapping[str, Any], name: str) -> float | None:
-    """Return what is told under a name, if it is a number that something can be counted with."""
+    """Return the value of a name if it is a number from 0 to 2^62; otherwise None."""
     value = told.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -50,7 +50,7 @@ def number_in(told: Mapping[str, Any], name: str) -> float | None:
 
 
 def _readable(facts: Mapping[str, Any]) -> Facts:
-    """Return what is of the form that `merge` adds up."""
+    """Return the facts without values that `merge` cannot add."""
     waits, ages = (_numbers(facts.get(name)) for name in ("waits", "view_ages"))
     return {
         **{name: number_in(facts, name) or 0.0 for name in (*_LONGEST, "process_s")},
@@ -76,10 +76,10 @@ def _numbers(told: object) -> dict[str, Any]:
 
 
 def measures(facts: Mapping[str, Any]) -> Facts:
-    """Derive what people ask for: rates, fractions, shares and quantiles.
+    """Return the measures derived from facts: rates, fractions, shares and quantiles.
 
-    Names that end in `_now` are over the window, the others over the whole life. A measure that
-    nothing has been counted for yet is None.
+    Measures whose names end in `_now` are over the window, the others over the process's whole
+    life. A measure for which nothing has been counted yet is None.
     """
     totals, window = facts["totals"], facts["window"]
     return {
@@ -118,7 +118,7 @@ def _of(counted: Mapping[str, Any], *, over_s: float, process_s: float, suffix: 
 
 
 def _ratio(part: float, whole: float) -> float | None:
-    """Divide; None where there is no whole to have a part of."""
+    """Return part / whole; None if the whole is 0."""
     return part / whole if whole > 0 else None
 
 

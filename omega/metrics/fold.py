@@ -1,8 +1,8 @@
 """The fold over one scheduler's events: counters, a sliding window, histograms.
 
-Goal     Everything that is shown or exported of a scheduler, from its events alone.
-Promise  Takes an event in constant time and never raises; reads no time but the clock's that it was
-         given. May be called from several threads. Memory is bounded.
+Goal     Compute everything that is shown or exported of a scheduler from its events alone.
+Promise  Each event takes constant time and raises nothing. Times are read only from the clock that
+         is passed in. Several threads may call it. Memory is bounded.
 Source   Omega (EuroSys 2013), section 4; docs/decisions/0005-events.md.
 """
 
@@ -43,7 +43,7 @@ class SchedulerFold:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._began = clock.now()
-        self._totals: Totals = defaultdict(int)  # counts stay whole; seconds turn into floats
+        self._totals: Totals = defaultdict(int)  # counts remain ints; seconds become floats
         self._samples: deque[tuple[float, Mapping[str, float]]] = deque([(self._began, {})])
         self._waits = Histogram()
         self._view_ages = Histogram()
@@ -56,7 +56,7 @@ class SchedulerFold:
             self._count(event)
 
     def facts(self) -> Facts:
-        """Return what was counted so far, as JSON; see `omega.metrics.facts`."""
+        """Return the facts counted so far; see `omega.metrics.facts`."""
         with self._lock:
             now = self._clock.now()
             self._sample(now)
@@ -74,14 +74,14 @@ class SchedulerFold:
             return {**facts, "measures": measures(facts)}
 
     def _sample(self, now: float) -> None:
-        """Keep the totals as they stood before now, a few for each window's length."""
+        """Save a copy of the totals, `_SAMPLES_PER_WINDOW` times in a window; drop old copies."""
         if now - self._samples[-1][0] >= WINDOW_S / _SAMPLES_PER_WINDOW:
             self._samples.append((now, dict(self._totals)))
         while self._samples[0][0] < now - WINDOW_S:
             self._samples.popleft()
 
     def _within_window(self) -> dict[str, float]:
-        """Return what was counted since the oldest sample: all of the window, or nearly."""
+        """Return what was counted since the oldest sample, which covers nearly the whole window."""
         _, before = self._samples[0]
         return {name: total - before.get(name, 0) for name, total in self._totals.items()}
 
@@ -96,7 +96,7 @@ class SchedulerFold:
 
 
 def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0912 - a line or two each
-    """Return what an event adds to which counter; a name with a `/` is one of a group."""
+    """Return what an event adds to each counter, by name; `a/b` is counter b of the group a."""
     match event:
         case TransactionJudged():
             return _counts_of_transaction(event)
@@ -130,7 +130,7 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
 
 def _counts_of_transaction(event: TransactionJudged) -> Mapping[str, float]:
     refused = sum(event.refused.values())
-    # Jobs committed together share a decision; each that lost a claim wasted its part of it.
+    # Jobs committed together share their decision time; a job that conflicted wasted its share.
     wasted = event.jobs_conflicted / event.jobs
     return {
         "transactions": 1,
@@ -161,7 +161,7 @@ def _counts_of_attempt(event: JobAttempted) -> Mapping[str, float]:
 
 
 def _nested(flat: Mapping[str, float]) -> dict[str, float | dict[str, float]]:
-    """Turn names such as `refused/stale` into objects."""
+    """Return the counts with names such as `refused/stale` turned into nested objects."""
     nested: dict[str, float | dict[str, float]] = {}
     for name, count in flat.items():
         group, _, member = name.rpartition("/")

@@ -1,8 +1,9 @@
-"""The same measures for Prometheus.
+"""Facts and measures as metrics for Prometheus.
 
-Goal     Let operators use the tools that they have.
-Promise  Exports what the facts hold and counts nothing itself, so that a scrape and the dashboard
-         cannot disagree. Works on a process's own fold, or on what many reported to the store.
+Goal     Let operators use the monitoring that they have.
+Promise  It exports the values of facts and counts nothing itself, so that a scrape and the
+         dashboard cannot differ. It works on a process's own fold, or on what many processes
+         reported to the store.
 Source   prometheus-client's custom collectors; Prometheus' rules for naming.
 """
 
@@ -66,13 +67,13 @@ WAIT_BOUNDS_S = tuple(SHORTEST_S * 10 ** (step / 2) for step in range(2, 19))
 
 
 class OmegaCollector(Collector):
-    """Turns facts into metric families, each time it is asked."""
+    """Turns facts into metric families, in each scrape."""
 
     def __init__(self, read: Callable[[], Iterable[Reported]]) -> None:
         self._read = read
 
     def collect(self) -> Iterator[Metric]:
-        """Return all metrics of all processes as they are now."""
+        """Yield all metrics of all processes as they are now."""
         reported = list(self._read())
         for name, help_text in COUNTERS.items():
             yield _counter(name, help_text, reported, name)
@@ -97,7 +98,7 @@ def _counter(
 
 
 def _claims(reported: Iterable[Reported]) -> CounterMetricFamily:
-    """Count claims by verdict, every verdict from the beginning."""
+    """Return the claims by verdict; verdicts that have not occurred are exported as 0."""
     labels = ("scheduler", "replica", "verdict")
     family = CounterMetricFamily("omega_claims", "Claims judged, by verdict.", labels=labels)
     for scheduler, replica, facts in reported:

@@ -1,6 +1,6 @@
 """Allocations: which task runs where.
 
-Goal     The one form in which a store tells of what runs.
+Goal     The one form in which a store returns what runs.
 Promise  Frozen arrays, one entry an allocation.
 Source   Omega (EuroSys 2013), section 3.4: the shared cell state.
 """
@@ -12,7 +12,7 @@ from omega.model.arrays import Amounts, Ids, Index, Mask, freeze
 
 @dataclass(frozen=True, eq=False)
 class Allocations:
-    """Live allocations: which task runs where, and for how long it will."""
+    """Live allocations: which task runs where, since when and for how long."""
 
     job: Ids
     task: Index
@@ -21,7 +21,7 @@ class Allocations:
     started_ms: Ids
     """When each was granted, in milliseconds since the epoch by the store's clock."""
     duration_ms: Ids
-    """How long each is to run; -1 for until cancelled."""
+    """How long each is to run; -1 if until it is cancelled."""
 
     def __post_init__(self) -> None:
         freeze(self.job, self.task, self.machine, self.amounts, self.started_ms, self.duration_ms)
@@ -30,5 +30,5 @@ class Allocations:
         return len(self.job)
 
     def only(self, which: Mask) -> "Allocations":
-        """Return these of the allocations."""
+        """Return the allocations for which `which` is true."""
         return Allocations(*(getattr(self, field.name)[which] for field in fields(self)))

@@ -1,8 +1,8 @@
-"""Names for the shapes of arrays, and the few reductions everybody needs.
+"""Names for the shapes of arrays, and a few reductions that many modules need.
 
-Goal     Let a signature say what an array holds.
-Promise  Amounts are integers in the unit that the column's name carries; nothing here copies
-         unless it says so.
+Goal     Let a signature show what an array holds.
+Promise  Amounts are integers in the unit that the column's name carries. No argument is changed,
+         except by `freeze`.
 Source   docs/decisions/0001-arrays-and-integers.md.
 """
 
@@ -26,24 +26,24 @@ States = NDArray[np.int8]
 
 
 def integers(values: ArrayLike | Iterable[int] = ()) -> NDArray[np.int64]:
-    """Return the values as one int64 array, without a copy where they already are one."""
+    """Return the values as one int64 array, without a copy if they already are one."""
     if isinstance(values, np.ndarray):
         return values.astype(np.int64, copy=False)
     return np.asarray(values if isinstance(values, list | tuple) else list(values), dtype=np.int64)  # type: ignore[arg-type]
 
 
 def every_kind(condition: Mask) -> Mask:
-    """Say for each row whether the condition holds in every resource kind."""
+    """Return for each row whether the condition holds in every resource kind."""
     return np.asarray(condition.all(axis=-1))
 
 
 def some_kind(condition: Mask) -> Mask:
-    """Say for each row whether the condition holds in at least one resource kind."""
+    """Return for each row whether the condition holds in at least one resource kind."""
     return np.asarray(condition.any(axis=-1))
 
 
 def holds(condition: Mask) -> bool:
-    """Say whether it holds everywhere; for short arrays several times as fast as `all`."""
+    """Return whether all elements are true; several times as fast as `all` on short arrays."""
     return int(np.count_nonzero(condition)) == condition.size
 
 
@@ -54,17 +54,17 @@ def freeze(*arrays: NDArray[np.generic]) -> None:
 
 
 def ascends(ids: Ids | Index) -> bool:
-    """Say whether each is greater than the one before; several times as fast as differences."""
+    """Return whether the values strictly increase; several times as fast as with `np.diff`."""
     return len(ids) < 2 or holds(ids[1:] > ids[:-1])  # noqa: PLR2004 - two can be compared
 
 
 def distinct(values: Ids | Index) -> Index:
-    """Return each value once, ascending; for short arrays twice as fast as `np.unique`."""
+    """Return each value once, ascending; twice as fast as `np.unique` on short arrays."""
     return counted(values)[0]
 
 
 def counted(values: Ids | Index) -> tuple[Index, Counts]:
-    """Return each value once, ascending, and how often it is there; as `np.unique` would."""
+    """Return each value once, ascending, and its count, as `np.unique` with `return_counts`."""
     ordered = values.copy()
     ordered.sort()
     is_first = np.empty(len(ordered) + 1, dtype=np.bool_)
@@ -75,10 +75,10 @@ def counted(values: Ids | Index) -> tuple[Index, Counts]:
 
 
 def positions(ids: Ids | Index, wanted: Ids | Index) -> Index:
-    """Find each wanted id in the distinct, ascending `ids`; -1 where it is not there."""
+    """Return the position of each wanted id in the distinct, ascending `ids`; -1 if not there."""
     if len(ids) == 0:
         return np.full(len(wanted), -1, dtype=np.intp)
-    if ids[-1] - ids[0] == len(ids) - 1:  # without a gap, as of machines that were numbered
+    if ids[-1] - ids[0] == len(ids) - 1:  # consecutive, as the ids of machines mostly are
         at: Index = wanted - ids[0]
         at[(at < 0) | (at >= len(ids))] = -1
         return at

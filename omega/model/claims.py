@@ -1,4 +1,4 @@
-"""Claims and transactions: what a scheduler asks of the cell.
+"""Claims and transactions: the requests that a scheduler commits.
 
 Goal     The one form in which every scheduler states its decisions.
 Promise  Frozen arrays, one entry a claim; claims of one job are adjacent and in order.
@@ -18,10 +18,10 @@ from omega.model.resources import KINDS
 
 
 class ConflictRule(Enum):
-    """When a claim conflicts with what others have done since its view was read."""
+    """When a claim conflicts with changes made since the claimant's view was read."""
 
     FIT = "fit"  # the machine lacks room now
-    SEQUENCE = "sequence"  # the machine was claimed on or changed at all
+    SEQUENCE = "sequence"  # the machine's sequence has changed: another claim, capacity or state
 
 
 class Granularity(Enum):
@@ -33,14 +33,14 @@ class Granularity(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Alternates:
-    """Other machines for claims that are refused on theirs, tried in this order."""
+    """Other machines for claims that are refused on their own machine, tried in this order."""
 
     claim: Index
-    """Position of the claim; ascending, and in order of preference within a claim."""
+    """Position of the claim; ascending. The alternates of one claim are in order of preference."""
     machine: Ids
     seen: Sequences
     shape: Index
-    """Amounts asked for on that machine: another machine may mean other device slots."""
+    """Row of `Claims.shapes` asked for on that machine, where other device slots may be free."""
 
     def __post_init__(self) -> None:
         assert len(self.claim) == len(self.machine) == len(self.seen) == len(self.shape)
@@ -53,7 +53,7 @@ class Alternates:
 
 @dataclass(frozen=True, eq=False)
 class Evictions:
-    """Allocations that make room for claims: on the claim's own machine, or of its own job."""
+    """Allocations to evict for claims: on the claim's own machine, or of the claim's job."""
 
     claim: Index
     """Position of the claim that needs the room; ascending."""
@@ -75,16 +75,16 @@ NO_EVICTIONS = Evictions(*(np.zeros(0, np.int64) for _ in range(3)))
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """The claims that placement makes for one job."""
+    """Claims of one job, as placement makes them, or of several jobs, joined."""
 
     task: Index
     machine: Ids
     seen: Sequences
-    """The machine's sequence in the view that placement looked at."""
+    """The machine's sequence in the view that placement used."""
     shape: Index
     """Which row of `shapes` each claim asks for."""
     shapes: Amounts
-    """The distinct amounts: a group without GPUs has one row, however many its tasks."""
+    """The distinct demands, (shapes, kinds): one row for all tasks of a group without GPUs."""
     alternates: Alternates = NO_ALTERNATES
     evictions: Evictions = NO_EVICTIONS
 
@@ -100,11 +100,14 @@ class Claims:
 
     @property
     def machines(self) -> Ids:
-        """Every machine named, alternates included; repeated where it is named again."""
+        """Every machine named, those of claims first, then those of alternates; not distinct."""
         return np.concatenate([self.machine, self.alternates.machine])
 
     def shape_on(self, machine: Ids) -> Index:
-        """Return which row of `shapes` each claim asks for on these, its own or alternates."""
+        """Return which row of `shapes` each claim asks for on the machine where it landed.
+
+        `machine` (claims,) has for each claim its own machine or one of its alternates.
+        """
         shape = self.shape.copy()
         there = self.alternates.machine == machine[self.alternates.claim]
         shape[self.alternates.claim[there]] = self.alternates.shape[there]
@@ -117,12 +120,12 @@ class Claims:
 
     @classmethod
     def none(cls) -> "Claims":
-        """Return no claims: there is no room, or nothing to place."""
+        """Return no claims, for when there is no room or nothing to place."""
         return cls.of([])
 
     @classmethod
     def of(cls, parts: Sequence["Claims"]) -> "Claims":
-        """Join claims, in order."""
+        """Return the claims of all parts, joined in order."""
         if len(parts) == 1:
             return parts[0]
         first_shape = _firsts(len(part.shapes) for part in parts)
@@ -159,7 +162,7 @@ class Claims:
 
 
 def _distinct(machine: Ids, alternates: Alternates) -> bool:
-    """Say whether the machines of each claim differ: where it lands then tells what it took."""
+    """Return whether no claim names a machine twice, so that `shape_on` is unambiguous."""
     if not len(alternates):
         return True
     claims = np.concatenate([np.arange(len(machine)), alternates.claim])
@@ -172,7 +175,7 @@ def _joined(arrays: Iterable[Ids]) -> Ids:
 
 
 def _firsts(lengths: Iterable[int]) -> list[int]:
-    """Return where each of several arrays begins once they are joined."""
+    """Return where each of several arrays of these lengths begins once they are joined."""
     return [0, *accumulate(lengths)][:-1]
 
 
@@ -184,9 +187,9 @@ class JobSlice:
     token: UUID
     """Token of the lease under which the job was planned."""
     minimum: int
-    """Grants below which all claims of the job are refused; 0 for incremental."""
+    """If fewer claims than this would be granted, all of the job's are refused; 0: incremental."""
     claims: slice
-    """Which claims of the transaction are the job's."""
+    """The job's claims within the transaction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +197,7 @@ class Transaction:
     """Claims submitted together, judged strictly in order, grouped by job."""
 
     id: UUID
-    """Made by the scheduler: committing the same id again gives the recorded outcome."""
+    """Made by the scheduler; committing the same id again returns the recorded outcome."""
     scheduler: str
     replica: str
     rule: ConflictRule
@@ -218,7 +221,7 @@ class Transaction:
         replica: str,
         rule: ConflictRule = ConflictRule.FIT,
     ) -> "Transaction":
-        """Build a transaction from (job, lease token, minimum, claims), in order."""
+        """Return a transaction of (job, lease token, minimum, claims) for each job, in order."""
         edges = accumulate((len(claims) for *_, claims in parts), initial=0)
         jobs = tuple(
             JobSlice(job, token, minimum, slice(first, last))

@@ -1,7 +1,7 @@
-"""Jobs: what users submit, and what a scheduler holds a lease on.
+"""Jobs: what users submit, and what schedulers lease.
 
-Goal     Say all that placement needs to know about work, and nothing about who places it.
-Promise  Frozen; tasks are numbered through the job, group by group, from 0.
+Goal     Describe all of a job that placement needs, and nothing about who places it.
+Promise  Frozen. Tasks are numbered from 0 across the whole job, group by group.
 Source   Omega (EuroSys 2013), sections 2.1 and 3.4; constraints after Sharma et al. (SoCC 2011).
 """
 
@@ -53,14 +53,14 @@ class TaskGroup:
     gpus: int = 0
     """Number of GPUs, all on the task's one machine."""
     gpu_slices: int = GPU_SLICES
-    """Slices of each of them; below 1000 only for a single GPU, which then may be shared."""
+    """Slices of each GPU; below 1000 only for a single GPU, which other tasks may then share."""
     duration_ms: int | None = None
-    """How long each task runs from its own placement; None until it is cancelled."""
+    """How long each task runs from its own placement; None: until it is cancelled."""
     constraints: tuple[Constraint, ...] = ()
     spread_over: str | None = None
     """Attribute (a failure domain) over whose values the tasks are to be spread evenly."""
     different_machines: bool = False
-    """No two tasks of the group on one machine."""
+    """Whether no two tasks of the group may run on one machine."""
 
     def __post_init__(self) -> None:
         assert self.tasks >= 1
@@ -72,12 +72,12 @@ class TaskGroup:
 
     @property
     def is_plain(self) -> bool:
-        """Whether any machine with room for its cores, memory and disk takes a task."""
+        """Whether every machine with enough CPU, memory and disk takes a task of the group."""
         return not (self.gpus or self.constraints or self.spread_over or self.different_machines)
 
     @cached_property
     def demand(self) -> Amounts:
-        """What a task needs besides GPUs, one frozen row; placement chooses device slots."""
+        """What a task needs besides GPUs, (kinds,), frozen; placement chooses the device slots."""
         row = np.zeros(KINDS, dtype=np.int64)
         row[: DEVICES.start] = self.cpu_milli, self.memory_mib, self.disk_mib
         freeze(row)
@@ -86,12 +86,12 @@ class TaskGroup:
 
 @dataclass(frozen=True)
 class Training:
-    """Work of a job that goes on, after each interruption, from the last step it made."""
+    """A job's work in steps; after an interruption it continues from the last step made."""
 
     model: str
     """Name with batch size, as in tables of rates: ResNet-18 (batch size 64)."""
     steps: int
-    """After how many the job is over."""
+    """The number of steps after which the job has ended."""
 
     def __post_init__(self) -> None:
         assert 1 <= self.steps <= LIMITS.steps_max
@@ -107,11 +107,11 @@ class JobSpec:
     groups: tuple[TaskGroup, ...]
     tenant: str = "default"
     precedence: int = 0
-    """On one scale common to all schedulers; higher is served first and may evict lower."""
+    """On one scale common to all schedulers; a higher one is served first and may evict lower."""
     minimum: int = 0
-    """0: tasks are placed as room is found. Above: a gang, placed when at least so many fit."""
+    """0: tasks are placed as room is found. Above 0: a gang, placed when at least so many fit."""
     training: Training | None = None
-    """Tasks run together until so many steps are made; None: each for its own duration."""
+    """The tasks run together until its steps are made; None: each task runs for its duration."""
 
     def __post_init__(self) -> None:
         assert self.groups
@@ -121,18 +121,18 @@ class JobSpec:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it has one group, of which any machine with room takes a task."""
+        """Whether the job has one group and that is plain."""
         return len(self.groups) == 1 and self.groups[0].is_plain
 
     @property
     def tasks(self) -> int:
-        """Tasks of all groups."""
+        """The number of tasks of all groups."""
         return sum([group.tasks for group in self.groups])  # faster than an iterator
 
 
 @dataclass(frozen=True, eq=False)
 class LeasedJob:
-    """A job that one scheduler replica may plan for, until the lease runs out."""
+    """A job that one scheduler replica may plan until the lease runs out."""
 
     id: int
     token: UUID
@@ -140,17 +140,17 @@ class LeasedJob:
     unplaced: Index
     """Indices of the tasks that have never been placed, or lost their place; ascending."""
     placed_task: Index = field(default_factory=lambda: np.zeros(0, np.intp))
-    """Tasks that run now, where placement must know it (spread, different machines) ..."""
+    """Tasks that run now, if placement must know them (spread, different machines) ..."""
     placed_machine: Ids = field(default_factory=integers)
     """... and the id of the machine of each."""
     placed: int = 0
-    """Number of tasks that have a place or are over."""
+    """Number of tasks that run or have ended."""
     fruitless: int = 0
     """Attempts since the last one that placed anything."""
     waited_ms: int | None = None
-    """From submission to this lease, if it is the job's first; by the store's clock."""
+    """Time from submission to this lease, by the store's clock; None if not the first lease."""
     age_ms: int = 0
-    """From submission to this lease, whichever it is; by the store's clock."""
+    """Time from submission to this lease, by the store's clock."""
 
     def __post_init__(self) -> None:
         assert ascends(self.unplaced)
@@ -158,7 +158,7 @@ class LeasedJob:
 
     @property
     def lacking(self) -> int:
-        """Grants that the gang still needs to stand; 0 for an incremental job."""
+        """How many more tasks the gang needs to reach its minimum; 0 for an incremental job."""
         return max(0, self.spec.minimum - self.placed)
 
     def unplaced_in(self, group: int) -> Index:
@@ -169,7 +169,7 @@ class LeasedJob:
         return self.unplaced[lower:upper]
 
     def machines_of(self, group: int) -> tuple[Ids, Counts]:
-        """Return the machines that run tasks of a group, and how many each."""
+        """Return the ids of the machines that run tasks of a group, and how many each runs."""
         first, last = self._bounds(group)
         mine = self.placed_machine[(self.placed_task >= first) & (self.placed_task < last)]
         machines, counts = np.unique(mine, return_counts=True)

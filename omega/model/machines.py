@@ -1,7 +1,7 @@
-"""Machines: their rows as the judge sees them, what does not change about them, and snapshots.
+"""Machines: rows of amounts and states, attributes, and snapshots of the whole cell.
 
 Goal     Hold thousands of machines as a few arrays.
-Promise  Rows are ascending by id and read-only; a machine is never forgotten, only marked gone.
+Promise  Rows are ascending by id and read-only. A machine that leaves keeps its row, marked GONE.
 Source   shared-state cell of Omega (EuroSys 2013), section 3.4.
 """
 
@@ -30,13 +30,13 @@ class MachineState(IntEnum):
     """Whether a machine takes claims."""
 
     OPEN = 0
-    DRAINING = 1  # keeps what it has, takes nothing new
+    DRAINING = 1  # keeps its tasks, takes no new claims
     DOWN = 2
-    GONE = 3  # left the cell; the row stays so that deltas show it
+    GONE = 3  # left the cell; the row stays so that views can read the change
 
 
 DEAD = (MachineState.DOWN, MachineState.GONE)
-"""States of machines on which nothing runs, whatever is still counted there."""
+"""States of machines on which nothing runs, although `used` may still count tasks there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,10 @@ class MachineRows:
     capacity: Amounts
     used: Amounts
     sequence: Sequences
-    """Raised by each transaction that claims here and by changes of capacity or state."""
+    """Raised by each transaction that is granted a claim here, and by changes of capacity or
+    state."""
     revision: Sequences
-    """Raised by every change of the row, ends of tasks included; orders two copies of it."""
+    """Raised by every change of the row, ends of tasks included; orders two copies of the row."""
     state: States
 
     def __post_init__(self) -> None:
@@ -82,7 +83,11 @@ class MachineRows:
         )
 
     def after_commit(self, granted: Mask, touched: Mask, used: Amounts) -> "MachineRows":
-        """Return the rows once a commit is applied that granted here, and changed those touched."""
+        """Return the rows as a commit leaves them.
+
+        `granted` (machines,) marks where a claim was granted, which raises the sequence; `touched`
+        (machines,) marks all rows that change, which raises the revision; `used` is the new use.
+        """
         return MachineRows.trusted(
             self.id,
             self.capacity,
@@ -102,7 +107,7 @@ class MachineRows:
         revision: Sequences,
         state: States,
     ) -> "MachineRows":
-        """Return rows of columns that were checked before: they are frozen, and that is all."""
+        """Return rows of these columns, frozen but not checked; the caller has checked them."""
         freeze(id, capacity, used, sequence, revision, state)
         rows = object.__new__(cls)
         vars(rows).update(
@@ -131,12 +136,12 @@ class MachineRows:
 
 @dataclass(frozen=True, eq=False)
 class Machines:
-    """Machines to be added to a cell: what a loader returns and a store takes."""
+    """Machines to be added to a cell: what a trace loader returns and a store accepts."""
 
     names: tuple[str, ...]
     capacity: Amounts
     attributes: Mapping[str, Sequence[str | None]]
-    """By attribute name, one value a machine; None where a machine has no such attribute."""
+    """By attribute name, one value for each machine; None if it lacks the attribute."""
 
     def __post_init__(self) -> None:
         assert self.capacity.shape == (len(self.names), KINDS)
@@ -147,16 +152,16 @@ class Machines:
         return len(self.names)
 
     def part(self, rows: slice) -> "Machines":
-        """Return some of them."""
+        """Return the machines in a slice of rows."""
         attributes = {name: values[rows] for name, values in self.attributes.items()}
         return Machines(self.names[rows], self.capacity[rows], attributes)
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Attribute names and values interned to integers, so that a constraint is a mask.
+    """Attribute names and values interned as integers, so that constraints become masks.
 
-    An attribute's position in `names` is its column in an array of codes; a value's code is its
+    An attribute's position in `names` is its column in an array of codes. A value's code is its
     position in `values[column]` plus one. Code 0 means that a machine lacks the attribute.
     """
 
@@ -168,16 +173,16 @@ class Catalogue:
         return self.names.index(name) if name in self.names else None
 
     def codes(self, column: int, values: Sequence[str]) -> Codes:
-        """Return the codes of those of the values that some machine has."""
+        """Return the codes of the given values, without those that no machine has."""
         known = self.values[column]
         return np.array([known.index(v) + 1 for v in values if v in known], dtype=np.int32)
 
     def value(self, column: int, code: int) -> str | None:
-        """Return what a code stands for; None for code 0."""
+        """Return the value that a code stands for; None for code 0."""
         return self.values[column][code - 1] if code else None
 
     def encode(self, machines: Machines) -> tuple["Catalogue", Codes]:
-        """Return the catalogue extended by the machines' attributes, and their codes."""
+        """Return this catalogue extended by the machines' attributes, and the machines' codes."""
         names = (*self.names, *(n for n in sorted(machines.attributes) if n not in self.names))
         tables = [dict.fromkeys(values) for values in self.values]
         tables += [{} for _ in range(len(names) - len(tables))]
@@ -203,7 +208,7 @@ class Snapshot:
     mark: int
     """Low-water mark: every change by a transaction below it is in these rows."""
     generation: int
-    """Raised when machines are added or attributes change: what a delta does not carry."""
+    """Raised when machines are added or attributes change, which `Changes` do not carry."""
 
     def __post_init__(self) -> None:
         assert len(self.names) == len(self.rows) == len(self.codes)
@@ -213,9 +218,9 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """The rows that changed since a mark, and the mark for the next time.
+    """The rows that changed since a mark, and the mark for the next read.
 
-    Rows may repeat between two reads; whoever patches a view keeps the higher revision.
+    Two reads may return the same row; a view keeps the copy with the higher revision.
     """
 
     rows: MachineRows

@@ -1,7 +1,7 @@
-"""Verdicts and outcomes: what the cell answers.
+"""Verdicts and outcomes: the answers to claims and transactions.
 
 Goal     Make conflict a value: cheap, typed, counted.
-Promise  One verdict a claim, and the fresh row of every machine that the transaction named.
+Promise  One verdict for each claim, and the fresh row of every machine that the transaction named.
 Source   docs/decisions/0003-the-commit-rule.md; the forced refresh of Nomad's plan applier.
 """
 
@@ -20,21 +20,21 @@ class Verdict(IntEnum):
     """The answer to one claim. The numbers are stored: never renumber."""
 
     ACCEPTED = 0
-    STALE = 1  # sequence rule: the machine changed since the planner looked
-    OVERCOMMIT = 2  # no room left
-    GANG_BROKEN = 3  # would have fitted; too few siblings did
-    LEASE_LOST = 4  # somebody else may plan this job now
-    ALREADY_PLACED = 5  # the task runs, or is over
+    STALE = 1  # sequence rule: the machine's sequence is not the one in the claimant's view
+    OVERCOMMIT = 2  # the machine lacks room
+    GANG_BROKEN = 3  # it would fit, but too few of the gang's claims do
+    LEASE_LOST = 4  # the token presented is not that of the job's current lease
+    ALREADY_PLACED = 5  # the task runs, has ended, or does not exist
     GONE = 6  # no such machine in the cell
     CLOSED = 7  # the machine is down or draining
-    PRECEDENCE = 8  # it may not evict what it names
-    QUOTA = 9  # its tenant or its kind of scheduler holds all that it may
+    PRECEDENCE = 8  # the job may not evict what the claim names
+    QUOTA = 9  # it would exceed the quota of the tenant or of the kind of scheduler
 
 
 NOBODY: Final[Ids] = np.zeros(0, np.int64)
 freeze(NOBODY)
 ACCEPTED: Final = int(Verdict.ACCEPTED)
-"""For comparisons with arrays: to look a member up and convert it takes as long as to compare."""
+"""For comparisons with arrays: looking the enum member up would take as long as comparing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +42,15 @@ class Outcome:
     """The answer to a transaction."""
 
     verdicts: Verdicts
-    """One a claim; of a claim with alternates that was refused everywhere, the first refusal."""
+    """One for each claim. A claim with alternates that is refused everywhere has the verdict of
+    its own machine."""
     machine: Ids
-    """Where each claim was granted, its own machine or an alternate; its own where refused."""
+    """Where each claim was granted: its own machine or an alternate; its own if refused."""
     evicted_job: Ids
-    """What was evicted, task by task: what claims named, and what of their gangs fell with it."""
+    """The job of each evicted task: the tasks that claims named, and the rest of broken gangs."""
     evicted_task: Index
     fresh: MachineRows
-    """Every machine named or touched, as the commit left it: the loser needs no extra read."""
+    """Every machine named or changed, after the commit: a refused scheduler needs no extra read."""
 
     def __post_init__(self) -> None:
         assert len(self.verdicts) == len(self.machine)
@@ -58,7 +59,7 @@ class Outcome:
 
     @classmethod
     def nothing(cls) -> "Outcome":
-        """Return the answer to no claims at all."""
+        """Return the outcome of a transaction without claims."""
         return cls(np.zeros(0, np.int8), NOBODY, NOBODY, NOBODY, MachineRows.none())
 
     @property
@@ -68,9 +69,10 @@ class Outcome:
         return accepted
 
     def conflicted(self, claims: slice) -> bool:
-        """Say whether any of a job's claims was refused for what others did.
+        """Return whether any of a job's claims was refused because of others' changes.
 
-        A quota refuses whoever is fastest, and with one claim perhaps the rest of its gang.
+        A refusal by a quota is not a conflict: it does not depend on who commits first. Nor is
+        GANG_BROKEN in a job with such a refusal.
         """
         refusals = set(self.verdicts[claims].tolist()) - {Verdict.ACCEPTED}
         if Verdict.QUOTA in refusals:
@@ -79,9 +81,9 @@ class Outcome:
 
     @property
     def refused(self) -> int:
-        """How many claims were refused, for whatever reason."""
+        """How many claims were refused, for any reason."""
         return int(np.count_nonzero(self.verdicts))
 
     def by_verdict(self) -> dict[Verdict, int]:
-        """Count the claims by verdict, those that occur."""
+        """Return the number of claims by verdict, for verdicts that occur."""
         return {Verdict(v): n for v, n in sorted(Counter(self.verdicts.tolist()).items())}

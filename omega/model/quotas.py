@@ -1,7 +1,7 @@
-"""Quotas: how much a tenant, or a kind of scheduler, may hold at a time.
+"""Quotas: how much the jobs of a tenant, or of a kind of scheduler, may hold at a time.
 
 Goal     One declaration of what quotas limit, which the judge, the tables and the screens follow.
-Promise  Amounts of the kinds that users do not tell apart, the slots of GPUs, count as one budget.
+Promise  The device slots, which users do not distinguish, are charged to one budget.
 Source   docs/decisions/0016-quotas.md.
 """
 
@@ -15,17 +15,17 @@ from omega.model.arrays import Amounts, freeze
 from omega.model.resources import KINDS, Kind
 
 UNLIMITED = 2**58
-"""The limit of a budget that has none: more than anybody can use, and still far from overflow."""
+"""The limit of an unlimited budget: more than jobs can ever use, and still far from overflow."""
 
 
 class Budget(IntEnum):
-    """What a quota may limit; the name carries the unit. The order is stored: never reorder."""
+    """What a quota may limit; the name carries the unit. The order is stored: never change it."""
 
     CPU_MILLI = 0
     MEMORY_MIB = 1
     DISK_MIB = 2
     GPU_SLICES = 3
-    JOBS = 4  # those that have something running
+    JOBS = 4  # those with at least one running task
 
     @property
     def column(self) -> str:
@@ -48,7 +48,10 @@ assert _CHARGED.shape == (KINDS, BUDGETS)
 
 
 def cost(amounts: Amounts) -> Amounts:
-    """Return what amounts are charged at: (rows, budgets); nothing for jobs."""
+    """Return what amounts, (rows, kinds) or (kinds,), are charged: (rows, budgets) or (budgets,).
+
+    The entry of `Budget.JOBS` is 0.
+    """
     return amounts @ _CHARGED
 
 
@@ -66,7 +69,7 @@ class Quota:
     scope: QuotaScope
     name: str
     limits: Mapping[Budget, int]
-    """Budgets that are not named are not limited."""
+    """Limits by budget; a budget that is left out is unlimited."""
 
     def __post_init__(self) -> None:
         assert self.name
@@ -74,7 +77,7 @@ class Quota:
 
     @property
     def row(self) -> Amounts:
-        """All limits in the order of `Budget`."""
+        """All limits in the order of `Budget`: (budgets,)."""
         return np.array([self.limits.get(budget, UNLIMITED) for budget in Budget], np.int64)
 
 
@@ -86,13 +89,13 @@ class QuotaUse:
     left: Mapping[Budget, int]
     """For each limited budget; negative where the limit was lowered below what is used."""
     counted: bool = True
-    """Whether what its jobs hold has been added up. Until then nothing is left of it."""
+    """Whether the use of its jobs has been added up. Until then nothing is left of the quota."""
 
     @classmethod
     def of_rows(
         cls, scope: QuotaScope, name: str, limits: Amounts, left: Amounts, *, counted: bool = True
     ) -> "QuotaUse":
-        """Return a quota from all its limits and what is left of them, in the order of `Budget`."""
+        """Return a quota and its use from (budgets,) rows of limits and of what is left."""
         limited = {b: int(limits[b]) for b in Budget if limits[b] != UNLIMITED}
         remains = {budget: int(left[budget]) for budget in limited}
         return cls(Quota(scope, name, limited), remains, counted)

@@ -1,4 +1,4 @@
-"""Resource kinds: declared once; columns, checks and array order follow from here.
+"""Resource kinds, declared once: columns, checks and array order follow this declaration.
 
 Goal     One declaration of what a machine has, so that a new kind is one more line.
 Promise  Every amounts array and every table holds the kinds in the order of `Kind`.
@@ -50,9 +50,9 @@ DEVICES_MAX = DEVICES.stop - DEVICES.start
 
 
 def amounts(named: Mapping[str, int] | None = None, /, **more: int) -> Amounts:
-    """Build one row of amounts from kinds by column name; kinds not named are zero.
+    """Return one row of amounts, (kinds,), from amounts by column name; other kinds are zero.
 
-    Raises KeyError for a name that is no kind.
+    Raises KeyError for a name that is not a kind.
     """
     row = np.zeros(KINDS, dtype=np.int64)
     for name, amount in {**(named or {}), **more}.items():

@@ -1,7 +1,7 @@
 """How far training jobs have come.
 
-Goal     Say of many jobs at once what nodes count, schedulers plan by and users ask for.
-Promise  Frozen arrays, one entry a job.
+Goal     Hold the progress of many jobs, for nodes, schedulers and users.
+Promise  Frozen arrays, one entry for each job.
 Source   docs/decisions/0027-training-in-steps.md.
 """
 
@@ -17,16 +17,16 @@ class TrainingProgress:
     job: Ids
     model: tuple[str, ...]
     wanted: Ids
-    """Steps after which each is over ..."""
+    """The number of steps after which each job has ended ..."""
     done: Ids
-    """... and those made so far, as far as is on record."""
+    """... and the steps recorded so far."""
     run_ms: Ids
-    """Time for which all its tasks have run at once, interruptions left out; in the job's own time,
-    which a speed-up makes pass faster, as a duration would."""
+    """How long all tasks of the job have run at once, without interruptions. It is in the job's
+    time, which a speed-up of the nodes makes faster than real time, as for durations."""
     tasks: Ids
-    """Tasks of the whole gang."""
+    """The number of the job's tasks."""
     since_ms: Ids
-    """When the last of its tasks was granted, by the store's clock; -1 while not all run."""
+    """When the last of its tasks was granted, by the store's clock; -1 while not all tasks run."""
 
     def __post_init__(self) -> None:
         freeze(self.job, self.wanted, self.done, self.run_ms, self.tasks, self.since_ms)

@@ -1,9 +1,9 @@
 """The wire form of a job: JSON types that a store keeps and another process reads.
 
 Goal     One way to write a job down, so that every store and every process reads the same job.
-Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always there, so that
-         SQL may read one without asking whether it exists; but for `training`, which what was
-         written by earlier versions has not.
+Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always present, so
+         that SQL may read it without a check, except `training`, which earlier versions did not
+         write.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -16,7 +16,7 @@ from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
 
 
 def spec_to_wire(spec: JobSpec) -> dict[str, object]:
-    """Return the job as JSON types."""
+    """Return the wire form of a job: dicts, lists, texts, numbers, booleans and None."""
     return {
         "name": spec.name,
         "scheduler": spec.scheduler,
@@ -29,9 +29,9 @@ def spec_to_wire(spec: JobSpec) -> dict[str, object]:
 
 
 def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
-    """Return the job that was written down.
+    """Return the job of a wire form.
 
-    Raises BadInput for what `spec_to_wire` cannot have written.
+    Raises BadInput for anything that `spec_to_wire` cannot have written.
     """
     try:
         return JobSpec(
@@ -100,7 +100,7 @@ def _constraint_from_wire(wire: Mapping[str, Any]) -> Constraint:
 
 
 def _whole(value: object) -> int:
-    """Return a number that an array of ours can hold."""
+    """Return the value; raise ValueError unless it is an int of 64 bits, as arrays can hold."""
     if type(value) is not int or not -(2**63) <= value < 2**63:
         raise ValueError(f"{str(value)[:30]} is no whole number of 64 bits")
     return value

@@ -1,9 +1,9 @@
-"""Dominant resource fairness: the tenant who has least of what he wants most goes next.
+"""Dominant resource fairness: the tenant with the lowest dominant share goes next.
 
-Goal     Keep one tenant's flood of jobs from taking all the room.
-Promise  Each job goes to the tenant whose dominant share is lowest at that moment; within a
-         tenant the order stays. Ties go by the tenant's number, so the same input gives the same
-         order. Shares are of capacity, not of what is free.
+Goal     Prevent one tenant with many jobs from taking all the room.
+Promise  The next job is one of the tenant whose dominant share is lowest at that moment; within a
+         tenant the order stays. Ties are broken by the tenant's number, so the same input gives the
+         same order. Shares are of capacity, not of what is free.
 Source   Ghodsi et al., Dominant Resource Fairness (NSDI 2011).
 """
 
@@ -18,17 +18,20 @@ from omega.model.resources import DEVICES, Kind
 
 
 def dominant_share(usage: Amounts, capacity: Amounts) -> float:
-    """Return the largest share that a tenant's usage is of any one kind of resource."""
+    """Return the largest of a tenant's shares of the capacity, over all resources.
+
+    `usage` and `capacity` are (resources,); resources without capacity are left out.
+    """
     has = capacity > 0
     return float((usage[has] / capacity[has]).max(initial=0.0))
 
 
 def by_dominant_share(tenant: Index, demand: Amounts, usage: Amounts, capacity: Amounts) -> Index:
-    """Return the order in which jobs are served, as positions.
+    """Return the order in which jobs are served, as positions: (jobs,).
 
-    For each job its `tenant` number and `demand` (jobs, resources); for each tenant the `usage`
-    to begin with (tenants, resources); of the cell the `capacity` (resources,). The columns may be
-    any resources, the same in all three.
+    `tenant` (jobs,) is the number of each job's tenant, `demand` (jobs, resources) what each job
+    asks for, `usage` (tenants, resources) what each tenant uses at first, and `capacity`
+    (resources,) that of the cell. The resources may be any, the same in all three.
     """
     queues = {int(who): np.flatnonzero(tenant == who)[::-1].tolist() for who in np.unique(tenant)}
     used = {who: usage[who].copy() for who in queues}
@@ -68,7 +71,7 @@ def drf(
 
 
 def one_gpu_kind(row: Amounts) -> Amounts:
-    """Return a row of amounts with the device slots added up: which slot it is does not matter."""
+    """Return a row of amounts with the device slots added up into one GPU column."""
     return np.append(row[: Kind.GPU_0], row[DEVICES].sum())
 
 

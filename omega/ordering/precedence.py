@@ -1,7 +1,7 @@
 """Highest precedence first.
 
-Goal     Serve what matters most while there is room.
-Promise  Jobs of equal precedence come out as they were submitted.
+Goal     Serve the most important jobs while there is room.
+Promise  Jobs of equal precedence are in the order of their submission.
 Source   Omega (EuroSys 2013), section 3.4: a precedence scale that all schedulers share.
 """
 

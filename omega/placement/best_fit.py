@@ -1,9 +1,9 @@
-"""Best fit: the machines that a score likes best, filled one after the other; and spread.
+"""Best fit: machines filled one after the other, those with the best score first; and spread.
 
-Goal     Serve groups that care where they run, at the price of looking at every machine.
-Promise  Equal to placing task by task, each where the score is best at that moment, for scores
-         that rise as a machine fills. Spread keeps the tasks per failure domain as even as the
-         room allows, tasks that run already included.
+Goal     Place groups where they run best, at the cost of scoring every machine.
+Promise  For scores that rise as a machine fills, best fit equals placing task by task, each on the
+         machine with the best score at that moment. Spread makes the numbers of tasks per failure
+         domain as equal as the room allows, counting tasks that run already.
 Source   Spread and bin packing as in Nomad and Kubernetes.
 """
 
@@ -23,16 +23,22 @@ def best_fit(
     *,
     prefer: Preference = left_fullest,
 ) -> Counts:
-    """Return how many tasks each machine gets when the best is filled first, and so on."""
+    """Return how many tasks each machine of the room gets if the best are filled first.
+
+    `wanted` is at most the room's total. Ties are broken at random, or by row if `rng` is None.
+    """
     score = prefer(room)
     likely = np.arange(len(score))
-    if wanted < len(score):  # each takes a task at least: so many of the best are enough
+    if wanted < len(score):  # each takes at least one task, so the `wanted` best machines suffice
         likely = np.flatnonzero(score >= np.partition(score, -wanted)[-wanted])
     return fill(likely[best_first(score[likely], rng)], room.tasks, wanted)
 
 
 def fill(order: Index, room: Counts, wanted: int) -> Counts:
-    """Give the machines, in this order, as many tasks as they take until `wanted` are given."""
+    """Return how many tasks each machine gets, filled in this order until `wanted` are given.
+
+    `order` has positions in `room`, and `room` (machines,) how many tasks each machine takes.
+    """
     ordered = room[order]
     before = np.cumsum(ordered) - ordered
     given = np.zeros_like(room)
@@ -47,9 +53,9 @@ def spread(
     *,
     prefer: Preference = left_fullest,
 ) -> Counts:
-    """Return how many tasks each machine gets when the group's failure domains are balanced.
+    """Return how many tasks each machine of the room gets if failure domains are balanced.
 
-    Machines that lack the attribute are a domain of their own. Within a domain the best machine
+    Machines that lack the attribute form a domain of their own. Within a domain the best machine
     is filled first.
     """
     domain, running = _domains(room)
@@ -68,10 +74,10 @@ def spread(
 
 
 def balance(running: Counts, room: Counts, wanted: int, rng: np.random.Generator) -> Counts:
-    """Share tasks out over domains so that the lowest count is raised first; ties by chance.
+    """Return how many of the wanted tasks each domain gets if the lowest count is raised first.
 
-    `running` counts what each domain has, `room` what it still takes; `wanted` is at most the sum
-    of `room`.
+    `running` (domains,) has how many tasks each domain runs, `room` (domains,) how many more it
+    takes; `wanted` is at most the sum of `room`. Ties are broken at random.
     """
     assert wanted <= room.sum()
     low, high = int(running.min()), int(running.max()) + wanted
@@ -104,20 +110,21 @@ def _sums(domain: Codes, tasks: Counts, domains: int) -> Counts:
 
 
 def best_fit_slots(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
-    """Return how many tasks each machine gets when each goes to the fullest slot that takes it.
+    """Return how many tasks each machine gets if each task goes to the fullest slot that takes it.
 
-    For groups that ask for a fraction of a GPU. Where a whole GPU must be broken, it is one of a
-    machine with few of them, so that machines with many stay good for gangs.
+    For groups that ask for a fraction of a GPU. If a whole GPU must be divided, it is one of a
+    machine with few whole GPUs, so that machines with many keep room for gangs.
     """
     slices = room.asked.gpu_slices
     devices = free_devices(room.view.free, room.at)
     whole = (devices >= GPU_SLICES).sum(axis=1)
     tie = whole + rng.random(len(whole))
 
-    # A machine is entered by its best slot: only the `wanted` machines best in that can matter.
+    # A machine is first used by its best slot, so only the `wanted` machines with the best slots
+    # can get a task.
     likely = np.arange(len(devices))
     if wanted < len(devices):
-        left = (devices - slices).view(np.uint64).min(axis=1)  # too little wraps to very much
+        left = (devices - slices).view(np.uint64).min(axis=1)  # negative wraps to very large
         likely = np.argpartition(left * (DEVICES_MAX + 1) + tie, wanted - 1)[:wanted]
     devices, tie = devices[likely], tie[likely, np.newaxis]
 
@@ -125,7 +132,7 @@ def best_fit_slots(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     order = np.argsort(key, axis=1)
     units = np.take_along_axis(gpus_left(devices, slices), order, axis=1)
     before = np.cumsum(units, axis=1) - units
-    units = np.clip(room.tasks[likely, np.newaxis] - before, 0, units)  # the other kinds' limit
+    units = np.clip(room.tasks[likely, np.newaxis] - before, 0, units)  # limit of other kinds
     best = np.argsort(np.take_along_axis(key, order, axis=1).ravel(), kind="stable")
 
     given = np.zeros_like(room.tasks)

@@ -1,7 +1,7 @@
 """Device slots: which GPUs of a machine a task gets.
 
-Goal     Keep whole GPUs whole: a fraction goes to the fullest slot that still takes it.
-Promise  Tasks of a group on one machine get disjoint room; all of a task's GPUs are on one machine.
+Goal     Keep whole GPUs free: a fraction goes to the fullest slot that has room for it.
+Promise  Tasks of a group on one machine get disjoint slices; a task's GPUs are on one machine.
 Source   docs/decisions/0001-arrays-and-integers.md: a slot is a resource kind of its own.
 """
 
@@ -13,18 +13,18 @@ from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES
 
 
 def free_devices(free: Amounts, at: Index) -> Amounts:
-    """Return what is free of each slot of the machines in these rows: (machines, slots).
+    """Return the free slices of each slot of the machines in rows `at`: (machines, slots).
 
-    The slots' columns are contiguous, as they are in a view: sums over slots are three times as
-    fast that way.
+    The result's columns are contiguous, as in a view, so that sums over slots are three times as
+    fast.
     """
     return free.T[DEVICES].take(at, axis=1).T
 
 
 def gpus_left(devices: Amounts, slices: int) -> Counts:
-    """Return how many GPUs of so many slices each slot still gives: (machines, slots).
+    """Return how many GPUs of `slices` slices each slot still has room for: (machines, slots).
 
-    `devices` is what is free of each slot. A whole GPU is a slot that nobody shares.
+    `devices` (machines, slots) has the free slices. A whole GPU is a slot without any use.
     """
     if slices == GPU_SLICES:
         return (devices >= GPU_SLICES).astype(np.int64)
@@ -34,11 +34,12 @@ def gpus_left(devices: Amounts, slices: int) -> Counts:
 def choose_slots(
     devices: Amounts, tasks: Counts, group: TaskGroup, rng: np.random.Generator | None
 ) -> tuple[Index, Amounts]:
-    """Give each task its slots, fullest slot first, machine by machine.
+    """Choose the slots of each task, fullest slot first, machine by machine.
 
-    `devices` (machines, slots) is what is free, `tasks` how many tasks each machine gets, which
-    must be no more than it takes. Returns the shape of each task and the distinct shapes, as
-    claims hold them. Ties are broken by chance, or towards the lowest slot without one.
+    `devices` (machines, slots) has the free slices and `tasks` (machines,) how many tasks each
+    machine gets, which must be no more than it takes. Returns `shape` and `shapes` as in `Claims`:
+    for each task the row of its demand, and the distinct demands. Ties are broken at random, or
+    towards the lowest slot if `rng` is None.
     """
     assert group.gpus > 0
     units = gpus_left(devices, group.gpu_slices)

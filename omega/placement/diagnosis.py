@@ -1,9 +1,9 @@
-"""Diagnosis: the one dominant reason why nothing of a job can be placed, in a sentence.
+"""Diagnosis: the main reason why nothing of a job can be placed, in a sentence.
 
-Goal     Tell a user what is missing, and the queue what to wait for.
-Promise  There is a diagnosis if and only if there is no room. A permanent reason is given only
-         where the empty cell, every machine up, would not help either; room to wait for outranks
-         it, for a job may have groups of both kinds.
+Goal     Show a user what is missing, and let the queue know what could help.
+Promise  There is a diagnosis if and only if there is no room. A permanent reason is given only if
+         the job would not fit the empty cell with every machine up. If one group of a job can
+         never fit and another could later, the diagnosis is that of the other.
 Source   docs/decisions/0004-the-job-queue.md; "reasons" of the Kubernetes and Nomad schedulers.
 """
 
@@ -35,9 +35,9 @@ class Diagnosis:
 
 
 def has_room(view: View, job: LeasedJob) -> bool:
-    """Say whether a task of the job, or what its gang lacks, could be placed now.
+    """Return whether a task of the job, or what its gang lacks, could be placed now.
 
-    True if and only if `place_groups` returns claims, whatever it is to choose by.
+    True if and only if `place_groups` returns claims, for any `choose`.
     """
     groups = waiting_groups(job)
     if job.lacking <= 1:
@@ -49,10 +49,10 @@ def has_room(view: View, job: LeasedJob) -> bool:
 
 
 def diagnose(view: View, job: LeasedJob) -> Diagnosis | None:
-    """Say why nothing of the job, or not what its gang lacks, can be placed; None if it can.
+    """Return why no task of the job, or not what its gang lacks, can be placed; None if it can.
 
-    None too for a job that has not enough tasks left for its gang: somebody else has placed some
-    since it was leased, and the next lease will know.
+    Also None for a job with fewer unplaced tasks than its gang lacks: another replica has placed
+    some since the lease, and the next lease will show it.
     """
     groups = waiting_groups(job)
     if len(job.unplaced) < max(1, job.lacking) or has_room(view, job):
@@ -79,7 +79,7 @@ def diagnose(view: View, job: LeasedJob) -> Diagnosis | None:
 
 
 def _emptied(view: View) -> View:
-    """Return the cell as it would be with nothing running and every machine up."""
+    """Return a view of the cell as if nothing ran and every machine were up."""
     zeros = np.zeros_like(view.sequence)
     rows = MachineRows(
         id=view.id,
@@ -93,12 +93,12 @@ def _emptied(view: View) -> View:
 
 
 def _alone(job: LeasedJob) -> LeasedJob:
-    """Return the job as if none of its tasks ran: no machine is taken by a sibling."""
+    """Return the job as if none of its tasks ran, so that no machine is taken by a sibling."""
     return replace(job, placed_task=np.zeros(0, np.intp), placed_machine=integers())
 
 
 def _why_never(empty: View, job: LeasedJob, group: int) -> Diagnosis | None:
-    """Say why no task of a group fits even into the empty cell; None if one does."""
+    """Return why no task of a group fits even into the empty cell; None if one does."""
     asked = job.spec.groups[group]
     unknown = _unknown_attribute(empty, asked)
     if unknown is not None:
@@ -118,7 +118,7 @@ def _why_never(empty: View, job: LeasedJob, group: int) -> Diagnosis | None:
 
 
 def _unknown_attribute(empty: View, asked: TaskGroup) -> str | None:
-    """Return an attribute that the group cannot do without and no machine has."""
+    """Return an attribute that the group requires and no machine has; None if there is none."""
     for constraint in asked.constraints:
         needed = constraint.operator in (Operator.IN, Operator.EXISTS)
         if needed and not _somebody_has(empty, constraint.attribute):
@@ -143,7 +143,7 @@ def _mismatch(empty: View, asked: TaskGroup, group: int) -> str:
 
 
 def _told(constraint: Constraint) -> str:
-    """Write a constraint down, with the first of its values where there are many."""
+    """Return a constraint as text, with only the first of its values if there are many."""
     more = len(constraint.values) - VALUES_SHOWN_MAX
     if more <= 0:
         return str(constraint)
@@ -152,7 +152,7 @@ def _told(constraint: Constraint) -> str:
 
 
 def _values(view: View, attribute: str) -> str:
-    """Say which values of an attribute there are."""
+    """Return a sentence with the values of an attribute that open machines have."""
     column = view.catalogue.column(attribute)
     assert column is not None, "an attribute that nobody has is met or unknown"
     codes = np.unique(view.codes[view.open, column])
@@ -163,7 +163,7 @@ def _values(view: View, attribute: str) -> str:
 
 
 def _why_not_now(view: View, job: LeasedJob, group: int) -> str:
-    """Say what a group that the empty cell could take is waiting for."""
+    """Return why no task of a group fits now, although one fits into the empty cell."""
     asked = job.spec.groups[group]
     matches = matching(view, asked) & view.open
     if not matches.any():
@@ -174,7 +174,7 @@ def _why_not_now(view: View, job: LeasedJob, group: int) -> str:
 
 
 def _shortage(view: View, asked: TaskGroup, group: int, among: Mask, *, now: bool) -> str:
-    """Name the kind of which no machine has enough, or say that none has enough of all."""
+    """Return a sentence with a kind of which no machine has enough, or that none has all kinds."""
     wanted = named(asked.demand)
     most = {kind: int(view.free[among, Kind[kind.upper()]].max()) for kind in wanted}
     if asked.gpus:
@@ -199,7 +199,7 @@ def _shortage(view: View, asked: TaskGroup, group: int, among: Mask, *, now: boo
 
 
 def _gpus(asked: TaskGroup) -> str:
-    """Name the kind of GPU that is asked for, to come after a number."""
+    """Return the name of the GPUs that a group asks for, to follow a number."""
     if asked.gpu_slices < GPU_SLICES:
         return f"GPU with {asked.gpu_slices} slices"
     return "whole GPUs" if asked.gpus > 1 else "whole GPU"

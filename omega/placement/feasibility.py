@@ -1,7 +1,7 @@
 """Feasibility: which machines take a task of a group, and how many each.
 
-Goal     Turn a task group into the few rows of the view that matter, touching only the kinds that
-         it asks for.
+Goal     Find the rows of the view that matter to a task group, reading only the kinds that it asks
+         for.
 Promise  A machine is in a group's room if and only if it is open, meets every constraint and takes
          one more task in every kind, GPUs included.
 Source   Constraints after Sharma et al. (SoCC 2011); filters before scores, as in Kubernetes.
@@ -21,7 +21,7 @@ from omega.placement.devices import free_devices, gpus_left
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """The machines that take at least one more task of a group: what placement chooses from."""
+    """The machines that take at least one more task of a group; placement chooses among them."""
 
     view: View
     job: LeasedJob
@@ -30,28 +30,28 @@ class Room:
     at: Index
     """The machines' rows in the view, ascending."""
     tasks: Counts
-    """How many more tasks of the group each of them takes: at least 1."""
+    """How many more tasks of the group each machine takes, at least 1: (machines,)."""
 
     @property
     def asked(self) -> TaskGroup:
-        """The group that the room is for."""
+        """The group for which this is the room."""
         return self.job.spec.groups[self.group]
 
     @cached_property
     def total(self) -> int:
-        """How many tasks all the machines take together."""
+        """How many tasks all machines take together."""
         return int(self.tasks.sum())
 
 
 def room(view: View, job: LeasedJob, group: int) -> Room:
-    """Find the machines with room for a group, on the view as it is."""
+    """Return the machines of the view with room for a group, which is given by its number."""
     tasks = room_on(view, job, group, slice(None))
     at = tasks.nonzero()[0]
     return Room(view, job, group, at, tasks if len(at) == len(tasks) else tasks[at])
 
 
 def room_on(view: View, job: LeasedJob, group: int, at: Index | slice) -> Counts:
-    """Return how many more tasks of a group each of these machines of a view takes."""
+    """Return how many more tasks of a group each machine in rows `at` of the view takes."""
     asked = job.spec.groups[group]
     free, demand = view.free, asked.demand
     takes = view.open[at]
@@ -75,10 +75,10 @@ def room_on(view: View, job: LeasedJob, group: int, at: Index | slice) -> Counts
 
 
 def matching(view: View, group: TaskGroup) -> Mask:
-    """Say which machines, open or not, meet a group's constraints.
+    """Return which machines, open or not, meet a group's constraints: (machines,).
 
-    To spread over an attribute that the cell has never heard of is a mistake in the job, not a
-    wish that can be passed over in silence: no machine matches.
+    No machine matches a group that is to be spread over an attribute that the cell does not have:
+    this is a mistake in the job and must not be ignored.
     """
     mask = np.ones(len(view), dtype=np.bool_)
     if group.spread_over is not None and view.catalogue.column(group.spread_over) is None:
@@ -89,7 +89,7 @@ def matching(view: View, group: TaskGroup) -> Mask:
 
 
 def meets(view: View, constraint: Constraint) -> Mask:
-    """Say which machines meet one constraint.
+    """Return which machines meet one constraint: (machines,).
 
     A machine that lacks the attribute meets `not_in` and `missing`.
     """

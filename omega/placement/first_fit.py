@@ -1,8 +1,9 @@
 """Randomised first fit: the placement of the Omega paper's simulator, in vectorised steps.
 
-Goal     Place a whole task group at once, and keep replicas from wanting the same machines.
-Promise  Equal in distribution to the loop: draw a machine uniformly; place if one more task fits;
-         else take it out of the pool. While most machines have room, it looks at those drawn only.
+Goal     Place a whole task group at once, and make replicas choose different machines.
+Promise  Equal in distribution to the loop: draw a machine uniformly; place a task if one more fits;
+         otherwise remove the machine from the pool. While most machines have room, only machines
+         that are drawn are checked.
 Source   Omega (EuroSys 2013), section 4, and the simulator published with it.
 """
 
@@ -15,8 +16,9 @@ from omega.placement.feasibility import Room, room_on
 
 DRAWS = (1.2, 3.0)
 DRAWN_BESIDES = 4
-"""Machines that are drawn for each task, once and again. Where too few of all these have room, most
-machines are full, and to look at all of them once is cheaper than to draw on."""
+"""A first draw has DRAWS[0] machines for each task, a second one DRAWS[1], each DRAWN_BESIDES more.
+If too few of these have room, most machines are full, and checking all machines once is cheaper
+than drawing more."""
 
 
 def first_fit(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
@@ -28,11 +30,11 @@ def first_fit(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
 def draw(
     view: View, job: LeasedJob, group: int, wanted: int, rng: np.random.Generator
 ) -> tuple[Index, Counts]:
-    """Return machines and how many tasks of a group each gets: all that are wanted, if they fit.
+    """Return rows of the view and how many tasks of a group each gets, `wanted` in all if they fit.
 
-    Drawing from the pool is drawing from all machines and rejecting the full ones, so all draws are
-    made at once: each machine keeps the first that it has room for, and of those kept the first
-    are enough.
+    Drawing from the pool is the same as drawing from all machines and rejecting full ones. So all
+    draws are made at once. Each machine keeps as many of its draws, the first ones, as it has room
+    for, and the first `wanted` of all draws kept are returned.
     """
     if not len(view):
         return integers(), integers()
@@ -57,7 +59,11 @@ def draw(
 
 
 def _drawn_on(given: Counts, takes: Counts, wanted: int, rng: np.random.Generator) -> Counts:
-    """Give so many more tasks to machines, each of which takes so many in all."""
+    """Draw machines for `wanted` more tasks; return how many tasks each machine has then.
+
+    `given` (machines,) is how many tasks each has so far, and is changed; `takes` (machines,) is
+    how many it takes in all.
+    """
     while wanted:
         pool = np.flatnonzero(given < takes)
         drawn, times = counted(rng.integers(len(pool), size=wanted))

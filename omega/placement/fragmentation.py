@@ -1,9 +1,10 @@
-"""Fragmentation: how much of the free GPUs the tasks that usually come could still use.
+"""Fragmentation: how much of the free GPUs typical tasks could still use.
 
-Goal     Put a task where it costs least future room: not where the leftovers are smallest, but
-         where they are of sizes that others ask for, beside the CPU and memory that these need.
-Promise  A function of the view, of the typical tasks that are passed in, and of chance; no state.
-         Chance takes one of the fullest machines that lose nearly the least.
+Goal     Place a task where future tasks lose least room: not where the fewest slices remain, but
+         where slices remain in sizes that other tasks ask for, with the CPU and memory they need.
+Promise  A function of the view, of the typical tasks that are passed in, and of a random generator;
+         no state. The generator chooses one of the fullest machines among those that lose nearly
+         the least.
 Source   Fragmentation gradient descent (Weng et al., USENIX ATC 2023): docs/papers/fgd.md.
 """
 
@@ -26,28 +27,29 @@ from omega.placement.groups import claims_for, waiting_groups
 from omega.placement.scores import best_first, left_fullest
 
 POPULAR: Final = 0.95
-"""The most popular shapes that make up so much of all tasks are typical; the paper's value."""
+"""The most popular shapes that make up this share of all tasks are typical; the paper's value."""
 NEARLY: Final = 100.0
-"""Slices: losses that differ by no more, a tenth of a GPU, are told apart by best fit. Without it
-machines that are empty are broken into for a slice or two: benchmarks/findings/fragmentation.md."""
+"""In slices, a tenth of a GPU. Machines whose losses differ by no more than this are ranked by best
+fit. Without it tasks go to empty machines to save a slice or two:
+benchmarks/findings/fragmentation.md."""
 AMONG: Final = 8
-"""Machines of which chance takes one, the fullest of those that lose nearly the least: all replicas
-of a scheduler rank machines alike, and would else want the same one."""
+"""How many machines, the fullest of those that lose nearly the least, one is chosen from at random.
+All replicas of a scheduler rank machines alike and would otherwise choose the same one."""
 GANGS: Final = np.arange(2, DEVICES_MAX + 1)
 """How many GPUs a task of several can ask for."""
 
 
 @dataclass(frozen=True, eq=False)
 class Typical:
-    """Tasks with GPUs as they usually come: their shapes, and how often each is asked for."""
+    """Typical tasks with GPUs: their shapes, and how often each shape is asked for."""
 
     demand: Amounts
-    """What each needs besides GPUs: (shapes, kinds)."""
+    """What each shape needs besides GPUs: (shapes, kinds)."""
     gpus: Counts
     slices: Counts
-    """Of each GPU."""
+    """Slices of each GPU."""
     share: Score
-    """Of all tasks; sums up to 1."""
+    """The share of each shape in all tasks; the sum is 1."""
 
     def __post_init__(self) -> None:
         assert len(self.demand) == len(self.gpus) == len(self.slices) == len(self.share) > 0
@@ -57,7 +59,7 @@ class Typical:
 
     @classmethod
     def of(cls, groups: Iterable[TaskGroup], *, popular: float = POPULAR) -> "Typical":
-        """Return the most popular shapes of these groups, some of which must ask for GPUs."""
+        """Return the most popular shapes of these groups; at least one group must ask for GPUs."""
         seen: Counter[tuple[int, ...]] = Counter()
         for one in groups:
             if one.gpus:
@@ -77,15 +79,15 @@ class Typical:
 
     @cached_property
     def _rank(self) -> Index:
-        """For each number of free slices, how many of the sizes it suffices for."""
+        """For each number of free slices, from 0 to 1000, for how many of the sizes it suffices."""
         return np.searchsorted(self.sizes, np.arange(GPU_SLICES + 1), side="right")
 
     @cached_property
     def _weights(self) -> Score:
-        """What each shape adds to how popular things are: (shapes, ranks and gangs).
+        """What each shape adds to the popularity of slots and whole GPUs: (shapes, ranks + GANGS).
 
-        A slot of a rank is wanted by all shapes of one GPU up to its size, a number of whole GPUs
-        by the shapes of so many.
+        A slot of a rank can be used by all shapes of one GPU up to its size; k whole GPUs by the
+        shapes with k GPUs.
         """
         largest = np.concatenate([[0], self.sizes])
         slots = (self.gpus == 1)[:, np.newaxis] & (self.slices[:, np.newaxis] <= largest)
@@ -93,9 +95,10 @@ class Typical:
         return np.asarray(np.hstack([slots, several]) * self.share[:, np.newaxis])
 
     def popularity(self, free: Amounts) -> tuple[Score, Score]:
-        """Return how popular a slot of each rank is on machines with so much free besides GPUs.
+        """Return the share of typical tasks that could use slots, and several GPUs, of machines.
 
-        And how popular 2, 3, ... whole GPUs are.
+        `free` (machines, kinds) is what machines have free. The first result (machines, ranks) is
+        for a slot of each rank, the second (machines, GANGS) for 2, 3, ... whole GPUs.
         """
         fits = np.ones((len(free), len(self.share)), np.bool_)
         for kind in np.flatnonzero(self.demand.any(axis=0)).tolist():
@@ -105,13 +108,19 @@ class Typical:
         return popular[:, :ranks], popular[:, ranks:]
 
     def alone(self, devices: Amounts, popular: Score) -> Score:
-        """Return how many slices of each slot tasks of one GPU could use, on average."""
+        """Return how many slices of each slot typical tasks of one GPU could use, on average.
+
+        `devices` (machines, slots) has free slices; `popular` is the first result of `popularity`.
+        """
         machine = np.arange(len(devices))[:, np.newaxis]
         return np.asarray(devices * popular[machine, self._rank[devices]])
 
 
 def together(whole: Counts, popular: Score) -> Score:
-    """Return how many slices of so many whole GPUs tasks of several could use, on average."""
+    """Return how many slices of free whole GPUs typical tasks of several could use, on average.
+
+    `whole` (machines,) has free whole GPUs; `popular` is the second result of `popularity`.
+    """
     wanted = ((whole[:, np.newaxis] >= GANGS) * popular).sum(axis=1)
     return np.asarray(wanted * whole * GPU_SLICES)
 
@@ -119,8 +128,8 @@ def together(whole: Counts, popular: Score) -> Score:
 def usable(free: Amounts, typical: Typical) -> Score:
     """Return how many free slices of each machine a typical task could use, on average.
 
-    The others are fragments: a task that does not fit on a machine could use none of its slices,
-    one that does fit those of the slots that are large enough for it.
+    The other free slices are fragments. A task that does not fit on a machine can use none of its
+    slices; a task that fits can use the slices of all slots that are large enough for it.
     """
     devices = np.maximum(free[:, DEVICES], 0)
     one, several = typical.popularity(free)
@@ -129,10 +138,10 @@ def usable(free: Amounts, typical: Typical) -> Score:
 
 
 def lost(room: Room, typical: Typical) -> Score:
-    """Return the usable slices that a machine loses by a task in each slot: (machines, slots).
+    """Return how many usable slices a machine loses if a slot gets the task: (machines, slots).
 
-    Infinite for a slot that does not take the task. Several whole GPUs are taken together, so
-    that all slots of a machine that are whole say the same.
+    It is infinite for a slot that has no room for the task. Several whole GPUs are taken together,
+    so that all whole slots of a machine have the same loss.
     """
     asked, free = room.asked, room.view.free.take(room.at, axis=0)
     assert asked.gpus, "a task without GPUs has no slot to go to"
@@ -158,10 +167,11 @@ def place_alone(
     nearly: float = NEARLY,
     among: int = AMONG,
 ) -> Claims:
-    """Return the claim of a job's only unplaced task, which asks for GPUs, or none without room.
+    """Return a claim for a job's only unplaced task, which asks for GPUs; no claims without room.
 
-    Of the machines whose loss is least, or nearly so, chance takes one of the fullest; of its
-    slots the task gets the fullest that lose as little.
+    Candidates are slots whose loss exceeds the least by at most `nearly` slices. Of the `among`
+    fullest machines that have one, one is chosen at random; on it the task gets the fullest
+    candidates.
     """
     (group,) = waiting_groups(job)
     its_room = room(view, job, group)

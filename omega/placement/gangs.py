@@ -1,9 +1,9 @@
-"""Gangs: tasks that talk to each other, on the fewest machines.
+"""Gangs: tasks that communicate with each other, placed on the fewest machines.
 
-Goal     Keep a gang together, and large holes whole for the next one.
-Promise  No choice of machines for equal tasks uses fewer; the last machine's hole is the smallest
-         that suffices. Of as few machines, those of one rack are taken where there are enough. Ties
-         are broken by chance.
+Goal     Place a gang close together, and leave machines with much room for the next one.
+Promise  No choice of machines for equal tasks uses fewer. The last machine is the one with the
+         least room that suffices. `in_one_rack` uses as few machines, of one rack if possible. Ties
+         are broken at random.
 Source   Consolidated placement in Gandiva and Gavel; best fit for the remainder.
 """
 
@@ -15,10 +15,10 @@ from omega.placement.groups import Choose
 
 
 def on_fewest_machines(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
-    """Return how many tasks each machine of the room gets; `wanted` is at most the room's total."""
+    """Return how many tasks each machine gets; `wanted` is from 1 to the room's total."""
     assert 0 < wanted <= room.total
     given = np.zeros_like(room.tasks)
-    size = room.tasks + rng.random(len(room.tasks))  # below 1: orders equals only
+    size = room.tasks + rng.random(len(room.tasks))  # below 1: breaks ties only
     if room.tasks.max() < wanted:
         order = np.argsort(-size)
         reached = np.cumsum(room.tasks[order])
@@ -31,10 +31,10 @@ def on_fewest_machines(room: Room, wanted: int, rng: np.random.Generator) -> Cou
 
 
 def in_one_rack(attribute: str) -> Choose:
-    """Return `on_fewest_machines` with a preference: machines that have this attribute in common.
+    """Return `on_fewest_machines` with a preference for machines of equal value in an attribute.
 
-    It never costs a machine more. Of several racks with as few machines, the one with least room
-    is taken: a larger gang may need the others.
+    The preference never costs an additional machine. Of several racks that suffice, the one with
+    the least room is taken, because a larger gang may need the others.
     """
 
     def choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
@@ -57,7 +57,7 @@ def in_one_rack(attribute: str) -> Choose:
 
 
 def _machines_for(takes: Counts, wanted: int) -> int:
-    """Return how few machines take so many tasks."""
+    """Return the least number of machines that take so many tasks."""
     return int(np.searchsorted(np.cumsum(np.sort(takes)[::-1]), wanted)) + 1
 
 

@@ -1,9 +1,9 @@
 """A job's groups: from a choice of machines to the claims of the whole job.
 
-Goal     Let a scheduler be one function that chooses machines, and be right about all the rest:
-         constraints, GPUs, several groups, gangs.
-Promise  Whether anything of a job can be placed does not depend on who chooses (`has_room` in
-         `omega.placement.diagnosis` tells beforehand). The view is left as it was.
+Goal     Let a scheduler consist of one function that chooses machines; constraints, GPUs, several
+         groups and gangs are handled here.
+Promise  Whether any task of a job can be placed does not depend on the function that chooses
+         (`omega.placement.diagnosis.has_room` computes it). The view is left unchanged.
 Source   docs/decisions/0003-the-commit-rule.md, on gangs.
 """
 
@@ -22,20 +22,20 @@ from omega.placement.feasibility import Room, room
 from omega.placement.first_fit import draw
 
 Choose = Callable[[Room, int, np.random.Generator], Counts]
-"""Says how many tasks each machine of the room gets, given how many are wanted: at least one and
-less than the room takes in total."""
+"""Returns how many tasks each machine of the room gets, (machines,). The number wanted is at least
+one and less than the room's total; the result must sum to it."""
 
 MARK: Final = "is_random_first_fit"
-"""Attribute of a `place` that is marked."""
+"""The attribute by which `random_first_fit` marks a function."""
 _Place = TypeVar("_Place", bound=Callable[..., Claims])
 
 
 def place_groups(view: View, job: LeasedJob, choose: Choose, rng: np.random.Generator) -> Claims:
     """Return claims for all of a job's tasks that find room, on machines that `choose` chooses.
 
-    A gang gets at least what it lacks, or none. Groups of one gang may stand in each other's way,
-    so there one packing, the same for every scheduler, decides whether the gang is placed; it is
-    also what the gang gets where the scheduler's own choice would waste the room.
+    A gang gets at least `job.lacking` claims, or none. Several groups of a gang may compete for the
+    same room. Then `pack`, which is the same for every scheduler, decides whether the gang is
+    placed, and its claims are returned if those of `choose` are too few.
     """
 
     def place(group: int) -> Claims:
@@ -54,8 +54,8 @@ def place_groups(view: View, job: LeasedJob, choose: Choose, rng: np.random.Gene
 def random_first_fit(place: _Place) -> _Place:
     """Mark a scheduler's `place` that only returns `draw_groups` of the same arguments.
 
-    A simulation may then draw and claim in compiled loops, with the same result. A subclass with a
-    `place` of its own is not marked by this.
+    A simulation may then place by compiled loops, with the same result. A subclass that overrides
+    `place` is not marked.
     """
     vars(place)[MARK] = True
     return place
@@ -67,7 +67,7 @@ def is_random_first_fit(place: Callable[..., Claims]) -> bool:
 
 
 def draw_groups(view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
-    """Do as `place_groups` with `first_fit`, looking at drawn machines only where it can."""
+    """Return claims as `place_groups` with `first_fit`, checking only drawn machines if it can."""
 
     def place(group: int) -> Claims:
         at, given = draw(view, job, group, len(job.unplaced_in(group)), rng)
@@ -101,8 +101,9 @@ def waiting_groups(job: LeasedJob) -> list[int]:
 def pack(view: View, job: LeasedJob, rng: np.random.Generator | None = None) -> Claims:
     """Return claims for as many of the job's tasks as best fit packs into the view.
 
-    Groups that are hardest to place go first; if the gang then comes out short, last. Chance
-    decides between equal device slots only, never how many tasks are placed.
+    The groups that are hardest to place go first. If the gang then gets too few claims, they are
+    placed last, and the larger result is returned. The random generator only chooses among equal
+    device slots and does not change how many tasks are placed.
     """
 
     def place(group: int) -> Claims:
@@ -126,10 +127,11 @@ def claims_for(
     *,
     slots: Mask | None = None,
 ) -> Claims:
-    """Return the claims that give each machine of the room so many of the group's tasks.
+    """Return claims that place `given` tasks of the group on each machine of the room.
 
-    Unplaced tasks are taken in order, machines too. Chance decides between equal device slots, of
-    all or of those that are named.
+    `given` (machines,) sums to at most the group's unplaced tasks, which are taken in order, as are
+    machines. Ties between device slots are broken at random. `slots` (machines used, slots) limits
+    the device slots to choose from.
     """
     used = given.nonzero()[0]
     at, tasks = room.at[used], given[used]
@@ -152,7 +154,7 @@ def claims_for(
 def _in_turn(
     view: View, job: LeasedJob, groups: Sequence[int], place: Callable[[int], Claims]
 ) -> Claims:
-    """Place the groups in this order, each in the room that the others have left."""
+    """Return the claims of the groups, placed in this order, each in the room that is left."""
     if len(groups) == 1:
         return place(groups[0])
     parts = {}

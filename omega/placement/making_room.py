@@ -1,8 +1,10 @@
-"""Making room: which running gangs fall to which claims, so that a plan can be one commit.
+"""Making room: which claims evict which running gangs, so that a plan can be one commit.
 
-Goal     Turn "these jobs go there, and those may go" into evictions that the commit rule grants.
-Promise  A gang falls to the first claim that needs its room, or to its own first claim, and to no
-         other; one whose room nobody needs runs on. Claims are taken in order, as they are judged.
+Goal     Turn claims, and a set of jobs that may be evicted, into evictions that the commit rule
+         grants.
+Promise  A gang is evicted by the first claim that needs its room, or by its own first claim, and
+         only once. A gang whose room no claim needs keeps running. Claims are processed in the
+         order in which they are judged.
 Source   docs/decisions/0026-moves.md, 0028-rounds-on-the-shared-cell.md.
 """
 
@@ -24,17 +26,18 @@ def make_room(
     running: Allocations,
     may_go: Iterable[int],
 ) -> list[Claims]:
-    """Return the claims of each part with what they evict.
+    """Return the claims of each part, with the evictions that they need.
 
-    `running` is what the jobs that may go have running, and perhaps others; those that may go are
-    gangs that fall whole, and their leases are presented with the claims.
+    `parts` has each job's claims. `running` has all allocations of the jobs `may_go`, and perhaps
+    of others. The jobs `may_go` must be gangs that are evicted as a whole, and the transaction must
+    present their leases.
     """
     room = _Room(view, running, frozenset(may_go))
     return [room.taken_by(job.id, claims) for job, claims in parts]
 
 
 class _Room:
-    """What is free as claim after claim is granted."""
+    """What is free while claims are granted one after the other."""
 
     def __init__(self, view: View, running: Allocations, may_go: frozenset[int]) -> None:
         self._view = view
@@ -42,16 +45,16 @@ class _Room:
         self._free = view.free.copy()
         self._at = view.where(running.machine)
         self._rows: dict[int, Index] = {}
-        """Of each gang that may still go, where its allocations stand among those running."""
+        """The positions in `running` of each gang that may still be evicted."""
         self._here: dict[int, list[int]] = {}
-        """By row of a machine, the gangs that run there and may go."""
+        """By a machine's row, the gangs that run there and may be evicted at the beginning."""
         for job in sorted(may_go & set(running.job.tolist())):
             self._rows[job] = its = np.flatnonzero(running.job == job)
             for row in np.unique(self._at[its]).tolist():
                 self._here.setdefault(row, []).append(job)
 
     def taken_by(self, job: int, claims: Claims) -> Claims:
-        """Take what a job claims; return its claims with the evictions that they need."""
+        """Subtract what a job claims; return its claims with the evictions that they need."""
         named: list[tuple[int, int, int]] = []
         at, demand = self._view.where(claims.machine), claims.demand
         for claim, row in enumerate(at.tolist()):
@@ -71,9 +74,10 @@ class _Room:
         return replace(claims, evictions=evictions)
 
     def _victims(self, row: int, short: Amounts) -> list[int]:
-        """Return gangs on this machine whose fall makes up for what is short, and none too many.
+        """Return gangs on this machine whose eviction frees what is short, none of them needlessly.
 
-        Nobody falls where all of them would not do: the claim will be refused anyhow.
+        `short` (kinds,) is what the claim lacks. If evicting all of them does not suffice, the
+        result is empty: the claim will be refused anyway.
         """
         chosen: list[tuple[int, Amounts]] = []
         for job in self._here.get(row, ()):
@@ -85,7 +89,7 @@ class _Room:
         if (short > 0).any():
             return []
         needed = []
-        for job, held in chosen:  # one that fell for CPU may be spared by one that fell for a GPU
+        for job, held in chosen:  # a gang is needless if those chosen later free enough
             if (short + held > 0).any():
                 needed.append(job)
             else:
@@ -97,7 +101,7 @@ class _Room:
         return np.asarray(self._running.amounts[its[self._at[its] == row]].sum(axis=0))
 
     def _task(self, job: int, row: int) -> int:
-        """Return a task of a gang on this machine: the claim that names it ends all of them."""
+        """Return a task of a gang on this machine; naming it evicts the whole gang."""
         its = self._rows[job]
         return int(self._running.task[its[self._at[its] == row][0]])
 

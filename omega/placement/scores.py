@@ -1,7 +1,7 @@
-"""Scores: how much a machine is liked for a task. Higher is better, everywhere.
+"""Scores: how well a machine suits a task. A higher score is always better.
 
-Goal     Let a scheduler say what it prefers in one function from arrays to an array.
-Promise  One score for each machine of the room; equal scores are ties, which chance breaks.
+Goal     Let a scheduler define its preference by one function from arrays to an array.
+Promise  One score for each machine of the room. Equal scores are ties, which are broken at random.
 Source   Filter and score, as in Kubernetes; best fit against stranded resources.
 """
 
@@ -14,14 +14,14 @@ from omega.model.resources import KINDS
 from omega.placement.feasibility import Room
 
 Preference = Callable[[Room], Score]
-"""Scores the machines of a room for one more task."""
+"""Returns a score for each machine of a room, (machines,), for one more task."""
 
 
 def left_fullest(room: Room) -> Score:
-    """Prefer the machine of which least would be left, summed over all kinds that it has.
+    """Score machines higher the smaller the share of them that one more task would leave free.
 
-    Kinds that the task does not ask for count too, so that tasks without GPUs stay off machines
-    whose GPUs are free.
+    The shares of all kinds that a machine has are added. Kinds that the task does not ask for count
+    too, so that tasks without GPUs avoid machines whose GPUs are free.
     """
     demand = room.asked.demand
     left = np.zeros(len(room.at))
@@ -33,7 +33,10 @@ def left_fullest(room: Room) -> Score:
 
 
 def best_first(score: Score, rng: np.random.Generator | None) -> Index:
-    """Return the order from the best score to the worst, ties by chance (or in order without)."""
+    """Return positions from the best score to the worst.
+
+    Ties are broken at random, or by position if `rng` is None.
+    """
     if rng is None:
         return np.argsort(-score, kind="stable")
     shuffled = rng.permutation(len(score))

@@ -1,1 +1,1 @@
-"""Synchronisation: how a scheduler's view learns what happened in the cell."""
+"""Synchronisation: how a scheduler's view is brought up to date with the cell."""

@@ -1,7 +1,7 @@
 """The ways to synchronise, by name.
 
-Goal     Let whoever runs a scheduler choose how its view stays fresh.
-Promise  Each way is a `Refresher` that can be made from a store, a clock and a sink.
+Goal     Let an operator choose how a scheduler's view is brought up to date.
+Promise  Each way is a `Refresher` that is made from a store, a clock and a sink.
 Source   the synchronisation seam (ARCHITECTURE.md).
 """
 
@@ -23,9 +23,9 @@ ALONE: Final = Turn()
 class Sync(Enum):
     """How a scheduler's view is brought up to date before each attempt."""
 
-    DELTA = "delta"  # the rows that changed since
-    FULL = "full"  # every row, as in the Omega paper's simulators
-    PARTITIONED = "partitioned"  # what changed in the part of the cell whose turn it is
+    DELTA = "delta"  # reads the rows that changed since the last refresh
+    FULL = "full"  # reads every row, as in the Omega paper's simulators
+    PARTITIONED = "partitioned"  # reads the rows that changed in the parts that are due
 
     def refresher(
         self,
@@ -34,7 +34,7 @@ class Sync(Enum):
         sink: Sink,
         turn: Turn | Sharing = ALONE,
     ) -> Refresher:
-        """Make a refresher of this kind; only a partitioned one minds whose turn it is."""
+        """Return a refresher of this kind; only a partitioned one uses the turn."""
         match self:
             case Sync.DELTA:
                 return DeltaRefresher(store, clock, sink)

@@ -1,8 +1,8 @@
 """Delta synchronisation: read only the rows that changed since the last time.
 
-Goal     Keep refreshing so cheap that every attempt can begin with it.
-Promise  After a refresh the view holds everything that was over at its mark. What a delta does not
-         carry (new machines, attributes) moves the cell's generation and leads to a full read.
+Goal     Make a refresh so cheap that every attempt can begin with one.
+Promise  After a refresh the view has every transaction below its mark. New machines and attributes,
+         which a delta does not carry, change the cell's generation and lead to a full read.
 Source   docs/decisions/0011-low-water-marks.md.
 """
 
@@ -16,14 +16,14 @@ from omega.sync.refresher import Stopwatch
 
 
 class DeltaRefresher:
-    """Patches the view with what changed, and reads in full where that is not enough."""
+    """Patches the view with the rows that changed; reads in full if the generation changed."""
 
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink) -> None:
         self._store = store
         self._stopwatch = Stopwatch(clock, sink)
 
     def refresh(self, view: View | None) -> View:
-        """Return the view, caught up; a new one if there was none or the generation moved."""
+        """Return the view, patched; a new view if there was none or the generation changed."""
         began = self._stopwatch.now()
         if view is not None:
             changes = self._store.changes_since(view.mark)
@@ -38,4 +38,4 @@ class DeltaRefresher:
         return view
 
     def close(self) -> None:
-        """Give back nothing: reading takes no lease."""
+        """Do nothing: reading takes no lease."""

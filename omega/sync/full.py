@@ -1,7 +1,7 @@
 """Full synchronisation: read the whole cell each time.
 
-Goal     The plainest refresh, the one that the paper simulates, and the measure for the others.
-Promise  The view that it returns is a new one and owes nothing to the one before.
+Goal     The simplest refresh: the one that the paper simulates, and the baseline for the others.
+Promise  Each refresh returns a new view that does not depend on the one before.
 Source   Omega (EuroSys 2013), section 3.4: a scheduler starts from a fresh copy of the cell.
 """
 
@@ -15,7 +15,7 @@ from omega.sync.refresher import Stopwatch
 
 
 class FullRefresher:
-    """Reads every machine."""
+    """Reads every machine in each refresh."""
 
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink) -> None:
         self._store = store
@@ -30,4 +30,4 @@ class FullRefresher:
         return new
 
     def close(self) -> None:
-        """Give back nothing: reading takes no lease."""
+        """Do nothing: reading takes no lease."""

@@ -1,11 +1,11 @@
-"""Partitioned synchronisation: schedulers take turns at the parts of the cell.
+"""Partitioned synchronisation: schedulers read the parts of the cell in turns.
 
-Goal     Have each scheduler know another part of the cell best, so that those who place where they
-         know best do not meet.
-Promise  No part is older than the gap when a refresh ends, and what a refresh reads is what had its
-         turn since the last one. As long as they go by one clock, the store's, no two of the
-         schedulers that share out a cell read one part in the same round. When the turn changes,
-         all that has changed is read at once. New machines and attributes lead to a full read.
+Goal     Let the freshest part of the view differ between schedulers, so that schedulers that place
+         where their views are fresh do not conflict.
+Promise  A refresh reads the parts that were due since the last one, and when it ends no part is
+         older than the gap. All schedulers count rounds by the store's clock, so no two of a group
+         read the same part in the same round. When the turn changes, the changes of all parts are
+         read at once. New machines and attributes lead to a full read.
 Source   ParSync (USENIX ATC 2021): every gap / N, scheduler i of N refreshes the parts p with
          p mod N = (i + round) mod N, each with a mark of its own.
 """
@@ -23,23 +23,24 @@ from omega.workload.arrivals import MS_PER_S
 
 
 class PartitionedRefresher:
-    """Patches the view with what changed in the parts whose turn it is."""
+    """Patches the view with the rows that changed in the parts that are due."""
 
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink, turns: Turns) -> None:
         self._store = store
         self._turns = turns
         self._stopwatch = Stopwatch(clock, sink)
         self._ahead_s = 0.0
-        """By how much the store's clock is ahead of ours."""
+        """By how much the store's clock is ahead of this process's clock."""
         self._round = 0
-        """The last one in which we read."""
+        """The last round in which this process read."""
         self._has_read = False
         self._begin(Turn())
 
     def refresh(self, view: View | None) -> View:
-        """Return the view with the parts that are due; as it is, within one round.
+        """Return the view, patched in the parts that are due.
 
-        A new one if there was none, or if the generation moved.
+        Within one round the view is returned unchanged. It is a new view if there was none, or if
+        the generation changed.
         """
         turn = self._turns.current()
         began = self._stopwatch.now()
@@ -64,14 +65,14 @@ class PartitionedRefresher:
         return view
 
     def close(self) -> None:
-        """Give back the turn."""
+        """Give back the turn, if it is leased. Raises StoreUnavailable."""
         self._turns.close()
 
     def _due(self, turn: Turn, now: int) -> tuple[int, ...]:
-        """Return the parts of all rounds since we last read, or every part if the turn is new."""
+        """Return the parts due in all rounds since the last read; every part if the turn is new."""
         if turn != self._turn:
             return tuple(range(self._turn.parts))
-        # The last N rounds have all parts.
+        # N rounds in a row have all parts.
         rounds = range(max(self._round + 1, now - turn.of + 1), now + 1)
         return tuple(sorted({part for round_ in rounds for part in turn.parts_of(round_)}))
 
@@ -92,7 +93,7 @@ class PartitionedRefresher:
         return view
 
     def _note(self, view: View, parts: list[int], now: int, mark: int, began: float) -> None:
-        """Remember what was read, in which round, and when; tell the view when."""
+        """Record what was read, in which round and when; set the times in the view."""
         self._has_read = True
         self._round = now
         self._read_at[parts] = began

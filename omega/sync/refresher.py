@@ -1,8 +1,8 @@
-"""What every way of synchronising does: bring one view up to date and say what it took.
+"""The interface of every way to synchronise: bring one view up to date and report it.
 
-Goal     Make freshness a seam: full, delta and partial reads stand in for one another.
-Promise  One refresher serves one view. Each refresh is one `ViewRefreshed`; ages are by the clock
-         that was passed in, from the moment at which the previous read began.
+Goal     Make full, delta and partitioned reads interchangeable.
+Promise  One refresher serves one view. Each refresh that reads emits one `ViewRefreshed`. Ages
+         count from the moment at which the previous read began, by the clock that was passed in.
 Source   the synchronisation seam (ARCHITECTURE.md); staleness after ParSync.
 """
 
@@ -17,21 +17,24 @@ class Refresher(Protocol):
     """Brings a scheduler's view up to date."""
 
     def refresh(self, view: View | None) -> View:
-        """Return the view as fresh as this way of synchronising makes it.
+        """Return the view, as fresh as this way of synchronising makes it.
 
-        It may be the same object, patched, or a new one; None asks for a first view. Raises
-        StoreUnavailable, and BadInput if it cannot synchronise as it was told; then the view is as
-        it was.
+        The result may be the same object, patched, or a new one; None requests a first view. Raises
+        StoreUnavailable, and BadInput if another process holds the turn that it was given; then the
+        view is unchanged.
         """
         ...
 
     def close(self) -> None:
-        """Give back what it holds at the store; harmless when repeated. Raises StoreUnavailable."""
+        """Give back what it leases from the store; harmless when repeated.
+
+        Raises StoreUnavailable.
+        """
         ...
 
 
 class Stopwatch:
-    """Times refreshes and reports them."""
+    """Measures refreshes and reports them."""
 
     def __init__(self, clock: Clock, sink: Sink) -> None:
         self._clock = clock
@@ -43,9 +46,10 @@ class Stopwatch:
         return self._clock.now()
 
     def report(self, began: float, *, rows: int, full: bool, age_s: float | None = None) -> None:
-        """Emit a refresh that began then; later ages count from its beginning.
+        """Emit a `ViewRefreshed` for a refresh that began at `began` and ends now.
 
-        The age that the view had reached is the time since the last one, if not given.
+        `age_s` is the age that the view had reached; if not given, the time since the beginning of
+        the previous refresh.
         """
         if age_s is None:
             age_s = 0.0 if self._read_at is None else began - self._read_at

@@ -1,9 +1,9 @@
 """Turns: which parts of the cell one of several schedulers reads in which round.
 
-Goal     Let schedulers share out their reading, whether somebody counts them or they find each
-         other by themselves.
-Promise  The turns of N schedulers are disjoint in every round. A turn that is leased is used until
-         its lease is over by our own clock, counted from before it was asked for, and no longer.
+Goal     Let schedulers divide the reading of the cell, with turns given by an operator or leased
+         from the store.
+Promise  In every round the parts of N schedulers' turns are disjoint. A leased turn is used until
+         its lease ends by this process's clock, counted from before the request, and no longer.
 Source   ParSync (USENIX ATC 2021): every gap / N, scheduler i of N refreshes the parts p with
          p mod N = (i + round) mod N; docs/decisions/0032-turns-are-leased.md.
 """
@@ -23,26 +23,26 @@ from omega.workload.arrivals import MS_PER_S
 RENEWALS: Final = 4
 """How many times a turn is renewed in the length of a lease."""
 ALONE: Final = (0, 1)
-"""The turn of one that shares out its reading with nobody."""
+"""(number, of) of a scheduler that reads the whole cell by itself."""
 TRIES: Final = 40
-"""How many times in the length of a lease a process without a turn asks for one ..."""
+"""How many times in the length of a lease a process without a turn requests one ..."""
 TRIES_WHILE_BUSY: Final = 16
-"""... and how many times if it is always somebody else who is answered."""
+"""... and how many times if the store is always busy with requests of other processes."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """Which of several schedulers this is that share out their reading.
+    """The turn of scheduler `number` of `of` that divide the reading of the cell.
 
-    One by itself reads everything once a gap: the paper's baseline, StateSync.
+    A single scheduler reads every part once in each gap: the paper's baseline, StateSync.
     """
 
     number: int = 0
     of: int = 1
     gap_s: float = 1.0
-    """In so long each of them has read everything once."""
+    """The time in which each scheduler reads every part once."""
     parts: int = 0
-    """Into how many the cell is divided, a multiple of `of`; 0: one for each scheduler."""
+    """The number of parts of the cell, a multiple of `of`; 0: as many as schedulers."""
 
     def __post_init__(self) -> None:
         if not self.parts:
@@ -52,57 +52,57 @@ class Turn:
         assert 0 < self.gap_s < inf
 
     def current(self) -> Self:
-        """Return this turn: one that is given never changes."""
+        """Return this turn, which never changes."""
         return self
 
     def close(self) -> None:
-        """Give back nothing: a turn that is given is not leased."""
+        """Do nothing: this turn is not leased."""
 
     def interval_at(self, time_s: float) -> int:
-        """Return the number of the round at a time; each lasts gap / N."""
+        """Return the number of the round at a time in seconds; each round lasts gap / N."""
         return floor(time_s * self.of / self.gap_s)
 
     def parts_of(self, round_: int) -> range:
-        """Return the parts that are read in a round: those p with p mod N = (i + round) mod N."""
+        """Return the parts p that are read in a round: p mod N = (i + round) mod N."""
         return range((self.number + round_) % self.of, self.parts, self.of)
 
 
 class Turns(Protocol):
-    """Says whose turn it is."""
+    """A source of turns: one that never changes, or leases."""
 
     def current(self) -> Turn:
-        """Return the turn to read by now.
+        """Return the turn to use now.
 
-        Raises StoreUnavailable, and BadInput if a turn that was asked for is another's.
+        Raises StoreUnavailable, and BadInput if another replica holds the turn requested.
         """
         ...
 
     def close(self) -> None:
-        """Give back what is held; harmless when repeated. Raises StoreUnavailable."""
+        """Give back a leased turn; harmless when repeated. Raises StoreUnavailable."""
         ...
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """One of several processes that lease their turns from the store."""
+    """How one process, of several that divide the reading of the cell, leases its turn."""
 
     kind: str
     replica: str
     gap_s: float
     lease_ms: int
     parts: int = 0
-    """Into how many the cell is divided at least; 0: one for each scheduler."""
+    """The least number of parts of the cell; 0: as many as schedulers."""
     fixed: tuple[int, int] | None = None
-    """The turn of scheduler i of N to lease; None: any, of as many as there are processes."""
+    """The turn (i, N) to lease, of scheduler i of N; None: any, with N processes in the group."""
     holder: UUID = field(default_factory=uuid4)
 
     @property
     def gap_ms(self) -> int:
-        """The gap in whole milliseconds, as a group has it in common."""
+        """The gap in whole milliseconds, at least 1; processes with equal gaps form a group."""
         return max(1, round(self.gap_s * MS_PER_S))
 
     def turns(self, store: TurnStore, clock: Clock, sink: Sink) -> Turns:
-        """Return the given turn if that is 1/1, otherwise turns that are leased from the store."""
+        """Return turns leased from the store, or an unleased turn if `fixed` is 1/1."""
         if self.fixed == ALONE:
             return self.turn(None)
         return LeasedTurns(self, store, clock, sink)
@@ -121,14 +121,14 @@ class Sharing:
         )
 
     def turn(self, grant: TurnGrant | None) -> Turn:
-        """Return the turn that was granted; without one, 1/1: everything once a gap."""
+        """Return the turn that was granted; without a grant 1/1, which reads every part."""
         number, of = ALONE if grant is None else (grant.number, grant.of)
         multiple = min(max(1, ceil(self.parts / of)), PARTS_MAX // of)
         return Turn(number, of, self.gap_ms / MS_PER_S, multiple * of)
 
 
 class LeasedTurns:
-    """Leases the turn of one process; asks for it, or renews it, when `current` is called."""
+    """Leases the turn of one process; `current` requests or renews it when that is due."""
 
     def __init__(self, sharing: Sharing, store: TurnStore, clock: Clock, sink: Sink) -> None:
         self._sharing = sharing
@@ -138,21 +138,21 @@ class LeasedTurns:
         self._asked = 0
         self._held: TurnGrant | None = None
         self._until_s = -inf
-        """When the lease of the turn that is held is over."""
+        """When the lease of the turn that is held ends."""
         self._ask_at_s = -inf
         self._held_s = clock.now()
-        """When a turn was last held, or if never, when this process began."""
+        """When a turn was last held; if never, when this process began."""
         self._told: TurnGrant | None = None
-        """The turn that was last told of ..."""
+        """The turn of the last `TurnChanged` that was emitted ..."""
         self._has_told = False
-        """... and whether any was, or that there is none."""
+        """... and whether one was emitted at all."""
         self._has_held = False
 
     def current(self) -> Turn:
-        """Return the turn held now; without one, 1/1, which reads everything once a gap.
+        """Return the turn held now; without one 1/1, which reads every part once in each gap.
 
-        Raises BadInput if the turn that was asked for is another's, and was never ours, and
-        StoreUnavailable.
+        Raises StoreUnavailable, and BadInput if another replica holds the turn requested and this
+        process never held one.
         """
         now_s = self._clock.now()
         if now_s >= self._ask_at_s:
@@ -162,7 +162,7 @@ class LeasedTurns:
         return self._sharing.turn(held)
 
     def close(self) -> None:
-        """Give the turn back, so that others need not wait for the end of its lease."""
+        """Give the turn back, so that other processes need not wait for the end of its lease."""
         if self._asked:
             self._held, self._asked = None, self._asked + 1
             self._store.take_turn(self._sharing.request(self._asked), lease_ms=0)
@@ -173,7 +173,7 @@ class LeasedTurns:
 
     def _ask(self, now_s: float) -> None:
         lease_s = self._sharing.lease_ms / MS_PER_S
-        held, self._held = self._held, None  # whoever gets no answer does not know what it holds
+        held, self._held = self._held, None  # whoever gets no answer cannot know what it holds
         self._asked += 1
         answer = self._store.take_turn(
             self._sharing.request(self._asked), lease_ms=self._sharing.lease_ms
@@ -190,19 +190,20 @@ class LeasedTurns:
                 self._refuse(answer)
 
     def _tell(self, held: TurnGrant | None, now_s: float) -> None:
-        """Emit the turn if it is another one, or that there has been none for a whole lease."""
+        """Emit `TurnChanged` if the turn is another one, or if there was none for a whole lease."""
         if held is not None:
             self._held_s, self._has_held = now_s, True
         elif now_s - self._held_s <= self._sharing.lease_ms / MS_PER_S:
-            return  # as it is for a moment whenever replicas come and go
+            return  # a short time without a turn is usual when replicas start and stop
         if held != self._told or (held is None and not self._has_told):
             self._told, self._has_told = held, True
             self._sink(TurnChanged(None if held is None else (held.number, held.of)))
 
     def _refuse(self, answer: NoTurn) -> None:
-        """Raise BadInput if waiting is of no use: another replica goes by this very turn.
+        """Raise BadInput if waiting is useless because another replica holds the fixed turn.
 
-        One of the same name may be this one before it was started again, until its lease is over.
+        A holder of the same name may be an earlier process of this replica. It is waited for until
+        that process's lease is over.
         """
         sharing = self._sharing
         if sharing.fixed is None or self._has_held or answer.held_by is None:
