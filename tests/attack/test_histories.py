@@ -181,8 +181,9 @@ def check_invariants(history: History) -> None:
 def check_replays(history: History) -> None:
     """A granted transaction that is sent again returns the first outcome or grants nothing again.
 
-    Once its record has been pruned, a copy is a transaction like any other: claims that were refused
-    the first time may be granted, those that were granted are not, for their tasks are placed.
+    Once its record has been pruned, a copy is a transaction like any other: claims that were
+    refused the first time may be granted; those that were granted are not, for their tasks are
+    placed.
     """
     was_pruned = "prune_history returned rows" in history.log
     before = running_tasks(history.database)
