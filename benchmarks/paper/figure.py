@@ -94,7 +94,7 @@ class Figure:
         return Findings(self._finding(claims), rows, {"claims": claims}, dict(done))
 
     def _placed(self, setting: Setting) -> Setting:
-        """Return the setting with the trace's folder if it needs one. Raises BadInput without it."""
+        """Return the setting with the trace's folder if it needs one, else raise BadInput."""
         if setting.cell != RECORDED:
             return setting
         if self.trace is None:

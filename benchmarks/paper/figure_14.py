@@ -1,4 +1,4 @@
-"""Figure 14 of the Omega paper: what counts as a conflict, and what a refused claim does to its siblings."""
+"""Figure 14 of the Omega paper: conflict rules, and incremental or all-or-nothing commits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Figure 7 of the Omega paper: two-level scheduling, where a scheduler holds its offer while it decides."""
+"""Figure 7 of the Omega paper: two-level scheduling, where offers are held during decisions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

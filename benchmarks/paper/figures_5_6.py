@@ -101,7 +101,7 @@ class Figures5And6(Figure):
         )
 
     def _missed(self, rows: Sequence[Row]) -> Claim:
-        """The multi path keeps jobs within the target wait up to longer decisions than the single."""
+        """The multi path keeps the target wait up to longer decisions than the single path."""
         ends = {
             (cell, one): first_not(
                 where(rows, cell=cell, architecture=one),
@@ -141,7 +141,7 @@ class Figures5And6(Figure):
         )
 
     def _linear(self, rows: Sequence[Row]) -> Claim:
-        """One scheduler has no conflicts and decides on each job once, so it is so by construction."""
+        """One scheduler has no conflicts and decides on each job once: true by construction."""
         offs = []
         for row in where(rows, architecture=SINGLE):
             expected = sum(

@@ -111,7 +111,7 @@ def times_of_jobs(link: Link, *, after: int) -> list[NDArray[Any]]:
 
 
 def count_conflicts(link: Link) -> tuple[int, int]:
-    """Return the number of jobs in transactions with a refused claim, and of all, per transaction."""
+    """Return (jobs with a refused claim, all jobs), summed over the transactions."""
     ((refused, all_),) = link.call(
         f"SELECT count(*) FILTER (WHERE 0 <> ANY (verdicts)), count(*) FROM {VERDICTS_BY_JOB}"
     )
