@@ -177,7 +177,7 @@ class EndToEnd:
     def _case(
         self, running: Live, case: Case, done: Counter[str], progress: Progress, bar: TaskID
     ) -> Iterator[dict[str, Any]]:
-        """Yield the row of a drain, then of a stream onto the same cell; check that all tasks run."""
+        """Yield the row of a drain, then of a stream on the same cell; check that all tasks run."""
         shape = case.shape
         spec, jobs = shape.spec(), shape.jobs_for(self.slice_s)
         progress.update(bar, description=f"{case}: drain")

@@ -108,7 +108,7 @@ class Gavel:
     loads: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0, 5.6)
     """Jobs per hour."""
     hours: float = 860.0
-    """Time in which jobs arrive. Near saturation, queues that are not served fast enough grow on."""
+    """Time in which jobs arrive: near saturation, the queues of slow policies grow throughout."""
     jobs_by_round: int = 2_400
     """Jobs of each run in the comparison of lengths of rounds."""
     gpus: int = 36

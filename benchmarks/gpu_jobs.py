@@ -93,7 +93,7 @@ def _rates(rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _beside(table: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the rates of pairs; the two slowdowns of a pair are drawn independently."""
+    """Return the rates of pairs; the two jobs of a pair of one kind slow down alike."""
     slowed = np.clip(rng.normal(0.6, 0.15, (MODELS, MODELS, len(TYPES))), 0.1, 1.0)
     fits = rng.random((MODELS, MODELS, len(TYPES))) >= 0.07  # noqa: PLR2004 - the paper's
     fits = np.triu(fits.transpose(2, 0, 1)).transpose(1, 2, 0)

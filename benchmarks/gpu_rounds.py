@@ -251,7 +251,7 @@ class GpuRounds:
     def _watch(
         self, stage: Stage, supervisor: Supervisor, link: Link, store: PostgresStore
     ) -> dict[str, Any]:
-        """Submit the other jobs until all rounds are done; kill a replica meanwhile, return which."""
+        """Submit the other jobs until all rounds are done; kill a replica meanwhile, return it."""
         clock = stage.clock
         killed: dict[str, Any] = {"replica": None, "after": None}
         fed, began, moved = 0, clock.now(), (0, clock.now())

@@ -281,7 +281,7 @@ def _rows(step: Step, turns: Turns) -> list[dict[str, Any]]:
 
 
 def _told(now: Mapping[str, TableState], before: Mapping[str, TableState]) -> dict[str, Any]:
-    """Return the statistics of each table in SHOWN, with the HOT share of updates since `before`."""
+    """Return the statistics of each table in SHOWN, with the HOT share of updates since then."""
     told = {}
     for name in SHOWN:
         updated = now[name].updated - before[name].updated
