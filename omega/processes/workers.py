@@ -28,7 +28,7 @@ HANDED_OUT_MIN: Final = 64
 
 @dataclass(frozen=True)
 class Workers:
-    """An executor, and what is to be known of it."""
+    """An executor, with the number of runs to submit to it at a time, and its description."""
 
     executor: Executor
     at_once: int
@@ -70,7 +70,7 @@ def cluster(address: str) -> Iterator[Workers]:
     try:
         resolve: Any = resolve_address  # it has no type hints, nor has Client
         connect: Any = Client
-        resolve(address)  # it refuses at once what is no address; Client would retry for long
+        resolve(address)  # it refuses a malformed address at once; Client would retry for long
         client = connect(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise BadInput(f"no Dask scheduler answers at {address}", field="--dask") from error

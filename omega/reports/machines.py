@@ -66,7 +66,7 @@ def overdue(use: CellUse, notices: Sequence[Notice], reports: Sequence[ProcessRe
 
 @dataclass(frozen=True, eq=False)
 class MachineReport:
-    """A machine, and what is known of it at one moment or nearly so."""
+    """One machine with its tasks, jobs and notice, at one moment or nearly so."""
 
     name: str
     row: MachineRows

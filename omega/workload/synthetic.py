@@ -1,6 +1,6 @@
 """Synthetic work from simple laws: exponential gaps, tasks per job and durations.
 
-Goal     The two-class workloads of the paper's simulator, for any cell and from any seed.
+Goal     Draw the two-class workloads of the paper's simulator, for any cell and from any seed.
 Promise  A function of its arguments and of the generator passed in. Jobs are ordered by submission.
 Source   Omega (EuroSys 2013), section 4 and its open simulator; W1 and W2 are its shipped example
          and a contended variant. `omega.workload.recipe` gives their job lists to the byte.
