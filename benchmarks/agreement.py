@@ -1,4 +1,4 @@
-"""What live and simulated runs came to, and whether they agree."""
+"""The results of live and simulated runs, and whether they agree."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from omega.sim.results import Result
 SDS: Final = 3.0
 """Standard deviations within which two means are the same."""
 GRAIN: Final = 0.02
-"""Beside chance: what polling, commits and the end of a sleep take."""
+"""Allowed difference beside the random one: polling, commits and late wake-ups take time."""
 
 
 def between(
@@ -22,7 +22,7 @@ def between(
     to_s: float,
     run: Callable[[Experiment], Result] = Experiment.run,
 ) -> Mapping[str, Any]:
-    """Simulate; return what came of the time from one moment to another."""
+    """Simulate; return the figures of the time from `from_s` to `to_s`."""
     (kind,) = experiment.schedulers
     upto = [
         run(replace(experiment, horizon_s=horizon_s)).workloads[kind]
@@ -52,7 +52,7 @@ def compared(
         (mean, sd), (virtual, virtual_sd) = (
             _spread([one[name] or 0.0 for one in runs]) for runs in (live, simulated)
         )
-        # Both are means: of so many contests, and of the simulations of each.
+        # Both are means: over the contests, and over the simulations of them.
         rng = float(np.hypot(sd, virtual_sd))
         compared[name] = {
             "live": mean,

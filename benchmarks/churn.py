@@ -1,4 +1,4 @@
-"""What ends tasks in a contest: a tide that keeps a cell at its level, or the product's nodes."""
+"""Ends tasks in a contest: at random to keep a cell's level, or by the product's nodes."""
 
 from typing import Protocol
 
@@ -13,20 +13,20 @@ from omega.store.protocols import NodeStore, Store
 
 
 class Churn(Protocol):
-    """Ends tasks, and knows how many it has."""
+    """Ends tasks, and counts them."""
 
     ended: int
 
     def step(self) -> None:
-        """End what is to end by now."""
+        """End the tasks that are due."""
         ...
 
 
 class ConstantLoad:
-    """Ends tasks drawn at random, so many as stand above the level.
+    """Ends tasks drawn at random, as many as exceed the level.
 
-    So the cell is equally full however fast schedulers are, and what is compared differs in
-    nothing else; a task's life is as long as that takes.
+    The cell is then equally full however fast the schedulers are, so that compared runs differ in
+    nothing else. Durations of tasks follow from the level.
     """
 
     def __init__(self, store: NodeStore, rng: np.random.Generator, *, level: int) -> None:
@@ -38,7 +38,7 @@ class ConstantLoad:
         self.ended = 0
 
     def step(self) -> None:
-        """Hear of new tasks, and end as many as there are too many."""
+        """Read the new tasks, and end as many as exceed the level."""
         heard, self._mark = self._store.allocations_since(self._mark)
         keys = zip(heard.job.tolist(), heard.task.tolist(), strict=True)
         self._live.update(zip(keys, heard.started_ms.tolist(), strict=True))
@@ -59,7 +59,7 @@ class ConstantLoad:
 
 
 class Nodes:
-    """The product's virtual nodes: tasks run for as long as they said."""
+    """The product's virtual nodes: tasks run for the durations of their specs."""
 
     def __init__(self, store: Store, clock: Clock, retry: Retry, *, speedup: float) -> None:
         self._store = store
@@ -67,7 +67,7 @@ class Nodes:
         self.ended = 0
 
     def step(self) -> None:
-        """End what is over."""
+        """End the tasks whose time is up."""
         self._nodes.step(self._store.now_ms())
 
     def _hear(self, event: Event) -> None:

@@ -1,12 +1,12 @@
-"""A client: one process that commits claims as fast as it is answered.
+"""A client: one process that commits claims one after the other, without a pause.
 
-Goal     Drive the store of whatever checkout the interpreter belongs to, so that one run can
+Goal     Drive the store of the checkout that the interpreter belongs to, so that one run can
          compare two revisions.
-Promise  It imports numpy and `omega` alone, and of that only what has been there since the first
+Promise  It imports only numpy and `omega`, and of that only modules that exist since the first
          commit on Postgres: as a script it runs on a checkout that has no benchmarks. It commits in
          omega's own ways; benchmarks/postgres/client.py gives it the others.
-Source   Speaks JSON, a line a message, on standard input and output; benchmarks/workers.py is the
-         other side. It ends when its input does.
+Source   Messages are JSON, one per line, on standard input and output; benchmarks/workers.py sends
+         them. The client ends when its input does.
 """
 
 import json
@@ -33,9 +33,9 @@ from omega.store.postgres.store import PostgresStore
 CPU_MILLI: Final = 1_000
 MEMORY_MIB: Final = 1_024
 DEMAND: Final = amounts(cpu_milli=CPU_MILLI, memory_mib=MEMORY_MIB)
-"""What each claim asks for."""
+"""The amounts (kinds,) that each claim asks for."""
 ROOM: Final = 2_000_000_000
-"""Of each machine, in CPU and memory: nearly two million claims, so that nothing is ever full."""
+"""CPU and memory of each machine: nearly two million claims, so that no machine is ever full."""
 TASKS_PER_JOB: Final = 100_000
 JOBS_PER_SLICE: Final = 4
 LEASE_MS: Final = 86_400_000
@@ -45,7 +45,7 @@ OMEGA: Final = {"omega-fit": ConflictRule.FIT, "omega-sequence": ConflictRule.SE
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What one transaction is to place: tasks of one job, and the machine of each."""
+    """The claims of one transaction: tasks of one job, and the machine of each."""
 
     id: UUID
     job: int
@@ -55,7 +55,7 @@ class Work:
 
     @property
     def shape(self) -> NDArray[np.int64]:
-        """Which of the shapes each claim has; there is one."""
+        """The position of each claim's shape; there is one shape."""
         return np.zeros(len(self.task), dtype=np.int64)
 
 
@@ -63,32 +63,32 @@ class Committer(Protocol):
     """A way to commit."""
 
     def begin(self) -> None:
-        """Get ready for a slice."""
+        """Prepare for a slice."""
         ...
 
     def commit(self, work: Work) -> NDArray[np.int8]:
-        """Return the verdict on each claim once it stands, or does not, for good."""
+        """Return the final verdict on each claim."""
         ...
 
     def repeats(self) -> Mapping[str, int]:
-        """Return what had to be done again since the beginning, by cause."""
+        """Return the number of retries since the beginning, by cause."""
         ...
 
     def end(self) -> None:
-        """Let go of what only a slice needs."""
+        """Release the resources of a slice."""
         ...
 
     def close(self) -> None:
-        """Let go of the rest."""
+        """Release all resources."""
         ...
 
 
 Ways = Mapping[str, Callable[[str, str, str | None], Committer]]
-"""What makes a committer of a database's URL, a client's name and the one committer's address."""
+"""Functions that create a committer from (database URL, client's name, one committer's address)."""
 
 
 class Omega:
-    """The product: a transaction with the sequences that a scheduler's view shows."""
+    """The product's commit: a transaction with the sequences that the client has seen."""
 
     def __init__(self, store: PostgresStore, rule: ConflictRule, name: str) -> None:
         self._store = store
@@ -97,7 +97,7 @@ class Omega:
         self._seen = np.zeros(0, dtype=np.int64)
 
     def begin(self) -> None:
-        """Look at the whole cell; the fit rule judges no sequences, so once is enough."""
+        """Read the sequences of the whole cell; the fit rule ignores them, so once is enough."""
         if len(self._seen) and self._rule is ConflictRule.FIT:
             return
         rows = self._store.snapshot().rows
@@ -105,7 +105,7 @@ class Omega:
         self._seen[rows.id] = rows.sequence
 
     def commit(self, work: Work) -> NDArray[np.int8]:
-        """Commit, and learn from the fresh rows."""
+        """Commit, and record the sequences of the fresh rows."""
         claims = Claims(
             work.task, work.machine, self._seen[work.machine], work.shape, DEMAND[np.newaxis]
         )
@@ -121,18 +121,18 @@ class Omega:
         return outcome.verdicts
 
     def repeats(self) -> Mapping[str, int]:
-        """Return what the store counted."""
+        """Return the store's counts."""
         return self._store.counts
 
     def end(self) -> None:
         """Keep the connection for the next slice."""
 
     def close(self) -> None:
-        """Leave the store to the client, whose it is."""
+        """Do nothing: the client closes the store."""
 
 
 class Plan:
-    """Which tasks of which jobs come next, and on which machines."""
+    """The order of jobs and tasks, with a random machine for each task."""
 
     def __init__(
         self, jobs: Sequence[LeasedJob], machines: tuple[int, int], rng: np.random.Generator
@@ -155,29 +155,29 @@ class Plan:
         return Work(uuid4(), self._job.id, self._job.token, task, self._machines(len(task)))
 
     def learn(self, verdicts: NDArray[np.int8]) -> None:
-        """Keep what was refused, to be tried again at once."""
+        """Keep the refused tasks, to be tried first in the next transaction."""
         refused = self._waiting[: len(verdicts)][verdicts != Verdict.ACCEPTED]
         self._waiting = np.concatenate([refused, self._waiting[len(verdicts) :]])
 
     def _machines(self, claims: int) -> NDArray[np.int64]:
-        """Draw different machines; where there are fewer than claims, each as often as another."""
+        """Draw distinct machines; if there are fewer than claims, use all equally often."""
         there = self._last - self._first + 1
         drawn = self._rng.choice(there, min(claims, there), replace=False, shuffle=False)
         return np.resize(drawn + self._first, claims)
 
 
 class Client:
-    """What the messages ask for, one method each."""
+    """The messages that a client answers, one method each."""
 
     def __init__(self, others: Ways = MappingProxyType({})) -> None:
-        """Know these ways to commit besides omega's own."""
+        """Create a client with these ways to commit besides omega's own."""
         self._others = others
         self._clock = RealClock()
         self._committers: dict[str, Committer] = {}
 
     def make_cell(self, url: str, machines: int) -> dict[str, Any]:
-        """Make the database one of this revision's, with so many machines."""
-        # Here, and not above: it takes long to load, and one client of all needs it.
+        """Migrate the database to this revision's schema, and add so many machines."""
+        # Imported here: it takes long, and only one of all clients needs it.
         from omega.store.postgres.schema import migrate  # noqa: PLC0415
 
         migrate(url)
@@ -189,7 +189,7 @@ class Client:
         return {}
 
     def open(self, url: str, name: str, address: str | None = None) -> dict[str, Any]:
-        """Connect; `address` is where the one committer listens."""
+        """Connect to the database; `address` is where the one committer listens."""
         self._url, self._name, self._address = url, name, address
         self._store = PostgresStore(url, application_name="omega benchmark")
         self._committers.clear()
@@ -204,7 +204,7 @@ class Client:
         transactions: int,
         seed: Sequence[int],
     ) -> dict[str, Any]:
-        """Lease jobs for a slice, so that it begins with committing when told to go."""
+        """Lease the jobs of a slice, so that `go` begins with commits."""
         if variant not in self._committers:
             self._committers[variant] = self._new(variant)
         self._committer = self._committers[variant]
@@ -214,7 +214,7 @@ class Client:
         return {}
 
     def go(self) -> dict[str, Any]:
-        """Commit until the time is up or so many transactions are done; at least one is."""
+        """Commit until the time is up or so many transactions are done, but at least once."""
         committer, before = self._committer, Counter(self._committer.repeats())
         verdicts: Counter[int] = Counter()
         latencies_s: list[float] = []
@@ -240,7 +240,7 @@ class Client:
         }
 
     def check(self) -> dict[str, Any]:
-        """Count what there is in the cell, and what is wrong with it."""
+        """Return the number of live allocations, and the violations of invariants."""
         broken = [f"{v.invariant}: {v.subject}, {v.detail}" for v in self._store.verify()]
         return {"live": self._store.use().live_allocations, "violations": broken}
 
@@ -259,7 +259,7 @@ class Client:
 
 
 def serve(servant: object) -> None:
-    """Answer messages, by the methods that they name, until there are no more."""
+    """Call the methods that messages name, and send the results, until the input ends."""
     for line in sys.stdin:
         message = json.loads(line)
         answer: dict[str, Any]

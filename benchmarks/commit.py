@@ -1,7 +1,7 @@
-"""What a commit costs: omega's beside unjudged writes, Postgres' own ways, and one committer.
+"""The cost of a commit: omega's, beside unjudged writes, Postgres' own ways, and one committer.
 
 All ways write the same rows into the same tables of one database, in alternating slices. No
-machine is ever full: what is measured is the price of committing, not of running out of room.
+machine is ever full: the benchmark measures the cost of commits, not of refusals.
 """
 
 from collections import Counter
@@ -47,22 +47,22 @@ HEADERS: Final = {
     "one-committer": "one",
     "one-committer-together": "one+",
 }
-"""The same in a few letters."""
+"""The same, abbreviated."""
 VARIANTS: Final = (*OMEGA, *BASELINES)
 OURS: Final = VARIANTS[0]
 CEILING: Final = "raw"
-"""A way that nobody could use: it judges nothing, so it is no rival."""
+"""The upper bound: this way judges nothing, so it is unusable and no rival."""
 COMPARED_AT: Final = 4
-"""Clients at which the summary compares."""
+"""Number of clients for which the summary compares the ways."""
 CLIENTS_MAX: Final = 16
-"""Each has up to four connections, and the embedded server takes a hundred."""
+"""Each client has up to four connections, and the embedded server takes a hundred."""
 MACHINES_MAX: Final = 100_000
 ROUNDS_MAX: Final = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Commit:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     contention: tuple[str, ...] = CONTENTIONS
     claims: tuple[int, ...] = (1, 10, 100, 1_000)
@@ -75,7 +75,7 @@ class Commit:
 
     @property
     def orders(self) -> list[Order]:
-        """What each way has to do, by contention, size and number of clients."""
+        """The orders for each way: contention, claims of a transaction, number of clients."""
         cells = list(product(self.contention, self.claims, self.clients))
         slice_s = self.seconds / (len(cells) * self.rounds * len(self.variants))
         return [
@@ -85,11 +85,11 @@ class Commit:
 
     @property
     def compared_at(self) -> int:
-        """The number of clients that the summary speaks of."""
+        """The number of clients for which the summary compares the ways."""
         return COMPARED_AT if COMPARED_AT in self.clients else max(self.clients)
 
     def measure(self, stage: Stage) -> Findings:
-        """Carry out all orders; after each, see that the database holds what was granted."""
+        """Carry out all orders; after each, check that the database holds what was granted."""
         rows: list[dict[str, Any]] = []
         done: Counter[str] = Counter()
         rng = np.random.default_rng(self.seed)
@@ -123,7 +123,7 @@ class Commit:
         return Findings(self.finding(rows), rows, summary, {**done, "violations": 0})
 
     def show(self, findings: Findings) -> Table:
-        """Return omega's rate by the fit rule, and how many times each other way's it is."""
+        """Return omega's rate by the fit rule, and its ratio to each other way's rate."""
         others = [variant for variant in self.variants if variant != OURS]
         table = Table(box=None, pad_edge=False, header_style="bold")
         for header in ("contention", "claims", "clients", "claims/s", "p99 ms"):
@@ -144,7 +144,7 @@ class Commit:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return claims a second by clients, a panel for each size and contention."""
+        """Return claims per second by clients, with a panel for each size and contention."""
         picture = Picture(
             findings.finding,
             rows=len(self.claims),
@@ -182,7 +182,7 @@ class Commit:
         return found
 
     def finding(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        """Say in a sentence how omega compares with the ceiling and with the best of its rivals."""
+        """Return a sentence that compares omega with the upper bound and with its best rival."""
         there = [row for row in rows if row["clients"] == self.compared_at and row["omega_over"]]
         said = [_beside_ceiling(there), _beside_rivals(there)]
         return f"{self.compared_at} clients: {'; '.join(part for part in said if part)}"
@@ -196,7 +196,7 @@ def _beside_ceiling(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _beside_rivals(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Name the rival that is faster than omega most often; by the most, if two are as often."""
+    """Return a phrase on the rival that is faster than omega most often; on a tie, by the most."""
     by_rival: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         if row["variant"] not in {*OMEGA, CEILING}:
@@ -228,7 +228,7 @@ def _claims(number: int) -> str:
 
 
 def _checked(slices: Mapping[str, Sequence[Slice]], all_: Workers, link: Link) -> Counter[str]:
-    """Count what was done; raise InvariantBroken unless the database agrees."""
+    """Return what was done; raise InvariantBroken unless the database agrees."""
     done: Counter[str] = Counter()
     for variant, ones in slices.items():
         done[f"claims granted, {variant}"] = sum(one.granted for one in ones)
@@ -242,7 +242,7 @@ def _checked(slices: Mapping[str, Sequence[Slice]], all_: Workers, link: Link) -
 
 
 def _rows(order: Order, slices: Mapping[str, Sequence[Slice]]) -> list[dict[str, Any]]:
-    """Return a row a way; `omega_over` is the median of the rounds' ratios."""
+    """Return one row per way; `omega_over` is the median of the rounds' ratios."""
     ours = [one.claims_per_s for one in slices[OURS]]
     rows = []
     for variant, ones in slices.items():

@@ -1,4 +1,4 @@
-"""Which of two ways conflicts less, setting by setting, and where the run cannot tell."""
+"""Which of two modes conflicts less, setting by setting, and where it is undecided."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ AXES: Final = tuple(one.name for one in fields(Point))
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two values of one axis, of which the finer is held to conflict less."""
+    """Two values of one axis, of which the finer is expected to conflict less."""
 
     axis: str
     finer: str
@@ -32,9 +32,9 @@ COMPARISONS: Final = {
 
 
 def compared(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> dict[str, Any]:
-    """Count the settings in which the finer conflicts less; and beyond chance less, or more.
+    """Count the settings in which the finer conflicts less, significantly less, or more.
 
-    Settings in which nobody met a conflict are left out.
+    Settings without any conflict are left out.
     """
     settings: dict[tuple[Any, ...], dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for row in rows:
@@ -85,6 +85,6 @@ def deviations(finer: Mapping[str, Any], coarser: Mapping[str, Any]) -> float:
 def share(row: Mapping[str, Any]) -> float:
     """Return the share of transactions that met a conflict, with one more of each kind.
 
-    Without those, none of five would pass for certainty.
+    Without those, no conflict in five transactions would count as certain.
     """
     return float((row["transactions_conflicted"] + 1) / (row["transactions"] + 2))

@@ -1,4 +1,4 @@
-"""The curves of the paper's figures 9, 12, 13 and 14, and what came of it: tasks placed."""
+"""The curves of the paper's figures 9, 12, 13 and 14, and of the tasks placed."""
 
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
@@ -31,13 +31,13 @@ MODES: Final = {
     (ConflictRule.SEQUENCE, Granularity.INCREMENTAL): 4,
     (ConflictRule.SEQUENCE, Granularity.ALL_OR_NOTHING): 3,
 }
-"""The series of each, in a colour of its rule's."""
+"""The series number of each mode; modes of one rule have similar colours."""
 MULTIPLY: Final = frozenset({"schedulers", "t_job_ms", "t_task_ms"})
-"""Axes along which values multiply."""
+"""Axes that are logarithmic."""
 
 
 def curves(title: str, along: Mapping[str, Rows], *, note: str) -> Picture:
-    """Return a row of panels for each axis along which there are rows."""
+    """Return a picture with one row of panels per axis in `along`."""
     picture = Picture(title, rows=len(along), columns=len(Y_AXES), note=note)
     for panels, (axis, rows) in zip(picture.panels, along.items(), strict=True):
         for panel, (measure, what) in zip(panels, Y_AXES.items(), strict=True):
@@ -79,13 +79,13 @@ def _draw(panel: Any, rows: Rows, axis: str, measure: str) -> None:  # noqa: ANN
 
 
 def _by_decades(panel: Any, values: Sequence[float]) -> None:  # noqa: ANN401
-    """Let the y-axis go by orders of magnitude, from one power of ten to another."""
-    if values:  # matplotlib draws no such axis for none
+    """Make the y-axis logarithmic, between powers of ten that enclose the values."""
+    if values:  # matplotlib draws no logarithmic axis without values
         magnitudes(panel)
         panel.set_ylim(10 ** floor(log10(min(values))), 10 ** ceil(log10(max(values)) + 0.01))
 
 
 def _draw_offered(panel: Any, rows: Rows, axis: str, values: Sequence[int]) -> None:  # noqa: ANN401
-    """Draw how busy schedulers would be if nobody were in their way: the paper's dashed line."""
+    """Draw the busyness that schedulers would have without conflicts: the paper's dashed line."""
     means = [mean(row[OFFERED] for row in rows if row[axis] == value) for value in values]
     panel.plot(values, means, color=GREY, linestyle=":", label="busyness without conflicts")

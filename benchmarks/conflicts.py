@@ -1,7 +1,7 @@
-"""How often schedulers meet, and what it costs them: the paper's conflict fraction, live.
+"""How often schedulers conflict, and what it costs: the paper's conflict fraction, live.
 
-Processes of the product compete for one cell in Postgres, in steady state. One thing is varied at a
-time around one point, each under both conflict rules, incrementally and all or nothing.
+Processes of the product compete for one cell in Postgres, in steady state. One parameter at a time
+is varied around one point, under both conflict rules, incrementally and all or nothing.
 """
 
 from collections import Counter
@@ -34,16 +34,16 @@ from omega.store.postgres.schema import migrate
 RULES: Final = tuple(rule.value for rule in ConflictRule)
 GRANULARITIES: Final = tuple(granularity.value for granularity in Granularity)
 AXES: Final = ("schedulers", "t_job_ms", "t_task_ms", "fill", "gap_ms")
-"""What is varied, one at a time."""
+"""The parameters that are varied, one at a time."""
 WARM_UP: Final = 0.25
-"""Share of a contest's time that counts for nothing."""
+"""Share of a contest's time that is discarded."""
 SCHEDULERS_MAX: Final = 40
-"""Each has two connections, and the embedded server takes a hundred."""
+"""Each scheduler has two connections, and the embedded server takes a hundred."""
 MACHINES_MAX: Final = 20_000
 MS_MAX: Final = 600_000
 MANY: Final = "1,2,4,8,16,32"
 FEW: Final = "1,2,4,8"
-"""There are up to three kinds in a trace."""
+"""Schedulers of each kind of a trace, which has up to three kinds."""
 TASKS_MAX: Final = 1_000
 SHORT: Final = {
     "n": "schedulers",
@@ -66,7 +66,7 @@ FIGURES: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Conflicts:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     schedulers: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     t_job_ms: tuple[int, ...] = (100, 500, 1_000)
@@ -77,7 +77,7 @@ class Conflicts:
     granularity: tuple[str, ...] = GRANULARITIES
     machines: int = 1_000
     tasks_mean: int = 10
-    """Of a drawn job."""
+    """Mean tasks of a drawn job."""
     arrival_ms: int = 1_000
     """Mean time between two jobs for each scheduler."""
     trace: Path | None = field(default=None, repr=False)
@@ -86,7 +86,7 @@ class Conflicts:
 
     @property
     def base(self) -> Point:
-        """The point around which one thing at a time is varied."""
+        """The point around which one parameter at a time is varied."""
         usual = asdict(Point())
         values = {axis: getattr(self, axis) for axis in AXES}
         chosen = {axis: usual[axis] if usual[axis] in v else v[-1] for axis, v in values.items()}
@@ -102,7 +102,7 @@ class Conflicts:
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """All contests; those of one setting together, in an order drawn for each."""
+        """All contests; those of one setting are adjacent, in random order."""
         rng = np.random.default_rng(self.seed)
         modes = list(product(self.rules, self.granularity))
         return tuple(
@@ -125,7 +125,7 @@ class Conflicts:
         return trace.in_use(settings, self.seed)
 
     def measure(self, stage: Stage) -> Findings:
-        """Hold all contests; after each, see that the cell holds what was granted."""
+        """Hold all contests; after each, check that the cell holds what was granted."""
         with stage.output.console.status("Preparing the cell"):
             ground = self.ground(stage.settings)
         rows: list[dict[str, Any]] = []
@@ -144,7 +144,7 @@ class Conflicts:
         return Findings(self._finding(rows, comparisons), rows, summary, digest)
 
     def show(self, findings: Findings) -> Table:
-        """Return all rows, in short."""
+        """Return all rows as a table."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for header in ("rule", "granularity"):
             table.add_column(header)
@@ -160,7 +160,7 @@ class Conflicts:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return the paper's curves: a row of panels for each thing that was varied."""
+        """Return the paper's curves, with one row of panels per varied parameter."""
         varied = [axis for axis in AXES if len(getattr(self, axis)) > 1] or [AXES[0]]
         along = {axis: self._along(findings.rows, axis) for axis in varied}
         return curves(findings.finding, along, note=self._note(findings.rows[0]["workload"]))
@@ -198,7 +198,7 @@ class Conflicts:
                 )
 
     def _along(self, rows: Sequence[Mapping[str, Any]], axis: str) -> list[Mapping[str, Any]]:
-        """Return the rows in which nothing else was varied than this, and the mode."""
+        """Return the rows in which only this axis and the mode differ from the base."""
         fixed = {one: value for one, value in asdict(self.base).items() if one in AXES}
         del fixed[axis]
         return [row for row in rows if all(row[one] == fixed[one] for one in fixed)]
@@ -206,7 +206,7 @@ class Conflicts:
     def _finding(
         self, rows: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Mapping[str, Any]]
     ) -> str:
-        """Say what each mode comes to with most schedulers, and how often the finer is better."""
+        """Return each mode's conflict fraction with most schedulers, and the comparisons."""
         most = max(self.schedulers)
         at = {
             (row["granularity"], row["rule"]): row["conflict_fraction"]

@@ -1,4 +1,4 @@
-"""Documents of earlier runs, read back: shown and drawn again without being measured anew."""
+"""Reads documents of earlier runs, to show and draw them again without a new measurement."""
 
 import json
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def read(path: Path) -> tuple[Benchmark, Findings]:
 
 
 def _benchmark(name: str, values: Mapping[str, Any]) -> Benchmark:
-    """Return the benchmark with the parameters that it had; those left out do not show."""
+    """Return the benchmark with its parameters; those that are not in documents have defaults."""
     (kind,) = (kind for kind in KINDS if kind.__module__.endswith(f".{name}"))
     if values.keys() != {one.name for one in fields(kind) if one.repr}:
         raise ValueError(f"{name} has other parameters")

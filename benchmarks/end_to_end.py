@@ -1,12 +1,12 @@
-"""From submission to committed: live schedulers, a queue to drain and a stream to keep up with.
+"""From submission to commit: live schedulers drain a queue, and keep up with a stream of jobs.
 
-The product's own scheduler processes on a real server, and jobs that go in by the ordinary door.
-Two things are measured, one after the other, and never mixed:
+The product's own scheduler processes run on a real server, and jobs are submitted as usual. Two
+quantities are measured, one after the other:
 
 drain     The queue is filled while the schedulers are held, then all of them begin. The rate is
           all tasks over the time from the first lease to the last commit.
-stream    Jobs are submitted steadily, at a share of the rate that was just drained. The wait of a
-          job is from its submission to the commit of its first task, and of its last.
+stream    Jobs are submitted steadily, at a share of the drained rate. The wait of a job is from
+          its submission to the commit of its first task, and of its last.
 """
 
 from collections import Counter
@@ -39,15 +39,15 @@ from omega.workload.demo_cell import demo_machines
 
 MACHINES_MAX: Final = 200_000
 SCHEDULERS_MAX: Final = 16
-"""Each has two connections, and the embedded server takes a hundred."""
+"""Each scheduler has two connections, and the embedded server takes a hundred."""
 SPOKEN_OF: Final = (10_000, 4, 100)
-"""Machines, schedulers and tasks a job of which the finding speaks, if they were measured."""
+"""Machines, schedulers and tasks per job of the finding, if they were measured."""
 NONE: Final = "none"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A shape, and how many schedulers are to place it."""
+    """A shape, and the number of schedulers that place it."""
 
     shape: Shape
     schedulers: int
@@ -61,7 +61,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class EndToEnd:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     machines: tuple[int, ...] = (1_000, 10_000, 100_000)
     schedulers: tuple[int, ...] = (1, 2, 4, 8)
@@ -70,13 +70,13 @@ class EndToEnd:
     published_divided_by: int = 1
     published_schedulers: int = 4
     load: float = 0.5
-    """Of the stream, as a share of the rate that was drained."""
+    """Rate of the stream, as a share of the drained rate."""
     seconds: float = 300.0
     seed: int = 0
 
     @property
     def cases(self) -> list[Case]:
-        """What is measured, in an order that starts as few processes as need be."""
+        """The cases, in an order that starts as few processes as possible."""
         grid = [
             Case(Shape(machines=machines, tasks=tasks), schedulers)
             for machines, schedulers, tasks in product(self.machines, self.schedulers, self.tasks)
@@ -86,12 +86,12 @@ class EndToEnd:
 
     @property
     def slice_s(self) -> float:
-        """How long a drain, and a stream, is to last; published shapes last as long as they do."""
+        """Aim for the length of a drain, and of a stream; published shapes have no aim."""
         grid = len(self.machines) * len(self.schedulers) * len(self.tasks)
         return self.seconds / (2 * grid)
 
     def measure(self, stage: Stage) -> Findings:
-        """Go through the cells; after each case, see that every task has its place."""
+        """Measure all cases, cell by cell; after each, check that every task has a place."""
         rows: list[dict[str, Any]] = []
         done: Counter[str] = Counter()
         cases = self.cases
@@ -110,7 +110,7 @@ class EndToEnd:
         return Findings(self._finding(headline), rows, summary, {**done, "violations": 0})
 
     def show(self, findings: Findings) -> RenderableType:
-        """Return a line a case, and below what others have published."""
+        """Return one line per case, and below the figures that others have published."""
         table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
         for header in ("machines", "sched.", "jobs of"):
             table.add_column(header, justify="right", no_wrap=header != "jobs of")
@@ -134,7 +134,7 @@ class EndToEnd:
         return Group(table, *(Text(str(line), "dim") for line in (told, *FIGURES)))
 
     def draw(self, findings: Findings) -> Picture:
-        """Return rates above and waits below by schedulers, a column for each size of the cell."""
+        """Return rates above and waits below, by schedulers, one column per size of the cell."""
         picture = Picture(
             findings.finding,
             rows=2,
@@ -177,7 +177,7 @@ class EndToEnd:
     def _case(
         self, running: Live, case: Case, done: Counter[str], progress: Progress, bar: TaskID
     ) -> Iterator[dict[str, Any]]:
-        """Drain, then stream on top of it; see that all of it is there."""
+        """Yield the row of a drain, then of a stream on the same cell; check that all tasks run."""
         shape = case.shape
         spec, jobs = shape.spec(), shape.jobs_for(self.slice_s)
         progress.update(bar, description=f"{case}: drain")
@@ -257,7 +257,7 @@ def _drain_row(
 
 
 def _stream_row(case: Case, times: Times) -> dict[str, Any]:
-    """Return waits to the last commit of a job, and to the first one."""
+    """Return the row of a stream: waits to the last commit of a job, and to the first."""
     jobs = len(times)
     offered_s = float(times.submitted.max() - times.submitted.min())
     to_first = milliseconds(times.first - times.submitted)
@@ -287,7 +287,7 @@ def _of(case: Case) -> dict[str, Any]:
 def _pairs(
     rows: Sequence[Mapping[str, Any]],
 ) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
-    """Give each drain with the stream that followed it, if one did."""
+    """Yield each drain with the stream that followed it, or None."""
     for number, row in enumerate(rows):
         if row["measures"] == "drain":
             after = rows[number + 1] if number + 1 < len(rows) else row

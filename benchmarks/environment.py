@@ -1,4 +1,4 @@
-"""What one has to know of a machine and a checkout to compare two documents."""
+"""The facts on a machine and a checkout that tell whether two documents are comparable."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def of_machine() -> dict[str, object]:
-    """Describe the machine, and how busy it was before we began."""
+    """Return the facts on the machine, and its load before the benchmark."""
     one, five, _ = os.getloadavg()
     return {
         "processor": processor_model(),
@@ -21,7 +21,7 @@ def of_machine() -> dict[str, object]:
 
 
 def processor_model() -> str | None:
-    """Return what the processor calls itself, where the system tells."""
+    """Return the processor's model name; None where the system does not give it."""
     told = Path("/proc/cpuinfo")
     if not told.exists():
         return None
@@ -31,7 +31,7 @@ def processor_model() -> str | None:
 
 
 def revision_of(checkout: Path) -> str | None:
-    """Return what git calls the checkout's revision; None where there is no git to ask."""
+    """Return the checkout's revision as git describes it; None without git."""
     try:
         told = subprocess.run(
             ["git", "-C", checkout, "describe", "--always", "--dirty", "--tags"],

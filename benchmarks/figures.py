@@ -1,8 +1,8 @@
 """Figures of committed documents, as templates name them.
 
-`{commit: summary.clients}` is what results/commit.json has there. A list is searched by what an
-entry holds: `{sync: rows[way=full, machines=10000].p50_ms | .1f}`. Behind the bar stands a format
-of Python's; a float needs one.
+`{commit: summary.clients}` is the value at this path of results/commit.json. A list is searched for
+the one entry with these values: `{sync: rows[way=full, machines=10000].p50_ms | .1f}`. After the
+bar follows a format of Python's; a float needs one.
 """
 
 import json
@@ -16,11 +16,11 @@ FIELD: Final = re.compile(r"\{([\w-]+): ([^{}|]+?)(?: \| ([^{}|]+))?\}")
 BRACE: Final = re.compile(r"\{[^{}]*\}?|\}")
 STEP: Final = re.compile(r"([^.\[\]]+)|\[([^\[\]]+)\]")
 NAMES_MAX: Final = 12
-"""Names that a complaint lists at most."""
+"""Most names that an error message lists."""
 
 
 class NoSuchFigure(ValueError):
-    """A field names no figure, or asks for it in a format that it cannot have."""
+    """A field of a template names no figure, or its format does not suit the figure."""
 
 
 class Results:
@@ -37,7 +37,7 @@ class Results:
 
     @property
     def used(self) -> frozenset[str]:
-        """The names of those that were asked for."""
+        """The names of the documents that were read."""
         return frozenset(self._read)
 
     def document(self, name: str) -> Any:  # noqa: ANN401 - what JSON holds
@@ -51,12 +51,12 @@ class Results:
 
 
 def filled(text: str, results: Results) -> str:
-    """Return the text with a figure for each field; raise NoSuchFigure for what is no field."""
+    """Return the text with each field replaced by its figure. Raises NoSuchFigure."""
     return "".join(_parts(text, results))
 
 
 def found(document: Any, path: str) -> Any:  # noqa: ANN401 - what JSON holds
-    """Walk down a document; raise NoSuchFigure where the path leads nowhere."""
+    """Return the value at a path of a document; raise NoSuchFigure if there is none."""
     part, walked = document, ""
     for step in STEP.finditer(path):
         name, terms = step.groups()

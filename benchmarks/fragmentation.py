@@ -1,8 +1,8 @@
-"""How much of a cell's GPUs can be given away before jobs find no room, by who places them.
+"""The share of a cell's GPUs that is allocated before jobs find no room, by placement policy.
 
-Pods of the trace openb, drawn with replacement, come one after the other and stay, until so many of
-them have failed. Those with GPUs are placed by the policy that is compared; those without by best
-fit, whatever the policy. No database takes part.
+Pods of the trace openb, drawn with replacement, arrive one after the other and stay, until so many
+of them have failed. The compared policy places pods with GPUs; best fit places all others. No
+database is used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,19 +52,19 @@ OURS, GUESSED, PAPER, BEST_FIT, PACKING, RANDOM = POLICIES
 
 @dataclass(frozen=True)
 class Filled:
-    """What came of one order of jobs under one policy."""
+    """The result of one order of jobs under one policy."""
 
     placed: int
     slices: Mapping[int, int]
-    """Allocated when so many had failed."""
+    """GPU slices allocated, by the number of failed jobs."""
     took_us: float
-    """For a decision on a job with GPUs, the median."""
+    """Median time of a decision on a job with GPUs, in microseconds."""
     checksum: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fragmentation:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     failed: tuple[int, ...] = (1, 10, 100, 500)
     orders: int = 10
@@ -73,7 +73,7 @@ class Fragmentation:
     """The folder of the trace openb."""
 
     def measure(self, stage: Stage) -> Findings:
-        """Fill the cell by each policy, with the same jobs in the same order; then in another."""
+        """Fill the cell by each policy, with the same jobs in each of several orders."""
         if self.trace is None:
             raise BadInput(f"name the folder of the trace {OPENB.name}", field="--trace")
         cell = OPENB.load(self.trace, np.random.default_rng(self.seed))
@@ -117,7 +117,7 @@ class Fragmentation:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return what is allocated by the jobs that have failed, and what a decision takes."""
+        """Return the share allocated over the number of failed jobs, and the time of a decision."""
         picture = Picture(
             findings.finding,
             columns=2,
@@ -138,13 +138,13 @@ class Fragmentation:
 
 
 def _lowest(findings: Findings) -> Iterator[tuple[str, float]]:
-    """Name the least share of each policy, in per cent, of the medians."""
+    """Yield (policy, least median share in per cent)."""
     for policy, told in findings.summary["allocated"].items():
         yield policy, min(shares["median"] for shares in told.values()) * 100
 
 
 def policies(jobs: Sequence[LeasedJob]) -> Mapping[str, Place]:
-    """Return who places jobs with GPUs; those that know shapes have counted all of these."""
+    """Return the functions that place jobs with GPUs; "shapes known" means those of `jobs`."""
     known = Typical.of(group for job in jobs for group in job.spec.groups)
     return {
         OURS: MlGpuScheduler(known).place,
@@ -227,7 +227,7 @@ def _row(policy: str, order: int, filled: Filled, total: int) -> dict[str, Any]:
 
 
 def _summary(rows: Sequence[Mapping[str, Any]], failures: Sequence[int]) -> dict[str, Any]:
-    """Sum up over the orders; and in how many the first policy allocates more than the others."""
+    """Return medians over the orders, and in how many orders a policy beats best fit."""
     of = {policy: [row for row in rows if row["policy"] == policy] for policy in POLICIES}
     shares = {
         policy: {str(n): [row["allocated"][str(n)] for row in mine] for n in failures}

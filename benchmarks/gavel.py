@@ -1,8 +1,8 @@
-"""The Gavel paper's experiment: training jobs that keep coming, by policy and load.
+"""The Gavel paper's experiment: a stream of training jobs, by policy and load.
 
-Jobs come at random times; each policy has the same ones. Rounds are virtual time, so no database
-takes part. Completion times are those of the middle half of the jobs: the first come to an empty
-cluster, and the last leave one behind.
+Jobs arrive at random times, the same for each policy. Rounds are in virtual time, so no database is
+used. Completion times are means over the middle half of the jobs, because the first ones find an
+empty cluster and the last ones leave one.
 """
 
 from collections import Counter
@@ -40,18 +40,18 @@ RESTART_S: Final = 30.0
 ROUNDS_S: Final = (60.0, 120.0, 360.0, 1_440.0, 2_880.0, 5_760.0, 11_520.0, 23_040.0)
 BASELINE_ROUND_S: Final = 360.0
 NEAR: Final = 0.75
-"""Part of a published gain, above 1, that counts as the gain."""
+"""Share of a published gain (what exceeds 1) from which on the claim holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Play:
-    """One run."""
+    """The parameters of one run."""
 
     line: str
     jobs_per_hour: float
     jobs: int
     gpus: int
-    """Of each type."""
+    """GPUs of each type."""
     seed: int
     round_s: float = BASELINE_ROUND_S
     restart_s: float = 0.0
@@ -60,7 +60,7 @@ class Play:
 
 
 def play(one: Play) -> Figures:
-    """Play one run to its end."""
+    """Run one simulation to its end; return its figures."""
     rates = table_of(one.table, one.seed)
     trace = drawn_trace(
         rates, one.jobs, one.jobs_per_hour / HOUR_S, np.random.default_rng([one.seed, one.jobs])
@@ -94,7 +94,7 @@ def play(one: Play) -> Figures:
 
 
 def table_of(path: Path | None, seed: int) -> Throughputs:
-    """Return the published table of single-GPU jobs if it was named, else one of our own."""
+    """Return the rates of single-GPU jobs from the table at this path, or a drawn table."""
     if path is None:
         return drawn_table(np.random.default_rng([seed, 0]))
     table = read_throughputs(path)
@@ -103,22 +103,22 @@ def table_of(path: Path | None, seed: int) -> Throughputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Gavel:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     loads: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0, 5.6)
-    """Jobs an hour."""
+    """Jobs per hour."""
     hours: float = 860.0
-    """In which jobs come: near saturation the queues of those that fall behind grow all along."""
+    """Time in which jobs arrive: near saturation, the queues of slow policies grow throughout."""
     jobs_by_round: int = 2_400
-    """Jobs of each run that compares lengths of rounds."""
+    """Jobs of each run in the comparison of lengths of rounds."""
     gpus: int = 36
-    """Of each of three types, as in the paper."""
+    """GPUs of each of three types, as in the paper."""
     seed: int = 0
     workers: int = 0
     throughputs: Path | None = field(default=None, repr=False)
 
     def measure(self, stage: Stage) -> Findings:
-        """Play all policies at all loads, then one of them with rounds of several lengths."""
+        """Run all policies at all loads, then one of them with rounds of several lengths."""
         plays = self._plays()
         trials = [Trial(number, self.seed, one) for number, one in enumerate(plays)]
         played = run_all(stage, play, trials, workers=self.workers)
@@ -209,7 +209,7 @@ class Gavel:
         return Group(table(findings.summary["claims"]), "")
 
     def draw(self, findings: Findings) -> Picture:
-        """Draw completion times by load, and by the length of rounds; preemptions beside."""
+        """Draw completion times by load and by the length of rounds, and preemptions."""
         picture = Picture(
             findings.finding,
             columns=3,
@@ -240,7 +240,7 @@ class Gavel:
 
 
 def _of_restarts(rows: Sequence[Mapping[str, Any]]) -> list[Claim]:
-    """Judge what is said of jobs that keep their GPUs, and of the length of rounds."""
+    """Return the claims on jobs that keep their GPUs, and on the length of rounds."""
     kept, naive = (
         sorted(where(rows, keeps_gpus=keeps), key=lambda row: row["round_s"])
         for keeps in (True, False)

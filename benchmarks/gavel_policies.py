@@ -1,7 +1,7 @@
-"""How long GPU policies take to solve, beside the same policies in a modelling layer.
+"""The time to solve GPU policies, beside the same policies in a modelling layer.
 
-No database takes part. Jobs are drawn (gpu_jobs.py); ours includes finding the groups of jobs. Both
-are solved in turns on the same jobs, and must come to the same objective.
+No database is used. Jobs are drawn (gpu_jobs.py); omega's time includes the search for groups of
+equal jobs. Both are solved in turns on the same jobs, and must reach the same objective.
 """
 
 from collections import defaultdict
@@ -40,18 +40,18 @@ NAMES: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class GavelPolicies:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     jobs: tuple[int, ...] = (32, 128, 512, 2_048, 8_192, 32_768, 131_072)
     modelled_max: int = 8_192
-    """Jobs up to which the modelling layer is asked, too ..."""
+    """Most jobs for which the modelling layer is measured, too."""
     modelled_packed_max: int = 512
-    """... and when two may share a GPU, which makes a variable of each pair."""
+    """The same where two jobs may share a GPU, which makes a variable of each pair."""
     rounds: int = 5
     seed: int = 0
 
     def measure(self, stage: Stage) -> Findings:
-        """Solve all policies on all sizes, each side in turns."""
+        """Solve all policies for all sizes, omega's and the modelling layer's in turns."""
         rows: list[dict[str, Any]] = []
         with stage.output.progress() as progress:
             bar = progress.add_task("", total=len(self.jobs) * len(NAMES))
@@ -70,7 +70,7 @@ class GavelPolicies:
         return Findings(self._finding(rows), rows, summary, digest)
 
     def show(self, findings: Findings) -> Table:
-        """Return milliseconds, and how many times as fast, a line a policy."""
+        """Return milliseconds, and how many times as fast omega is, one line per policy."""
         title = "milliseconds to solve (times as fast as the modelling layer), by jobs"
         table = Table(box=None, pad_edge=False, header_style="bold", title=title)
         table.add_column("policy", no_wrap=True)
@@ -82,7 +82,7 @@ class GavelPolicies:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return times to solve by jobs: ours, and the modelling layer's."""
+        """Return times to solve by jobs: omega's, and the modelling layer's."""
         picture = Picture(
             findings.finding,
             columns=2,
@@ -147,7 +147,7 @@ class GavelPolicies:
         }
 
     def _again(self, stage: Stage, name: str, problem: Problem) -> float:
-        """Return the seconds that it takes when one job has gone since the last solve."""
+        """Return the seconds to solve again when one job has left since the last solve."""
         solve = solver_of(POLICIES[name])
         solve(problem, np.random.default_rng(0))
         fewer = without_last(problem)
@@ -159,7 +159,7 @@ class GavelPolicies:
         if jobs > (self.modelled_packed_max if name == PACKED else self.modelled_max):
             return None
         try:
-            # Here: nobody else needs it, and it takes a second to load.
+            # Imported here: no other module needs it, and it takes a second.
             from benchmarks.modelled import MODELS  # noqa: PLC0415
         except ImportError as error:
             raise BadInput(f"the modelling layer is not installed (extra bench): {error}") from None
@@ -180,7 +180,7 @@ class GavelPolicies:
 
 
 def _anew(problem: Problem) -> Problem:
-    """Return the problem without what has been worked out of it, for the other side."""
+    """Return a copy of the problem without cached results, for the other side."""
     return replace(problem)
 
 

@@ -1,4 +1,4 @@
-"""Training jobs of our own making, drawn as the Gavel paper describes its own.
+"""Drawn training jobs, with the distributions that the Gavel paper gives.
 
 Rates: over models, a V100 is 0.66 to 11.6 times as fast as a K80 and 0.43 to 1.84 times as fast as
 a P100; 26 models. Two jobs that share a GPU run at 0.6 of their own rates each on average, and 7 %
@@ -19,11 +19,11 @@ from schedulers.ml_gpu.replay import Trace
 TYPES: Final = ("k80", "p100", "v100")
 MODELS: Final = 26
 GPUS_A_JOB: Final = 0.75
-"""GPUs of all types together: a quarter as many of each as there are jobs."""
+"""GPUs per job, of all types together: a quarter of each of the three types."""
 
 
 def drawn_problem(jobs: int, rng: np.random.Generator) -> Problem:
-    """Return so many jobs of one GPU each in mid-life, and GPUs for three quarters of them."""
+    """Return so many partly done jobs of one GPU each, and GPUs for three quarters of them."""
     table = drawn_table(rng)
     kind = rng.integers(0, MODELS, jobs)
     total = _steps(table, kind, rng).astype(np.float64)
@@ -45,7 +45,7 @@ def drawn_problem(jobs: int, rng: np.random.Generator) -> Problem:
 
 
 def without_last(problem: Problem) -> Problem:
-    """Return the problem without the job that came last."""
+    """Return the problem without its last job."""
     return replace(
         problem,
         kind=problem.kind[:-1],
@@ -59,7 +59,7 @@ def without_last(problem: Problem) -> Problem:
 def drawn_trace(
     table: Throughputs, jobs: int, rate_per_s: float, rng: np.random.Generator
 ) -> Trace:
-    """Return jobs of all kinds of the table, at random times."""
+    """Return jobs of random kinds of the table, with exponential gaps between arrivals."""
     row = rng.integers(0, len(table.kinds), jobs)
     return Trace(
         row=row,
@@ -70,14 +70,14 @@ def drawn_trace(
 
 
 def drawn_table(rng: np.random.Generator) -> Throughputs:
-    """Return rates of our own making."""
+    """Return a table of drawn rates."""
     rates = _rates(rng)
     kinds = tuple((f"model {number}", 1) for number in range(MODELS))
     return Throughputs(TYPES, kinds, rates, rates, PairRates(_beside(rates, rng)))
 
 
 def _steps(table: Throughputs, row: Index, rng: np.random.Generator) -> Counts:
-    """Return the steps of jobs of these kinds, by how long they take on a V100."""
+    """Return the steps of jobs of these kinds, from drawn durations on a V100."""
     jobs = len(row)
     long = rng.random(jobs) < 0.2  # noqa: PLR2004 - the paper's
     exponent = np.where(long, rng.uniform(3, 4, jobs), rng.uniform(1.5, 3, jobs))
@@ -93,7 +93,7 @@ def _rates(rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def _beside(table: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return the rates of pairs; a pair of one kind with itself is slowed down alike."""
+    """Return the rates of pairs; the two jobs of a pair of one kind slow down alike."""
     slowed = np.clip(rng.normal(0.6, 0.15, (MODELS, MODELS, len(TYPES))), 0.1, 1.0)
     fits = rng.random((MODELS, MODELS, len(TYPES))) >= 0.07  # noqa: PLR2004 - the paper's
     fits = np.triu(fits.transpose(2, 0, 1)).transpose(1, 2, 0)

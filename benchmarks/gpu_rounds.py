@@ -1,8 +1,8 @@
 """Rounds on a live cell: do training jobs get their shares, beside others and through a crash?
 
-Two replicas of the ML-GPU scheduler play rounds on machines of two GPU types, while batch and
-service schedulers take CPU on the same machines and virtual nodes end their tasks. In the middle
-the replica that played the last round is killed.
+Two replicas of the ML-GPU scheduler run rounds on machines of two GPU types, while batch and
+service schedulers take CPU on the same machines and virtual nodes end their tasks. After some
+rounds, the replica that ran the last one is killed.
 """
 
 import json
@@ -46,13 +46,13 @@ from omega.workload.throughputs import read_throughputs
 
 KIND: Final = "ml-gpu"
 GPUS: Final = 4
-"""Of a machine."""
+"""GPUs of a machine."""
 CPU_A_GPU: Final = 1_000
 CPU: Final = 16_000
 OTHERS: Final = ("batch", "service")
 TASKS_OF_OTHERS: Final = 4
 STEPS: Final = 10**12
-"""Of each training job: none ends."""
+"""Steps of each training job: so many that none ends."""
 TICK_S: Final = 0.05
 SILENT_S_MAX: Final = 60.0
 LEASE_MS: Final = 2_000
@@ -60,23 +60,23 @@ LEASE_MS: Final = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class GpuRounds:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     machines: tuple[int, int] = (8, 4)
-    """Of each type."""
+    """Machines of each type."""
     jobs: int = 64
     round_ms: int = 1_000
     rounds: int = 60
     kill_after: int = 25
-    """Rounds after which a replica is killed; 0: never."""
+    """The round after which its replica is killed; 0: never."""
     others_per_s: float = 12.0
-    """Jobs of batch and service schedulers, both together."""
+    """Jobs per second of batch and service schedulers together."""
     policy: str = "max_min_fairness_perf"
     rule: str = "fit"
     seed: int = 0
 
     def measure(self, stage: Stage) -> Findings:
-        """Let all of them run, then read who had what from the history of the cell."""
+        """Run all processes, then read each job's shares from the history of the cell."""
         with TemporaryDirectory(prefix="omega-") as folder:
             table = Path(folder) / "rates.json"
             table.write_text(json.dumps(rates()), encoding="utf-8")
@@ -109,7 +109,7 @@ class GpuRounds:
         return rows, {**summary, "killed": killed, "learnt": learnt_of(read[2]), "steps": steps}
 
     def show(self, findings: Findings) -> Table:
-        """Return how far shares were from their targets, every ten rounds."""
+        """Return how far shares were from their targets, for about ten of the rounds."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for header in ("rounds", "furthest", "short", "mean", "evicted", "refused", "by"):
             table.add_column(header, justify="right")
@@ -122,7 +122,7 @@ class GpuRounds:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return the distance from the targets by rounds, and what a round moves."""
+        """Return the distance from the targets by rounds, and the tasks that a round moves."""
         note = (
             f"{self.jobs} jobs on {' and '.join(self._counted())}, rounds of"
             f" {self.round_ms / 1_000:g} s; the replica that played round {self.kill_after} was"
@@ -219,12 +219,12 @@ class GpuRounds:
             log_dir=stage.settings.data_dir / "logs" / "benchmark",
             environment=environment,
             clock=stage.clock,
-            policy=RestartPolicy(delay_first_s=1e6, delay_max_s=1e6),  # who is killed stays dead
+            policy=RestartPolicy(delay_first_s=1e6, delay_max_s=1e6),  # no restart
         ) as supervisor:
             yield supervisor
 
     def _settings(self, table: Path) -> dict[str, str]:
-        """Return what the scheduler by rounds is told."""
+        """Return the settings of the scheduler by rounds."""
         return {
             "round": f"{self.round_ms / 1_000:g}",
             "policy": self.policy,
@@ -232,7 +232,7 @@ class GpuRounds:
         }
 
     def _play(self, table: Path) -> Play:
-        """Return the same for virtual time."""
+        """Return the parameters of the same run in virtual time."""
         return Play(
             cell=self._cell(),
             machines=self.machines,
@@ -251,7 +251,7 @@ class GpuRounds:
     def _watch(
         self, stage: Stage, supervisor: Supervisor, link: Link, store: PostgresStore
     ) -> dict[str, Any]:
-        """Feed the others until all rounds are played; kill a replica on the way, and say which."""
+        """Submit the other jobs until all rounds are done; kill a replica meanwhile, return it."""
         clock = stage.clock
         killed: dict[str, Any] = {"replica": None, "after": None}
         fed, began, moved = 0, clock.now(), (0, clock.now())
@@ -265,7 +265,7 @@ class GpuRounds:
                     return killed
                 _look(supervisor, spared=killed["replica"])
                 if number <= 1:
-                    began = clock.now()  # the others come when GPUs have been given out
+                    began = clock.now()  # the others begin after the first round
                 due = int((clock.now() - began) * self.others_per_s) - fed
                 if due > 0:
                     store.submit([self._other(fed + n) for n in range(due)])
@@ -302,7 +302,7 @@ class GpuRounds:
 
 
 def _look(supervisor: Supervisor, spared: str | None) -> None:
-    """See that everybody is at work but the one that we killed."""
+    """Raise OmegaError if a process does not run, except for the one that was killed."""
     supervisor.look()
     for child in supervisor.children:
         if child.state is not ChildState.RUNNING and child.spec.name != spared:

@@ -1,7 +1,7 @@
-"""What age costs: commits and views as allocations, history and dead rows accumulate.
+"""The cost of commits and views as allocations, history and dead rows accumulate.
 
-Two databases of one server have the same machines. One stays as small as it was; the other grows,
-step by step. One scheduler takes turns on both, so that a ratio compares the two at one moment.
+Two databases of one server have the same machines. One stays small; the other grows step by step.
+One scheduler runs on both in turns, so that a ratio compares the two at the same time.
 """
 
 from collections import Counter
@@ -38,24 +38,24 @@ from omega.store.postgres.health.server_state import TableState
 from omega.store.postgres.store import PostgresStore
 
 SMALL, LARGE = "_small", "_large"
-"""What the databases are named with."""
+"""Suffixes of the databases' names."""
 HOUR_S: Final = 3_600
 ROUNDS_MIN: Final = 3
 FLAT: Final = 2.0
-"""The picture goes up to here at least, lest noise look like mountains."""
+"""Least upper end of the y-axis, so that noise does not look large."""
 TASKS_MAX: Final = 100_000_000
 RATE_MAX: Final = 100_000
 MACHINES_MAX: Final = 100_000
 SHOWN: Final = ("machine", "job", "allocation", "transaction", "ended_task")
-"""Tables of which the document tells."""
+"""Tables that are in the document."""
 
 Turns = list[tuple[dict[str, float], dict[str, float]]]
-"""Of the large database and of the small one, in the same round."""
+"""(seconds by part in the large database, the same in the small one), for each round."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One age of the large database."""
+    """One size and age of the large database."""
 
     live: int
     history: int
@@ -69,21 +69,21 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     machines: int = 10_000
     live: tuple[int, ...] = (10_000, 100_000, 1_000_000)
-    """Allocations, one step after the other."""
+    """Live allocations, step by step."""
     history: tuple[int, ...] = (1_000_000, 10_000_000)
-    """Tasks that are over, likewise."""
+    """Ended tasks, step by step."""
     churn_per_s: int = 500
-    """Tasks that an hour's churn places and ends in each second of it."""
+    """Tasks per second that an hour's churn places and ends."""
     seconds: float = 240.0
     seed: int = 0
 
     @property
     def steps(self) -> list[Step]:
-        """The ages, in order: allocations first, then history, then an hour's churn."""
+        """The steps in order: allocations first, then history, then an hour's churn."""
         grown = [Step(live, 0) for live in self.live]
         aged = [Step(self.live[-1], history) for history in self.history]
         return [
@@ -93,7 +93,7 @@ class Growth:
         ]
 
     def measure(self, stage: Stage) -> Findings:
-        """Let one database grow; after each step compare; in the end check all that it holds."""
+        """Grow one database; compare after each step; at the end check what both hold."""
         rows: list[dict[str, Any]] = []
         tables: dict[str, Any] = {}
         done: Counter[str] = Counter()
@@ -129,7 +129,7 @@ class Growth:
         return Findings(self._finding(rows, tables), rows, summary, digest)
 
     def show(self, findings: Findings) -> Table:
-        """Return milliseconds by step and part, and how many times the small cell's they are."""
+        """Return milliseconds by step and part, and their ratio to the small cell's."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("cell")
         for part in PARTS:
@@ -146,7 +146,7 @@ class Growth:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return how many times the small cell's cost it is, and what lies in the tables."""
+        """Return the ratios to the small cell's cost, and the sizes of the tables."""
         picture = Picture(
             findings.finding,
             columns=2,
@@ -179,7 +179,7 @@ class Growth:
         return picture
 
     def _make_cell(self, url: str) -> int:
-        """Make the cell; return a job whose description the others copy."""
+        """Create the cell; return the id of a job whose description all others copy."""
         Client().make_cell(url, self.machines)
         store = PostgresStore(url, application_name="omega benchmark")
         with closing(store):
@@ -202,7 +202,7 @@ class Growth:
             )
 
     def _churn(self, stage: Stage, url: str, tasks: int, progress: Progress) -> Counter[str]:
-        """Place and end so many tasks; autovacuum has no more time for it than it takes us."""
+        """Place and end so many tasks as fast as possible; autovacuum has only that time."""
         mine = progress.add_task("churn", total=tasks)
         with turnover(url, stage.clock, self.machines, self.seed) as scheduler:
             for more in scheduler.churn(tasks):
@@ -212,7 +212,7 @@ class Growth:
         return Counter({f"{what}, churn": count for what, count in scheduler.done.items()})
 
     def _compare(self, stage: Stage, large: str, small: str) -> tuple[Turns, Counter[str]]:
-        """Take turns on both until the time for this step is up."""
+        """Run on both in turns until the time for this step is up."""
         turns: Turns = []
         with (
             turnover(large, stage.clock, self.machines, self.seed) as ours,
@@ -231,7 +231,7 @@ class Growth:
         return turns, ours.done + theirs.done
 
     def _check(self, url: str, live: int) -> None:
-        """Raise InvariantBroken unless the database holds what it should, and all is in order."""
+        """Raise InvariantBroken unless so many allocations are live and no invariant is broken."""
         store = PostgresStore(
             url, application_name="omega benchmark", statement_timeout_ms=HOUR_S * 1_000
         )
@@ -258,7 +258,7 @@ class Growth:
 
 
 def _rows(step: Step, turns: Turns) -> list[dict[str, Any]]:
-    """Return a row a part."""
+    """Return one row per part."""
     ours, theirs = (in_parts([pair[which] for pair in turns]) for which in (0, 1))
     rows = []
     for part in PARTS:
@@ -281,7 +281,7 @@ def _rows(step: Step, turns: Turns) -> list[dict[str, Any]]:
 
 
 def _told(now: Mapping[str, TableState], before: Mapping[str, TableState]) -> dict[str, Any]:
-    """Return what the statistics say of each table that matters, and of updates since `before`."""
+    """Return the statistics of each table in SHOWN, with the HOT share of updates since then."""
     told = {}
     for name in SHOWN:
         updated = now[name].updated - before[name].updated
@@ -315,7 +315,7 @@ def _short(number: int) -> str:
 
 
 def _ascending(text: str, *, option: str) -> tuple[int, ...]:
-    """Read tasks, ever more of them, in whole jobs."""
+    """Read ascending numbers of tasks, in whole jobs. Raises BadInput."""
     read = numbers(text, option=option, most=TASKS_MAX)
     if list(read) != sorted(read) or any(number % TASKS_PER_JOB for number in read):
         raise BadInput(f"{text!r} does not ascend in multiples of {TASKS_PER_JOB}", field=option)

@@ -1,4 +1,4 @@
-"""What a benchmark is, and how one is run: measured, checked, written down, shown and drawn."""
+"""The interface of a benchmark, and its run: measure, check, write, show and draw."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -21,12 +21,12 @@ from omega.terminal.consoles import Output
 from omega.terminal.terminal import PrintableConsole
 
 SUFFIX = "_bench"
-"""What the names of our databases have behind that of the cell's."""
+"""Suffix that turns the name of the cell's database into that of a benchmark's."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a benchmark came to."""
+    """The result of a benchmark."""
 
     finding: str
     """One sentence: the title of the picture, and the last line on the screen."""
@@ -38,7 +38,7 @@ class Findings:
 
 @dataclass
 class Stage:
-    """What a benchmark is given to work with."""
+    """The resources that a run gives to a benchmark."""
 
     output: Output
     clock: Clock
@@ -49,14 +49,14 @@ class Stage:
 
     @contextmanager
     def database(self, name: str = "") -> Iterator[str]:
-        """Give the URL of a new, empty database; it is dropped afterwards."""
+        """Yield the URL of a new, empty database; it is dropped afterwards."""
         with server(self.settings) as url:
             self.about["postgres"] = dict(_settings_of(url))
             with made_anew(url, f"{SUFFIX}{name}", stays=False) as new:
                 yield new
 
     def go_on(self) -> None:
-        """Raise KeyboardInterrupt if somebody wants us to end."""
+        """Raise KeyboardInterrupt if a stop was asked for."""
         if self.stop.is_set():
             raise KeyboardInterrupt
 
@@ -64,21 +64,21 @@ class Stage:
 class Benchmark(Protocol):
     """A dataclass of parameters that can be measured, and its findings shown.
 
-    A field that is no part of its repr is no part of the document either.
+    A field with repr=False is not in the document.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def measure(self, stage: Stage) -> Findings:
-        """Do the work, see that it was done, and say what it took."""
+        """Do the work, check that it was done, and return the result."""
         ...
 
     def show(self, findings: Findings) -> RenderableType:
-        """Return the rows as a person reads them."""
+        """Return the rows for a screen."""
         ...
 
     def draw(self, findings: Findings) -> Picture:
-        """Return a picture that stands without words around it."""
+        """Return a picture that is understood without a text beside it."""
         ...
 
 
@@ -89,7 +89,7 @@ def conduct(
     plot_to: Path | None,
     data_dir: Path | None,
 ) -> Findings:
-    """Run a benchmark and hand out what it found."""
+    """Run a benchmark; write, show, draw and return what it found."""
     output = Output(json_to)
     refuse_undrawable(plot_to)
     with stop_on_signals() as stop:
@@ -114,7 +114,7 @@ def conduct(
 def present(
     benchmark: Benchmark, findings: Findings, console: PrintableConsole, plot_to: Path | None
 ) -> None:
-    """Show the rows, say the finding, and draw the picture if one is wanted."""
+    """Print the rows and the finding, and draw the picture if one is asked for."""
     console.print(benchmark.show(findings))
     console.print(findings.finding, style="bold")
     if plot_to is not None:

@@ -1,4 +1,4 @@
-"""How the lines of a page are set: text is wrapped, and the columns of tables are aligned."""
+"""Formats the lines of a page: wraps text, and aligns the columns of tables."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,24 +7,24 @@ from textwrap import wrap
 from typing import Final, Literal
 
 WIDTH: Final = 100
-"""Of a page's lines, in characters; only a link or a picture may be longer."""
+"""Characters of a page's lines; only a link or a picture may be longer."""
 FENCE: Final = "```"
 MARKER: Final = re.compile(r" *(?:[*+-]|\d+[.)])(?: +|$)")
-"""What makes an item of a list of a line that begins with it."""
+"""The beginning of a line that is an item of a list."""
 RULER: Final = re.compile(r":?-+:?")
 
 
 class CannotBeSet(ValueError):
-    """Lines that would read otherwise on the page, or be wider than a screen."""
+    """Lines whose meaning would change on the page, or that are wider than a screen."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some lines of a template that are set together."""
+    """Lines of a template that are formatted together."""
 
     kind: Literal["fence", "table", "text", "line"]
     line: int
-    """The number of the first."""
+    """The number of the first line."""
     lines: tuple[str, ...]
 
 
@@ -67,7 +67,7 @@ def aligned(lines: Sequence[str]) -> list[str]:
 
 
 def wrapped(lines: Sequence[str], indent: str = "") -> list[str]:
-    """Return a paragraph, or an item of a list, in lines that are full."""
+    """Return a paragraph, or an item of a list, wrapped to WIDTH. Raises CannotBeSet."""
     text = " ".join(line.strip() for line in lines)
     if marker := MARKER.match(lines[0]):
         indent = marker[0]

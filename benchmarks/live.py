@@ -1,7 +1,7 @@
-"""Live schedulers: processes of the product on a cell, and a queue to drain or a stream to meet.
+"""Live schedulers: processes of the product on a cell, which drain a queue or serve a stream.
 
-Processes are started once and are up before anything is measured. While a queue is filled they are
-held with SIGSTOP: they then begin at the same moment, on all of it.
+Processes are started once, before anything is measured. While a queue is filled, they are held with
+SIGSTOP, so that all begin at the same moment, with the full queue.
 """
 
 import signal
@@ -26,9 +26,9 @@ from omega.store.postgres.store import PostgresStore
 JOBS_A_CALL: Final = 1_000
 """Jobs submitted at once when a queue is filled."""
 TICK_S: Final = 0.01
-"""How often a stream looks which jobs are due."""
+"""Interval at which a stream submits the jobs that are due."""
 LOOK_S: Final = 0.1
-"""How often we look whether there is still work: a look costs the server something, too."""
+"""Interval of the checks for remaining work; a check loads the server, too."""
 START_S_MAX: Final = 60.0
 
 
@@ -36,7 +36,7 @@ START_S_MAX: Final = 60.0
 class Times:
     """When each job was submitted, first leased, and committed: first task and last one.
 
-    In seconds, all by the server's clock.
+    Arrays (jobs,), in seconds of the server's clock.
     """
 
     submitted: NDArray[np.float64]
@@ -49,12 +49,12 @@ class Times:
 
     @property
     def drained_s(self) -> float:
-        """From the moment at which the first job was taken to the last commit."""
+        """Time from the first lease to the last commit."""
         return float(self.last.max() - self.leased.min())
 
 
 class Live:
-    """So many schedulers on one cell."""
+    """The schedulers on one cell."""
 
     def __init__(
         self, stage: Stage, supervisor: Supervisor, store: PostgresStore, link: Link
@@ -64,18 +64,18 @@ class Live:
         self._store = store
         self._link = link
         self._before = 0
-        """The last job of what is over."""
+        """Id of the last job of earlier measurements."""
         self._tasks = 0
-        """Submitted since the cell was empty."""
+        """Tasks submitted since the cell was empty."""
 
     def empty(self) -> None:
-        """End all work at once."""
+        """Remove all jobs at once."""
         with self._held():
             statements.empty(self._link)
         self._tasks = 0
 
     def drain(self, spec: JobSpec, jobs: int) -> Times:
-        """Fill the queue while nobody looks, then let all schedulers at it until it is dry."""
+        """Fill the queue while the schedulers are held, then let them work until it is empty."""
         with self._held():
             for first in range(0, jobs, JOBS_A_CALL):
                 self._stage.go_on()
@@ -84,7 +84,7 @@ class Live:
         return self._times(jobs)
 
     def stream(self, spec: JobSpec, jobs: int, jobs_per_s: float) -> Times:
-        """Submit jobs steadily, each when its time has come; wait until the last is committed."""
+        """Submit jobs at a steady rate; wait until the last is committed."""
         clock = self._stage.clock
         began, submitted = clock.now(), 0
         while submitted < jobs:
@@ -98,16 +98,16 @@ class Live:
         return self._times(jobs)
 
     def conflicts(self) -> tuple[int, int]:
-        """Count jobs in transactions since the cell was empty: those refused something, and all."""
+        """Return (jobs with a refused claim, all jobs) of transactions since the cell was empty."""
         return statements.count_conflicts(self._link)
 
     def cpu_s(self) -> float:
-        """Return the processor time that the schedulers have had since they were started."""
+        """Return the processor time of the schedulers since they were started."""
         spent = [psutil.Process(child.pid).cpu_times() for child in self._supervisor.children]
         return float(sum(one.user + one.system for one in spent))
 
     def check(self) -> int:
-        """Return how many tasks there are; raise InvariantBroken unless all is in order."""
+        """Return the number of live tasks; raise InvariantBroken if any is missing or wrong."""
         if violations := self._store.verify():
             raise InvariantBroken("the cell is broken", story=[str(one) for one in violations[:20]])
         live = self._store.use().live_allocations
@@ -135,7 +135,7 @@ class Live:
             self._stage.clock.sleep(LOOK_S)
 
     def _look(self) -> None:
-        """See that everybody is at work."""
+        """Raise OmegaError if a scheduler does not run."""
         self._stage.go_on()
         self._supervisor.look()
         for child in self._supervisor.children:
@@ -153,7 +153,7 @@ class Live:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        """Hold the schedulers meanwhile. Should we die of it, the kernel lets them go on."""
+        """Stop the schedulers for the block. If this process dies, the kernel continues them."""
         self._signal(signal.SIGSTOP)
         try:
             yield

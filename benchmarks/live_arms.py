@@ -1,7 +1,7 @@
-"""Schedulers as `omega scheduler run` runs them, for beside `omega sim run --queue live`.
+"""Schedulers as `omega scheduler run` runs them, to compare with `omega sim run --queue live`.
 
-Three arms: partitioned synchronisation, a stranger's kind of scheduler, and rounds of the ML-GPU
-scheduler beside batch and service.
+There are three arms: partitioned synchronisation, another package's kind of scheduler, and rounds
+of the ML-GPU scheduler beside batch and service.
 """
 
 import os
@@ -39,11 +39,11 @@ STRANGER: Final = "stranger"
 ROUNDS: Final = "rounds"
 GAP_S: Final = 2.0
 SHARES: Final = ("furthest", "mean")
-"""Of rounds: how far jobs were from their shares, the one that was furthest, and on average."""
+"""Figures of rounds: how far jobs were from their shares, at most and on average."""
 
 
 class RoomiestScheduler(Scheduler):
-    """Another package's scheduler: tasks go where there is room for most of their kind."""
+    """Another package's scheduler: tasks go to the machines with room for most of them."""
 
     kind = "roomiest"
 
@@ -53,24 +53,24 @@ class RoomiestScheduler(Scheduler):
 
 
 def _roomiest(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
-    order = rng.permutation(len(room.tasks))  # of equals, each another
+    order = rng.permutation(len(room.tasks))  # ties at random
     return fill(order[np.argsort(-room.tasks[order], kind="stable")], room.tasks, wanted)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LivePoint(Point):
-    """What is set in a contest of schedulers as they are run."""
+    """The settings of a contest of schedulers as `omega scheduler run` runs them."""
 
     arm: str
     sync: str = Sync.DELTA.value
 
     @property
     def kind(self) -> str:
-        """Which kind of scheduler it is a contest of."""
+        """The kind of scheduler that competes."""
         return RoomiestScheduler.kind if self.arm == STRANGER else BATCH
 
     def role(self, kind: str, replica: int, *, number: int, of: int, seed: int) -> Role:
-        """Return what one of them is to be."""
+        """Return the role of one scheduler: number `number` of `of`, from 0."""
         usual = super().role(kind, replica, number=number, of=of, seed=seed)
         return replace(usual, as_paper=False, sync=self.sync, turn=(number, of), sync_gap_s=GAP_S)
 
@@ -89,7 +89,7 @@ def points_of(arm: str, usual: Point, schedulers: Sequence[int]) -> list[LivePoi
 
 @contextmanager
 def registered() -> Iterator[None]:
-    """Have another package's scheduler registered, in this process and those that it starts."""
+    """Register another package's scheduler for the block, here and in started processes."""
     value = f"{RoomiestScheduler.__module__}:{RoomiestScheduler.__name__}"
     with TemporaryDirectory(prefix="omega-") as folder:
         about = Path(folder) / "strangers-1.0.dist-info"
@@ -112,7 +112,7 @@ def registered() -> Iterator[None]:
 def play_rounds(
     stage: Stage, rounds: GpuRounds, times: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Play rounds live and in virtual time, each with another seed; return both by their shares."""
+    """Run rounds live and in virtual time, with several seeds; return the SHARES of both."""
     live, virtual = [], []
     for seed in range(rounds.seed, rounds.seed + times):
         stage.go_on()

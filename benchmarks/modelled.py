@@ -1,6 +1,6 @@
-"""The policies as a researcher would write them down: in a modelling layer, over all jobs.
+"""The policies as a researcher would write them: in a modelling layer, over all jobs.
 
-Another way to the same optimum, with another solver: cvxpy and what it takes by default.
+This is another way to the same optimum: cvxpy and its default solver.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ Model = Callable[[Problem], float]
 
 
 def _shares(problem: Problem) -> tuple[Any, Any, list[Any]]:
-    """Return shares, throughputs, and what all policies keep to."""
+    """Return the shares, the throughputs, and the constraints of all policies."""
     share = cvxpy.Variable(problem.rate.shape, nonneg=True)
     throughput = cvxpy.sum(cvxpy.multiply(problem.rate, share), axis=1)
     keeps = [cvxpy.sum(share, axis=1) <= 1, problem.size @ share <= problem.gpus]
@@ -32,20 +32,20 @@ def _solved(objective: Any, keeps: list[Any]) -> float:  # noqa: ANN401 - cvxpy 
 
 
 def max_min(problem: Problem) -> float:
-    """Greatest least share."""
+    """Return the largest possible least share."""
     _, throughput, keeps = _shares(problem)
     scale = problem.size / problem.weight / problem.proportional
     return _solved(cvxpy.Maximize(cvxpy.min(cvxpy.multiply(scale, throughput))), keeps)
 
 
 def total(problem: Problem) -> float:
-    """Greatest sum of rates."""
+    """Return the largest possible sum of rates."""
     _, throughput, keeps = _shares(problem)
     return _solved(cvxpy.Maximize(cvxpy.sum(throughput)), keeps)
 
 
 def makespan(problem: Problem) -> float:
-    """Earliest last end: the greatest rate at which all remaining work can go together."""
+    """Return the least makespan: the inverse of the highest rate of all remaining work together."""
     _, throughput, keeps = _shares(problem)
     scale = problem.remaining_steps / problem.proportional
     unit = float(scale.max())
@@ -54,7 +54,7 @@ def makespan(problem: Problem) -> float:
 
 
 def finish_time(problem: Problem) -> float:
-    """Nobody ends much later than on its own part: a cone programme, as in the release."""
+    """Return the least maximal ratio of finish time to that on a fair share: a cone program."""
     _, throughput, keeps = _shares(problem)
     left_s = problem.remaining_steps / problem.proportional
     norm = cvxpy.multiply(1 / problem.proportional, throughput)
@@ -63,7 +63,7 @@ def finish_time(problem: Problem) -> float:
 
 
 def max_min_packed(problem: Problem) -> float:
-    """Greatest least share when two jobs may share a GPU: a variable for each pair of jobs."""
+    """Return the same as `max_min` if two jobs may share a GPU: a variable for each pair."""
     assert problem.pairs is not None
     jobs, types = problem.jobs, len(problem.types)
     first, second = np.triu_indices(jobs, 1)
@@ -93,4 +93,4 @@ MODELS: Final[Mapping[str, Model]] = {
     "min_total_duration_perf": makespan,
     "max_sum_throughput_perf": total,
 }
-"""By the names of the policies; each returns the objective."""
+"""Functions that return the objective, by the names of the policies."""

@@ -1,4 +1,4 @@
-"""Models that live benchmarks train, and what was learnt of them."""
+"""Models that live benchmarks train, and the accuracy of learnt rates."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -11,10 +11,10 @@ RATES: Final[Mapping[str, tuple[float, float]]] = {
     "gains much": (1_000.0, 5_000.0),
     "gains most": (1_000.0, 10_000.0),
 }
-"""Models, and their steps/s on a GPU of each type: the spread that Gavel's figure 1 shows, and
-steps so short that rounds of a second hold many."""
+"""Steps/s of each model on a GPU of each type. The ratios spread as in Gavel's figure 1; steps are
+so short that rounds of a second hold many."""
 GANGS: Final = (1, 1, 1, 1, 1, 1, 2, 4)
-"""GPUs of a job, drawn evenly: mostly one."""
+"""GPUs of a job, drawn uniformly from these: mostly one."""
 
 
 def rates() -> dict[str, dict[str, dict[str, float]]]:
@@ -30,7 +30,7 @@ def rates() -> dict[str, dict[str, dict[str, float]]]:
 
 
 def learnt_of(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how far rates that were learnt from progress are from those that jobs had."""
+    """Return the relative errors of the rates that the scheduler learnt from progress."""
     off = [
         abs(rate / (true * gpus) - 1)
         for model, gpus, rates in plan["seen"]

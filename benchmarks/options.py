@@ -10,7 +10,7 @@ from omega.terminal.options import DataDir, JsonTo, PlotTo, Seed, number_option
 __all__ = ["DataDir", "JsonTo", "PlotTo", "Seconds", "Seed", "Smoke", "numbers", "words"]
 
 DIGITS_MAX: Final = 18
-"""Python refuses to read a number of thousands of digits."""
+"""Digits of a number at most: Python refuses to read a number of thousands of digits."""
 
 Smoke = Annotated[
     bool, typer.Option("--smoke", help="Toy size, in seconds: to see that it works, not how fast.")
@@ -27,7 +27,7 @@ Seconds = Annotated[
 
 
 def numbers(text: str, *, option: str, most: int, least: int = 1) -> tuple[int, ...]:
-    """Read `1,10,100`; raise BadInput for anything else, and for what is out of bounds."""
+    """Read `1,10,100`; raise BadInput for any other text, and for a number out of bounds."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and len(part) <= DIGITS_MAX for part in parts):
         raise BadInput(f"{text!r} does not read as numbers like 1,10,100", field=option)
@@ -38,7 +38,7 @@ def numbers(text: str, *, option: str, most: int, least: int = 1) -> tuple[int, 
 
 
 def words(text: str, *, option: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Read names that are known; raise BadInput for others."""
+    """Read a list of names; raise BadInput for a name that is not in `known`."""
     read = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     for word in read:
         if word not in known:

@@ -1,7 +1,7 @@
 """Pages whose figures come from committed documents: each is written from its template.
 
-The template of a page is the file of its name in the folder `templates` beside it. What a template
-may hold: fields (benchmarks/figures.py), and two kinds of fenced blocks,
+The template of a page is the file of its name in the folder `templates` beside it. A template may
+hold fields (benchmarks/figures.py), and two kinds of fenced blocks,
 
     ```table                                                   ```claims
     head: clients                                              figure_9
@@ -10,9 +10,9 @@ may hold: fields (benchmarks/figures.py), and two kinds of fenced blocks,
     rows: [2, 4, 8]
     ```
 
-A table has a cell for each row and column. Its text is `cell`, or if there is none, what stands
-behind the column's name; in it, ROW and COLUMN are replaced by what stands behind the names of the
-row and the column. A list of claims has what a document's summary tells of each.
+A table has a cell for each row and column. Its text is `cell`, or if there is none, the column's
+value; in it, ROW and COLUMN are replaced by the values of the row and the column. A list of claims
+shows the claims of a document's summary.
 """
 
 import re
@@ -33,7 +33,7 @@ from benchmarks.layout import FENCE, Block, CannotBeSet, aligned, blocks, wrappe
 from omega.terminal.terminal import PrintableConsole
 
 FOLDERS: Final = ("benchmarks", "benchmarks/findings", "docs/guide")
-"""Where pages with templates lie, seen from the project's root."""
+"""Folders of pages with templates, relative to the project's root."""
 COMMAND: Final = "python -m benchmarks findings"
 MARK: Final = f"<!-- Written by `{COMMAND}` from "
 _PLACE: Final = re.compile(r"ROW|COLUMN")
@@ -41,28 +41,28 @@ _PLACE: Final = re.compile(r"ROW|COLUMN")
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with a template or a page, and where."""
+    """An error in a template or a page, with its line."""
 
     file: str
     line: int
     what: str
 
     def __str__(self) -> str:
-        """Return it as a compiler would say it."""
+        """Return the problem in the form of a compiler's message."""
         return f"{self.file}:{self.line}: {self.what}"
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page, whether or not it is as its template says."""
+    """A page and its template."""
 
     root: Path
     path: str
-    """Seen from the root, as the template's."""
+    """Relative to the root, as is the template's path."""
     template: str
 
     def written(self, results: Results) -> tuple[str, list[Problem]]:
-        """Return the page as it should be, and what is wrong with its template."""
+        """Return the page as it should be, and the problems of its template."""
         lines, problems = [f"{MARK}{self.template}: change that. -->", ""], []
         for block in blocks((self.root / self.template).read_text(encoding="utf-8")):
             try:
@@ -72,7 +72,7 @@ class Page:
         return "\n".join(lines) + "\n", problems
 
     def compared(self, wanted: str) -> Iterator[Problem]:
-        """Yield the first line in which the page is another than it should be."""
+        """Yield a problem for the first line in which the page differs from `wanted`."""
         path = self.root / self.path
         there = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         lines = wanted.splitlines()
@@ -86,7 +86,7 @@ class Page:
 
 
 class _Wrong(ValueError):
-    """A line of a template of which no line of a page can be made."""
+    """An error in a line of a template."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
@@ -94,7 +94,7 @@ class _Wrong(ValueError):
 
 
 class _Grid(BaseModel):
-    """What a table is made of."""
+    """The description of a table."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -124,9 +124,10 @@ def left_over(root: Path = ROOT) -> Iterator[Problem]:
 
 
 def findings(root: Path = ROOT, *, check: bool = False) -> list[Problem]:
-    """Write the pages that are not as they should be; return what is wrong.
+    """Write all pages; return the problems.
 
-    To check is to write nothing. With a problem in any template nothing is written either.
+    With `check`, nothing is written, and pages that would change are problems. If there is a
+    problem in any template, nothing is written either.
     """
     results = Results(root / "benchmarks" / "results")
     wanted = {page: page.written(results) for page in pages(root)}
@@ -174,7 +175,7 @@ def _set(block: Block, results: Results) -> Sequence[str]:
 
 @contextmanager
 def _at(line: int) -> Iterator[None]:
-    """Say of what goes wrong in which line it does."""
+    """Add the line to errors that the block raises."""
     try:
         yield
     except (NoSuchFigure, CannotBeSet) as error:

@@ -1,7 +1,7 @@
-"""ParSync's strategies in virtual time: delay, quality and conflicts, phase by phase of load.
+"""ParSync's strategies in virtual time: delay, quality and conflicts, by phase of load.
 
-The paper's two experiments at a twentieth of its scale, what reading apart is worth, what fresh
-rows of refusals hide, and the formula for conflicts.
+There are the paper's two experiments at a twentieth of its scale, a comparison of ways to read, the
+effect of the fresh rows of refusals, and the formula for conflicts.
 """
 
 from collections import defaultdict
@@ -42,15 +42,15 @@ ARMS: Final = {
     "latency-first": ("latency-first", APART),
     "adaptive": ("adaptive", APART),
 }
-"""By name, the strategy and who reads what."""
+"""(strategy, way to read) of each arm, by name."""
 READING: Final = tuple(product(("quality-first", "latency-first"), (WHOLE, AT_ONCE, SAME, APART)))
 FORGETTING: Final = (("quality-first", WHOLE), ("quality-first", APART), ("latency-first", APART))
-"""Arms that are played once more without what refusals teach."""
+"""Arms that are run once more without the fresh rows of refusals."""
 GROUPS_LOADS: Final = ((2 / 3, 2 / 3), (1.0, 2 / 3), (1.0, 1.0))
 FIVE_LOADS: Final = (0.5, 0.8, 0.95, 0.8, 0.5)
 MIDDLING: Final = 2 / 3
 FORMULA: Final = (10, 2_000, 120)
-"""Schedulers, free slots, and tasks of each."""
+"""Schedulers, free slots, and tasks of each scheduler."""
 FORMULA_ROUNDS: Final = 400
 STROKES: Final[dict[str, Stroke]] = dict(zip(GROUPS, ("-", "--"), strict=True))
 MEASURES: Final = ("conflict_fraction", "delay_s", "quality", "quality_sd")
@@ -59,7 +59,7 @@ PHASE_S_MAX: Final = 3_600.0
 
 @dataclass(frozen=True, kw_only=True)
 class ParSync:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     schedulers: int = 20
     slots: int = 10_000
@@ -67,13 +67,13 @@ class ParSync:
     gap_s: float = 1.0
     tasks: int = 5
     phase_s: float = 30.0
-    """Of the experiment with two groups; the other ones' last half as long."""
+    """Length of a phase with two groups; the other experiments' phases are half as long."""
     seeds: int = 3
     seed: int = 0
     workers: int = 1
 
     def measure(self, stage: Stage) -> Findings:
-        """Play everything with every seed."""
+        """Run everything with every seed."""
         plays = self._plays()
         trials = [
             Trial(number, seed, replace(one, seed=seed))
@@ -98,7 +98,7 @@ class ParSync:
         return Findings(_finding(rows, claims), rows, summary, {"runs": len(trials), **done})
 
     def _plays(self) -> list[tuple[str, str, Play]]:
-        """Return each experiment and arm with what is to be played."""
+        """Return (experiment, arm, parameters) of each run."""
         base = Play(
             strategy="",
             reads="",
@@ -180,7 +180,7 @@ class ParSync:
 
 
 def _over_seeds(runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """Return a row a phase and group: means of all seeds, and how far they lie apart."""
+    """Return one row per phase and group: means and standard deviations over the seeds."""
     rows = []
     for same in zip(*runs, strict=True):
         row = {name: same[0][name] for name in ("phase", "group", "load")}

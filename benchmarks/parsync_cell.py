@@ -1,8 +1,8 @@
-"""A cell shared by ParSync's schedulers in virtual time: what each phase of load comes to.
+"""A cell shared by ParSync's schedulers in virtual time, with the figures of each phase of load.
 
 The schedulers, the loop, the rule and the nodes are those that run live, on a cell in memory. Each
 scheduler has a queue of its own and decides on one job at a time, whose tasks are those that arrive
-in one tick; deciding takes so long that it can try a little more than its nominal rate.
+in one tick. A decision takes so long that a scheduler can try a little more than its nominal rate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,16 +30,16 @@ GROUPS: Final = "AB"
 SLOT_MILLI: Final = 1_000
 TASK_S: Final = 5.0
 SPEED: Final = 1.25
-"""How many times its nominal rate a scheduler can try."""
+"""Rate at which a scheduler can try tasks, relative to its nominal rate."""
 LAST: Final = 0.2
 """Share of a phase, at its end, over which delays are averaged."""
 LOOKS_EVERY_S: Final = 2.0
-"""How often we ask what has started: more often than anything ends."""
+"""Interval of the reads of new allocations: shorter than any task."""
 
-WHOLE: Final = "whole"  # everybody reads everything once a gap, and there are no parts to choose
-AT_ONCE: Final = "at once"  # likewise, and chooses among parts: StateSync
+WHOLE: Final = "whole"  # all read the whole cell once per gap; there are no parts to choose
+AT_ONCE: Final = "at once"  # likewise, but parts are chosen: StateSync
 SAME: Final = "same"  # all read the same part in a round
-APART: Final = "apart"  # each reads another part in a round: ParSync
+APART: Final = "apart"  # each reads a different part in a round: ParSync
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,23 +51,23 @@ class Scale:
     parts: int = 40
     gap_s: float = 1.0
     tasks: int = 5
-    """Of a job: those that arrive in a tick at the nominal rate."""
+    """Tasks of a job: those that arrive in a tick at the nominal rate."""
 
     @property
     def nominal_per_s(self) -> float:
-        """Tasks a second of one scheduler when all of them together fill the cell."""
+        """Tasks per second of each scheduler at which all together fill the cell."""
         return self.slots / TASK_S / self.schedulers
 
 
 @dataclass(frozen=True, kw_only=True)
 class Play:
-    """One run."""
+    """The parameters of one run."""
 
     strategy: str
     reads: str
     scale: Scale
     loads: tuple[tuple[float, float], ...]
-    """By phase, the load of groups A and B as shares of the nominal rate."""
+    """Load of groups A and B in each phase, as shares of the nominal rate."""
     phase_s: float
     seed: int
     learn: bool = True
@@ -75,7 +75,7 @@ class Play:
     threshold_s: float = 1.5
 
     def turn(self, number: int) -> Turn:
-        """Return what a scheduler reads when."""
+        """Return the turn of a scheduler, by which it reads."""
         if self.reads == WHOLE:
             return Turn(gap_s=self.scale.gap_s)
         if self.reads == AT_ONCE:
@@ -85,13 +85,13 @@ class Play:
 
 
 def play(one: Play) -> Mapping[str, Any]:
-    """Play one run to its end; return a row a phase and group."""
+    """Run one simulation to its end; return one row per phase and group."""
     return {"phases": _Stage(one).run()}
 
 
 @dataclass
 class _Count:
-    """What came of the claims of a group in a phase."""
+    """The numbers of claims of a group in a phase."""
 
     claims: int = 0
     refused: int = 0
@@ -99,13 +99,13 @@ class _Count:
 
 @dataclass
 class _Stage:
-    """A virtual cell, its schedulers and what they are fed."""
+    """A virtual cell, its schedulers and its jobs."""
 
     play: Play
     _submitted_s: list[float] = field(default_factory=lambda: [0.0])
-    """By job, and ..."""
+    """Time of submission, by job; jobs are numbered from 1."""
     _group: list[int] = field(default_factory=lambda: [0])
-    """... the group whose scheduler it is for; jobs are numbered from 1."""
+    """Group of the scheduler, by job."""
     _started: list[Any] = field(default_factory=list)
     _mark: int = 0
 
@@ -125,7 +125,7 @@ class _Stage:
         self._counts = [[_Count() for _ in GROUPS] for _ in self.play.loads]
 
     def run(self) -> list[dict[str, Any]]:
-        """Let all phases pass."""
+        """Run all phases; return the rows."""
         rng = np.random.default_rng(self.play.seed)
         tick_s = self.play.scale.tasks / self.play.scale.nominal_per_s
         for number in range(self.play.scale.schedulers):
@@ -164,7 +164,7 @@ class _Stage:
         self._cell.at(first_s, partial(self._feed, job, group))
 
     def _feed(self, job: JobSpec, group: int) -> None:
-        """Submit a job, and have the next one submitted."""
+        """Submit a job, and plan the next submission."""
         now_s = self._cell.clock.now()
         self._cell.store.submit([job])
         self._submitted_s.append(now_s)
@@ -183,7 +183,7 @@ class _Stage:
             count.refused += refused
 
     def _look(self) -> None:
-        """Note what has started since the last look, and look again."""
+        """Record the tasks that have started since the last call, and plan the next call."""
         heard, self._mark = self._cell.store.allocations_since(self._mark)
         self._started.append(np.column_stack([heard.job, heard.machine, heard.started_ms]))
         self._cell.at(self._cell.clock.now() + LOOKS_EVERY_S, self._look)
@@ -215,7 +215,7 @@ class _Stage:
 
 
 def _mean(values: np.ndarray[Any, np.dtype[np.float64]]) -> float | None:
-    """Return the mean; None of nothing."""
+    """Return the mean; None without values."""
     return float(values.mean()) if len(values) else None
 
 

@@ -1,4 +1,4 @@
-"""What ParSync's authors report of their strategies, held against what we measure."""
+"""The claims of ParSync's authors on their strategies, with what was measured here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ Rows = Sequence[Mapping[str, Any]]
 
 THRESHOLD_S: Final = 1.5
 NEAR: Final = 1.25
-"""A delay is capped near a threshold if it is no more than so many times as long."""
+"""Largest ratio of a delay to its threshold that counts as near."""
 LATENCY_S_MAX: Final = 0.75
-"""What the paper shows of latency-first in its last phase, at most."""
+"""Longest delay that the paper shows for latency-first in its last phase."""
 STEADY: Final = 2
-"""The phase in which as many tasks end as start, where one load lasts."""
+"""The phase of constant load in which as many tasks end as start."""
 CLOSE: Final = 0.05
 FORMULA_ERROR_MAX: Final = 0.01
 BY_DELAY: Final = ("latency-first", "adaptive", "quality-first", "StateSync")
@@ -24,14 +24,14 @@ BY_DELAY: Final = ("latency-first", "adaptive", "quality-first", "StateSync")
 
 @dataclass(frozen=True)
 class Formula:
-    """Conflicts in one round, by the formula and by drawing."""
+    """Conflicts in one round, by the formula and by simulation."""
 
     expected: float
     drawn: float
 
 
 def claims_of(rows: Rows, formula: Formula) -> list[Claim]:
-    """Hold each claim against the rows."""
+    """Return each claim, judged by the rows."""
     return [
         Claim(
             "conflicts follow N K - S + S (1 - K / S)^N",

@@ -1,7 +1,7 @@
-"""How fast schedulers decide: tasks placed a second on a local view, single tasks and whole groups.
+"""How fast schedulers decide: tasks placed per second on a local view, by size of jobs.
 
-No database takes part. The cell is the demonstration's, half taken; a job is placed and its claims
-are tried on, as the loop does before a commit, and then the view is as it was for the next one.
+No database is used. The cell is the demonstration's, half taken. A job is placed and its claims are
+tried on, as the loop does before a commit; then the view is reset for the next job.
 """
 
 from collections import defaultdict
@@ -38,12 +38,12 @@ ROUNDS_MIN: Final = 3
 MACHINES_MAX: Final = 200_000
 TASKS_MAX: Final = 10_000
 SPOKEN_OF: Final = 10_000
-"""Machines of which the finding speaks, if they were measured."""
+"""Machines of the finding, if they were measured."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A scheduler, and what a task of the jobs asks for."""
+    """A scheduler, and the shape of its jobs' tasks."""
 
     kind: str
     group: TaskGroup
@@ -102,7 +102,7 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     machines: tuple[int, ...] = (1_000, 10_000, 100_000)
     tasks: tuple[int, ...] = (1, 10, 100, 1_000)
@@ -125,7 +125,7 @@ class Placement:
         return Findings(self._finding(rows), rows, {"tasks_per_s": _by_policy(rows)}, digest)
 
     def show(self, findings: Findings) -> Table:
-        """Return tasks a second, a line a policy and cell, a column a size of jobs."""
+        """Return tasks per second: one line per policy and cell, one column per size of jobs."""
         title = "tasks placed a second, by tasks of a job"
         table = Table(box=None, pad_edge=False, header_style="bold", title=title)
         table.add_column("policy")
@@ -143,7 +143,7 @@ class Placement:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return tasks a second by the size of jobs, a panel a cell."""
+        """Return tasks per second by the size of jobs, one panel per cell."""
         picture = Picture(
             findings.finding,
             columns=len(self.machines),
@@ -170,8 +170,8 @@ class Placement:
     ) -> tuple[Mapping[tuple[str, int], Sequence[float]], int]:
         """Place in turns until the time for this cell is up; return the times and a checksum.
 
-        A job that the cell has no room for is left out. The checksum is of the first round, whose
-        claims the seed alone decides.
+        A job that does not fit the cell is left out. The checksum is of the first round, whose
+        claims depend only on the seed.
         """
         view = _view(machines, np.random.default_rng([self.seed, machines]))
         cases = {
@@ -239,7 +239,7 @@ def _rows(
 
 
 def _by_policy(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return tasks a second by policy, machines and tasks of a job."""
+    """Return tasks per second by policy, machines and tasks of a job."""
     found: dict[str, Any] = {policy: {} for policy in POLICIES}
     for row in rows:
         of_cell = found[row["policy"]].setdefault(str(row["machines"]), {})

@@ -1,4 +1,4 @@
-"""Ratios of what was measured side by side: the medians of pairs, and how sure they are."""
+"""Ratios of paired measurements: their medians with confidence intervals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 DEVIATIONS: Final = 1.96
-"""Of a normal distribution, around 95 %."""
+"""Standard deviations of a normal distribution that enclose 95 %."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A median of paired ratios and its 95 % interval; of few pairs, the least and the greatest."""
+    """A median of paired ratios and its 95 % interval: for few pairs, the least and the largest."""
 
     median: float
     lower: float
     upper: float
 
     def rounded(self) -> dict[str, float]:
-        """Return it for a document."""
+        """Return the ratio for a document."""
         return {name: round(value, 3) for name, value in vars(self).items()}
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> Ratio | None:
-    """Compare round with round; None if theirs never got anywhere."""
+    """Return the ratio of `ours` to `theirs`, pair by pair; None if all of `theirs` are 0."""
     pairs = [one / other for one, other in zip(ours, theirs, strict=True) if other > 0]
     if not pairs:
         return None

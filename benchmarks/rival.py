@@ -1,8 +1,8 @@
-"""A rival: one process that runs a scheduler of the product, run after run.
+"""A rival: one process that runs a scheduler of the product in several contests.
 
-It is what `omega scheduler run` runs. Where it is to be the paper's scheduler, it leases one job at
-a time, commits it by itself, and may refresh its view seldom. It outlives a contest, for starting
-32 interpreters takes longer than most contests last.
+It runs what `omega scheduler run` runs. As the paper's scheduler, it leases one job at a time,
+commits each job by itself, and may refresh its view less often. A process serves all contests,
+because the start of 32 interpreters takes longer than most contests.
 """
 
 from collections.abc import Callable
@@ -31,13 +31,13 @@ from omega.sync.refresher import Refresher
 from omega.sync.turns import Turn
 
 POLL_MS: Final = 50
-"""How often one that has nothing to do looks for a job: a wait that is no scheduler's fault."""
+"""Interval at which an idle scheduler polls for jobs; it adds to the wait of jobs."""
 MS_PER_S: Final = 1_000
 NOT_RUNNING: Final = "a scheduler of the benchmark ended before its time"
 
 
 class Seldom:
-    """Refreshes as another does, but no sooner than so long after the last time."""
+    """A refresher that calls another one at most once per gap."""
 
     def __init__(self, inner: Refresher, clock: Clock, gap_s: float) -> None:
         self._inner = inner
@@ -46,7 +46,7 @@ class Seldom:
         self._due: float | None = None
 
     def refresh(self, view: View | None) -> View:
-        """Return the view as it is, unless it is due; outcomes patch it all the while."""
+        """Return the view unchanged until a refresh is due; outcomes patch it meanwhile."""
         now = self._clock.now()
         if view is not None and self._due is not None and now < self._due:
             return view
@@ -55,13 +55,13 @@ class Seldom:
         return fresh
 
     def close(self) -> None:
-        """Give back what the other holds."""
+        """Close the inner refresher."""
         self._inner.close()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """What one contender is to be."""
+    """The settings of one rival."""
 
     kind: str
     replica: str
@@ -70,20 +70,20 @@ class Role:
     t_job_ms: int
     t_task_ms: int
     gap_ms: int
-    """Between two refreshes; 0 is one before each attempt."""
+    """Time between two refreshes; 0 refreshes before each attempt."""
     seed: int
     as_paper: bool = True
     """Whether it is the paper's scheduler; otherwise it is what `omega scheduler run` runs."""
     sync: str = Sync.DELTA.value
-    """How it synchronises if it is not the paper's ..."""
+    """Way to synchronise, if it is not the paper's scheduler."""
     turn: tuple[int, int] = (0, 1)
-    """... which of N schedulers it is in that, as (i, N) from 0 ..."""
+    """Its turn (i, N) in that, from 0."""
     sync_gap_s: float = 1.0
-    """... and in how many seconds it reads each part of the cell once."""
+    """Seconds in which it reads each part of the cell once."""
 
     @property
     def refresher(self) -> Callable[[SharedViewSource, Clock, Sink], Refresher]:
-        """How it synchronises."""
+        """The function that creates its refresher."""
 
         def seldom(store: SharedViewSource, clock: Clock, sink: Sink) -> Refresher:
             return Seldom(DeltaRefresher(store, clock, sink), clock, self.gap_ms / MS_PER_S)
@@ -95,12 +95,12 @@ class Role:
 
     @property
     def decision_time(self) -> DecisionTime:
-        """How long it thinks; slept, so that many think at once on few processors."""
+        """The decision time. It is slept, so that many schedulers can decide on few processors."""
         return DecisionTime(job_s=self.t_job_ms / MS_PER_S, task_s=self.t_task_ms / MS_PER_S)
 
 
 class Rival:
-    """What the messages ask for, one method each."""
+    """The messages that a rival answers, one method each."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1)
@@ -109,7 +109,7 @@ class Rival:
         self._running: Future[None] | None = None
 
     def start(self, url: str, role: dict[str, Any]) -> dict[str, Any]:
-        """Join the cell, and schedule until told to stop."""
+        """Begin to schedule on the cell, until `stop`."""
         self._stop.clear()
         self._process = _scheduler(url, Role(**role), self._stop)
         self._running = self._thread.submit(_run, self._process)
@@ -125,7 +125,7 @@ class Rival:
         return {"facts": self._process.fold.facts()}
 
     def stop(self) -> dict[str, Any]:
-        """End after the commit under way, give all leases back, and say what was done in all."""
+        """End after the current commit, return all leases, and return what was done in all."""
         self._stop.set()
         if self._process is None or self._running is None:
             return {}
@@ -133,7 +133,7 @@ class Rival:
         return {"facts": self._process.fold.facts()}
 
     def close(self) -> None:
-        """End for good."""
+        """End the process's thread."""
         self._stop.set()
         self._thread.shutdown()
 

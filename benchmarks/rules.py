@@ -1,7 +1,7 @@
-"""Whether this checkout commits as fast as an earlier one: what rules cost where nobody uses them.
+"""Whether this checkout commits as fast as an earlier one: the cost of rules that are not used.
 
-Two databases on one server, each with the functions of its checkout, and clients that run its code.
-They commit the same work in turns, so that the ratio is the checkouts' and not the machine's.
+There are two databases on one server, each with the functions of its checkout, and clients that run
+its code. They commit the same work in turns, so that the ratio does not depend on the machine.
 """
 
 import sys
@@ -33,12 +33,12 @@ CLAIMS_MAX: Final = 100_000_000
 ROUNDS_MAX: Final = 1_000
 
 Slices = Mapping[str, Sequence[Slice]]
-"""By checkout, one a round."""
+"""The slices of each checkout, one per round."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     python: Path = field(default=Path(sys.executable), repr=False)
     """The interpreter of the other checkout."""
@@ -48,18 +48,18 @@ class Rules:
     contention: str = "disjoint"
     clients: int = 4
     claims: int = 100
-    """Of one transaction."""
+    """Claims of one transaction."""
     claims_in_all: int = 1_000_000
-    """Of both checkouts together."""
+    """Claims of both checkouts together."""
     machines: int = 10_000
     rounds: int = 25
     seconds: float = 3_600.0
-    """After so long it ends with the round that it is in."""
+    """Time after which the benchmark ends with the current round."""
     seed: int = 0
 
     @property
     def order(self) -> Order:
-        """What each checkout's clients do in one round."""
+        """The order for each checkout's clients in one round."""
         turns = 2 * self.rounds * self.clients * self.claims
         return Order(
             variant=self.variant,
@@ -70,7 +70,7 @@ class Rules:
         )
 
     def measure(self, stage: Stage) -> Findings:
-        """Let both commit in turns; in the end, see that each database holds what was granted."""
+        """Run both in turns; at the end, check that each database holds what was granted."""
         slices: dict[str, list[Slice]] = {BEFORE: [], AFTER: []}
         with ExitStack() as stack:
             workers_by_side = {
@@ -102,7 +102,7 @@ class Rules:
         return Findings(self._finding(summary), _rows(slices), summary, digest)
 
     def show(self, findings: Findings) -> Table:
-        """Return what each checkout came to."""
+        """Return the figures of each checkout."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         table.add_column("checkout")
         for header in ("claims/s", "p50 ms", "p99 ms"):
@@ -181,7 +181,7 @@ class Rules:
 
 
 def _rows(slices: Slices) -> list[dict[str, Any]]:
-    """Return a row a round and checkout."""
+    """Return one row per round and checkout."""
     return [
         {
             "round": number,

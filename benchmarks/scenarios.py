@@ -1,4 +1,4 @@
-"""What contests are about: a cell kept at a level under drawn work, or a published trace."""
+"""The scenarios of contests: drawn work on a cell of constant load, or a published trace."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -24,10 +24,10 @@ from omega.workload.sources import read_trace
 from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, uniform_machines
 
 TAKEN_UP_AT: Final = 75
-"""When so many percent of its jobs have come, if nothing runs at a trace's beginning."""
+"""A trace without start tasks begins when so many percent of its jobs have arrived."""
 CPUS: Final = 4
 MEMORY_GIB: Final = 16
-"""Of a drawn cell's machine, as in the paper's open simulator: room for four of its tasks."""
+"""Size of a drawn cell's machine, as in the paper's open simulator: it holds four tasks."""
 
 
 class Ground(Protocol):
@@ -40,12 +40,12 @@ class Ground(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a document."""
+        """The name in documents."""
         ...
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of scheduler for which jobs arrive; there are so many of each."""
+        """Kinds of scheduler for which jobs arrive; each has the same number of schedulers."""
         ...
 
     def scenario(self, point: Point, seconds: float, seed: int, stage: Stage) -> Scenario:
@@ -55,11 +55,11 @@ class Ground(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Uniform machines, jobs of one shape of task, and a level."""
+    """Uniform machines, drawn jobs of one task shape, and a constant load."""
 
     number: int
     tasks_mean: int
-    """Of a job."""
+    """Mean tasks of a job."""
     arrival_ms: int
     """Mean time between two jobs for each scheduler."""
     name: str = "drawn"
@@ -71,14 +71,14 @@ class Drawn:
         return uniform_machines(self.number, cpus=CPUS, memory_gib=MEMORY_GIB)
 
     def scenario(self, point: Point, seconds: float, seed: int, stage: Stage) -> Scenario:
-        """Draw what is there at the start, and the jobs, which are the same for all rules."""
+        """Draw the start state and the jobs, which are the same for all rules."""
         for_prefill, for_jobs, for_ends = np.random.default_rng(seed).spawn(3)
         level = self.number * CPUS * point.fill // 100
         jobs = JobClass(
             scheduler=BATCH,
             gap_mean_s=self.arrival_ms / MS_PER_S / point.schedulers,
             tasks_mean=self.tasks_mean,
-            duration_mean_s=1.0,  # the tide decides
+            duration_mean_s=1.0,  # ConstantLoad decides
         )
         machines = self.machines
         workload = Workload(
@@ -93,7 +93,7 @@ class Drawn:
 
 @dataclass(frozen=True, eq=False)
 class Replayed:
-    """A trace, so much faster that the busiest kind's schedulers get as many jobs as drawn ones."""
+    """A trace, replayed so fast that the busiest kind's schedulers get jobs at the given rate."""
 
     trace: Workload
     arrival_ms: int
@@ -101,14 +101,14 @@ class Replayed:
 
     @classmethod
     def of(cls, folder: Path, arrival_ms: int, seed: int) -> "Replayed":
-        """Read the trace in a folder."""
+        """Read the trace in a folder. Raises BadInput if it has no arrivals."""
         trace = read_trace(folder, np.random.default_rng(seed), {})
         if not trace.arrivals:
             raise BadInput(f"nothing arrives in the trace in {folder}", field="--trace")
         return cls(trace, arrival_ms)
 
     def in_use(self, settings: Settings, seed: int) -> "Replayed":
-        """Return it from a moment on at which its machines are in use, if they are not at first."""
+        """Return the trace from a time on at which its machines are in use."""
         if len(self.trace.prefill):
             return self
         return replace(self, trace=taken_up(self.trace, TAKEN_UP_AT, settings, seed))
@@ -120,7 +120,7 @@ class Replayed:
 
     @property
     def name(self) -> str:
-        """What the trace is called."""
+        """The name of the trace."""
         return self.trace.name
 
     @property
@@ -129,7 +129,7 @@ class Replayed:
         return tuple(sorted({one.spec.scheduler for one in self.trace.arrivals}))
 
     def scenario(self, point: Point, seconds: float, seed: int, stage: Stage) -> Scenario:
-        """Fit the trace's own time to the schedulers'; its beginning, if it is longer."""
+        """Return the trace, its time scaled to the schedulers' rate; it may outlast the contest."""
         jobs = Counter(one.spec.scheduler for one in self.trace.arrivals)
         span_s = max(jobs.values()) * self.arrival_ms / MS_PER_S / point.schedulers
         last_s = self.trace.arrivals[-1].submit_s

@@ -1,7 +1,7 @@
-"""What is submitted end to end: jobs by size, shapes that others have published, and their figures.
+"""The jobs of `end_to_end`: drawn by size, and in shapes that others have published figures of.
 
-Figures of others are what they told of their machines and their way of counting; ours stand beside
-them to show the order of magnitude.
+Figures of others hold for their machines and their way of counting. They stand beside Omega's only
+to show the order of magnitude.
 """
 
 from dataclasses import dataclass, replace
@@ -11,19 +11,19 @@ from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
 from omega.workload.demo_cell import PLATFORMS
 
 KIND: Final = "batch"
-"""Of the schedulers, and so of the jobs."""
+"""The kind of the schedulers, and of the jobs."""
 TASKS_A_MACHINE: Final = 100
 """Tasks that a drain leaves on a machine on average: the smallest machine takes 160."""
 JOBS_A_SECOND: Final = 2_000
 TASKS_A_SECOND: Final = 20_000
-"""How much work is taken for a second of it: more than most machines do, so that a queue lasts."""
+"""Work that is submitted for each second: more than most machines place, so that a queue lasts."""
 JOBS_MIN: Final = 4
-"""So few that even a toy cell has room for them."""
+"""Least number of jobs: even a toy cell has room for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """What somebody else has published."""
+    """A published figure of another system."""
 
     system: str
     tasks_per_s: str
@@ -61,15 +61,15 @@ class Shape:
 
     machines: int
     tasks: int
-    """Of each job."""
+    """Tasks of each job."""
     name: str = ""
-    """Of a published one."""
+    """The name of a published shape; empty for others."""
     jobs: int | None = None
-    """How many, where that is part of the shape; else as many as the time allows."""
+    """Number of jobs, where it is part of the shape; None for as many as the time allows."""
     gang: bool = False
-    """All tasks of a job or none."""
+    """Whether all tasks of a job are placed or none."""
     constrained: bool = False
-    """Two of three platforms may take a task."""
+    """Whether tasks are constrained to two of the three platforms."""
     figure: Figure | None = None
 
     def spec(self) -> JobSpec:
@@ -85,7 +85,7 @@ class Shape:
         return JobSpec(name="benchmark", scheduler=KIND, groups=(group,), minimum=minimum)
 
     def jobs_for(self, seconds: float) -> int:
-        """Return how many jobs to drain in about so many seconds, on a machine that is fast."""
+        """Return the number of jobs that a fast machine drains in about so many seconds."""
         if self.jobs is not None:
             return self.jobs
         affordable = seconds * min(JOBS_A_SECOND, TASKS_A_SECOND / self.tasks)
@@ -93,7 +93,7 @@ class Shape:
         return max(JOBS_MIN, min(that_fit, int(affordable)))
 
     def divided_by(self, divisor: int) -> "Shape":
-        """Return the same in small."""
+        """Return the shape with machines, tasks and jobs divided by a number."""
         if divisor == 1:
             return self
         machines, tasks = max(1, self.machines // divisor), max(1, self.tasks // divisor)
@@ -116,4 +116,4 @@ PUBLISHED: Final = {
         Shape(name="gangs", machines=5_000, jobs=10, tasks=5_000, gang=True),
     )
 }
-"""Shapes that others measure themselves by. Of gangs nobody has published a figure."""
+"""Shapes that other systems are measured by. There is no published figure for gangs."""

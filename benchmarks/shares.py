@@ -1,4 +1,4 @@
-"""Shares that training jobs have had, beside those that they were promised, round by round."""
+"""The shares that training jobs have had, beside their target shares, round by round."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -10,7 +10,7 @@ from benchmarks.postgres.rounds import Intervals
 from omega.errors import InvariantBroken
 
 WITHIN: Final = 0.05
-"""Fraction of the time by which a job may be off its share."""
+"""Fraction of the time by which a job may differ from its share."""
 
 
 def compared(
@@ -23,8 +23,8 @@ def compared(
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Compare what each job has had with its share, after each commit of the first scheduler.
 
-    `plan` is what the last round noted, `machines` how many there are of each type, in order.
-    Raises InvariantBroken if nothing was trained.
+    `plan` is from the memo of the last round, `machines` the number of each type, in order. Returns
+    one row per commit, and a summary. Raises InvariantBroken if no task has run.
     """
     if not len(ran.job):
         raise InvariantBroken("nothing was trained")
@@ -68,7 +68,7 @@ def compared(
 
 
 def _furthest(off: NDArray[np.float64], target: NDArray[np.float64]) -> dict[str, Any]:
-    """Name the job, by its place, and the type whose share it is furthest off."""
+    """Return the job, by its position, and the type with the largest difference."""
     job, type_ = np.unravel_index(int(off.argmax()), off.shape)
     share = round(float(target[job, type_]), 4)
     return {"job": int(job), "type": int(type_), "share": share}
@@ -81,7 +81,7 @@ def had(
     began_s: float,
     until_s: float,
 ) -> NDArray[np.float64]:
-    """Return the fraction of the time that each job's first task has had on each type.
+    """Return the fraction of the time (jobs, types) that each job's first task has run on a type.
 
     `type_of` is the type of each machine, by id from 1; `ids` ascend.
     """
@@ -94,7 +94,7 @@ def had(
 
 
 def until_within(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return the round from which on nobody is further off than is wanted."""
+    """Return the round from which on all jobs are within WITHIN; None if there is none."""
     beyond = [at for at, row in enumerate(rows, start=1) if row["furthest"] > WITHIN]
     last = max(beyond, default=0)
     return last + 1 if last < len(rows) else None

@@ -1,9 +1,9 @@
 """Simulated beside live: the same schedulers, machines, jobs and decision times, in both.
 
-Contests of live scheduler processes on Postgres, which sleep while they decide, and virtual time,
-which need not. The class that places, the loop, the order of jobs and the machines are
-the same; a sleep, a network and two processors under them are not. What they come to should differ
-by chance alone: each is run several times.
+Live scheduler processes compete on Postgres and sleep while they decide; the same contests are run
+in virtual time. The class that places, the loop, the order of jobs and the machines are the same;
+sleeps, a network and processors are not. The results should differ only randomly, so each contest
+is run several times.
 """
 
 from collections import Counter, defaultdict
@@ -53,32 +53,32 @@ from omega.workload.synthetic import JobClass, Shape, arrivals_of, scattered, un
 CPUS: Final = 4
 MEMORY_GIB: Final = 16
 FILL: Final = 0.75
-"""Of all places, taken for good."""
+"""Share of all places that is taken from the start to the end."""
 JOBS_PER_S: Final = 1.0
-"""That come for each scheduler."""
+"""Jobs per second that arrive for each scheduler."""
 TASKS_MEAN: Final = 10
 DURATION_MEAN_S: Final = 2.0
 WARM_UP: Final = 0.25
-"""Share of a contest's time that counts for nothing."""
+"""Share of a contest's time that is discarded."""
 RETRY_S: Final = 0.075
-"""What `backoff_initial_ms` comes to on average."""
+"""Mean delay that `backoff_initial_ms` causes."""
 SIMULATED: Final = 10
-"""Runs of the simulator for each of a contest."""
+"""Simulations of each contest."""
 STROKES: Final[Mapping[str, Stroke]] = {"live": "-", "simulated": "--"}
 MEASURES: Final = {"conflict_fraction": "conflict fraction", "busy": "busyness"}
 SHARES_OFF: Final = {"furthest": "furthest off", "mean": "mean off"}
 PAPER: Final = "paper"
-"""The arm of the paper's scheduler, beside the simulator with the paper's rules of waiting."""
+"""The arm of the paper's scheduler; its simulations have the paper's queues and retries."""
 ARMS: Final = (PAPER, PARTITIONED, STRANGER, ROUNDS)
 LIVE_SCHEDULERS: Final = (2, 4)
-"""Of the arms other than the paper's, in which schedulers are run as `omega scheduler run` does."""
+"""Schedulers in the arms in which they run as `omega scheduler run` runs them."""
 SCHEDULERS_MAX: Final = 32
 MACHINES_MAX: Final = 5_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class SideBySide:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     schedulers: tuple[int, ...] = (1, 2, 4, 8)
     rules: tuple[str, ...] = tuple(rule.value for rule in ConflictRule)
@@ -86,13 +86,13 @@ class SideBySide:
     t_task_ms: int = 5
     machines: int = 250
     contests: int = 3
-    """Of each setting."""
+    """Contests of each setting."""
     arms: tuple[str, ...] = ARMS
     live_schedulers: tuple[int, ...] = LIVE_SCHEDULERS
     rounds: int = 30
-    """Of the arm of that name ..."""
+    """Rounds in the arm ROUNDS."""
     round_ms: int = 1_000
-    """... and how long each lasts."""
+    """Length of each round."""
     seconds: float = 720.0
     seed: int = 0
 
@@ -111,7 +111,7 @@ class SideBySide:
         ]
 
     def measure(self, stage: Stage) -> Findings:
-        """Hold the contests, simulate each, and compare."""
+        """Hold the contests, simulate each of them, and compare."""
         live: dict[Point, list[Mapping[str, Any]]] = defaultdict(list)
         simulated: dict[Point, list[Mapping[str, Any]]] = defaultdict(list)
         done: Counter[str] = Counter()
@@ -146,7 +146,7 @@ class SideBySide:
         )
 
     def show(self, findings: Findings) -> Table:
-        """Return both, side by side."""
+        """Return the figures of both side by side."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for header in ("arm", "rule", "schedulers", "figure", "live", "simulated", "agree"):
             is_text = header in {"arm", "rule", "figure"}
@@ -166,7 +166,7 @@ class SideBySide:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return both by the number of schedulers."""
+        """Return the figures of both by the number of schedulers."""
         picture = Picture(
             findings.finding,
             columns=len(MEASURES),
@@ -214,7 +214,7 @@ class SideBySide:
         )
 
     def _rounds(self, stage: Stage) -> dict[str, Any]:
-        """Play rounds of training jobs beside batch and service, live and in virtual time."""
+        """Run rounds of training jobs beside batch and service, live and in virtual time."""
         played = GpuRounds(rounds=self.rounds, round_ms=self.round_ms, kill_after=0, seed=self.seed)
         figures = compared(SHARES, *play_rounds(stage, played, self.contests))
         return {"arm": ROUNDS, "rule": played.rule, "schedulers": 4, **figures}
@@ -222,7 +222,7 @@ class SideBySide:
     def _contests(
         self, stage: Stage, slice_s: float
     ) -> Iterator[tuple[Point, int, Tally, tuple[float, float]]]:
-        """Hold one contest after the other; with each, from when to when it was counted."""
+        """Hold the contests; yield (point, contest, tally, (start, end) of the counted time)."""
         warm_up_s = WARM_UP * slice_s
         with ExitStack() as stack:
             url = stack.enter_context(stage.database())
@@ -258,7 +258,7 @@ class SideBySide:
     def experiment(
         self, point: Point, workload: Workload, horizon_s: float, number: int
     ) -> Experiment:
-        """Return what a contest is in virtual time."""
+        """Return the experiment that is a contest in virtual time."""
 
         def make(kind: str) -> Scheduler:
             scheduler = find_scheduler(kind)()

@@ -1,4 +1,4 @@
-"""Simulations in processes of their own, with the code of any checkout."""
+"""Simulations in separate processes, with the code of any checkout."""
 
 import json
 import os
@@ -13,13 +13,13 @@ from omega.errors import InvariantBroken, OmegaError
 
 SCRIPT: Final = Path(__file__).with_name("simulate_once.py")
 Answer = Mapping[str, Any]
-"""What the script tells of a run."""
+"""The result of a run, as the script writes it."""
 
 
 def answers(
     stage: Stage, python: Path, root: Path, orders: Sequence[Mapping[str, Any]]
 ) -> list[Answer]:
-    """Simulate at the same time, with the code of a checkout; return what came of each order."""
+    """Run all orders at the same time, with the code of a checkout; return their results."""
     environment = {**os.environ, "PYTHONPATH": str(root)}
     with ExitStack() as stack:
         runs = []
@@ -31,7 +31,7 @@ def answers(
                     stdout=subprocess.PIPE,
                     text=True,
                     env=environment,
-                    start_new_session=True,  # Ctrl-C is ours: we end them
+                    start_new_session=True,  # Ctrl-C reaches only this process
                 )
             )
             stack.callback(run.kill)  # harmless once it has ended

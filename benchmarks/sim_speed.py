@@ -1,9 +1,9 @@
-"""How fast the simulator is: simulated tasks and events a second, alone and one run a processor.
+"""How fast the simulator is: simulated tasks and events per second, alone and on all processors.
 
 Every architecture simulates the same jobs, drawn by the laws of the list W1 for a cell and a time
-of any size: with compiled loops, without them and, if wanted, with the code of an earlier revision.
-Runs take turns, each in a process of its own that has nothing else to do; then as many at once as
-there are processors, each with a seed of its own, as a sweep has them. Times are processor times.
+of any size: with compiled loops, without them and, on request, with the code of an earlier
+revision. Runs take turns, each in a separate process; then as many run at once as there are
+processors, each with its own seed, as in a sweep. Times are processor times.
 """
 
 import os
@@ -39,9 +39,9 @@ from omega.workload.synthetic import W1, JobClass, two_class_workload
 BEFORE, NUMPY, COMPILED = "before", "numpy", "compiled"
 S_AN_HOUR: Final = 3_600
 EVENTS_A_TASK: Final = 2
-"""It is placed and it ends."""
+"""A task is placed and it ends."""
 SHARE_OF_BATCH: Final = 0.95
-"""Of the tasks, as in W1."""
+"""Share of the tasks that are batch tasks, as in W1."""
 T_TASK_S: Final = 0.005
 T_JOB_BATCH_S: Final = 0.1
 T_JOB_SERVICE_S: Final = 1.0
@@ -54,15 +54,15 @@ DESIGNS: Final[Mapping[str, tuple[Architecture, int]]] = {
     "shared-state": (Architecture.SHARED_STATE, 1),
     f"shared-state-{MANY}": (Architecture.SHARED_STATE, MANY),
 }
-"""By name, the architecture and how many schedulers take batch jobs."""
+"""(architecture, number of batch schedulers) of each design, by name."""
 SPOKEN_OF: Final = ("shared-state", "two-level")
 PUBLISHED_PER_S: Final = 1_000_000
-"""Task events a second on one core: the order of magnitude of the Omega paper's open simulator."""
+"""Task events per second and core: the order of magnitude of the Omega paper's open simulator."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What is simulated, whatever the architecture."""
+    """The size of a simulation, the same for all architectures."""
 
     machines: int
     hours: float
@@ -71,30 +71,30 @@ class Size:
 
 
 Key = tuple[str, str, int]
-"""A design, whose code, and how many at once."""
+"""(design, code, number of runs at once)."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one simulation took, and what it did."""
+    """The time and the result of one simulation."""
 
     took_s: float
     result: Result
 
     @property
     def attempts(self) -> int:
-        """Attempts that were begun."""
+        """The number of attempts that were begun."""
         return sum(int(row["attempts_started"]) for row in self.result.schedulers)
 
     @property
     def checksum(self) -> int:
-        """Tells apart what came out, to the last digit."""
+        """A checksum of the result, to the last digit."""
         return crc32(repr((self.result.workloads, self.result.utilisation)).encode())
 
 
 @dataclass(frozen=True, kw_only=True)
 class SimSpeed:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     machines: int = 12_500
     hours: float = 20.0
@@ -106,11 +106,11 @@ class SimSpeed:
     before: str | None = None
     """The revision of the other checkout, if there is one."""
     other: Path | None = field(default=None, repr=False)
-    """Where it is."""
+    """The folder of the other checkout."""
 
     @property
     def size(self) -> Size:
-        """What is simulated."""
+        """The size of each simulation."""
         return Size(self.machines, self.hours, self.tasks, self.tasks_a_job)
 
     def measure(self, stage: Stage) -> Findings:
@@ -175,7 +175,7 @@ class SimSpeed:
         return answers(stage, python, root, orders)
 
     def show(self, findings: Findings) -> Table:
-        """Return a line a design, code and number of runs at once."""
+        """Return one line per design, code and number of runs at once."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for header in ("design", "code"):
             table.add_column(header, no_wrap=True)
@@ -187,7 +187,7 @@ class SimSpeed:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return task events a second of each design, alone and per core."""
+        """Return task events per second and the time of an attempt, by design, of runs alone."""
         picture = Picture(
             findings.finding,
             columns=2,
@@ -213,11 +213,11 @@ HEADERS: Final = {
     "cpu s": "cpu_s",
     "x real": "times_real_time",
 }
-"""What is shown of a row."""
+"""The columns that are shown, by header."""
 
 
 def experiment_of(size: Size, design: str, seed: int) -> Experiment:
-    """Return what is simulated."""
+    """Return the experiment of a design."""
     architecture, batch_schedulers = DESIGNS[design]
     service = DecisionTime(job_s=T_JOB_SERVICE_S, task_s=T_TASK_S)
     batch = DecisionTime(job_s=T_JOB_BATCH_S, task_s=T_TASK_S)
@@ -250,7 +250,7 @@ def _workload(size: Size, seed: int) -> Workload:
 
 
 def _arriving(jobs: JobClass, tasks: float, horizon_s: float) -> JobClass:
-    """Have so many tasks arrive before the horizon, on average."""
+    """Return the class of jobs with so many tasks before the horizon, on average."""
     tasks_rounded_up = 1 / -np.expm1(-1 / jobs.tasks_mean)
     return replace(jobs, gap_mean_s=float(horizon_s * tasks_rounded_up / tasks))
 
@@ -262,7 +262,7 @@ def _one_job_at_a_time(_workload: str) -> Scheduler:
 
 
 def _one_checksum(design: str, found: Mapping[Key, Sequence[Sequence[Answer]]]) -> int:
-    """Return the checksum of a design's results, which must be one for each seed."""
+    """Return the checksum of a design's results; raise InvariantBroken if code changes them."""
     checksums: dict[int, set[int]] = {}
     for (name, _, _), rounds in found.items():
         for together in rounds if name == design else ():
@@ -274,7 +274,7 @@ def _one_checksum(design: str, found: Mapping[Key, Sequence[Sequence[Answer]]]) 
 
 
 def _row(size: Size, key: Key, rounds: Sequence[Sequence[Answer]]) -> dict[str, Any]:
-    """Sum up: rates are those of one process, the median over all its runs."""
+    """Return the row of a key: rates are of one process, medians over all its runs."""
     design, code, processes = key
     runs = [run for together in rounds for run in together]
     cpu_s = [run["cpu_s"] for run in runs]
@@ -312,7 +312,7 @@ def _finding(size: Size, alone: Mapping[tuple[str, str], Mapping[str, Any]]) -> 
 
 
 def _by_code(rows: Sequence[Mapping[str, Any]], key: str) -> dict[str, list[float]]:
-    """Return the bars by what they are called, of runs alone: one a design."""
+    """Return a figure of the runs alone, by code: one value per design."""
     found: dict[str, list[float]] = {}
     for row in rows:
         if row["processes"] == 1:

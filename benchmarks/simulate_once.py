@@ -1,7 +1,7 @@
-"""One simulation in a process that has nothing else to do: a script for `benchmarks.sim_speed`.
+"""One simulation in a process of its own: a script for `benchmarks.sim_speed`.
 
-It runs the code of the checkout that is first on the path, which may be an earlier revision. An
-order comes as JSON on standard input, and what came of it goes to standard output.
+It runs the code of the checkout that is first on the path, which may be an earlier revision. It
+reads an order as JSON from standard input, and writes the result to standard output.
 """
 
 import json
@@ -13,11 +13,11 @@ from typing import Any, Final
 from benchmarks.sim_speed import Run, Size, experiment_of
 
 LOADING: Final = Size(machines=100, hours=1.0, tasks=1_000, tasks_a_job=5)
-"""A run of this size loads what is compiled."""
+"""The size of a run that loads the compiled code first."""
 
 
 def simulate(order: dict[str, Any]) -> dict[str, Any]:
-    """Simulate; the time is that of the run alone, not of drawing jobs or loading code."""
+    """Simulate an order; the time is only that of the run, without drawing jobs or loading code."""
     design, seed = order["design"], order["seed"]
     experiment = experiment_of(Size(**order["size"]), design, seed)
     if order["compiled"]:

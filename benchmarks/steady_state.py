@@ -1,7 +1,7 @@
-"""One contest: so many schedulers of one make on one cell, in steady state, for so long.
+"""One contest: several schedulers with the same settings on one cell, in steady state.
 
-Jobs come by their own time whatever schedulers do, so many a second for each of them: who decides
-for longer is busier, and may fall behind. What they come to is counted from the end of the warm-up.
+Jobs arrive at a fixed rate for each scheduler, whatever schedulers do: a scheduler with longer
+decisions is busier, and may fall behind. Figures are counted from the end of the warm-up.
 """
 
 import sys
@@ -29,37 +29,37 @@ from omega.store.protocols import Store
 from omega.workload.arrivals import Arrival, Workload
 
 FULL: Final = 99
-"""The fill of the full and churning corner: what ends is at once fought over."""
+"""The fill of a full cell, where schedulers compete for the room of each ended task."""
 AS_RECORDED: Final = 0
 """The fill of a trace, which has its own."""
 TICK_S: Final = 0.02
 TIMEOUT_S: Final = 60.0
-"""How long to wait, beyond its time, for a contest's first task."""
+"""Time beyond a contest's own to wait for its first task."""
 SUMS: Final = ("totals", "waits", "view_ages")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """What is set in one run."""
+    """The settings of one run."""
 
     schedulers: int = 16
-    """Of each kind that there are jobs for."""
+    """Schedulers of each kind that there are jobs for."""
     rule: str = ConflictRule.FIT.value
     granularity: str = Granularity.INCREMENTAL.value
     t_job_ms: int = 500
     t_task_ms: int = 5
     fill: int = 80
-    """Of all places in the cell, percent."""
+    """Percentage of the places in the cell that are taken."""
     gap_ms: int = 0
-    """Between two refreshes of a view; 0 is one before each attempt."""
+    """Time between two refreshes of a view; 0 refreshes before each attempt."""
 
     @property
     def decision_time(self) -> DecisionTime:
-        """How long deciding takes."""
+        """The time of a decision."""
         return DecisionTime(job_s=self.t_job_ms / MS_PER_S, task_s=self.t_task_ms / MS_PER_S)
 
     def role(self, kind: str, replica: int, *, number: int, of: int, seed: int) -> Role:
-        """Return what one of these schedulers is to be: number `number` of `of`, from 0."""
+        """Return the role of one of these schedulers: number `number` of `of`, from 0."""
         assert 0 <= number < of
         return Role(
             kind=kind,
@@ -79,45 +79,45 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """What happens in one contest: work, those who schedule it, and what ends it."""
+    """The scenario of one contest: its work, its schedulers, and what ends tasks."""
 
     workload: Workload
     kinds: tuple[str, ...]
-    """Of schedulers, one for each."""
+    """The kind of each scheduler."""
     churn: Callable[[Store], Churn]
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What a contest came to."""
+    """The result of a contest."""
 
     facts: Facts
-    """Of all schedulers, after the warm-up."""
+    """Facts of all schedulers together, after the warm-up."""
     seconds: float
     offered: float
-    """Share of its time that each would have been busy with what came, without conflicts."""
+    """Busyness that the arrived jobs would have caused without conflicts."""
     filled: float
     """Share of the cell's CPU that was taken at the end."""
     waiting: int
-    """Jobs that nobody had decided on, at the end."""
+    """Jobs that wait for a decision at the end."""
     parked: int
     placed: int
-    """Tasks, from the beginning to the last commit, and with what was there at the start ..."""
+    """Tasks placed from the beginning to the last commit, with those of the start state."""
     transactions: int
-    """... as are these ..."""
+    """Transactions in the same time."""
     refused: int
-    """... and these claims."""
+    """Refused claims in the same time."""
 
     @property
     def conflicted(self) -> tuple[int, int]:
-        """Jobs' transactions that met a conflict, and all of them."""
+        """(conflicted, all) transactions, counted per job."""
         totals = self.facts["totals"]
         names = "job_transactions_conflicted", "job_transactions"
         conflicted, judged = (int(totals.get(name, 0)) for name in names)
         return conflicted, judged
 
     def row(self) -> dict[str, Any]:
-        """Return it for a document, by the names of the paper's measures."""
+        """Return the result for a document, by the names of the paper's measures."""
         facts, totals, measured = self.facts, self.facts["totals"], self.facts["measures"]
         thought_s = [totals.get(f"thought_{what}_s", 0.0) for what in ("wasted", "useful")]
         first_tries = sum(facts["waits"].values())
@@ -147,7 +147,7 @@ class Tally:
 
 
 class Rivals:
-    """The schedulers' processes."""
+    """The processes that run schedulers, contest after contest."""
 
     def __init__(self, processes: Sequence[ClientProcess], url: str) -> None:
         self._processes = processes
@@ -155,7 +155,7 @@ class Rivals:
 
     @contextmanager
     def at_work(self, point: Point, kinds: Sequence[str], seed: int) -> Iterator["AtWork"]:
-        """Start one of each of these kinds; end all in order, whatever happens."""
+        """Start one scheduler for each of these kinds; stop all at the end of the block."""
         mine = self._processes[: len(kinds)]
         replicas: Counter[str] = Counter()
         try:
@@ -171,23 +171,23 @@ class Rivals:
 
 
 class AtWork:
-    """Schedulers at work."""
+    """The schedulers of the current contest."""
 
     def __init__(self, processes: Sequence[ClientProcess]) -> None:
         self._processes = processes
 
     def facts(self) -> list[Facts]:
-        """Return what each has done since the start."""
+        """Return the facts of each since the start."""
         return [answer["facts"] for answer in _ask(self._processes, "facts")]
 
     def stop(self) -> Facts:
-        """End all in order; return what they did together."""
+        """Stop all; return the facts of all together."""
         return merge(*(answer["facts"] for answer in _ask(self._processes, "stop")))
 
 
 @contextmanager
 def rivals(url: str, number: int) -> Iterator[Rivals]:
-    """Give so many processes that can schedule on this database."""
+    """Yield so many processes that can schedule on this database."""
     command = sys.executable, "-m", "benchmarks.rival"
     with ExitStack() as stack:
         processes = [stack.enter_context(ClientProcess(*command)) for _ in range(number)]
@@ -196,7 +196,7 @@ def rivals(url: str, number: int) -> Iterator[Rivals]:
 
 @dataclass(kw_only=True, eq=False)
 class Testbed:
-    """Where contests are held: a cell that is empty at the start of each."""
+    """The cell on which contests are held; it is empty at the start of each."""
 
     rivals: Rivals
     store: Store
@@ -204,12 +204,12 @@ class Testbed:
     machines: Ids
     clock: Clock
     go_on: Callable[[], None]
-    """Raises KeyboardInterrupt if somebody wants us to end."""
+    """Raises KeyboardInterrupt if a stop was asked for."""
 
     def hold(
         self, point: Point, scenario: Scenario, *, warm_up_s: float, seconds: float, seed: int
     ) -> Tally:
-        """Fill the cell, let them compete, and see that the cell holds what they were granted."""
+        """Fill the cell, run the schedulers, and check that the cell holds what was granted."""
         churn = scenario.churn(self.store)
         there = place_prefill(
             self.store, scenario.workload.prefill, self.machines, clock=self.clock
@@ -241,7 +241,7 @@ class Testbed:
         return tally
 
     def _check(self, tally: Tally, churn: Churn) -> None:
-        """Raise InvariantBroken unless what was granted is what there is, and all is in order."""
+        """Raise InvariantBroken if an invariant is broken or the cell lacks what was granted."""
         if broken := self.store.verify():
             story = [f"{one.invariant}: {one.subject}, {one.detail}" for one in broken[:20]]
             raise InvariantBroken("the cell is broken", story=story)
@@ -255,7 +255,7 @@ class Testbed:
 
 
 class _SteadyState:
-    """A contest under way: work goes in, tasks end."""
+    """A running contest: jobs are submitted, tasks are ended."""
 
     def __init__(self, testbed: Testbed, scenario: Scenario, churn: Churn) -> None:
         self._testbed = testbed
@@ -269,7 +269,7 @@ class _SteadyState:
         return self._testbed.clock.now() - self._began
 
     def go_on(self, *, until: float) -> None:
-        """Keep everything going until so many seconds after the beginning."""
+        """Submit due jobs and end due tasks until so many seconds after the beginning."""
         while (elapsed_s := self.elapsed_s) < until:
             self._testbed.go_on()
             self._feeder.feed(elapsed_s)
@@ -278,7 +278,7 @@ class _SteadyState:
 
 
 def since(before: Sequence[Facts], after: Sequence[Facts]) -> Facts:
-    """Return what was done in between, as if one had done it all."""
+    """Return the facts of all processes together, between two moments."""
     return merge(*map(_difference, before, after))
 
 
@@ -310,7 +310,7 @@ def _offered(point: Point, scenario: Scenario, began_s: float, ended_s: float) -
 
 
 def _ratio(part: float, whole: float) -> float | None:
-    """Divide; None where there is no whole to have a part of."""
+    """Divide; None if `whole` is 0."""
     return part / whole if whole else None
 
 

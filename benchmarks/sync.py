@@ -1,7 +1,8 @@
-"""What it costs to keep a view fresh: milliseconds and bytes, by machines and by rows changed.
+"""The cost of keeping a view fresh: milliseconds and bytes, by machines and by rows changed.
 
-One reader refreshes in each way; between two refreshes somebody changes so many rows, evenly over
-the cell. What is timed is the refresher that schedulers use, from the question to the patched view.
+One reader refreshes in each way; between two refreshes, so many rows are changed, spread evenly
+over the cell. The measured time is that of the schedulers' refresher, from the query to the patched
+view.
 """
 
 from collections import defaultdict
@@ -35,18 +36,18 @@ from omega.workload.demo_cell import demo_machines
 WAYS: Final = tuple(way.value for way in choice.Sync)
 STROKES: Final[dict[str, Stroke]] = {"delta": "-", "full": "--", "partitioned": ":"}
 PARTS: Final = 4
-"""Schedulers that share out the cell, of which the one that goes by turns is one."""
+"""Parts of the cell, as for so many schedulers; the reader by turns is one of them."""
 FIRST: Final = "first"
-"""A full read by one who has just connected: with the machines' names and attributes."""
+"""A full read by a new connection, which includes the machines' names and attributes."""
 ROUNDS_MIN: Final = 3
 OF_FIRST: Final = 0.2
-"""Share of the time that goes to readers who have just connected."""
+"""Share of the time for reads by new connections."""
 MACHINES_MAX: Final = 200_000
 SPOKEN_OF: Final = (10_000, 100)
-"""Machines and rows changed of which the finding speaks, if they were measured."""
+"""Machines and rows changed of the finding, if they were measured."""
 
 Samples = Mapping[tuple[str, int], Sequence[tuple[float, int]]]
-"""By way and rows changed: the seconds that each refresh took, and the rows that it read."""
+"""(seconds, rows read) of each refresh, by way and rows changed."""
 
 
 class Reader:
@@ -68,7 +69,7 @@ class Reader:
         return self._clock.now() - began, self._rows
 
     def checksum(self) -> int:
-        """Return a checksum of all that the view holds of the machines."""
+        """Return a checksum of the view's machine rows."""
         assert self.view is not None, "it has been refreshed"
         rows = self.view.rows()
         held = (rows.id, rows.capacity, rows.used, rows.sequence, rows.revision, rows.state)
@@ -81,7 +82,7 @@ class Reader:
 
 @dataclass(frozen=True, kw_only=True)
 class Sync:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     machines: tuple[int, ...] = (1_000, 10_000, 100_000)
     changed: tuple[int, ...] = (1, 10, 100, 1_000, 10_000)
@@ -89,7 +90,7 @@ class Sync:
     seed: int = 0
 
     def measure(self, stage: Stage) -> Findings:
-        """Go through the sizes; after each, see that all views are what the database holds."""
+        """Measure all sizes; after each, check that all views are equal."""
         rows: list[dict[str, Any]] = []
         digest: dict[str, Any] = {}
         with stage.output.progress() as progress:
@@ -166,7 +167,7 @@ class Sync:
                 stage.go_on()
                 rounds += 1
                 for way, reader in readers.items():
-                    # Each by itself: who reads megabytes leaves the next one cold caches.
+                    # An unmeasured refresh first: after a full read, caches are cold.
                     reader.refresh()
                     for count in counts:
                         statements.touch(link, count, machines, first=rounds)
@@ -200,7 +201,7 @@ class Sync:
 
 
 def _reader(way: str, stack: ExitStack, url: str, clock: Clock) -> Reader:
-    """Return a reader that is connected and has read nothing yet."""
+    """Return a reader with a new connection and without a view."""
     store = stack.enter_context(closing(PostgresStore(url, application_name="omega benchmark")))
     store.now_ms()
     return Reader(way, store, clock)

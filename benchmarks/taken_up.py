@@ -1,7 +1,7 @@
-"""A trace taken up part-way: what has arrived by then and still runs is there at the start.
+"""A trace from a later time on: tasks that have arrived by then and still run are at the start.
 
-The product's schedulers place it, kind by kind, in the trace's order, on a store in memory. What
-finds no room is left out.
+The product's schedulers place these tasks, kind by kind, in the trace's order, on a store in
+memory. Tasks that do not fit are left out.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of
 
 
 def taken_up(trace: Workload, percent: int, settings: Settings, seed: int) -> Workload:
-    """Return what is left of the trace when so many of its jobs have come."""
+    """Return the rest of the trace when so many percent of its jobs have arrived."""
     first = len(trace.arrivals) * percent // 100
     now_s = trace.arrivals[first].submit_s
     before = [left for one in trace.arrivals[:first] if (left := _left(one, now_s)) is not None]
@@ -56,7 +56,7 @@ def taken_up(trace: Workload, percent: int, settings: Settings, seed: int) -> Wo
 
 
 def _left(arrival: Arrival, now_s: float) -> JobSpec | None:
-    """Return what a job has still to run; None if it is over."""
+    """Return the groups of a job that still run, with the time left; None if it has ended."""
     passed_ms = round((now_s - arrival.submit_s) * MS_PER_S)
     groups = tuple(
         group
@@ -69,7 +69,7 @@ def _left(arrival: Arrival, now_s: float) -> JobSpec | None:
 
 
 def _prefill(running: Allocations, specs: Mapping[int, JobSpec], machines: Ids) -> Prefill:
-    """Return what runs, as few jobs: whose a task was is nothing to those who compete."""
+    """Return the running tasks as few jobs; the owners of tasks do not matter in a contest."""
     mine = [specs[job] for job in running.job.tolist()]
     columns = Tasks(
         owner=np.zeros_like(running.job),

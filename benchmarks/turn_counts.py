@@ -1,4 +1,4 @@
-"""What replicas of `benchmarks run turns` have done, counted between two moments."""
+"""Counts of what the replicas of `benchmarks run turns` did between two moments."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ COUNTED: Final = ("refreshes", "rows", "claims", "claims_refused", "attempts")
 
 @dataclass
 class Counts:
-    """What replicas have done since they were started, all together."""
+    """The counts of all replicas together since their start."""
 
     at_s: float
     totals: Counter[str]
     ages: dict[str, Counter[str]]
-    """By replica, the histogram of the ages that its view had reached when it was read."""
+    """Histogram of each replica's view ages at its refreshes."""
 
     def since(self, before: "Counts", dead: str) -> dict[str, Any]:
-        """Return what was done since, and the oldest that the view of a survivor was."""
+        """Return the counts since `before`, and the highest view age of the survivors."""
         ages: Counter[str] = Counter()
         for replica, counts in self.ages.items():
             if replica != dead:

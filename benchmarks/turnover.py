@@ -1,7 +1,7 @@
-"""One scheduler's turn on a cell, with the time that each part of it takes.
+"""One scheduler's cycle of work on a cell, with the time that each part of it takes.
 
-A turn leaves as many live allocations as it found: a job comes, its tasks are placed by a small and
-a large commit, a view is brought up to date, and all tasks end. What stays is history.
+In a cycle, a job is submitted, its tasks are placed by a small and a large commit, a view is
+refreshed, and all tasks end. The number of live allocations is then as before; history grows.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ from omega.store.postgres.store import PostgresStore
 T = TypeVar("T")
 
 CLAIMS: Final = 100
-"""Of a large commit."""
+"""Claims of a large commit."""
 COMMIT_1: Final = "commit of 1 claim"
 COMMIT_100: Final = f"commit of {CLAIMS} claims"
 DELTA: Final = f"delta of {CLAIMS} rows"
@@ -33,13 +33,13 @@ FULL: Final = "full read"
 END: Final = f"end of {CLAIMS} tasks"
 LEASE: Final = "job submitted and leased"
 PARTS: Final = (COMMIT_100, COMMIT_1, DELTA, FULL, END, LEASE)
-"""What is timed; the first is what the benchmark is about."""
+"""The measured parts; the first is the main one."""
 STATEMENT_TIMEOUT_MS: Final = 600_000
 KIND: Final = "benchmark"
 
 
 class Turnover:
-    """One scheduler of one cell."""
+    """One scheduler on one cell."""
 
     def __init__(self, store: PostgresStore, clock: Clock, machines: int, seed: int) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class Turnover:
         self.done: Counter[str] = Counter()
 
     def turn(self) -> dict[str, float]:
-        """Take one turn; return the seconds that each part of it took."""
+        """Run one cycle; return the seconds of each part."""
         took: dict[str, float] = {}
         job = self._timed(took, LEASE, lambda: self.lease(CLAIMS + 1))
         self._delta.refresh()
@@ -69,7 +69,7 @@ class Turnover:
         return took
 
     def churn(self, tasks: int) -> Iterator[int]:
-        """Place and end so many tasks, as fast as possible; yield how many more are over."""
+        """Place and end so many tasks, as fast as possible; yield the number of each step."""
         while tasks > 0:
             job = self.lease(min(tasks, 10 * CLAIMS))
             for first in range(0, len(job.unplaced), CLAIMS):
@@ -115,14 +115,14 @@ class Turnover:
 
 
 def a_job(kind: str, tasks: int) -> JobSpec:
-    """Return a job of such tasks as benchmarks place."""
+    """Return a job of tasks of the benchmarks' shape."""
     group = TaskGroup(tasks=tasks, cpu_milli=CPU_MILLI, memory_mib=MEMORY_MIB)
     return JobSpec(name="benchmark", scheduler=kind, groups=(group,))
 
 
 @contextmanager
 def turnover(url: str, clock: Clock, machines: int, seed: int) -> Iterator[Turnover]:
-    """Give a scheduler of the database's cell; the server has all its statistics afterwards."""
+    """Yield a scheduler of the database's cell; at its end, the server has all its statistics."""
     store = PostgresStore(
         url, application_name="omega benchmark", statement_timeout_ms=STATEMENT_TIMEOUT_MS
     )
@@ -131,7 +131,7 @@ def turnover(url: str, clock: Clock, machines: int, seed: int) -> Iterator[Turno
 
 
 def in_parts(turns: list[dict[str, float]]) -> dict[str, list[float]]:
-    """Return the seconds of each part, turn by turn."""
+    """Return the seconds of each part, cycle by cycle."""
     parts: dict[str, list[float]] = defaultdict(list)
     for turn in turns:
         for part, seconds in turn.items():

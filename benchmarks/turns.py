@@ -1,8 +1,8 @@
-"""Live schedulers that share out their reading, through the death of one of them.
+"""Live schedulers that read the cell by turns, before and after one of them is killed.
 
 Replicas of the parsync scheduler place a steady stream of jobs on one cell. Half-way one of them is
-killed. Once they lease turns at the parts of the cell, once each reads all that has changed before
-each attempt: what do they read, how old does what they know become, and how often do they conflict?
+killed. In one run they lease turns to read the parts of the cell; in the other each reads all
+changes before each attempt. The benchmark compares the rows read, the age of views, and conflicts.
 """
 
 from collections import Counter
@@ -50,24 +50,24 @@ WAIT_S_MAX: Final = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Turns:
-    """The parameters."""
+    """The parameters of the benchmark."""
 
     machines: int = 100_000
     schedulers: int = 8
     gap_s: float = 2.0
     jobs_per_s: float = 32.0
     tasks: int = 20
-    """Of a job."""
+    """Tasks of a job."""
     strategy: str = "quality-first"
     rule: str = ConflictRule.SEQUENCE.value
-    """By sequence, a claim is refused if its machine has changed since it was read: refusals
-    tell how stale views are, however empty the cell is."""
+    """By sequence, a claim is refused if its machine has changed since it was read. Refusals then
+    show how stale views are, even on an empty cell."""
     seconds: float = 120.0
-    """Of both ways together."""
+    """Time of both ways together."""
     seed: int = 0
 
     def measure(self, stage: Stage) -> Findings:
-        """Let both ways work, one after the other."""
+        """Measure both ways, one after the other."""
         rows: list[dict[str, Any]] = []
         settled: dict[str, float | None] = {}
         tasks = 0
@@ -82,7 +82,7 @@ class Turns:
         return Findings(self._finding(rows, summary), rows, summary, digest)
 
     def show(self, findings: Findings) -> Table:
-        """Return a line a way and half."""
+        """Return one line per way and half."""
         table = Table(box=None, pad_edge=False, header_style="bold")
         for header in ("way", "half"):
             table.add_column(header)
@@ -102,7 +102,7 @@ class Turns:
         return table
 
     def draw(self, findings: Findings) -> Picture:
-        """Return what was read and refused, and how old views became, by half."""
+        """Return rows read, claims refused and view ages by half."""
         note = (
             f"{self.schedulers} replicas on {self.machines:,} machines, one killed half-way;"
             f" gap {self.gap_s:g} s"
@@ -131,10 +131,10 @@ class Turns:
     def _play(
         self, stage: Stage, url: str, way: str
     ) -> tuple[list[dict[str, Any]], float | None, int]:
-        """Feed the replicas for the time of this way; kill one half-way.
+        """Submit jobs for the time of this way; kill a replica half-way.
 
-        Return a row for each half, how long it took until turns were held again by all, and how
-        many tasks were placed.
+        Returns a row for each half, the time until the survivors held all turns, and the number
+        of tasks placed.
         """
         half_s = self.seconds / len(WAYS) / len(PHASES)
         with (
@@ -180,7 +180,7 @@ class Turns:
                 "OMEGA_RESCUE_INTERVAL_MS": str(LEASE_MS // 4),
             },
             clock=stage.clock,
-            policy=RestartPolicy(delay_first_s=1e6, delay_max_s=1e6),  # who is killed stays dead
+            policy=RestartPolicy(delay_first_s=1e6, delay_max_s=1e6),  # no restart
         ) as supervisor:
             yield supervisor
 
@@ -200,7 +200,7 @@ class Turns:
         )
 
     def settled(self, summary: Mapping[str, Any]) -> str:
-        """Say how long it took the survivors to share out their reading again."""
+        """Return a phrase on the time until the survivors held all turns."""
         return (
             f"{summary['settled_s']:.1f} s after one of {self.schedulers} replicas was killed, the"
             f" others each held a turn of {self.schedulers - 1}"
@@ -208,7 +208,7 @@ class Turns:
 
 
 class _Play:
-    """Replicas at work."""
+    """The replicas of one run."""
 
     def __init__(
         self,
@@ -228,20 +228,20 @@ class _Play:
         self._others = about.schedulers - 1
         self._fed = 0
         self.killed = ""
-        """The replica that was killed ..."""
+        """The replica that was killed; empty before."""
         self._killed_s = 0.0
-        """... when ..."""
+        """The time of the kill."""
         self.settled_s: float | None = None
-        """... and after how long the others held all turns."""
+        """Seconds from the kill until the others held all turns."""
 
     def wait_until_all_work(self) -> None:
-        """Wait until every replica has reported and, by turns, holds one."""
+        """Wait until every replica has reported and, in the way `turns`, holds a turn."""
         replicas = self._about.schedulers
         self._wait(lambda: len(self._store.reports()) == replicas, "not all schedulers came up")
         self._wait(lambda: self._are_shared_out(replicas), "turns were not shared out")
 
     def feed(self, seconds: float) -> None:
-        """Submit jobs steadily, each when its time has come, then wait until all are placed."""
+        """Submit jobs at a steady rate, then wait until all are placed."""
         clock = self._stage.clock
         began, before = clock.now(), self._fed
         while (passed := clock.now() - began) < seconds:
@@ -262,7 +262,7 @@ class _Play:
         self._killed_s = self._stage.clock.now()
 
     def counts(self) -> Counts:
-        """Return what all have done, of reports that are newer than this question."""
+        """Return the counts of all replicas, from reports that are newer than this call."""
         asked = self._stage.clock.now()
 
         def are_new() -> bool:
@@ -280,7 +280,7 @@ class _Play:
         return Counts(self._stage.clock.now(), totals, ages)
 
     def check(self) -> int:
-        """Return how many tasks run; raise InvariantBroken unless all is in order."""
+        """Return the number of live tasks; raise InvariantBroken if an invariant is broken."""
         if violations := self._store.verify():
             raise InvariantBroken("the cell is broken", story=[str(one) for one in violations[:20]])
         return self._placed()
@@ -314,7 +314,7 @@ class _Play:
             clock.sleep(TICK_S)
 
     def _look(self) -> None:
-        """See that everybody but the killed one is at work, and whether turns are held again."""
+        """Raise OmegaError if a survivor does not run; record when turns are held again."""
         if self.killed and self.settled_s is None and self._are_shared_out(self._others):
             self.settled_s = round(self._stage.clock.now() - self._killed_s, 3)
         self._stage.go_on()

@@ -1,7 +1,6 @@
 """The same rounds in virtual time: the same schedulers and nodes, on a cell in memory.
 
-Nothing takes time but waiting: what differs from the live run is what its processes and its server
-cost.
+Only waiting takes time here. The difference from the live run is the cost of processes and server.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,22 +26,22 @@ from omega.workload.throughputs import Throughputs
 
 STEP_S: Final = 0.05
 LENGTH_S_MAX: Final = 3_600.0
-"""Of a round."""
+"""Longest round."""
 SILENT_ROUNDS_MAX: Final = 10
-"""In so many of the longest rounds somebody plays one."""
+"""Time limit without a new round, in longest rounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Play:
-    """What is played."""
+    """The parameters of the run."""
 
     cell: Machines
     machines: Sequence[int]
-    """Of each type."""
+    """Machines of each type."""
     training: Sequence[JobSpec]
     kind: str
     settings: Mapping[str, str]
-    """Of the scheduler by rounds."""
+    """Settings of the scheduler by rounds."""
     rates: Throughputs
     others: Sequence[str]
     other: Callable[[int], JobSpec]
@@ -53,16 +52,16 @@ class Play:
 
 
 def in_virtual_time(play: Play) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Play all rounds; return what `compared` makes of them."""
+    """Run all rounds; return the result of `compared` on them."""
     stage = _Stage(play)
     stage.run()
-    ran = stage.intervals()  # before time moves on for the last memo
+    ran = stage.intervals()  # before `memo` advances the clock
     plan = stage.memo()["plan"]
     return compared(ran, stage.commits, plan, stage.ids, machines=play.machines)
 
 
 class _Stage:
-    """A virtual cell, everybody on it, and what they commit."""
+    """A virtual cell, its schedulers and nodes, and their commits."""
 
     def __init__(self, play: Play) -> None:
         self._play = play
@@ -79,7 +78,7 @@ class _Stage:
         self._cell.live(nodes.life(Event(), nothing_else))
 
     def run(self) -> None:
-        """Let time pass until all rounds are played."""
+        """Advance virtual time until all rounds are done."""
         rounds = self.commits[self._play.kind]
         while len(rounds) <= self._play.rounds:
             if self._cell.clock.now() > (len(rounds) + SILENT_ROUNDS_MAX) * LENGTH_S_MAX:
@@ -88,7 +87,7 @@ class _Stage:
         self._cell.check()
 
     def memo(self) -> dict[str, Any]:
-        """Return what the last round noted."""
+        """Return the memo of the last round."""
         while True:
             begun = self._cell.store.begin_round(self._play.kind, holder="end", length_ms=0)
             if isinstance(begun, Round):
@@ -96,7 +95,7 @@ class _Stage:
             self._cell.run(self._cell.clock.now() + begun.due_in_ms / 1_000)
 
     def intervals(self) -> Intervals:
-        """Return who ran where from each round to the next."""
+        """Return where tasks ran from each round to the next."""
         parts = []
         ends = [at for at, _ in self._ran[1:]] + [self._cell.clock.now()]
         for (began_s, rows), ended_s in zip(self._ran, ends, strict=True):
@@ -119,7 +118,7 @@ class _Stage:
         )
 
     def _feed(self) -> None:
-        """Submit the next job of the others, and have those after it submitted."""
+        """Submit the next job of the others, and plan the next submission."""
         now_s = self._cell.clock.now()
         self._cell.submit(now_s, [self._play.other(self._fed)])
         self._fed += 1

@@ -1,7 +1,7 @@
-"""Clients at work: processes that commit at the same time, a slice after the other.
+"""Processes that commit at the same time, in slices.
 
-A slice is a short time in which all of them commit in one way; slices of different ways alternate,
-so that whatever else the machine does meanwhile slows all of them alike.
+A slice is a short time in which all processes commit in one way. Slices of different ways
+alternate, so that other load on the machine slows all ways alike.
 """
 
 import json
@@ -22,29 +22,29 @@ from numpy.typing import NDArray
 from omega.errors import InvariantBroken, OmegaError
 
 SCRIPT: Final = Path(__file__).with_name("client.py")
-"""A client for any checkout, which knows omega's ways to commit."""
+"""A client for any checkout, with omega's ways to commit."""
 ALL_WAYS: Final = ("-m", "benchmarks.postgres.client")
-"""A client of this checkout, which knows all of them."""
+"""A client of this checkout, with all ways to commit."""
 HOT_MACHINES: Final = 10
 CONTENTIONS: Final = ("disjoint", "uniform", "hot")
-"""Each client has machines of its own; all claim anywhere; all claim on the same ten."""
+"""Each client claims on separate machines; all claim anywhere; all claim on the same ten."""
 ENDLESS: Final = 2**31
 DIED: Final = "a client of the benchmark ended before its time"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What all clients do in one slice."""
+    """The order for all clients in one slice."""
 
     variant: str
     clients: int
     claims: int
-    """Of one transaction."""
+    """Claims of one transaction."""
     contention: str
     seconds: float = ENDLESS
-    """How long; a client ends the transaction that it is in, and does at least one."""
+    """Length of the slice; a client ends its current transaction, and does at least one."""
     transactions: int = ENDLESS
-    """Of each client at most."""
+    """Most transactions of each client."""
 
     def machines(self, client: int, machines: int) -> tuple[int, int]:
         """Return the first and the last machine that a client claims on."""
@@ -58,24 +58,24 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Slice:
-    """What all clients together came to in one slice."""
+    """The result of all clients together in one slice."""
 
     claims_per_s: float
-    """Granted ones."""
+    """Granted claims per second."""
     transactions: int
     verdicts: Counter[str]
     repeats: Counter[str]
     latencies_s: NDArray[np.float64]
-    """Of each transaction, from the call to its verdicts."""
+    """Time of each transaction (transactions,), from the call to its verdicts."""
 
     @property
     def granted(self) -> int:
-        """Claims that were granted."""
+        """The number of claims that were granted."""
         return self.verdicts["accepted"]
 
     @classmethod
     def of(cls, answers: Sequence[dict[str, Any]]) -> "Slice":
-        """Add up what the clients said; each was at work for a little longer than was asked."""
+        """Add up the clients' answers; each client's rate is over the time that it took."""
         return cls(
             sum(answer["verdicts"].get("accepted", 0) / answer["elapsed_s"] for answer in answers),
             sum(len(answer["latencies_s"]) for answer in answers),
@@ -106,7 +106,7 @@ class ClientProcess:
             raise InvariantBroken(DIED) from gone
 
     def receive(self) -> dict[str, Any]:
-        """Wait for an answer; raise OmegaError if it is that something failed."""
+        """Wait for an answer; raise OmegaError if it is an error."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -135,7 +135,7 @@ class ClientProcess:
 
 
 class Workers:
-    """Some clients of one database."""
+    """The clients of one database."""
 
     def __init__(self, clients: Sequence[ClientProcess], machines: int) -> None:
         self._clients = clients
@@ -143,7 +143,7 @@ class Workers:
         self._slices = 0
 
     def do(self, order: Order, seed: int) -> Slice:
-        """Let the first so many commit at the same time, and wait for the last of them."""
+        """Run an order on the first `order.clients` clients at the same time; return the slice."""
         self._slices += 1
         at_work = self._clients[: order.clients]
         for number, client in enumerate(at_work):
@@ -163,7 +163,7 @@ class Workers:
         return Slice.of([client.receive() for client in at_work])
 
     def check(self, granted: int) -> None:
-        """Raise InvariantBroken unless what was granted is what there is, and all is in order."""
+        """Raise InvariantBroken unless so many tasks run, and no invariant is broken."""
         found = self._clients[0].ask("check")
         if found["violations"]:
             raise InvariantBroken("the cell is broken", story=found["violations"][:20])
@@ -180,13 +180,13 @@ def workers(
     python: Path | None = None,
     address: str | None = None,
 ) -> Iterator[Workers]:
-    """Make the empty database a cell, and give so many clients of it.
+    """Create a cell in the empty database, and yield so many clients of it.
 
-    They are of whatever checkout the interpreter belongs to. With the address of one committer they
-    are of this one, and know all ways to commit.
+    The clients run the code of the checkout that the interpreter belongs to. With the address of
+    one committer, they run this checkout's code, with all ways to commit.
     """
     assert python is None or address is None, "another checkout knows no one committer"
-    # -P: the script's folder is this checkout's, and nothing of that is to be imported there.
+    # -P: another checkout's client must not import from the script's folder, which is this one's.
     what = (SCRIPT,) if address is None else ALL_WAYS
     command = (python or Path(sys.executable), "-P", *what)
     with ExitStack() as stack:
@@ -199,7 +199,7 @@ def workers(
 
 @contextmanager
 def one_committer(url: str) -> Iterator[str]:
-    """Give the address at which one process commits for all."""
+    """Yield the address at which one process commits for all clients."""
     with TemporaryDirectory(prefix="omega-") as folder:
         address = str(Path(folder) / "committer")
         # It ends when its input does.
@@ -214,14 +214,14 @@ def one_committer(url: str) -> Iterator[str]:
 def alternate(
     ways: Mapping[str, Callable[[], Slice]], rounds: int, rng: np.random.Generator
 ) -> Iterator[tuple[str, Slice]]:
-    """Give each way one slice a round, in an order drawn anew for each round."""
+    """Run one slice of each way per round, in random order; yield (way, slice)."""
     for _ in range(rounds):
         for name in rng.permutation(list(ways)).tolist():
             yield name, ways[name]()
 
 
 def _start(*command: str | Path) -> subprocess.Popen[str]:
-    """Start a process that ends when its input does; Ctrl-C is for us, not for it."""
+    """Start a process that ends when its input does; Ctrl-C reaches only this process."""
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, process_group=0
     )

@@ -1,4 +1,4 @@
-"""What the paper says of a figure, and what we measured: it holds, or it does not."""
+"""The claims of the paper on a figure, with what was measured and whether they hold."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,29 +8,29 @@ from rich.table import Table
 from rich.text import Text
 
 WAIT_AIM_S: Final = 30.0
-"""What the paper aims at: the time within which an attempt at a job is begun."""
+"""The paper's target: the time within which the first attempt at a job begins."""
 LEFT_MAX: Final = 0.02
-"""Share of jobs not placed whole at the end; some have come just then."""
+"""Share of jobs that may be unfinished at the end, because they have just arrived."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper."""
+    """A claim of the paper, and whether it holds here."""
 
     says: str
     measured: str
-    """Ours, in a few words with their figures."""
+    """What was measured here, in a few words with figures."""
     holds: bool
 
     def row(self) -> dict[str, Any]:
-        """Return it for a document."""
+        """Return the claim for a document."""
         return {"claim": self.says, "measured": self.measured, "holds": self.holds}
 
 
 def has(row: Row, **wanted: object) -> bool:
-    """Say whether a row has these values."""
+    """Return whether a row has these values."""
     return all(row[name] == value for name, value in wanted.items())
 
 
@@ -40,7 +40,7 @@ def where(rows: Iterable[Row], **wanted: object) -> list[Row]:
 
 
 def keeps_up(row: Row, workload: str) -> bool:
-    """Say whether its jobs are begun within the aim, and do not pile up."""
+    """Return whether a workload's mean wait is within the target, and few jobs are unfinished."""
     told = row[workload]
     wait_s = told["wait_mean_s"]
     left = told["jobs_unfinished"] / max(1, told["jobs"])
@@ -48,17 +48,17 @@ def keeps_up(row: Row, workload: str) -> bool:
 
 
 def first_not(rows: Sequence[Row], x: str, holds: Callable[[Row], bool]) -> float | None:
-    """Return the least x at which something no longer holds; None if it holds to the end."""
+    """Return the least x at which `holds` is false; None if it is true throughout."""
     return next((row[x] for row in sorted(rows, key=lambda row: row[x]) if not holds(row)), None)
 
 
 def told(value: float | None, most: float) -> str:
-    """Write a least x; one that was not met lies beyond the last."""
+    """Write a least x as `first_not` returns it; None is over the largest x."""
     return f"{value:g}" if value is not None else f"over {most:g}"
 
 
 def table(claims: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the claims for a screen."""
+    """Return the claims as a table for a screen."""
     shown = Table("the paper", "measured", "holds", box=None, header_style="bold", pad_edge=False)
     for claim in claims:
         verdict = Text("yes", "green") if claim["holds"] else Text("no", "red")

@@ -1,7 +1,7 @@
-"""Constraints for a cell that has none: jobs that want certain machines, the same or each its own.
+"""Constraints for a cell that has none: jobs are limited to a part of the machines.
 
-The paper's trace-driven simulator obeys the placement constraints of Google's jobs. Of these the
-published data has one kind alone: that tasks of a job go to different machines.
+The paper's trace-driven simulator obeys the placement constraints of Google's jobs. The published
+data has only one kind of these: the tasks of a job go to different machines.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,15 @@ from omega.model.jobs import Constraint, Operator, TaskGroup
 from omega.workload.arrivals import Arrival, Workload
 
 LOT: Final = "lot"
-"""The attribute by which machines are told apart."""
+"""The attribute that constraints name: the number of the machine's lot."""
 
 
 def constrained(
     workload: Workload, one_in: int, rng: np.random.Generator, *, alike: bool
 ) -> Workload:
-    """Return the workload with every job constrained to one machine in so many.
+    """Return the workload with every job constrained to a lot, one machine in `one_in`.
 
-    All want the same machines, or each job those of a lot of its own choice.
+    With `alike`, all jobs have the same lot; otherwise each job's lot is drawn at random.
     """
     lots = rng.integers(one_in, size=len(workload.machines))
     wanted = rng.integers(1 if alike else one_in, size=len(workload.arrivals))
@@ -39,7 +39,7 @@ def constrained(
 
 
 def anywhere(workload: Workload) -> Workload:
-    """Return the workload with tasks of one job on whatever machines, be they the same."""
+    """Return the workload without constraints; tasks of one job may share a machine."""
 
     def freed(group: TaskGroup) -> TaskGroup:
         return replace(group, constraints=(), different_machines=False)

@@ -24,9 +24,9 @@ from omega.terminal.options import number_option
 _Work = TypeVar("_Work")
 SMOKE_HOURS: Final = 0.02
 BESIDE: Final = ("seed", "trace")
-"""What is no part of a row."""
+"""Fields of a setting that are not in its row."""
 AT_ONCE: Final = 16
-"""Runs handed out, so that nobody waits."""
+"""Runs that are submitted at a time, so that no worker is idle."""
 T_JOBS: Final = (0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Decision times of the paper's axes, seconds."""
 STROKES: Final[Mapping[str, Stroke]] = {"batch": "-", "service": "--"}
@@ -45,14 +45,14 @@ LABELS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """The parameters of a figure, and what all figures have."""
+    """The parameters of a figure, and the methods that all figures share."""
 
     title: ClassVar[str]
-    """What it shows, in a few words."""
+    """The subject of the figure, in a few words."""
     x: tuple[float, ...] = T_JOBS
-    """Along the first axis."""
+    """Values of the x-axis."""
     hours: float = 2.0
-    """Simulated."""
+    """Simulated time of a run."""
     seeds: int = 1
     workers: int = 0
     """Processes; the cores if 0."""
@@ -60,15 +60,15 @@ class Figure:
     """The folder of the trace google-2011, for figures of the cell of 2011."""
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         raise NotImplementedError
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         raise NotImplementedError
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
-        """Draw the rows in the paper's axes."""
+        """Draw the rows on the paper's axes."""
         raise NotImplementedError
 
     def measure(self, stage: Stage) -> Findings:
@@ -94,7 +94,7 @@ class Figure:
         return Findings(self._finding(claims), rows, {"claims": claims}, dict(done))
 
     def _placed(self, setting: Setting) -> Setting:
-        """Say where the recorded cell lies. Raises BadInput if nobody said so."""
+        """Return the setting with the trace's folder if it needs one, else raise BadInput."""
         if setting.cell != RECORDED:
             return setting
         if self.trace is None:
@@ -121,9 +121,9 @@ def run_all(
     *,
     workers: int,
 ) -> list[tuple[Trial[_Work], Figures]]:
-    """Simulate on all cores, or so many workers; return what came of each, in order of completion.
+    """Simulate on all cores, or on so many workers; return (trial, figures) as they complete.
 
-    Raises InvariantBroken for a run that failed, and KeyboardInterrupt if somebody wants us to end.
+    Raises InvariantBroken for a run that failed, and KeyboardInterrupt if a stop is asked for.
     """
     done: list[tuple[Trial[_Work], Figures]] = []
     with stage.output.progress() as progress, _workers(workers or cores()) as executor:
@@ -144,7 +144,7 @@ def run_all(
 
 @contextmanager
 def _workers(number: int) -> Iterator[Executor]:
-    """Have so many processes simulate; one alone is this one."""
+    """Yield an executor of so many processes; for one, a thread of this process."""
     if number == 1:
         with ThreadPoolExecutor(1) as executor:
             yield executor
@@ -164,7 +164,7 @@ def curves(
     workloads: Sequence[str] = ("batch", "service"),
     logarithmic: bool = True,
 ) -> Picture:
-    """Draw measures by x: a row of panels a measure, a column for each choice of rows."""
+    """Draw measures over x: one row of panels per measure, one column per choice of rows."""
     picture = Picture(
         title,
         rows=len(measures),
@@ -216,7 +216,7 @@ Trace = Annotated[
 
 
 def command_of(figure: type[Figure]) -> Callable[..., None]:
-    """Make the verb that runs a figure; its help is the figure's own words."""
+    """Return the command that runs a figure; its help is the docstring of the figure."""
 
     def command(
         hours: Hours = None,

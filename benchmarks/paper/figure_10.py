@@ -13,7 +13,7 @@ from omega.plots.picture import Picture
 T_JOBS: Final = (0.01, 0.1, 1.0, 10.0, 100.0)
 T_TASKS: Final = (0.001, 0.01, 0.1, 1.0)
 LEFT: Final = 0.02
-"""Share of the jobs not placed whole from which on work stays unscheduled."""
+"""Share of unfinished jobs above which work counts as left unscheduled."""
 DESIGNS: Final[dict[str, dict[str, Any]]] = {
     "single path": {"architecture": "monolithic"},
     "multi path": {"architecture": "multi-path"},
@@ -30,7 +30,7 @@ USUAL: Final = {"rule": "fit", "granularity": "incremental"}
 
 
 def leaves_work(row: Row) -> bool:
-    """Say whether work stays unscheduled."""
+    """Return whether work stays unscheduled."""
     left, jobs = (
         sum(row[one][name] for one in ("batch", "service")) for name in ("jobs_unfinished", "jobs")
     )
@@ -45,7 +45,7 @@ class Figure10(Figure):
     x: tuple[float, ...] = T_JOBS
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         return [
             replace(Setting(t_job_service=t_job, t_task_service=t_task), **design)
             for design in DESIGNS.values()
@@ -54,7 +54,7 @@ class Figure10(Figure):
         ]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         by_design = {name: where(rows, **(USUAL | design)) for name, design in DESIGNS.items()}
         left = {name: sum(map(leaves_work, mine)) for name, mine in by_design.items()}
         counted = ", ".join(f"{name} {number}" for name, number in left.items())
@@ -89,7 +89,7 @@ class Figure10(Figure):
         ]
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
-        """Draw a surface a design."""
+        """Draw one surface per design."""
         return surfaces(
             {name: where(rows, **(USUAL | design)) for name, design in DESIGNS.items()},
             title,

@@ -27,7 +27,7 @@ class Figure11(Figure):
     hours: float = RECORDED_HOURS
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         return [
             Setting(cell=RECORDED, t_job_service=t_job, t_task_service=t_task)
             for t_job in self.x
@@ -35,7 +35,7 @@ class Figure11(Figure):
         ]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         low = sum(row["service"]["busy"] <= LOW for row in rows)
         return [
             Claim(

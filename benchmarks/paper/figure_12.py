@@ -13,15 +13,15 @@ from omega.plots.picture import Picture
 
 SLOW_TASK_S: Final = 1.0
 FEW: Final = 0.2
-"""Conflicts a transaction that are few, in the paper."""
+"""Conflict fraction that the paper calls low."""
 AT_S: Final = 10.0
-"""Decision time of which the paper speaks ..."""
+"""Decision time that the paper's claims name."""
 ABOUT: Final = 3.0
-"""... give or take this factor."""
+"""Factor by which the measured decision time may differ from it."""
 PAPERS_MORE: Final = (0.2, 0.8)
-"""About 40 % more than the estimate."""
+"""Bounds for the paper's 40 %: how much busier a scheduler is than without conflicts."""
 FREE: Final[dict[str, Any]] = {"one_in": 1, "alike": True, "obeyed": True}
-"""No constraints but the trace's own."""
+"""Settings without constraints except for the trace's own."""
 CELLS: Final[dict[str, dict[str, Any]]] = {
     "cell of 2011": {"cell": RECORDED, "fill": None, **FREE},
     "cell B, 60 % full": {"cell": "B", "fill": None, **FREE},
@@ -29,7 +29,7 @@ CELLS: Final[dict[str, dict[str, Any]]] = {
     "cell B, 92 %": {"cell": "B", "fill": 0.92, **FREE},
     "cell B, 60 %, 1 machine in 4": {"cell": "B", "fill": None, **FREE, "one_in": 4},
 }
-"""How full a cell is, and on how much of it jobs may go, decide how often schedulers meet."""
+"""Conflicts depend on how full a cell is, and on the part of it that jobs may use."""
 RECORDED_FREE, B_FREE = (CELLS[name] for name in ("cell of 2011", "cell B, 60 % full"))
 ONE_IN: Final = (1, 2, 4, 10)
 NARROWED: Final = {
@@ -52,7 +52,7 @@ class Figure12(Figure):
     hours: float = RECORDED_HOURS
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         by_job = [
             Setting(**cell, t_job_service=t_job) for cell in CELLS.values() for t_job in self.x
         ]
@@ -64,7 +64,7 @@ class Figure12(Figure):
         return [*dict.fromkeys([*by_job, *by_constraint]), slow]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         mine, most = where(rows, **RECORDED_FREE, t_task_service=T_TASK_S), max(self.x)
         passes = {
             name: first_not(
@@ -125,14 +125,14 @@ class Figure12(Figure):
         return min(self.x, key=lambda one: abs(one - AT_S))
 
     def _more(self, row: Row) -> float:
-        """Return how much busier than if each job was decided on once; -1 for not at all busy."""
+        """Return how much busier it is than with one decision per job; -1 if it is idle."""
         service = row["service"]
         takes_s = service["jobs"] * row["t_job_service"] + service["tasks"] * row["t_task_service"]
         return float(service["busy"] * self.hours * 3_600 / max(takes_s, 1e-9)) - 1
 
 
 def constraints_matter(rows: Sequence[Row], at_s: float) -> Claim:
-    """Compare runs that differ in constraints alone."""
+    """Compare runs that differ only in constraints."""
 
     def conflicts(cells: Sequence[Mapping[str, Any]]) -> list[float]:
         return [_at(rows, cell, at_s)["service"]["conflict_fraction"] or 0.0 for cell in cells]

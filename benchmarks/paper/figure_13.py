@@ -14,7 +14,7 @@ from omega.reports.wording import things
 SCHEDULERS: Final = (1, 3)
 THRICE: Final = (2.0, 4.5)
 FEW: Final = 0.3
-"""The paper has conflicts of about 0.1 a transaction."""
+"""Largest conflict fraction that agrees with the paper's, which is about 0.1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Figure13(Figure):
     hours: float = RECORDED_HOURS
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         return [
             Setting(cell=RECORDED, batch_schedulers=number, t_job_batch=t_job)
             for number in SCHEDULERS
@@ -37,7 +37,7 @@ class Figure13(Figure):
         ]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         one, three = (
             first_not(
                 where(rows, batch_schedulers=number),

@@ -1,4 +1,4 @@
-"""Figure 14 of the Omega paper: what counts as a conflict, and what a conflict takes along."""
+"""Figure 14 of the Omega paper: conflict rules, and incremental or all-or-nothing commits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Figure14(Figure):
     hours: float = RECORDED_HOURS
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         return [
             Setting(cell=cell, fill=fill, rule=rule, granularity=granularity, t_job_service=t_job)
             for cell, fill in CELLS.values()
@@ -43,7 +43,7 @@ class Figure14(Figure):
         ]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         claims = []
         at_s = min(self.x, key=lambda one: abs(one - AT_S))
         for name, (cell, fill) in CELLS.items():
@@ -81,7 +81,7 @@ class Figure14(Figure):
         return claims
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
-        """Draw both measures, a column a cell."""
+        """Draw both measures, one column per cell."""
         return curves(
             rows,
             title,

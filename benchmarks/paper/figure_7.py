@@ -1,4 +1,4 @@
-"""Figure 7 of the Omega paper: two-level scheduling, where offers are held while one thinks."""
+"""Figure 7 of the Omega paper: two-level scheduling, where offers are held during decisions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MESOS: Final = "two-level"
 MULTI: Final = "multi-path"
 FAR_ABOVE: Final = 2.0
 Kinds = Mapping[str, Mapping[str, Any]]
-"""Of work, by name: what of a setting differs."""
+"""Kinds of work: by name, the fields of the setting."""
 PLAIN: Final[Mapping[str, Any]] = {
     "fill": None,
     "tasks_mean": TASKS_MEAN,
@@ -32,8 +32,8 @@ WORK: Final[Kinds] = {
     "90 % full, large jobs": {**PLAIN, "fill": 0.9, "tasks_mean": 400, "duration_s": 60},
     UNEVEN: {**PLAIN, "large_tasks": 0.1},
 }
-"""Cell B: on a full one, and with jobs that ask for much at once, offers leave only crumbs; tasks
-of three cores seldom fit what is left of machines elsewhere."""
+"""Kinds of work on cell B. On a full cell, and with jobs that ask for much at once, offers leave
+little to others. Tasks of three cores seldom fit the rest of a machine."""
 ALONE: Final[Kinds] = {
     "jobs of 400 tasks": {**PLAIN, "tasks_mean": 400},
     "batch t_job 1 s": {**PLAIN, "t_job_batch": 1.0},
@@ -41,7 +41,7 @@ ALONE: Final[Kinds] = {
     "service t_task 1 s": {**PLAIN, "t_task_service": 1.0},
     "4 times the batch jobs": {**PLAIN, "factor": 4.0},
 }
-"""What else may be the reason, each by itself, with the longest service decisions."""
+"""Other possible reasons, each on its own, with the longest service decisions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Figure7(Figure):
     title: ClassVar[str] = "Two-level offers"
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         compared = [
             Setting(architecture=architecture, t_job_service=t_job, **work)
             for work in WORK.values()
@@ -68,7 +68,7 @@ class Figure7(Figure):
         ]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         first, last = (
             [
                 where(rows, architecture=MESOS, **work)[at]["batch"]["wait_mean_s"] or 0.0
@@ -91,7 +91,7 @@ class Figure7(Figure):
         ]
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
-        """Draw waits, busyness and what is left."""
+        """Draw waits, the time spent thinking, and unfinished jobs."""
         return curves(
             rows,
             title,
@@ -103,7 +103,7 @@ class Figure7(Figure):
 
 
 def _busier_and_given_up(sizes: str, rows: Sequence[Row], kinds: Kinds) -> list[Claim]:
-    """Judge two claims by the first kind of work, and tell of all."""
+    """Return two claims, judged by the first kind of work, with the figures of all."""
     offered = {name: where(rows, architecture=MESOS, **work) for name, work in kinds.items()}
     alone = {name: where(rows, architecture=MULTI, **work)[0] for name, work in kinds.items()}
     busier = [
@@ -134,7 +134,7 @@ def _busier_and_given_up(sizes: str, rows: Sequence[Row], kinds: Kinds) -> list[
 
 
 def _each(names: Iterable[str], said: Iterable[str]) -> str:
-    """Name each kind of work with what is said of it."""
+    """Join names and texts: a: x, b: y."""
     return ", ".join(f"{name}: {one}" for name, one in zip(names, said, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Figure 8 of the Omega paper: how many more batch jobs one Omega scheduler takes."""
+"""Figure 8 of the Omega paper: how many times the batch jobs one Omega scheduler can handle."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from omega.plots.picture import Picture
 
 FACTORS: Final = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0)
 PAPERS: Final = {"A": 2.5, "B": 6.0, "C": 9.5}
-"""From where on batch schedulers are saturated, in the paper."""
+"""The factors from which on batch schedulers are saturated in the paper, by cell."""
 NEAR: Final = 0.25
 SATURATED: Final = 0.98
 RISES: Final = 1.02
@@ -27,11 +27,11 @@ class Figure8(Figure):
     hours: float = 1.0
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         return [Setting(cell=cell, factor=factor) for cell in CELLS for factor in self.x]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         most = max(self.x)
         ends = {
             cell: first_not(
@@ -66,7 +66,7 @@ class Figure8(Figure):
         ]
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
-        """Draw both measures, a column a cell."""
+        """Draw both measures, one column per cell."""
         return curves(
             rows,
             title,

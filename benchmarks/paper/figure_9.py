@@ -14,7 +14,7 @@ from omega.reports.wording import things
 
 SCHEDULERS: Final = (1, 2, 4, 8, 16, 32)
 RISES: Final = 0.95
-"""Of a rise: so much of the value before is no fall, for one run's chance."""
+"""Share of the previous value from which on a value counts as no fall: single runs vary."""
 FACTORS: Final = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 
 
@@ -27,7 +27,7 @@ class Figure9(Figure):
     hours: float = 0.5
 
     def settings(self) -> list[Setting]:
-        """Return what is simulated."""
+        """Return the settings to simulate."""
         return [
             Setting(batch_schedulers=number, factor=factor)
             for number in SCHEDULERS
@@ -35,7 +35,7 @@ class Figure9(Figure):
         ]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         most = max(self.x)
         busiest = {
             number: where(rows, batch_schedulers=number, factor=most)[0]["batch"]
@@ -75,7 +75,7 @@ class Figure9(Figure):
         ]
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
-        """Draw conflicts, and how busy each is."""
+        """Draw the conflict fraction and the busyness of each scheduler."""
         return curves(
             rows,
             title,

@@ -16,12 +16,12 @@ MULTI: Final = "multi-path"
 OMEGA: Final = "shared-state"
 ARCHITECTURES: Final = (SINGLE, MULTI, OMEGA)
 ALIKE: Final = 0.2
-"""Of few service jobs the mean is that of a few dozen waits."""
+"""Allowed difference of the two means; service jobs are few, so theirs is of a few dozen waits."""
 FLAT: Final = 1.05
 SATURATED: Final = 0.97
 BELOW: Final = 0.9
 LINEAR: Final = 0.1
-"""Of what decision times alone come to."""
+"""Allowed relative difference from the busyness that decision times alone give."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Figures5And6(Figure):
     def settings(self) -> list[Setting]:
         """Return single path, multi path and Omega on A, B and C.
 
-        With a single path the decision time of service jobs is that of batch jobs as well.
+        With a single path, batch jobs have the decision time of service jobs.
         """
         return [
             Setting(cell=cell, architecture=architecture, t_job_service=t_job)
@@ -46,7 +46,7 @@ class Figures5And6(Figure):
         ]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
-        """Hold the paper's claims against the rows."""
+        """Return the paper's claims, judged by the rows."""
         return [
             self._alike(rows),
             self._blocked(rows),
@@ -58,7 +58,7 @@ class Figures5And6(Figure):
         ]
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
-        """Draw both by the decision time of service jobs, a column a cell."""
+        """Draw waits and busyness over the decision time of service jobs, one column per cell."""
         return curves(
             rows,
             title,
@@ -69,7 +69,7 @@ class Figures5And6(Figure):
         )
 
     def _alike(self, rows: Sequence[Row]) -> Claim:
-        """One queue: whose job it is makes no difference."""
+        """Both kinds of jobs wait in one queue, so they wait alike."""
         pairs = [
             (row["batch"]["wait_mean_s"], row["service"]["wait_mean_s"])
             for row in where(rows, architecture=SINGLE)
@@ -83,7 +83,7 @@ class Figures5And6(Figure):
         )
 
     def _blocked(self, rows: Sequence[Row]) -> Claim:
-        """A batch job waits behind a service job on which the scheduler thinks for long."""
+        """A batch job waits behind a service job with a long decision time."""
         most = max(self.x)
         waits = {
             cell: [
@@ -101,7 +101,7 @@ class Figures5And6(Figure):
         )
 
     def _missed(self, rows: Sequence[Row]) -> Claim:
-        """Where the single path no longer begins jobs in time, the multi path does for longer."""
+        """The multi path keeps the target wait up to longer decisions than the single path."""
         ends = {
             (cell, one): first_not(
                 where(rows, cell=cell, architecture=one),
@@ -128,7 +128,7 @@ class Figures5And6(Figure):
         )
 
     def _flat(self, rows: Sequence[Row]) -> Claim:
-        """Schedulers with a queue each do not hold one another up."""
+        """Schedulers with separate queues do not delay each other."""
         spread = {}
         for cell in CELLS:
             mine = where(rows, cell=cell, architecture=OMEGA)
@@ -141,7 +141,7 @@ class Figures5And6(Figure):
         )
 
     def _linear(self, rows: Sequence[Row]) -> Claim:
-        """Nothing is thought twice, for nobody is met: so it is by construction, there as here."""
+        """One scheduler has no conflicts and decides on each job once: true by construction."""
         offs = []
         for row in where(rows, architecture=SINGLE):
             expected = sum(
@@ -149,7 +149,7 @@ class Figures5And6(Figure):
                 + row[name]["tasks"] * row["t_task_service"]
                 for name in ("batch", "service")
             ) / (self.hours * 3_600)
-            if expected < BELOW:  # near saturation some wait for the end of the run
+            if expected < BELOW:  # near saturation some jobs are left at the end
                 offs.append(abs(row["batch"]["busy"] / expected - 1))
         return Claim(
             "single path: busyness is linear in the decision time until it saturates",
@@ -159,7 +159,7 @@ class Figures5And6(Figure):
         )
 
     def _lower(self, rows: Sequence[Row]) -> Claim:
-        """Service jobs are few."""
+        """Only the few service jobs have long decisions with the multi path."""
         pairs = [
             (where(rows, cell=cell, architecture=one, t_job_service=t_job)[0]["batch"]["busy"])
             for cell in CELLS
@@ -181,7 +181,7 @@ class Figures5And6(Figure):
         )
 
     def _apart(self, rows: Sequence[Row]) -> Claim:
-        """Only the service scheduler pays for service decisions."""
+        """Long service decisions keep only the service scheduler busy."""
         spread, saturated = {}, 0
         for cell in CELLS:
             mine = where(rows, cell=cell, architecture=OMEGA)

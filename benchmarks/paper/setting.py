@@ -1,8 +1,8 @@
-"""What one simulation of a figure is: a cell with its work, and those who schedule it.
+"""One simulation of a figure: a cell, its work, and its schedulers.
 
-The paper prints neither machine counts nor arrival rates of its cells. Ours are as large as their
-part in the figures needs: 60 % full at the start, and with batch jobs that come so often that one
-scheduler with the default decision times is as busy with them as figure 8 says of the paper's.
+The paper prints neither machine counts nor arrival rates of its cells. The cells here are 60 % full
+at the start. Their batch jobs arrive at a rate at which one scheduler with the default decision
+times is as busy as figure 8 shows for the paper's cells.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ from omega.workload.traces.omega_sim import uniform_workload
 S_PER_H: Final = 3_600
 T_JOB_S: Final = 0.1
 T_TASK_S: Final = 0.005
-"""The paper's decision times, called conservative there."""
+"""The paper's default decision times, which it calls conservative."""
 TASKS_MEAN: Final = 20
 DURATION_S: Final = 15
 FILL: Final = 0.6
@@ -40,11 +40,11 @@ MEASURES: Final = (
     *("jobs", "jobs_attempted", "jobs_unfinished", "jobs_abandoned", "tasks", "tasks_placed"),
     *("attempts_started", "attempts_without_room"),
 )
-"""What is kept of each workload."""
+"""The figures that are kept of each workload."""
 
 
 def _cell(machines: int, busy: float) -> TwoClasses:
-    """Return a cell whose batch jobs keep one scheduler so busy."""
+    """Return a cell whose batch jobs give one scheduler this busyness."""
     gap_s = (T_JOB_S + T_TASK_S * (TASKS_MEAN + 0.5)) / busy  # half a task more: numbers round up
     return TwoClasses(
         machines=machines,
@@ -59,9 +59,9 @@ def _cell(machines: int, busy: float) -> TwoClasses:
 
 
 RECORDED: Final = "google-2011"
-"""The cell of 2011: its machines, what ran there, and what came, from the published trace."""
+"""The cell of 2011: machines, start state and arrivals of the published trace."""
 RECORDED_HOURS: Final = 1.39
-"""Of its window."""
+"""Length of the trace's window."""
 CELLS: Final = {"A": _cell(1_500, 0.40), "B": _cell(2_500, 0.17), "C": _cell(3_000, 0.105)}
 
 
@@ -79,29 +79,29 @@ class Setting:
     t_job_service: float = T_JOB_S
     t_task_service: float = T_TASK_S
     factor: float = 1.0
-    """How much faster batch jobs come than they do."""
+    """Factor on the arrival rate of batch jobs."""
     tasks_mean: int = TASKS_MEAN
-    """Of a batch job; larger ones come less often, so that as many tasks come."""
+    """Mean tasks of a batch job; larger jobs arrive less often, so that as many tasks arrive."""
     duration_s: float = DURATION_S
-    """Of a batch task."""
+    """Mean duration of a batch task."""
     large_tasks: float = 0.0
-    """Share of batch jobs whose tasks take `LARGE_CPUS` cores each, and not one."""
+    """Share of batch jobs whose tasks take `LARGE_CPUS` cores each instead of one."""
     one_in: int = 1
-    """Every job is constrained to one machine in so many ..."""
+    """Every job is constrained to one machine in so many."""
     alike: bool = True
-    """... all to the same, or each to some of its own choice."""
+    """Whether all jobs are constrained to the same machines; otherwise each job's are drawn."""
     obeyed: bool = True
-    """Whether constraints that a trace has count."""
+    """Whether the constraints of a trace are obeyed."""
     fill: float | None = None
-    """Share of the CPU taken at the start; the cell's own if none."""
+    """Share of the CPU taken at the start; the cell's own if None."""
     hours: float = 2.0
     seed: int = 0
 
     trace: Path | None = field(default=None, repr=False)
-    """Where the cell of 2011 lies."""
+    """The folder of the trace, for the cell of 2011."""
 
     def experiment(self) -> Experiment:
-        """Return what is simulated: as `omega sim run` does with these options."""
+        """Return the experiment that `omega sim run` would run with these options."""
         workload = self._workload()
         kinds = sorted({arrival.spec.scheduler for arrival in workload.arrivals})
         others = [kind for kind in kinds if kind != SERVICE]
@@ -129,7 +129,7 @@ class Setting:
         )
 
     def _scheduler(self, kind: str, unit: CommitUnit) -> Callable[[], Scheduler]:
-        """Return what makes the scheduler of a kind of job; drawn jobs all go by first fit."""
+        """Return the function that creates a scheduler; drawn jobs are all placed by first fit."""
         placed_by = find_scheduler(kind if self.trace is not None else BATCH)
         return committing(lambda: placed_by.configured({}), ConflictRule(self.rule), unit)
 
@@ -157,7 +157,7 @@ class Setting:
         return workload
 
     def arrivals(self) -> tuple[Arrival, ...]:
-        """Draw the jobs; a seed's service jobs are the same whatever the factor."""
+        """Draw the jobs; the service jobs of a seed do not depend on the factor."""
         laws, horizon_s = CELLS[self.cell], self.hours * S_PER_H
         for_batch, for_service = np.random.default_rng([self.seed, 1]).spawn(2)
         larger = self.tasks_mean / TASKS_MEAN
@@ -179,13 +179,13 @@ class Setting:
 
 @lru_cache(maxsize=2)
 def _recorded(folder: Path, fill: float | None) -> Workload:
-    """Read the trace; without what nobody could place then, and as full as is wanted."""
+    """Read the trace without the tasks that were pending at its start, filled up to `fill`."""
     trace = read_trace(folder, np.random.default_rng(0), {"pending": "leave"})
     return trace if fill is None else replace(trace, prefill=_thinned(trace, fill))
 
 
 def _thinned(trace: Workload, fill: float) -> Prefill:
-    """Return the start state from the highest precedence down, up to a share of the CPU."""
+    """Return the start tasks of the highest precedence, up to a share of the CPU."""
     prefill, cpu = trace.prefill, Kind.CPU_MILLI
     precedence = np.array([job.precedence for job in prefill.jobs])[prefill.job]
     in_order = np.argsort(-precedence, kind="stable")

@@ -1,4 +1,4 @@
-"""Busyness over both decision times of service jobs: figures 10 and 11, seen from above."""
+"""Busyness over both decision times of service jobs, for figures 10 and 11, as a heat map."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import ceil
@@ -20,7 +20,7 @@ def surfaces(
     columns: int,
     leaves_work: Callable[[Row], bool],
 ) -> Picture:
-    """Draw the busyness of service schedulers; where work stays unscheduled is marked in red."""
+    """Draw the busyness of service schedulers; red marks points where work stays unscheduled."""
     picture = Picture(
         title,
         rows=ceil(len(by_panel) / columns),

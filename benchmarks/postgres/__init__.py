@@ -1,1 +1,1 @@
-"""What the benchmarks say to Postgres past the store; here, and nowhere else, they hold SQL."""
+"""The benchmarks' own SQL, which bypasses the store; no other folder of theirs holds SQL."""

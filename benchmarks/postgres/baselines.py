@@ -1,8 +1,8 @@
-"""Other ways to commit the same claims, to hold omega's against.
+"""Other ways to commit the same claims, to compare Omega's way with.
 
-Each writes the same rows to the same tables of the same server, with the same durability, and is
-given what it could wish for: it judges claims all together, names no machine that it does not
-need, and tries again without a pause.
+Each writes the same rows to the same tables of the same server, with the same durability. The
+conditions are in its favour: it judges all claims together, locks or reads only the machines that
+it needs, and retries without a pause.
 """
 
 from collections import Counter
@@ -27,13 +27,13 @@ from omega.store.postgres.functions import KINDS_OF, render
 from omega.store.postgres.packing import Int, unpack_machines
 
 COLLISIONS: Final = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
-"""Why Postgres turns a transaction away that may be tried again."""
+"""Errors of Postgres after which a transaction may be retried."""
 WRITE: Final = "SELECT baseline.write_claims(%s, %s, %s, %s, %s, %s, %s)"
 STATEMENT_TIMEOUT_MS: Final = 60_000
 
 
 def install(url: str) -> None:
-    """Put the functions into a database that has omega's."""
+    """Create the functions in a database that has Omega's schema."""
     sql = files(__package__).joinpath("baselines.sql").read_text(encoding="utf-8")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(render(sql, KINDS_OF["no_device"]).encode())
@@ -58,7 +58,7 @@ def written(work: Work, replica: str) -> tuple[Any, ...]:
 
 
 class _OneCall:
-    """A way to commit that is one call, tried again until Postgres takes it."""
+    """A way to commit in one call, which is retried until Postgres accepts it."""
 
     def __init__(self, url: str, name: str, _address: str | None) -> None:
         self._link = Link(
@@ -67,10 +67,10 @@ class _OneCall:
         self._name = name
 
     def begin(self) -> None:
-        """Keep the connection of the slice before."""
+        """Keep the connection of the previous slice."""
 
     def repeats(self) -> Mapping[str, int]:
-        """Return how often Postgres turned a transaction away."""
+        """Return how often Postgres aborted a transaction, by the name of the error."""
         return self._link.counts
 
     def end(self) -> None:
@@ -92,25 +92,25 @@ class _OneCall:
 
 
 class Raw(_OneCall):
-    """The rows alone: no judging, no order of locks. What nobody could use, and the ceiling."""
+    """Writes rows without judging and without an order of locks: unusable, but an upper bound."""
 
     def commit(self, work: Work) -> NDArray[np.int8]:
-        """Write."""
+        """Write the rows; accept all claims."""
         self._call(WRITE, written(work, self._name))
         return all_of(work, Verdict.ACCEPTED)
 
 
 class Serializable(_OneCall):
-    """Postgres' own optimism: SERIALIZABLE, and again from the start when it sees a conflict."""
+    """Postgres' own optimistic mode: SERIALIZABLE, retried from the start after a conflict."""
 
     COMMIT = "SELECT baseline.commit_serializable(%s, %s, %s, %s, %s, %s, %s, %s)"
 
     def begin(self) -> None:
-        """Have every transaction of this connection be serializable."""
+        """Make every transaction of this connection serializable."""
         self._link.call("SELECT set_config('default_transaction_isolation', 'serializable', false)")
 
     def commit(self, work: Work) -> NDArray[np.int8]:
-        """Look, judge and write in one call."""
+        """Read, judge and write in one call."""
         fresh = self._call(
             self.COMMIT,
             (*written(work, self._name)[:3], work.token, *written(work, self._name)[3:]),
@@ -122,7 +122,7 @@ class Serializable(_OneCall):
 
 
 class SerializablePromising(Serializable):
-    """The same, with what omega promises where nothing special is asked for."""
+    """The same, with the other guarantees of an ordinary commit of Omega's."""
 
     COMMIT = "SELECT baseline.commit_promising(%s, %s, %s, %s, %s, %s, %s, %s)"
 
@@ -130,8 +130,8 @@ class SerializablePromising(Serializable):
 class Pessimistic:
     """Lock first, then decide: SELECT ... FOR UPDATE of the machines, in the order of their ids.
 
-    Two round trips, which is the least when the decision is the client's: BEGIN and the locks, then
-    the rows and COMMIT.
+    It takes two round trips, the least number if the client decides: BEGIN and the locks, then the
+    rows and COMMIT.
     """
 
     def __init__(self, url: str, name: str, _address: str | None) -> None:
@@ -146,7 +146,7 @@ class Pessimistic:
         packing.register(self._connection)
 
     def begin(self) -> None:
-        """Keep the connection of the slice before."""
+        """Keep the connection of the previous slice."""
 
     def commit(self, work: Work) -> NDArray[np.int8]:
         """Lock and read, decide, then write."""
@@ -158,7 +158,7 @@ class Pessimistic:
                 self._connection.rollback()
 
     def repeats(self) -> Mapping[str, int]:
-        """Return how often Postgres turned a transaction away."""
+        """Return how often Postgres aborted a transaction, by the name of the error."""
         return self._counts
 
     def end(self) -> None:
@@ -191,7 +191,7 @@ class Pessimistic:
 
 
 class OneCommitter:
-    """Every transaction through one process, which judges and writes one after the other."""
+    """Sends every transaction to one process, which judges and writes one after the other."""
 
     TOGETHER = False
     """Whether transactions that wait at the same time are written together."""
@@ -202,7 +202,7 @@ class OneCommitter:
         self._connection: Connection | None = None
 
     def begin(self) -> None:
-        """Queue up at the committer; it looks at the cell when the first one comes."""
+        """Connect to the committer; it reads the cell when the first client connects."""
         self._connection = ConnectionTo(self._address, family="AF_UNIX")
         self._connection.send(self.TOGETHER)
         assert self._connection.recv()
@@ -215,20 +215,20 @@ class OneCommitter:
         return all_of(work, Verdict.ACCEPTED if granted else Verdict.OVERCOMMIT)
 
     def repeats(self) -> Mapping[str, int]:
-        """Return nothing: one committer collides with nobody."""
+        """Return no counts: one committer has no conflicts."""
         return {}
 
     def end(self) -> None:
-        """Leave, so that the committer notices when the slice is over."""
+        """Disconnect, so that the committer knows when the slice is over."""
         assert self._connection is not None
         self._connection.close()
 
     def close(self) -> None:
-        """Have nothing left to let go of."""
+        """Do nothing: `end` has closed the connection."""
 
 
 class OneCommitterTogether(OneCommitter):
-    """One process again, which writes together, in one transaction, whatever waits for it."""
+    """The same, but the process writes all waiting transactions together, in one."""
 
     TOGETHER = True
 

@@ -1,7 +1,7 @@
--- Other ways to commit. They write the rows that omega.commit_claims writes, and keep their plans as
--- it does; none of them knows gangs, alternates, evictions or quotas, looks for a twin, or checks
--- its arguments. Like omega's own they are rendered for the kinds without devices, for which nobody
--- here asks.
+-- Other ways to commit. They write the rows that omega.commit_claims writes, and use generic plans
+-- as it does. Except for commit_promising, none of them handles gangs, alternates, evictions or
+-- quotas, looks for the same transaction id, or checks its arguments. Like Omega's own functions
+-- they are rendered for the kinds without devices, because no claim here asks for a device.
 CREATE SCHEMA baseline;
 
 -- One transaction's rows, in one statement that judges nothing and locks in no order.
@@ -34,7 +34,7 @@ BEGIN
             array_fill(0::smallint, ARRAY[cardinality(_tasks)]));
 END $$;
 
--- The rows of several transactions, each of a job of its own, in one statement.
+-- The rows of several transactions, each of a different job, in one statement.
 CREATE FUNCTION baseline.write_transactions(
     _ids uuid[], _jobs bigint[], _ends integer[], _tasks integer[], _machines integer[], _shapes integer[], _amounts integer[]
 ) RETURNS void LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
@@ -70,8 +70,8 @@ BEGIN
               FROM generate_subscripts(_ids, 1) AS n) AS t;
 END $$;
 
--- For SERIALIZABLE: look, judge, write; whoever has looked at what is not so any more is turned
--- away by Postgres, and tries again. Returns the fresh rows; null if the claims do not stand.
+-- For SERIALIZABLE: read, judge, write. Postgres aborts a transaction whose reads are outdated, and
+-- the client retries it. Returns the fresh rows; null if the claims are refused.
 CREATE FUNCTION baseline.commit_serializable(
     _id uuid, _replica text, _job bigint, _token uuid, _tasks integer[], _machines integer[], _shapes integer[], _amounts integer[]
 ) RETURNS bytea LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
@@ -91,8 +91,8 @@ BEGIN
     RETURN omega.packed_machines(_machines);
 END $$;
 
--- The same, and what omega promises besides where nothing special is asked for: sound arguments, an
--- answer to who asks again, a place for a task only once, and quotas, of which there are none here.
+-- The same, with the other guarantees of an ordinary commit of Omega's: checked arguments, the same
+-- answer to a repeated transaction, one place per task, and quotas, of which there are none here.
 CREATE FUNCTION baseline.commit_promising(
     _id uuid, _replica text, _job bigint, _token uuid, _tasks integer[], _machines integer[], _shapes integer[], _amounts integer[]
 ) RETURNS bytea LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
@@ -118,8 +118,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- For the pessimist: the rows to decide on, locked in the order of their ids, as everybody does.
--- Null if the lease is lost.
+-- For the pessimistic way: locks the machines in the order of their ids, as Omega does, and returns
+-- their rows. Null if the lease is lost.
 CREATE FUNCTION baseline.lock_machines(_job bigint, _token uuid, _machines integer[])
 RETURNS bytea LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 BEGIN

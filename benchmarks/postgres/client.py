@@ -1,4 +1,4 @@
-"""A client that commits in omega's ways and in all others, for `python -m`."""
+"""A client that commits in Omega's ways and by all baselines, run by `python -m`."""
 
 from benchmarks.client import Client, serve
 from benchmarks.postgres.baselines import BASELINES

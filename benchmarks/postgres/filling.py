@@ -1,8 +1,8 @@
-"""Cells as they are after months: live allocations and history, written in bulk, and valid.
+"""Fills a cell as months of use would: valid live allocations and history, written in bulk.
 
-What commits and ends would have left behind, one set-based statement for some thousands of jobs:
-jobs with their descriptions, allocations or ended tasks, a transaction for each ten tasks, and
-what the machines hold. `verify` finds nothing wrong with it.
+One set-based statement writes the rows that commits and ends of some thousands of jobs would have
+left: jobs with their descriptions, allocations or ended tasks, and a transaction for each ten
+tasks. Another one writes what the machines hold. `verify` finds no violation.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ TASKS_PER_JOB: Final = 100
 TASKS_PER_TRANSACTION: Final = 10
 JOBS_AT_A_TIME: Final = 2_000
 HISTORY_S: Final = 2_592_000
-"""What is over was over at some time in the last thirty days."""
+"""Jobs were submitted, and if over ended, at random times within the last thirty days."""
 
 FILL: Final = f"""
     WITH made AS MATERIALIZED (
@@ -76,7 +76,7 @@ COUNT: Final = f"""
     RETURNING m.id)
     INSERT INTO omega.machine_change (machines) SELECT array_agg(id) FROM counted
 """
-"""In one go, not with each batch: the versions that die would be the filling's, not the cell's."""
+"""Run once, not for each batch, which would leave dead row versions that no real cell has."""
 
 
 def fill(
@@ -100,11 +100,11 @@ def fill(
 
 
 def sweep(link: Link) -> None:
-    """Have the tables as they are when autovacuum has seen them."""
+    """Vacuum and analyse the tables, as autovacuum would have done."""
     for table in ("machine", "job", "job_spec", "allocation", "ended_task", "transaction"):
         link.call(f"VACUUM (ANALYZE) omega.{table}")
 
 
 def table_states(link: Link) -> dict[str, TableState]:
-    """Return what the statistics say of our tables."""
+    """Return the statistics of Omega's tables, by table."""
     return {row[0]: TableState(*row) for row in link.call(TABLES)}

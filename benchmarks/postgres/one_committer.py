@@ -1,7 +1,8 @@
-"""One committer: a process through which all transactions pass, one after the other.
+"""One committer: a process that commits all transactions, one after the other.
 
-As in Nomad (the plan applier), Goedel (the binder) and YARN's CapacityScheduler. It knows the cell,
-for nobody else writes: so it judges in memory and takes no locks, then writes the rows in one call.
+Nomad (the plan applier), Goedel (the binder) and YARN's CapacityScheduler do so. No other process
+writes, so the committer's copy of the cell is current: it judges in memory without locks, then
+writes the rows in one call.
 """
 
 import socket
@@ -36,7 +37,7 @@ class ShadowState:
         self._left[rows.id] = np.where(rows.state == MachineState.OPEN, takes, 0)
 
     def grant(self, machine: NDArray[np.int64]) -> bool:
-        """Take room for all claims, or for none."""
+        """Reserve room for all claims, or for none; return which."""
         np.subtract.at(self._left, machine, 1)
         if (self._left[machine] >= 0).all():
             return True
@@ -45,7 +46,7 @@ class ShadowState:
 
 
 class OneCommitter:
-    """Serves whoever has connected."""
+    """Serves the clients that have connected."""
 
     def __init__(self, url: str, listener: socket.socket) -> None:
         self._url = url
@@ -57,7 +58,7 @@ class OneCommitter:
         self._together = False
 
     def serve(self) -> None:
-        """Answer requests as they are found waiting, until standard input ends."""
+        """Answer waiting requests until standard input ends."""
         while 0 not in (ready := wait([0, self._listener, *self._clients])):
             if self._listener in ready:
                 self._welcome()
@@ -76,7 +77,7 @@ class OneCommitter:
 
     def _welcome(self) -> None:
         client: Connection = Connection(self._listener.accept()[0].detach())
-        if not self._clients:  # others have written since the last one left
+        if not self._clients:  # other ways to commit may have written meanwhile
             self._cell = ShadowState(self._url)
         self._clients.append(client)
         self._together = client.recv()

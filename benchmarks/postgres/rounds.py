@@ -1,4 +1,4 @@
-"""Statements of the live rounds: who ran where and when, and what each commit came to."""
+"""Statements of the live rounds: where and when tasks ran, and the result of each commit."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,10 @@ from omega.store.postgres.json_text import decoded
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """Where tasks ran, from when to when; those that run still, until now. In the server's s."""
+    """Where tasks ran, and from when to when, as columns with one row per run.
+
+    Times are seconds since the epoch on the server's clock. Tasks that still run end now.
+    """
 
     job: NDArray[np.int64]
     task: NDArray[np.int64]
@@ -22,7 +25,7 @@ class Intervals:
 
 
 def intervals(link: Link, scheduler: str) -> Intervals:
-    """Return all that tasks of a kind of scheduler's jobs have run."""
+    """Return all runs of tasks of a scheduler kind's jobs."""
     rows = link.call(
         "SELECT r.job_id, r.task, r.machine_id, extract(epoch FROM r.started_at)::float8,"
         " extract(epoch FROM r.ended_at)::float8"
@@ -44,7 +47,7 @@ def intervals(link: Link, scheduler: str) -> Intervals:
 
 
 def last_round(link: Link, scheduler: str) -> tuple[int, str, dict[str, Any]]:
-    """Return number, holder and memo of the last round; 0 if there was none."""
+    """Return number, holder and memo of the last round; (0, "", {}) if there was none."""
     rows = link.call(
         "SELECT number, holder, memo FROM omega.round WHERE scheduler = %s", (scheduler,)
     )
@@ -55,7 +58,7 @@ def last_round(link: Link, scheduler: str) -> tuple[int, str, dict[str, Any]]:
 
 
 def commits(link: Link, scheduler: str) -> list[dict[str, Any]]:
-    """Return what each transaction of a kind of scheduler came to, oldest first."""
+    """Return the result of each transaction of a kind of scheduler, oldest first."""
     rows = link.call(
         "SELECT extract(epoch FROM t.committed_at)::float8, t.replica,"
         " (SELECT count(*) FILTER (WHERE v = 0) FROM unnest(t.verdicts) AS v),"
@@ -69,7 +72,7 @@ def commits(link: Link, scheduler: str) -> list[dict[str, Any]]:
 
 
 def went_on(link: Link, scheduler: str, without: str | None) -> bool:
-    """Say whether the last commit of a kind of scheduler is of another replica than this one."""
+    """Return whether the last commit of a kind of scheduler is not of the replica `without`."""
     rows = link.call(
         "SELECT scheduler || '-' || replica FROM omega.transaction WHERE scheduler = %s"
         " ORDER BY committed_at DESC LIMIT 1",

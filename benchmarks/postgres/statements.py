@@ -1,4 +1,4 @@
-"""Statements of the benchmarks: what the server says of itself, and the tables made empty again."""
+"""Statements of the benchmarks: the server's settings, counts and times, and emptying tables."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -22,11 +22,11 @@ SETTINGS: Final = (
     "wal_level",
     "autovacuum_naptime",
 )
-"""What one has to know of a server to compare two documents."""
+"""Settings of a server that tell whether two documents are comparable."""
 
 
 TIMEOUT_MS: Final = 600_000
-"""For statements that take as long as they take."""
+"""Time limit of statements that may take long."""
 VERDICTS_BY_JOB: Final = """(
     SELECT p.job, t.committed_at, t.verdicts[coalesce(t.ends[p.n - 1], 0) + 1 : p.stop] AS verdicts
       FROM omega.transaction t, unnest(t.jobs, t.ends) WITH ORDINALITY AS p (job, stop, n)
@@ -35,17 +35,17 @@ VERDICTS_BY_JOB: Final = """(
 
 
 def connect(url: str) -> Link:
-    """Return a connection for statements that take as long as they take."""
+    """Return a connection for statements that may take long."""
     return Link(url, application_name="omega benchmark", statement_timeout_ms=TIMEOUT_MS)
 
 
 def store(url: str) -> PostgresStore:
-    """Return the store, for calls that take as long as they take."""
+    """Return the store, for calls that may take long."""
     return PostgresStore(url, application_name="omega benchmark", statement_timeout_ms=TIMEOUT_MS)
 
 
 def server_settings(link: Link) -> Mapping[str, str]:
-    """Return what the server is set to."""
+    """Return the server's values of SETTINGS."""
     return dict(
         link.call(
             "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s)",
@@ -70,7 +70,7 @@ def count_refused(link: Link) -> int:
 
 
 def touch(link: Link, count: int, machines: int, *, first: int) -> None:
-    """Change so many rows, evenly over the machines, in one transaction, as ends of tasks do."""
+    """Change `count` rows, spread evenly over the machines, in one transaction, as task ends do."""
     link.call(
         "WITH changed AS (UPDATE omega.machine"
         " SET revision = revision + 1, changed_by = pg_current_xact_id()"
@@ -83,7 +83,7 @@ def touch(link: Link, count: int, machines: int, *, first: int) -> None:
 
 
 def has_work(link: Link) -> bool:
-    """Say whether a job waits, or is being planned, or has been set aside."""
+    """Return whether any job is pending, planning or parked."""
     ((found,),) = link.call(
         "SELECT EXISTS (SELECT FROM omega.job WHERE state = 'pending')"
         " OR EXISTS (SELECT FROM omega.job WHERE state = 'planning')"
@@ -93,10 +93,10 @@ def has_work(link: Link) -> bool:
 
 
 def times_of_jobs(link: Link, *, after: int) -> list[NDArray[Any]]:
-    """Return ids of jobs that were committed, those above `after`, and when things befell them.
+    """Return the ids above `after` of jobs that were committed, and their times, as columns.
 
-    Columns: id; submitted, first leased, first and last committed, in seconds of the server's
-    clock. What a commit says of its time is read at its end, before the disk has it.
+    The columns are the id, and the times of submission, first lease, first and last commit, in
+    seconds of the server's clock. A commit reads its time at its end, before the flush to disk.
     """
     rows = link.call(
         "SELECT j.id, extract(epoch FROM j.submitted_at)::float8,"
@@ -111,7 +111,7 @@ def times_of_jobs(link: Link, *, after: int) -> list[NDArray[Any]]:
 
 
 def count_conflicts(link: Link) -> tuple[int, int]:
-    """Count the jobs of each transaction: those that were refused something, and all."""
+    """Return (jobs with a refused claim, all jobs), summed over the transactions."""
     ((refused, all_),) = link.call(
         f"SELECT count(*) FILTER (WHERE 0 <> ANY (verdicts)), count(*) FROM {VERDICTS_BY_JOB}"
     )
@@ -119,9 +119,10 @@ def count_conflicts(link: Link) -> tuple[int, int]:
 
 
 def empty(link: Link) -> None:
-    """End all work at once: an unused cell of the same machines, without jobs or history.
+    """Remove all jobs and history at once; the machines stay, unused.
 
-    Views hear of it as of the end of tasks. Tables are locked in the order in which a lease does.
+    Views receive the changed rows as after the end of tasks. Tables are locked in the order in
+    which a lease locks them.
     """
     link.call(
         "TRUNCATE omega.job, omega.job_spec, omega.allocation, omega.ended_task,"

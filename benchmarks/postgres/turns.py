@@ -1,4 +1,4 @@
-"""Statements about turns: who holds one now."""
+"""Statements about turns: which replicas hold one now."""
 
 from omega.store.postgres.connection import Link
 

@@ -1,1 +1,1 @@
-"""The command line: one file a verb, and the screens."""
+"""The command line: a folder for each noun with its verbs, and the screens."""

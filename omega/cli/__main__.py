@@ -1,7 +1,7 @@
-"""`omega`, and `python -m omega.cli` for whoever starts processes.
+"""`omega`, and `python -m omega.cli` for programs that start a verb as a process.
 
 Goal     Let a supervisor start a verb with its own interpreter, wherever the script is installed.
-Promise  Exit codes are those of omega.cli.main, also for a Ctrl-C while that is being loaded.
+Promise  Exit codes are those of omega.cli.main, also for a Ctrl-C while that is being imported.
 Source   docs/decisions/0013-processes.md.
 """
 
@@ -11,7 +11,7 @@ import sys
 def main() -> None:
     """Load the command line and run it."""
     try:
-        # Here, and not above: it takes a moment, in which somebody may change their mind.
+        # Imported here, not above: a Ctrl-C during the import, which takes a moment, is caught.
         from omega.cli.main import main as run  # noqa: PLC0415
 
         run()

@@ -1,7 +1,7 @@
-"""Which cell a verb works on, and how it comes to its store.
+"""The cell that a verb works on, and access to its store.
 
-Goal     One way to the store for all verbs.
-Promise  A demo's cell is a database of its own: no verb touches it unless told to.
+Goal     Open the store in the same way for all verbs.
+Promise  A demo's cell is a separate database: only `omega demo` and verbs with `--demo` use it.
 Source   omega.store.opening; omega.store.postgres.databases.
 """
 
@@ -18,7 +18,7 @@ from omega.store.postgres.databases import suffixed
 from omega.store.postgres.store import PostgresStore
 
 DEMO: Final = "_demo"
-"""What the name of the demo's database has behind that of the cell's."""
+"""Suffix that turns the name of the cell's database into that of the demo's."""
 
 OfDemo = Annotated[bool, typer.Option("--demo", help="Look at the cell that the last demo left.")]
 
@@ -27,7 +27,7 @@ OfDemo = Annotated[bool, typer.Option("--demo", help="Look at the cell that the 
 def cell_settings(
     data_dir: Path | None, *, demo: bool = False, **said: object
 ) -> Iterator[tuple[Settings, str]]:
-    """Give the settings, and the URL of the cell's database; an embedded server is up meanwhile."""
+    """Yield the settings and the URL of the cell's database; an embedded server runs meanwhile."""
     settings = load_settings(data_dir=data_dir, **said)
     with server(settings) as url:
         yield settings, suffixed(url, DEMO) if demo else url
@@ -35,7 +35,7 @@ def cell_settings(
 
 @contextmanager
 def cell_url(data_dir: Path | None, *, demo: bool = False) -> Iterator[str]:
-    """Give the URL of the cell's database alone."""
+    """Yield only the URL of the cell's database."""
     with cell_settings(data_dir, demo=demo) as (_, url):
         yield url
 
@@ -44,7 +44,7 @@ def cell_url(data_dir: Path | None, *, demo: bool = False) -> Iterator[str]:
 def cell_store(
     data_dir: Path | None, *, demo: bool = False, name: str = "omega"
 ) -> Iterator[PostgresStore]:
-    """Give the store of the cell, and close it in the end."""
+    """Yield the store of the cell, and close it at the end of the block."""
     with (
         cell_settings(data_dir, demo=demo) as (settings, url),
         closing(store_at(url, settings, name)) as store,

@@ -1,7 +1,7 @@
-"""Adds a workload's machines and what runs on them to a cell, with progress to look at.
+"""Adds a workload's machines and the tasks that run on them to a cell, and shows the progress.
 
-Goal     Let `cell load` and `demo` say what they do while they do it.
-Promise  What could not be placed is counted, not hidden.
+Goal     Let `cell load` and `demo` show progress in the same way.
+Promise  Tasks that could not be placed are counted in the result and in the printed line.
 Source   omega.store.loading.
 """
 
@@ -32,7 +32,7 @@ def add_machines(
 def place_running(
     workload: Workload, store: Store, ids: Ids, output: Output, clock: Clock, stop: Event
 ) -> Loaded:
-    """Place what runs on the machines at the start."""
+    """Place the tasks that run on the machines at the start."""
     with output.progress() as progress:
         bar = progress.add_task("Filling the cell", total=len(workload.prefill))
         loaded = place_prefill(

@@ -21,7 +21,7 @@ from omega.terminal.terminal import PrintableConsole
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb: where it is implemented, seen from omega.cli, and what the help says of it."""
+    """A verb: its module, relative to omega.cli, and its sentence in the help."""
 
     module: str
     about: str
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def build(said: Sequence[str]) -> typer.Typer:
-    """Return the command line with all its verbs, of which those named in `said` can be run."""
+    """Return the command line with all verbs; those named in `said` are imported and can run."""
     app = typer.Typer(
         help=GUIDE,
         rich_markup_mode="rich",
@@ -114,4 +114,4 @@ def _before(
     ] = False,
 ) -> None:
     assert not version
-    del debug  # read from the command line itself, for errors come out past typer
+    del debug  # omega.terminal.program reads it from the arguments, as it handles the errors

@@ -1,7 +1,7 @@
 """Options that several verbs have, declared once.
 
 Goal     Let an option mean the same, and be explained the same, wherever it appears.
-Promise  What cannot be read is BadInput that names the option; nothing has been done by then.
+Promise  A value that cannot be read is BadInput that names the option, before anything is done.
 Source   typer, whose options are annotations; docs/decisions/0009-errors-and-retries.md.
 """
 
@@ -28,13 +28,13 @@ DECISION_S_MAX: Final = 3_600.0
 
 
 def read_trace_options(pairs: Sequence[str]) -> dict[str, str]:
-    """Read the `NAME=VALUE` pairs of `--trace-option`. Raises BadInput for what is none."""
+    """Read the `NAME=VALUE` pairs of `--trace-option`. Raises BadInput for other texts."""
     read = read_pairs(pairs, option="--trace-option")
     return {name.replace("-", "_"): value for name, value in read}
 
 
 def a_name(value: str) -> str:
-    """Refuse what cannot name a process: nothing, too much, and what cannot be printed."""
+    """Return a process's name; raise typer.BadParameter if it is empty, too long or unprintable."""
     if not value.strip() or len(value) > LIMITS.name_length_max or not is_printable_name(value):
         raise typer.BadParameter(f"it is not 1 to {LIMITS.name_length_max} printable characters")
     return value
@@ -144,9 +144,10 @@ class ReplicaSet:
 
 
 def read_turn(text: str | None, sync: Sync, parts: int | None = None) -> tuple[int, int] | None:
-    """Read `2/4` as (1, 4), the turn of the second of four schedulers, or `auto` as None.
+    """Read `2/4` as (1, 4), the turn of the second of four schedulers; `auto` or None as None.
 
-    Raises BadInput for anything else, and for parts that so many cannot share out evenly.
+    Raises BadInput for any other text, for a turn or parts without `--sync partitioned`, and for
+    parts that cannot be divided evenly among the schedulers.
     """
     refuse_undivided_parts(sync, parts)
     if text is not None and sync is not Sync.PARTITIONED:
@@ -188,8 +189,8 @@ def refuse_uneven_parts(parts: int | None, schedulers: int) -> None:
 def read_replica_sets(text: str, *, option: str = "--schedulers") -> tuple[ReplicaSet, ...]:
     """Read `batch=2,service=1,batch:sequence=2`.
 
-    Raises BadInput for what is not of this form, for a rule that there is not, and for no replica
-    or more than SCHEDULERS_MAX.
+    Raises BadInput for any other form, for an unknown rule, and for no replica or more than
+    SCHEDULERS_MAX replicas.
     """
     replica_sets = tuple(
         _read_replica_set(part.strip(), option) for part in text.split(",") if part.strip()
@@ -203,7 +204,7 @@ def read_replica_sets(text: str, *, option: str = "--schedulers") -> tuple[Repli
 
 
 def replicas_of(replica_sets: tuple[ReplicaSet, ...]) -> Iterator[tuple[ReplicaSet, str]]:
-    """Yield each replica as its set and a name, distinct among those of its kind."""
+    """Yield each replica as (its set, its name); the names within a kind are distinct."""
     numbers: Counter[tuple[str, str]] = Counter()
     for replica_set in replica_sets:
         prefix = "" if replica_set.rule is None else replica_set.rule.value[:3]
@@ -222,6 +223,6 @@ def _read_replica_set(part: str, option: str) -> ReplicaSet:
     rules = {each.value: each for each in ConflictRule}
     if colon and rule not in rules:
         raise BadInput(f"{part!r} names no rule; the rules are {', '.join(rules)}", field=option)
-    # The length first: Python refuses to read a number of thousands of digits.
+    # The length is checked first: Python refuses to read a number of thousands of digits.
     replicas = SCHEDULERS_MAX + 1 if len(number.strip()) > 9 else int(number or 1)  # noqa: PLR2004
     return ReplicaSet(kind, replicas, rules.get(rule))

@@ -1,6 +1,6 @@
 """The screens of `status` and `demo`: schedulers, cell and queue.
 
-Goal     Show on one screen of 80 columns who schedules how well, how full the cell is, what waits.
+Goal     Show on one screen of 80 columns each scheduler's figures, the cell's use and the queue.
 Promise  Drawn from values alone; nothing here reads a store or a clock.
 Source   The measures of Omega (EuroSys 2013), section 4.
 """
@@ -40,7 +40,7 @@ WIDE_HEADERS: Final = (
 )
 WIDE: Final = 92
 VERDICTS_SHOWN: Final = 12
-"""More than there are: what a stranger's process counts has any names."""
+"""More than there are verdicts; the reports of other packages' processes may hold any names."""
 MUCH_CONFLICT: Final = 0.5
 SOME_CONFLICT: Final = 0.1
 BUSY: Final = 0.9
@@ -58,9 +58,9 @@ UNITS: Final = {
 def schedulers_table(
     lines: Sequence[SchedulerLine], total: SchedulerLine, *, width: int, with_state: bool = True
 ) -> Table:
-    """Return a line a scheduler, and one for all of them."""
+    """Return a table with one line per scheduler, and one for all of them."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold", expand=True)
-    table.add_column("scheduler")  # the only column to give way where there is too little room
+    table.add_column("scheduler")  # the only column that becomes narrower on a narrow console
     if with_state:
         table.add_column("state", no_wrap=True)
     for header in WIDE_HEADERS if width >= WIDE else NARROW_HEADERS:
@@ -88,7 +88,7 @@ LEGEND: Final = Group(
 
 
 def bar_width(width: int) -> int:
-    """Return how long bars are on a screen of so many columns."""
+    """Return the length of bars on a screen of so many columns."""
     return max(10, min(60, width - 50))
 
 
@@ -97,7 +97,7 @@ def cell_table(
 ) -> RenderableType:
     """Return a bar for each resource that the cell has.
 
-    Rows `above` them are a name, a bar, a figure and what there is to say of it.
+    Each of the rows `above` the bars is (name, bar, figure, remark).
     """
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
     table.add_column(style="bold", width=9)
@@ -121,7 +121,7 @@ def cell_table(
 
 
 def cell_line(use: CellUse) -> Text:
-    """Say in one line how large the cell is and what runs."""
+    """Return one line with the number of machines and of running tasks."""
     closed = use.machines - use.open
     text = Text(f"{things(use.machines, 'machine')}", "bold")
     if closed:
@@ -130,7 +130,7 @@ def cell_line(use: CellUse) -> Text:
 
 
 def queue_line(use: CellUse) -> Text:
-    """Count the jobs by state, those that occur, and the parked ones by reason."""
+    """Return the number of jobs by state, for states that occur, and of parked jobs by reason."""
     text = Text()
     for state in State:
         jobs = use.jobs_by_state.get(state, 0)
@@ -144,7 +144,7 @@ def queue_line(use: CellUse) -> Text:
 
 
 def verdicts_line(conflicts: Mapping[str, int]) -> Text:
-    """Count the refused claims by verdict."""
+    """Return the number of refused claims by verdict, as one line."""
     if not sum(conflicts.values()):
         return Text("none", "green")
     ordered = sorted(conflicts.items(), key=lambda one: -one[1])

@@ -1,6 +1,6 @@
-"""A fit as a picture: what was observed and each law, as the share up to each value.
+"""A plot of a fit: what was observed and each law, as the share up to each value.
 
-Goal     See where a law goes wrong: in the middle, which is most of the jobs, or in the tail.
+Goal     Show where a law deviates: in the middle, which is most of the jobs, or in the tail.
 Promise  The observed distribution is the boldest line. The title says how far the exponential laws
          are off.
 Source   Omega (EuroSys 2013), figures 3 and 4, whose axes these are.
@@ -49,7 +49,7 @@ def _draw_fit(panel: Any, fit: Fit) -> None:  # noqa: ANN401 - matplotlib's axes
     if fit.is_whole:
         values = np.unique(np.floor(values))
     for number, (law, dash) in enumerate(zip(PARAMETRIC, DASHES, strict=True)):
-        # From the boldest on, which is what the paper's simulator has.
+        # The exponential law, which the paper's simulator uses, comes first.
         panel.plot(
             values,
             fit.laws[law.name].cdf(values),

@@ -1,8 +1,8 @@
-"""Pictures of results: one look for all, drawn without a screen.
+"""Plots of results in one style, drawn without a display.
 
-Goal     Let every picture be read without words around it, and all be of one family.
-Promise  A file of the kind that its ending says. What cannot be drawn is told before the work, not
-         after it.
+Goal     Let every plot be understood without a text beside it, and let all plots look alike.
+Promise  The format of a file follows from its suffix. A plot that cannot be drawn or written is
+         refused before the work, not after it.
 Source   matplotlib, the optional extra `plot`.
 """
 
@@ -16,7 +16,7 @@ from omega.errors import BadInput, SettingsError
 from omega.terminal.consoles import refuse_unwritable
 
 FORMATS: Final = {".png": "png", ".svg": "svg", ".pdf": "pdf"}
-"""By the ending of a file's name."""
+"""Formats by the suffix of a file's name."""
 COLOURS: Final = (
     "#0b5cad",
     "#4aa3ff",
@@ -27,7 +27,7 @@ COLOURS: Final = (
     "#86c98f",
     "#7c3aed",
 )
-"""Of series, in order; the first is what the picture is about."""
+"""Colours of the series, in order; the first is for the series that the plot is about."""
 MARKERS: Final = "oD^sXvP"
 INCHES_A_COLUMN: Final = 4.6
 INCHES_A_ROW: Final = 3.2
@@ -38,13 +38,13 @@ LETTERS_AN_INCH: Final = 9.0
 LETTERS_OF_HANDLE: Final = 8
 LETTERS_AN_INCH_OF_LEGEND: Final = 13.0
 HANDLE_LENGTH: Final = 3.5
-"""Long enough to tell a dashed line by, beside its marker."""
+"""Length of a line in the legend, in font sizes: its dashes show beside its marker."""
 DOTS_AN_INCH: Final = 110
 PLAIN_NUMBERS: Final = "{x:,.10g}"
 
 
 def refuse_undrawable(plot_to: Path | None) -> None:
-    """Raise, before the work, for a picture that could not be drawn or written after it."""
+    """Raise BadInput or SettingsError, before the work, if the plot cannot be drawn or written."""
     if plot_to is None:
         return
     if plot_to.suffix.lower() not in FORMATS:
@@ -57,7 +57,7 @@ def refuse_undrawable(plot_to: Path | None) -> None:
 
 
 class Picture:
-    """Panels in rows and columns under one title, which says the finding."""
+    """Panels in rows and columns under one title, which states the finding."""
 
     def __init__(self, title: str, *, rows: int = 1, columns: int = 1, note: str = "") -> None:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an optional extra
@@ -68,14 +68,14 @@ class Picture:
         self._note = note
         self._figure = Figure(layout="constrained")
         self.panels: Any = self._figure.subplots(rows, columns, squeeze=False)
-        """By row and column."""
+        """matplotlib's axes, an array (rows, columns)."""
         for panel in self.panels.flat:
             panel.grid(visible=True, alpha=0.3)
             panel.spines[["top", "right"]].set_visible(False)
             panel.yaxis.set_major_formatter(PLAIN_NUMBERS)
 
     def save(self, path: Path) -> None:
-        """Put the title on top, then what explains all series once, the panels and the note."""
+        """Write the file: the title on top, then one legend, the panels and the note."""
         found: dict[str, Any] = {}
         for panel in self.panels.flat:
             handles, labels = panel.get_legend_handles_labels()
@@ -113,14 +113,14 @@ class Picture:
 
 
 def steps(axis: Any, values: Sequence[int]) -> None:  # noqa: ANN401 - matplotlib's axes
-    """Put values that multiply at equal distances, and name each."""
+    """Make the x-axis logarithmic, with a labelled tick at each value."""
     axis.set_xscale("log")
     axis.set_xticks(values, [f"{value:,}" for value in values])
     axis.minorticks_off()
 
 
 def magnitudes(axis: Any) -> None:  # noqa: ANN401 - matplotlib's axes
-    """Let the y-axis go by orders of magnitude, in plain numbers."""
+    """Make the y-axis logarithmic, with plain numbers as labels."""
     axis.set_yscale("log")
     axis.yaxis.set_major_formatter(PLAIN_NUMBERS)
     axis.yaxis.set_minor_formatter("")
@@ -135,7 +135,7 @@ def bars(
     names: Sequence[str],
     lengths: Mapping[str, Sequence[float]],
 ) -> None:
-    """Draw bars by name, from the top down, side by side for each series."""
+    """Draw horizontal bars: a group for each name, from the top down, a bar for each series."""
     thickness = 0.8 / len(lengths)
     for number, (label, series_of) in enumerate(lengths.items()):
         at = [place + (number - (len(lengths) - 1) / 2) * thickness for place in range(len(names))]
@@ -154,7 +154,7 @@ def series(
     *,
     stroke: Stroke = "-",
 ) -> None:
-    """Draw one line; the first is drawn boldly, and on top."""
+    """Draw one line of (x, y) points; number 0 is thicker and on top."""
     axis.plot(
         *zip(*points, strict=True),
         label=label,

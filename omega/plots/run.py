@@ -1,8 +1,8 @@
-"""A run as a picture: how full the cell is and how many jobs wait, over time.
+"""A plot of a run: how full the cell is and how many jobs wait, over time.
 
-Goal     See whether a run is in balance, or fills up towards the horizon.
-Promise  One sample a minute of virtual time; watching changes nothing of the run. While no machine
-         is up, there is no share of anything: the line has a gap.
+Goal     Show whether a run is in balance, or its queues grow towards the horizon.
+Promise  There is one sample per minute of virtual time, and sampling does not change the run. While
+         no machine is up, the shares are unknown and the line has a gap.
 Source   Omega (EuroSys 2013), figure 16, which shows utilisation over time.
 """
 
@@ -18,7 +18,7 @@ S_PER_H: Final = 3_600.0
 
 
 class Series:
-    """What was seen of a run as it went."""
+    """Samples of a run over time."""
 
     def __init__(self) -> None:
         self._hours: list[float] = []
@@ -27,7 +27,7 @@ class Series:
         self._waiting: dict[str, list[int]] = {}
 
     def sample(self, run: Run | LiveRun, now_s: float) -> None:
-        """Look at a run, if it is the first time or a minute has passed."""
+        """Take a sample of a run at the first call, and at each whole minute of virtual time."""
         if self._hours and now_s % SAMPLE_S:
             return
         use = run.use
@@ -38,7 +38,7 @@ class Series:
             self._waiting.setdefault(workload, []).append(jobs)
 
     def draw(self, note: str) -> Picture:
-        """Draw it: utilisation above, jobs that wait below."""
+        """Draw the samples: utilisation above, jobs that wait below."""
         picture = Picture(self._finding(), rows=2, note=note)
         above, below = picture.panels[:, 0]
         above.plot(self._hours, self._used, label="CPU used by tasks", color=COLOURS[0])

@@ -1,9 +1,10 @@
-"""A sweep as a picture: conflict fraction, busyness and mean wait over the first value varied.
+"""A plot of a sweep: conflict fraction, busyness and mean wait over the first value varied.
 
-Goal     See at a glance where an architecture stops working, in the axes of the paper's figures.
-Promise  A line stands for each combination of the other values, bars for the standard deviation
-         over seeds. The title says who misses the wait that the paper aims at, and from where on.
-Source   Omega (EuroSys 2013), figures 5 to 14; its aim of 30 s.
+Goal     Show at a glance where an architecture stops working, on the axes of the paper's figures.
+Promise  There is one line for each combination of the other values; bars are the standard deviation
+         over seeds. The title names the lines that miss the paper's target for the wait, and the
+         value from which on they do.
+Source   Omega (EuroSys 2013), figures 5 to 14; its target of 30 s.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +18,9 @@ from omega.workload.arrivals import BATCH
 
 WAIT_AIM_S: Final = 30.0
 NAMED_MAX: Final = 3
-"""Lines that the title names; of more it says how many."""
+"""Lines that the title names; if there are more, it gives their number."""
 SPANS_MAGNITUDES: Final = 20.0
-"""From this ratio of the largest to the least, an axis goes by orders of magnitude."""
+"""From this ratio of its largest to its least value on, an axis is logarithmic."""
 WAIT: Final = "wait_mean_s"
 PANELS: Final = {
     "conflict_fraction": "conflict fraction",
@@ -27,27 +28,27 @@ PANELS: Final = {
     WAIT: "mean wait, s",
 }
 LEAST_HEIGHT: Final = 0.05
-"""Of an axis of fractions, lest chance look like a finding."""
+"""Least upper end of an axis of fractions, so that noise does not look like a finding."""
 UNITS: Final = {"t_": " (s)", "memory_gib": " (GiB)", "hours": " (h)"}
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What a sweep varies."""
+    """An option or setting that a sweep varies."""
 
     name: str
     """The key of its value in a row."""
     title: str
     """The option, as it is written on the command line."""
     values: Sequence[Any]
-    """As JSON types."""
+    """Its values as JSON types."""
     speaks: bool = True
-    """Whether a word among its values says by itself what it is a value of."""
+    """Whether a text among its values, such as an architecture, is a label without the title."""
 
 
 @dataclass(frozen=True)
 class SweepResults:
-    """What is done of a sweep."""
+    """The finished points of a sweep."""
 
     axes: Sequence[Axis]
     rows: Sequence[Mapping[str, Any]]
@@ -55,12 +56,12 @@ class SweepResults:
     jobs: str
     """What was simulated: the name of a job list or a trace."""
     fixed: str
-    """What a line is called if nothing else is varied."""
+    """The label of the line if there is only one axis."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """The rows of one combination, from the least x on."""
+    """The rows of one combination of the other axes, in the order of the grid."""
 
     label: str
     rows: Sequence[Mapping[str, Any]]
@@ -75,7 +76,7 @@ class Line:
 
 
 def draw(results: SweepResults) -> Picture:
-    """Draw what is done of a sweep."""
+    """Draw the finished points of a sweep."""
     axis, *others = results.axes
     x, values = axis.name, axis.values
     lines = _lines(results, others)
@@ -108,7 +109,10 @@ def draw(results: SweepResults) -> Picture:
 
 
 def finding(lines: Sequence[Line], axis: Axis) -> str:
-    """Say for batch jobs, which wait for nobody's sake but ours, who misses the aim, and where."""
+    """Return the title: which lines miss the target wait, and from which value on.
+
+    It is about batch jobs; if there are none, about the last of WORKLOADS.
+    """
     workload = BATCH if any(BATCH in row for line in lines for row in line.rows) else WORKLOADS[-1]
     missed: dict[str, Any] = {}
     for line in lines:
@@ -141,7 +145,7 @@ def _lines(results: SweepResults, others: Sequence[Axis]) -> list[Line]:
 
 
 def _said(axis: Axis, value: object) -> str:
-    """Name a value: words of options speak for themselves, numbers and settings do not."""
+    """Return a value as a label; numbers and settings get the axis' title before them."""
     return value if isinstance(value, str) and axis.speaks else f"{axis.title} {value}"
 
 

@@ -1,9 +1,9 @@
-"""How a process learns that it is to end: by a signal, or because its parent has ended.
+"""Stops a process on a signal, or when its parent has ended.
 
-Goal     End every process cleanly, whoever asks for it.
-Promise  Ctrl-C, SIGTERM and a closed terminal set one event, whatever the process is at; a second
-         Ctrl-C ends at once. A process that was started with `--end-with-parent` never outlives
-         its parent for long.
+Goal     End every process cleanly, whatever stops it.
+Promise  Ctrl-C, SIGTERM and a closed terminal set one event, whatever the process is doing; a
+         second Ctrl-C raises KeyboardInterrupt at once. A process that was started with
+         `--end-with-parent` ends at most ORPHAN_GRACE_S after its parent.
 Source   The pipe to standard input: the kernel closes it however the parent ends.
 """
 
@@ -23,15 +23,15 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 ORPHAN_GRACE_S: Final = 20.0
 """How long a process may take to end cleanly once its parent is gone."""
 ORPHANED: Final = 1
-"""Exit code of one that took longer."""
+"""Exit code of a process that took longer."""
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """Inside the block, have the signals set the event that is returned.
+    """Yield an event that SIGNALS set while the block runs.
 
-    Raises KeyboardInterrupt instead of StoreUnavailable after a Ctrl-C: it reaches the terminal's
-    other processes too, and a server that was on its way up ends with it.
+    After a Ctrl-C, raises KeyboardInterrupt instead of StoreUnavailable: the terminal sends the
+    signal to all its processes, so that a server that is starting ends, too.
     """
     stop = threading.Event()
     asked: list[int] = []
@@ -40,8 +40,8 @@ def stop_on_signals() -> Iterator[threading.Event]:
         if asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         asked.append(number)
-        # Not here: what the signal came in between may hold the event's own lock, as every sleep
-        # does for a moment, and could then never let go of it.
+        # In a thread of its own: the interrupted code may hold the event's lock, as every sleep
+        # does for a moment. Setting the event in the handler would then deadlock.
         start_new_thread(stop.set, ())
 
     before = {number: signal.signal(number, ask) for number in SIGNALS}
@@ -57,7 +57,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
 
 
 def stop_with_parent(stop: threading.Event) -> None:
-    """Set the event when standard input ends, and see to it that the process then does too."""
+    """Set the event when standard input ends; exit ORPHAN_GRACE_S later if still running."""
 
     def watch() -> None:
         while os.read(descriptor, 4_096):

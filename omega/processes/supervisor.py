@@ -1,9 +1,9 @@
-"""Starts processes, watches them, starts those again that crash, and ends them all.
+"""Starts processes, restarts those that crash, and stops them all.
 
 Goal     Run a cell's schedulers and nodes as processes of their own under one command.
-Promise  A child that crashes starts again after a delay that doubles with each crash in a row, and
-         is given up after some. No child outlives the supervisor, however that ends. Only its own
-         children are ever signalled.
+Promise  A child that crashes is restarted after a delay that doubles with each crash in a row, and
+         is given up after `crashes_max` in a row. No child outlives the supervisor, however that
+         ends. The supervisor signals only its own children.
 Source   Erlang's supervisors. docs/decisions/0013-processes.md.
 """
 
@@ -20,16 +20,16 @@ from typing import Final
 from omega.clock import Clock, RealClock
 
 LOG_BYTES_MAX: Final = 1_000_000
-"""A log that is longer is set aside when its process starts, and cut while it runs."""
+"""A longer log is renamed when its process starts, and emptied while it runs."""
 LOG_TAIL_BYTES: Final = 4_000
 
 
 class ChildState(Enum):
-    """Where a child stands."""
+    """The state of a child process."""
 
     RUNNING = "running"
-    WAITING = "waiting"  # crashed; starts again when its delay is over
-    ENDED = "ended"  # with code 0, or because it was told to
+    WAITING = "waiting"  # crashed; is restarted when its delay is over
+    ENDED = "ended"  # with code 0, or stopped by the supervisor
     GIVEN_UP = "given up"  # crashed too often in a row
 
 
@@ -42,9 +42,9 @@ class RestartPolicy:
     crashes_max: int = 5
     """Crashes in a row after which a child is given up."""
     steady_after_s: float = 20.0
-    """A child that has run so long has recovered: its next crash is the first again."""
+    """A child that has run this long has recovered: its next crash counts as the first."""
     grace_s: float = 15.0
-    """From SIGTERM to SIGKILL."""
+    """Time from SIGTERM to SIGKILL."""
 
     def delay_s(self, crashes: int) -> float:
         """Return how long to wait after that many crashes in a row."""
@@ -82,7 +82,7 @@ class Child:
         return self.process.pid if self.process is not None else None
 
     def log_tail(self) -> str:
-        """Return the last line of what it said."""
+        """Return the last line of the child's log that is not blank; empty if there is none."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as lines:
@@ -97,7 +97,7 @@ def omega_command(*arguments: str) -> tuple[str, ...]:
 
 
 class Supervisor:
-    """The children of one process. Call `look` now and then: nothing happens in between."""
+    """The child processes of this process. They are checked only when `look` is called."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Supervisor:
         self.stop()
 
     def look(self) -> None:
-        """Take note of children that have ended, and start those again whose delay is over."""
+        """Record the children that have ended, and restart those whose delay is over."""
         assert not self._stopping
         for child in self.children:
             match child.state:
@@ -160,11 +160,11 @@ class Supervisor:
         with child.log.open("ab") as log:
             child.process = subprocess.Popen(
                 child.spec.command,
-                stdin=subprocess.PIPE,  # never written to: its end tells the child that we are gone
+                stdin=subprocess.PIPE,  # never written to; it closes when this process ends
                 stdout=log,
                 stderr=log,
                 env=self._environment,
-                process_group=0,  # Ctrl-C is ours to deal with
+                process_group=0,  # Ctrl-C reaches only this process
             )
         child.state = ChildState.RUNNING
         child.started_at = self._clock.now()
@@ -234,7 +234,7 @@ def _set_aside(log: Path) -> None:
 
 
 def _cut(log: Path) -> None:
-    """Empty a log that has grown too long; its writer appends, so it goes on from there."""
+    """Move the end of a log that is too long to another file, and empty it; its writer appends."""
     if log.stat().st_size > LOG_BYTES_MAX:
         log.with_suffix(".log.1").write_bytes(log.read_bytes()[-LOG_BYTES_MAX:])
         os.truncate(log, 0)

@@ -1,8 +1,9 @@
-"""Who simulates the runs of a sweep: processes of ours, or a Dask cluster.
+"""The workers that simulate the runs of a sweep: local processes, or a Dask cluster.
 
-Goal     Use every core here, or an engine that is there already, through one interface.
-Promise  Our processes end with us, however we end, and at once when we leave early; a cluster's
-         stay. An engine that does not answer is BadInput before anything is simulated.
+Goal     Use every local core, or a cluster that is running already, through one interface.
+Promise  Local processes end with this one, however it ends, and at once when an exception leaves
+         the block; a cluster's workers go on. A cluster that does not answer is BadInput before
+         anything is simulated.
 Source   concurrent.futures; docs/decisions/0023-sweeps-and-audits.md.
 """
 
@@ -22,18 +23,18 @@ from omega.terminal.terminal import print_what_can_be
 
 CONNECT_S: Final = 10
 HANDED_OUT_MIN: Final = 64
-"""Runs that a cluster has at a time, at least: it may grow while we wait."""
+"""Least number of runs that a cluster is given at a time: it may add workers meanwhile."""
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who simulates."""
+    """An executor, with the number of runs to submit to it at a time, and its description."""
 
     executor: Executor
     at_once: int
-    """Runs to hand out at a time: enough that nobody waits, few enough to stop soon."""
+    """Runs to submit at a time: enough to keep all workers busy, few enough to stop soon."""
     said: str
-    """Who they are, in words."""
+    """The workers in words."""
 
 
 def cores() -> int:
@@ -43,7 +44,7 @@ def cores() -> int:
 
 @contextmanager
 def processes(number: int) -> Iterator[Workers]:
-    """Have so many processes of our own; they are ended when the block is left by an exception."""
+    """Yield so many local processes; they are ended when the block is left by an exception."""
     others = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(
         number, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
@@ -60,30 +61,30 @@ def processes(number: int) -> Iterator[Workers]:
 
 @contextmanager
 def cluster(address: str) -> Iterator[Workers]:
-    """Have what runs at this address simulate."""
+    """Yield the Dask cluster at this address. Raises BadInput if none answers, SettingsError."""
     try:
         from distributed import Client  # noqa: PLC0415 - an optional extra
         from distributed.comm.addressing import resolve_address  # noqa: PLC0415 - likewise
     except ModuleNotFoundError as error:
         raise SettingsError(["--dask needs omega-scheduler[dask] to be installed"]) from error
     try:
-        resolve: Any = resolve_address  # which has no types, no more than Client
+        resolve: Any = resolve_address  # it has no type hints, nor has Client
         connect: Any = Client
-        resolve(address)  # of what is no address, Client would try to make a connection for long
+        resolve(address)  # it refuses a malformed address at once; Client would retry for long
         client = connect(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise BadInput(f"no Dask scheduler answers at {address}", field="--dask") from error
     with client:
         threads = sum(client.nthreads().values())
         at_once = max(HANDED_OUT_MIN, 2 * threads)
-        # Pure functions of the same argument would share one result, and one failure.
+        # With pure=True, calls with the same argument would share one result, and one failure.
         yield Workers(
             client.get_executor(pure=False), at_once, things(threads, "thread") + " of Dask"
         )
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent, and never outlive it; complain printably."""
+    """Make this worker ignore Ctrl-C, end with its parent, and print only printable text."""
     print_what_can_be()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()

@@ -1,6 +1,6 @@
-"""The cell in sums, and what a look at it shows.
+"""The cell in sums, and the report of its state.
 
-Goal     Answer "is it well?" from values that a screen, a page or a script can show.
+Goal     Describe a cell's state by values that a screen, a page or a script can show.
 Promise  All device slots count as one resource, named gpu.
 Source   ReaderStore.reports, use, notices and quotas.
 """
@@ -31,7 +31,7 @@ class Share:
 
     @property
     def part(self) -> float | None:
-        """The share, None where there is none of it."""
+        """Used amounts divided by capacity; None without capacity."""
         return self.used / self.capacity if self.capacity else None
 
 
@@ -43,7 +43,7 @@ def shares(use: CellUse) -> dict[str, Share]:
 
 
 def allocated(use: CellUse) -> dict[str, float]:
-    """Return the share of each kind in use, and `gpu` over all slots; kinds not there are 0."""
+    """Return the share of each kind in use, and `gpu` over all slots; 0 without capacity."""
     each = {kind.column: _share(use, kind) for kind in Kind}
     return {name: round(one.part or 0.0, 6) for name, one in {**each, **shares(use)}.items()}
 
@@ -57,7 +57,7 @@ def _share(use: CellUse, *kinds: Kind) -> Share:
 
 @dataclass(frozen=True)
 class CellReport:
-    """What a look at a cell shows."""
+    """The state of a cell at one moment or nearly so."""
 
     reports: Sequence[ProcessReport]
     use: CellUse
@@ -66,11 +66,11 @@ class CellReport:
 
     @classmethod
     def read(cls, store: ReaderStore) -> "CellReport":
-        """Look."""
+        """Read the report from a store."""
         return cls(store.reports(), store.use(), store.notices(), store.quotas())
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a row a process, as JSON types."""
+        """Return one row per process, as JSON types."""
         return [
             {
                 "kind": report.kind,
@@ -85,7 +85,7 @@ class CellReport:
         ]
 
     def summary(self) -> dict[str, object]:
-        """Return the cell, the queue and what is short, as JSON types."""
+        """Return the cell's use, the queue and the quotas that are used up, as JSON types."""
         use = self.use
         schedulers = merge(*(report.facts for report in self.reports if report.kind != NODES))
         return {

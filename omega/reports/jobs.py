@@ -1,7 +1,7 @@
 """What became of a job: where its tasks run, or why they do not.
 
-Goal     Say of a job that waits: why, how that is known, and what to do.
-Promise  One dominant reason a job. A row has every field of the status.
+Goal     Report why a job waits, the evidence for it, and what to do.
+Promise  There is one dominant reason per job. A row has every field of the status.
 Source   The kinds of reason of omega.lifecycle.states.
 """
 
@@ -47,7 +47,7 @@ def why_waiting(
 ) -> Why | None:
     """Return the dominant reason why a job is not fully placed; None if it is.
 
-    Of a job that met its quota, what is left by now belongs to the evidence.
+    For a job parked over a quota, the evidence includes what is left of its quotas now.
     """
     waiting = job.state in (State.PENDING, State.PLANNING)
     if job.state is State.PARKED:
@@ -80,12 +80,12 @@ class JobReport:
     placements: Mapping[int, str]
     """The name of the machine of each task that runs."""
     training: TrainingProgress
-    """How far it has come; of no job if it does not train."""
+    """The progress of its training; no row if it does not train."""
     why: Why | None
 
     @classmethod
     def read(cls, store: ReaderStore, job_id: int) -> "JobReport | None":
-        """Read it; None if there is no such job."""
+        """Read the report of a job; None if there is no such job."""
         job = store.job(job_id)
         if job is None:
             return None
@@ -97,7 +97,7 @@ class JobReport:
         )
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a row a task that runs, as JSON types."""
+        """Return one row per running task, as JSON types."""
         return [{"task": task, "machine": name} for task, name in sorted(self.placements.items())]
 
     def summary(self) -> dict[str, object]:
@@ -118,7 +118,7 @@ def row_of(job: JobStatus) -> dict[str, object]:
 
 
 def training_row(training: TrainingProgress) -> dict[str, object] | None:
-    """Return how far one job's training has come as JSON types; None if it trains nothing."""
+    """Return the progress of one job's training as JSON types; None if it does not train."""
     if not len(training):
         return None
     return {

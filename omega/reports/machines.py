@@ -1,8 +1,8 @@
 """Machines that are closed or on notice, and everything about one of them.
 
-Goal     Let nobody wonder where the room went, or what will happen to what runs on a machine.
-Promise  The tasks of a machine come in the order in which they would end if it became too small:
-         lowest precedence first, then those started last. A row is a task.
+Goal     Show why capacity is missing, and what will happen to the tasks of a machine.
+Promise  The tasks of a machine are in the order in which they would be ended if it became too
+         small: lowest precedence first, then those started last. A row is a task.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -27,13 +27,13 @@ def state_name(state: int) -> str:
 
 
 def states_of(use: CellUse) -> dict[str, int]:
-    """Count the machines by state, those states that occur."""
+    """Return the number of machines by state, for the states that occur."""
     counted = sorted(use.machines_by_state.items())
     return {state_name(state): machines for state, machines in counted if machines}
 
 
 def notice_line(notice: Notice) -> str:
-    """Say what is used above a machine's capacity, and what will become of it."""
+    """Return a sentence on what is used above a machine's capacity, and on what will happen."""
     excess = amounts(named(notice.excess))
     if notice.ends_in_ms <= 0:
         return f"{excess} too much in use; the next scheduler that looks ends what is too much"
@@ -42,7 +42,7 @@ def notice_line(notice: Notice) -> str:
 
 
 def notices_summary(notices: Sequence[Notice]) -> dict[str, int | None]:
-    """Count the notices that run and those that are over; say when the next one ends."""
+    """Return the number of notices that run and that are over, and when the next one ends."""
     running = [notice.ends_in_ms for notice in notices if notice.ends_in_ms > 0]
     return {
         "running": len(running),
@@ -52,7 +52,7 @@ def notices_summary(notices: Sequence[Notice]) -> dict[str, int | None]:
 
 
 def overdue(use: CellUse, notices: Sequence[Notice], reports: Sequence[ProcessReport]) -> list[str]:
-    """Say what a scheduler would have done long since, if none has been heard of lately."""
+    """Return sentences on overdue work of schedulers; none if a scheduler has reported lately."""
     if kinds_heard_of(reports):
         return []
     nobody = "and no scheduler has been heard of lately that would end them"
@@ -66,14 +66,14 @@ def overdue(use: CellUse, notices: Sequence[Notice], reports: Sequence[ProcessRe
 
 @dataclass(frozen=True, eq=False)
 class MachineReport:
-    """A machine, and what is known of it at one moment or nearly so."""
+    """One machine with its tasks, jobs and notice, at one moment or nearly so."""
 
     name: str
     row: MachineRows
     attributes: Mapping[str, str]
     live: Allocations
     jobs: Mapping[int, JobStatus]
-    """The jobs of what runs there."""
+    """The jobs of the tasks that run there, by id."""
     notice: Notice | None
 
     @classmethod
@@ -99,11 +99,11 @@ class MachineReport:
 
     @property
     def state(self) -> MachineState:
-        """Whether it takes claims."""
+        """The machine's state, which decides whether it takes claims."""
         return MachineState(int(self.row.state[0]))
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a row a task, those first that would end first."""
+        """Return one row per task, in the order in which the tasks would be ended."""
         return [
             {
                 "job": job.id,
@@ -119,7 +119,7 @@ class MachineReport:
         ]
 
     def summary(self) -> dict[str, object]:
-        """Return what there is to say of the machine itself."""
+        """Return the facts on the machine itself, as JSON types."""
         return {
             "machine": self.name,
             "id": int(self.row.id[0]),
@@ -140,7 +140,7 @@ class MachineReport:
         }
 
     def kinds(self) -> list[Kind]:
-        """Return the kinds of which it has any, or of which any is used."""
+        """Return the kinds of resource that the machine has, or that are used on it."""
         there = (self.row.capacity[0] > 0) | (self.row.used[0] > 0)
         return [kind for kind in Kind if there[kind]]
 
@@ -148,7 +148,7 @@ class MachineReport:
         return {kind.column: int(row[0, kind]) for kind in self.kinds()}
 
     def in_order(self) -> list[tuple[int, JobStatus]]:
-        """Return where the allocations are, with their jobs, those first that would end first."""
+        """Return (position in `live`, job) pairs, in the order in which tasks would be ended."""
         live = self.live
         precedence = integers([self.jobs[job].precedence for job in live.job.tolist()])
         order = np.lexsort((-live.task, -live.job, -live.started_ms, precedence))

@@ -1,8 +1,8 @@
-"""What the processes of a cell say of themselves, as lines of a screen.
+"""The reports of a cell's processes, as lines of a screen.
 
 Goal     Turn the reports in the store into rates and states that a person understands.
-Promise  A process that has not been heard of for a while is called silent, whatever it said last.
-         What a process did before it crashed still counts in the sums.
+Promise  A process that has not reported for SILENT_AFTER_MS is shown as silent, whatever its last
+         report holds. What a process did before it crashed still counts in a `Ledger`.
 Source   JobReader.reports; omega.metrics.facts.
 """
 
@@ -20,7 +20,7 @@ NODES: Final = "nodes"
 
 
 class ProcessState(Enum):
-    """Where a process stands, as far as a screen can know."""
+    """The state of a process, as far as reports show it."""
 
     RUNNING = "running"
     STARTING = "starting"
@@ -31,7 +31,7 @@ class ProcessState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerLine:
-    """One scheduler's figures; None where there is nothing to tell yet."""
+    """One scheduler's figures; None where there is no figure yet."""
 
     name: str
     state: ProcessState
@@ -45,17 +45,17 @@ class SchedulerLine:
 
 
 def is_heard_of(report: ProcessReport) -> bool:
-    """Say whether a process spoke lately."""
+    """Return whether a process has reported in the last SILENT_AFTER_MS."""
     return report.seen_ms_ago < SILENT_AFTER_MS
 
 
 def kinds_heard_of(reports: Iterable[ProcessReport]) -> set[str]:
-    """Return the kinds of scheduler of which a replica spoke lately."""
+    """Return the kinds of scheduler of which a replica has reported lately."""
     return {report.kind for report in reports if is_heard_of(report)} - {NODES}
 
 
 def name_of(kind: str, replica: str) -> str:
-    """Return how a screen calls a replica."""
+    """Return the name of a replica on a screen."""
     return f"{kind} {replica}"
 
 
@@ -98,19 +98,19 @@ def total_line(facts: Iterable[Mapping[str, Any]], *, recent: bool = True) -> Sc
 
 
 def conflicts_of(facts: Mapping[str, Any]) -> dict[str, int]:
-    """Count the refused claims by verdict, those that occurred, the most frequent first."""
+    """Return the number of refused claims by verdict, the most frequent first."""
     refused: Mapping[str, float] = facts["totals"].get("refused", {})
     return {v: int(n) for v, n in sorted(refused.items(), key=lambda one: -one[1])}
 
 
 class Ledger:
-    """The last facts of every process there was: those that crashed or ended included."""
+    """The last facts of every process, also of those that have crashed or ended."""
 
     def __init__(self) -> None:
         self._facts: dict[tuple[str, str, int], Mapping[str, Any]] = {}
 
     def note(self, reports: Iterable[ProcessReport]) -> None:
-        """Take in what the processes say now."""
+        """Record the current reports of the processes."""
         for report in reports:
             self._facts[report.kind, report.replica, report.pid] = report.facts
 

@@ -1,7 +1,8 @@
 """Quotas: what each allows, what is used of it and what is left.
 
-Goal     Say it in units that people use, and exactly for scripts.
-Promise  What is not limited is unknown, never zero. A row has exact amounts.
+Goal     Show quotas in units that people use, and exactly for scripts.
+Promise  An amount that is not limited is unknown (a dash or null), never zero. A row has exact
+         amounts.
 Source   docs/decisions/0016-quotas.md.
 """
 
@@ -27,7 +28,7 @@ MIB_PER_TIB: Final = 1_024**2
 
 
 def whose(quota: Quota) -> str:
-    """Say whom a quota limits: tenant ann, or scheduler batch."""
+    """Return whose quota it is: tenant ann, or scheduler batch."""
     return f"{quota.scope.value} {short(quota.name)}"
 
 
@@ -55,7 +56,7 @@ def used_up(uses: Sequence[QuotaUse]) -> Iterator[tuple[QuotaUse, list[Budget]]]
 
 
 def left_for(tenant: str, scheduler: str, uses: Sequence[QuotaUse]) -> list[str]:
-    """Say what is left of each quota that jobs of a tenant, for a kind of scheduler, draw on."""
+    """Return a phrase for each quota that a tenant's jobs for a scheduler draw on: what is left."""
     drawn_on = (QuotaScope.TENANT, tenant), (QuotaScope.SCHEDULER, scheduler)
     return [
         f"left for {whose(use.quota)}: "
@@ -79,7 +80,7 @@ def row_of(use: QuotaUse) -> dict[str, object]:
 
 
 def used_of(use: QuotaUse) -> dict[Budget, int]:
-    """Return what is used of each limited budget; nothing is known of a quota without a count."""
+    """Return what is used of each limited budget; nothing for a quota that is not counted."""
     limits = use.quota.limits if use.counted else {}
     return {budget: limit - use.left[budget] for budget, limit in limits.items()}
 

@@ -41,7 +41,7 @@ def fraction(number: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Write a time with two digits that mean something."""
+    """Write a time with about two significant digits."""
     if seconds is None:
         return UNKNOWN
     for limit, factor, unit in (
@@ -64,7 +64,7 @@ def clock(seconds: float) -> str:
 
 
 def amounts(named: Mapping[str, int]) -> str:
-    """Write amounts by kind: 4 cores, 8 GiB, 2 GPUs. What there is none of is left out."""
+    """Write amounts by kind: 4 cores, 8 GiB, 2 GPUs. Kinds with amount 0 are left out."""
     gpus = sum(amount for kind, amount in named.items() if Kind[kind.upper()].is_device)
     parts = (
         (named.get(Kind.CPU_MILLI.column, 0) / 1_000, "core", "cores"),
@@ -81,10 +81,10 @@ def amounts(named: Mapping[str, int]) -> str:
 
 
 def _plain(number: float) -> str:
-    """Write a number with at most three digits behind the point, and none that say nothing."""
+    """Write a number with at most three decimals, without trailing zeros."""
     return f"{number:,.3f}".rstrip("0").rstrip(".")
 
 
 def things(number: int, noun: str) -> str:
-    """Write a number of a noun: 1 machine, 2 machines."""
+    """Write a number with its noun: 1 machine, 2 machines."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

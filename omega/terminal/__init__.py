@@ -1,1 +1,1 @@
-"""What every command line here is made of: consoles, options, documents, exit codes."""
+"""The parts of every command line here: consoles, options, documents, exit codes."""

@@ -1,9 +1,9 @@
-"""Where a verb says things: results, progress and warnings, and the JSON document.
+"""The output of a verb: results, progress, warnings, and the JSON document.
 
 Goal     Let a script read the results of every verb, and a person watch the same verb at work.
-Promise  With `--json -` standard output holds the document and nothing else; what a person reads
-         goes to standard error then. The document is ASCII, with what cannot be printed escaped. A
-         file that cannot be written is refused before the work.
+Promise  With `--json -`, standard output holds the document and nothing else, and all texts for
+         people go to standard error. The document is ASCII, with unprintable characters escaped.
+         A file that cannot be written is refused before the work.
 Source   docs/guide/README.md.
 """
 
@@ -32,10 +32,10 @@ def warnings() -> PrintableConsole:
 
 
 def warn(event: Event) -> None:
-    """Say on standard error, which a supervisor keeps as a log, what an operator is to know.
+    """Print an event that an operator should know on standard error, which a supervisor logs.
 
-    That is what stands in the way of work, and which turn a process goes by. The sink of processes
-    that run on their own.
+    These events are failures that hinder work, and changes of the turn that a process has. This
+    is the event sink of schedulers and nodes.
     """
     match event:
         case StoreFaltered(what, why):
@@ -55,7 +55,7 @@ def warn(event: Event) -> None:
 
 
 class Output:
-    """What one run of a verb says."""
+    """The output of one run of a verb."""
 
     def __init__(self, json_to: str | None = None) -> None:
         self._json_to = json_to
@@ -65,7 +65,7 @@ class Output:
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody asked for the document."""
+        """Whether the document was asked for."""
         return self._json_to is not None
 
     @property
@@ -74,7 +74,7 @@ class Output:
         return self._json_to not in {None, STANDARD_OUTPUT}
 
     def progress(self) -> Progress:
-        """Return a progress bar, seen only on a terminal and gone when the work is done."""
+        """Return a progress bar, shown only on a terminal and removed when the work is done."""
         return Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=None),
@@ -95,7 +95,7 @@ class Output:
         environment: Mapping[str, object] | None = None,
         **more: str | Mapping[str, object],
     ) -> None:
-        """Write the document to where it was asked for, if it was; `more` are parts of its own."""
+        """Write the document, if it was asked for; `more` are further parts at its top level."""
         if self._json_to is None:
             return
         text = as_json(
@@ -116,14 +116,14 @@ class Output:
 def as_json(document: Mapping[str, object]) -> str:
     """Return a document as text that may go to a terminal: ASCII, and control characters escaped.
 
-    The encoder leaves DEL alone; it can be in a string only, as all that is not ASCII.
+    The encoder does not escape DEL; in JSON, it can occur only in a string.
     """
     text = json.dumps(document, indent=2, default=str, ensure_ascii=True)
     return text.replace("\x7f", "\\u007f")
 
 
 def describe_environment() -> dict[str, object]:
-    """Return what one has to know of the machine to compare two documents."""
+    """Return the versions and the machine, which tell whether two documents are comparable."""
     return {
         "omega": __version__,
         "python": platform.python_version(),
@@ -136,7 +136,7 @@ def describe_environment() -> dict[str, object]:
 def refuse_unwritable(path: Path, *, field: str) -> None:
     """Raise BadInput for a file that could not be written when the work is done."""
     folder = path.absolute().parent
-    if not os.path.isdir(folder):  # which no name is too long for
+    if not os.path.isdir(folder):  # False for a name that is too long
         raise BadInput(f"there is no folder {folder} to write to", field=field)
     if os.path.isdir(path):
         raise BadInput(f"{path} is a folder, not a file", field=field)

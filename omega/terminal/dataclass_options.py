@@ -1,7 +1,8 @@
 """Options as the fields of a dataclass.
 
 Goal     Let several verbs, and the code behind them, pass many options as one value.
-Promise  A field is an option: its annotation, its default. What the verb takes besides is its own.
+Promise  Each field becomes an option with its annotation and its default. The verb may have further
+         options of its own.
 Source   typer, which reads a function's signature.
 """
 
@@ -12,9 +13,9 @@ from typing import Any, get_type_hints
 
 
 def takes(plan: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a verb of a function of a plan: typer sees the plan's fields as options, before its own.
+    """Decorate a function of a plan: typer sees the plan's fields as options, before its own.
 
-    The function takes the plan first; what else it takes is by name.
+    The function takes the plan as its first argument, and all others by name.
     """
     kinds = get_type_hints(plan, include_extras=True)
     options = [

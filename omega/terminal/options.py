@@ -1,7 +1,7 @@
 """Options that every command line here may have, declared once.
 
 Goal     Let an option mean the same, and be explained the same, wherever it appears.
-Promise  What cannot be read is BadInput that names the option; nothing has been done by then.
+Promise  A value that cannot be read is BadInput that names the option, before anything is done.
 Source   typer, whose options are annotations; docs/decisions/0009-errors-and-retries.md.
 """
 
@@ -16,14 +16,14 @@ from pydantic_core import PydanticCustomError
 from omega.errors import BadInput
 
 SEED_MAX: Final = 2**63 - 1
-"""What fits 64 bits, for whoever reads the document."""
+"""The largest that fits 64 bits, so that every reader of the document can hold it."""
 
 
 def number_option(*names: str, lowest: float, highest: float, **how: Any) -> Any:  # noqa: ANN401 - typer's
     """Return an option for a finite number in these bounds.
 
-    Of typer's own bounds, nan is told that it is above the upper one. Words are pydantic's, as
-    those of typer are.
+    typer's own bounds report nan as above the upper bound. The error messages are pydantic's, as
+    typer's are.
     """
     bounded = TypeAdapter(Annotated[float, Field(ge=lowest, le=highest, allow_inf_nan=False)])
 
@@ -59,7 +59,7 @@ Seed = Annotated[int, typer.Option(min=0, max=SEED_MAX, metavar="N", help="Seed 
 
 
 def read_pairs(pairs: Sequence[str], *, option: str) -> list[tuple[str, str]]:
-    """Read `NAME=VALUE` pairs, in order. Raises BadInput for what is none."""
+    """Read `NAME=VALUE` pairs, in order. Raises BadInput for other texts."""
     read = []
     for pair in pairs:
         name, equals, value = pair.partition("=")

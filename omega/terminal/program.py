@@ -1,4 +1,4 @@
-"""Runs a command line and ends it: what goes wrong becomes one sentence and an exit code.
+"""Runs a command line, and turns an error into one sentence and an exit code.
 
 Goal     Let every command line of this project end alike.
 Promise  Exit codes: 0 done; 1 what was asked for failed, or an invariant is broken; 2 bad usage or
@@ -22,18 +22,18 @@ from omega.terminal.terminal import print_what_can_be
 
 DEBUG: Final = "OMEGA_DEBUG"
 NO: Final = frozenset({"", "0", "false", "no", "off"})
-"""What an environment says that does not want something."""
+"""Values of an environment variable that mean no."""
 DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 BAD_USAGE_ERRORS: Final = typer.BadParameter.__bases__
-"""What typer raises for what it cannot read."""
+"""The errors that typer raises for arguments that it cannot read."""
 
 
 def run_command_line(
     name: str, said: Sequence[str], make: Callable[[], typer.Typer], *, program: str | None = None
 ) -> None:
-    """Make a command line and run it, and end as all of ours do, whatever goes wrong.
+    """Create a command line, run it, and exit with its code.
 
-    Complaints begin with its name; `program` is what its user types, if that is something else.
+    Error messages begin with `name`; `program` is what its user types, if that differs.
     """
     print_what_can_be()
     try:
@@ -48,10 +48,10 @@ def run_command_line(
         what = error.what if isinstance(error, InvariantBroken) else str(error)
         _complain(name, what, *story)
         sys.exit(exit_code(error))
-    except KeyboardInterrupt:  # while the verb was being loaded
+    except KeyboardInterrupt:  # while the verb was being imported
         _complain(name, "interrupted")
         sys.exit(INTERRUPTED)
-    except typer.Abort:  # there was nothing to read
+    except typer.Abort:  # a prompt found no input
         _complain(name, "aborted")
         sys.exit(FAILED)
     except OSError as error:  # a folder that cannot be made, a disk that is full
@@ -63,7 +63,7 @@ def run_command_line(
 
 
 def _run(app: typer.Typer, said: Sequence[str], program: str) -> int:
-    """Run it, and return its exit code."""
+    """Run the command line, and return its exit code."""
     try:
         code = app(said, prog_name=program, standalone_mode=False)
     except Exception as error:
@@ -84,7 +84,7 @@ def _complain(name: str, sentence: str, *story: str) -> None:
 
 
 def _complain_of_usage(error: Any) -> int:  # noqa: ANN401 - typer hands out no name of its class
-    """Say what typer would, with what was typed made printable; return the exit code."""
+    """Print typer's message, with the user's input made printable; return the exit code."""
     console, context = warnings(), error.ctx
     if type(error).__name__ == "NoArgsIsHelpError":  # typer has already printed the help
         return int(error.exit_code)
@@ -99,7 +99,7 @@ def _complain_of_usage(error: Any) -> int:  # noqa: ANN401 - typer hands out no 
 
 
 def exit_code(error: OmegaError) -> int:
-    """Tell what the operator can mend from what failed."""
+    """Return BAD_USAGE for errors that the operator can correct, FAILED for all others."""
     match error:
         case BadInput() | SettingsError() | UnknownScheduler():
             return BAD_USAGE

@@ -1,8 +1,8 @@
-"""The chance of a command: one generator from the seed that the user gives.
+"""The random generator of a command, from the seed that the user gives.
 
 Goal     Let the same command line draw the same work again.
 Promise  A function of the seed alone.
-Source   The house rule that chance comes in through the door; this is the command line's.
+Source   The rule that random generators are passed in; the command line creates this one.
 """
 
 import numpy as np

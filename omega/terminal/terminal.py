@@ -1,12 +1,11 @@
-r"""The one way to a terminal: consoles and a stream that print nothing raw.
+r"""The only way to a terminal: consoles and a stream that escape all texts.
 
-Goal     Let a screen, a sentence or a traceback hold whatever was submitted, and the terminal show
-         it as characters.
-Promise  Whatever is put into a print, a Text or a cell of a table: besides what rich writes itself
-         to style text and to move the cursor, the terminal is given printable characters and the
-         ends of lines that a layout makes. A str is no markup, a style is no link, and a line that
-         ends within a text goes on behind a visible \n. Texts are escaped before they are measured.
-Source   rich.console.Console.render, through which everything passes that is drawn.
+Goal     Show any submitted text on a screen, in a message or in a traceback as plain characters.
+Promise  The terminal receives rich's own codes for styles and cursor moves, the line ends of the
+         layout, and otherwise only printable characters, whatever a print, a Text or a cell of a
+         table holds. A str is not read as markup, and a style makes no link. A line end within a
+         text is written as a visible \n. Texts are escaped before they are measured.
+Source   rich.console.Console.render, which draws everything.
 """
 
 import io
@@ -29,11 +28,11 @@ from rich.text import Span, Text
 from omega.reports.printable import TEXT_MAX, escaped, is_printable, printable
 
 HIGHLIGHTED_MAX: Final = 1_000
-"""Characters of a str whose figures may be coloured: rich takes 10 s to find none in 20,000."""
+"""Longest str in which rich may colour figures: a search of 20,000 characters takes it 10 s."""
 
 
 class PrintableConsole(Console):
-    """A console that escapes all texts, and takes no str for markup."""
+    """A console that escapes all texts, and reads no str as markup."""
 
     def __init__(self, *, stderr: bool = False, **how: Any) -> None:  # noqa: ANN401 - as rich's own
         if stderr:
@@ -43,19 +42,19 @@ class PrintableConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Draw something, and all that it consists of: rich calls this for each part again."""
+        """Render an object as printable segments; rich calls this again for each of its parts."""
         part: Any = rich_cast(renderable)
         return map(_printable_segment, super().render(_printable_part(part), options))
 
     def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as rich's own
-        """Return a str as it is measured and drawn."""
+        """Return the escaped Text of a str, which rich measures and draws."""
         said = printable(text, TEXT_MAX)
         if len(said) > HIGHLIGHTED_MAX:
             how["highlight"] = False
         return super().render_str(said, **how)
 
     def status(self, status: RenderableType, **how: Any) -> Status:  # noqa: ANN401 - as rich's own
-        """Say what is being done, until it is done."""
+        """Show what is being done while the block runs."""
         return super().status(Text(status) if isinstance(status, str) else status, **how)
 
     def print_whole(self, lines: str) -> None:
@@ -65,23 +64,23 @@ class PrintableConsole(Console):
 
 
 class PrintableStream(io.TextIOBase):
-    """A stream whose lines are printable, for what prints without a console.
+    """A stream that escapes what is written, for code that prints without a console.
 
-    It is no terminal to its writers: they are to send no colours.
+    Its `isatty` is false, so that writers send no colours.
     """
 
     def __init__(self, beneath: IO[str]) -> None:
         super().__init__()
         self.rich_proxied_file: Final = beneath
-        """Where consoles write, past us: they escape what is to be escaped themselves."""
+        """The stream beneath. Consoles write to it directly: they escape texts themselves."""
 
     def write(self, text: str) -> int:
-        """Write a text, whose lines may end."""
+        """Write a text escaped, except for its line ends."""
         self.rich_proxied_file.write(escaped(text, keep="\n"))
         return len(text)
 
     def flush(self) -> None:
-        """Hand out what was written."""
+        """Flush the stream beneath."""
         self.rich_proxied_file.flush()
 
     def fileno(self) -> int:
@@ -90,10 +89,10 @@ class PrintableStream(io.TextIOBase):
 
 
 def print_what_can_be() -> None:
-    """Have all that this process prints come out printable, from now on.
+    """Make everything that this process prints printable from now on.
 
-    Characters that the terminal's encoding lacks are replaced, instead of ending a command. What
-    Python itself prints, tracebacks and warnings and logs, goes to standard error escaped.
+    Characters that the terminal's encoding lacks are replaced instead of raising an error.
+    Python's tracebacks, warnings and logs go to standard error escaped.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -103,14 +102,14 @@ def print_what_can_be() -> None:
 
 
 def _beneath(file: Any) -> Any:  # noqa: ANN401 - streams of any kind, ours and rich's
-    """Return the stream itself, beneath ours and that of a live screen."""
+    """Return the innermost stream, beneath a PrintableStream and that of rich's live screen."""
     while (proxied := getattr(file, "rich_proxied_file", None)) is not None:
         file = proxied
     return file
 
 
 def _printable_part(part: RenderableType) -> RenderableType:
-    """Return what is drawn instead: before it is laid out, so that all widths come out right."""
+    """Return a part with its texts escaped; this precedes the layout, so that widths are right."""
     if isinstance(part, Text):
         return _printable_text(part)
     if isinstance(part, Table):
@@ -137,12 +136,12 @@ def _printable_part(part: RenderableType) -> RenderableType:
 
 
 def _printable_title(title: str | Text | None) -> Text | None:
-    """Return the title of a panel, which rich would take for markup if it were a str."""
+    """Return a panel's title as a Text, because rich would read a str as markup."""
     return _printable_text(Text(title) if isinstance(title, str) else title) if title else None
 
 
 def _printable_text(text: Text) -> Text:
-    """Return a text with its styles where they were, each on the same characters."""
+    """Return a text escaped, with each style on the same characters as before."""
     plain = text.plain
     if len(plain) <= TEXT_MAX and is_printable(plain):
         return text
@@ -158,9 +157,9 @@ def _printable_text(text: Text) -> Text:
 
 
 def _printable_segment(segment: Segment) -> Segment:
-    """Return what reaches the terminal, whichever way it was drawn."""
+    """Return a segment escaped and without links, as the terminal receives it."""
     text, style, control = segment
-    if control is not None:  # it moves the cursor, and has no text of anybody's
+    if control is not None:  # it moves the cursor, and holds no text
         return segment
     if style is not None and style.link is not None:
         style = style.update_link(None)

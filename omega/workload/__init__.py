@@ -1,1 +1,1 @@
-"""What a cell is given to do: machines, what runs on them at the start, and jobs that arrive."""
+"""Workloads: machines, the tasks that run on them at the start, and jobs that arrive."""

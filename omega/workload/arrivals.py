@@ -1,6 +1,6 @@
 """A workload: machines, the tasks that run on them at the start, and jobs that arrive.
 
-Goal     One form for all work, drawn or recorded, so that whoever plays it knows no trace.
+Goal     One form for all work, drawn or recorded, so that its users need not know any trace.
 Promise  The start state fits its machines in every kind. Arrivals are ordered by submission.
 Source   docs/decisions/0012-workloads.md; the start state of Omega (EuroSys 2013), section 4.
 """
@@ -34,12 +34,12 @@ class Arrival:
     """Seconds from the start of the workload."""
     spec: JobSpec
     durations_s: tuple[float, ...] | None = None
-    """Of each group, where they are known better than the spec's milliseconds tell."""
+    """Duration of each group's tasks, where it is known more exactly than in milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prefill:
-    """Tasks that run at the start, as columns with a row a task, ordered by job, then by task.
+    """Tasks that run at the start, as columns with one row per task, ordered by job, then by task.
 
     The caller submits `jobs`, leases them and commits `claims` for each of `batches`, by the
     fit rule and incrementally: the ordinary way.
@@ -68,7 +68,7 @@ class Prefill:
         return len(self.task)
 
     def used(self, machines: int) -> Amounts:
-        """Return what the tasks take of each of so many machines, as a new array."""
+        """Return what the tasks take of each machine, as a new array (machines, kinds)."""
         used = np.zeros((machines, KINDS), dtype=np.int64)
         np.add.at(used, self.machine, self.shapes[self.shape])
         return used
@@ -96,7 +96,7 @@ class Prefill:
             yield tuple(parts)
 
     def claims(self, rows: slice, machine_ids: Ids) -> Claims:
-        """Return the claims of some rows of one job; `machine_ids` are those of the machines."""
+        """Return the claims of some rows of one job; `machine_ids` has an id for each machine."""
         shapes, shape = np.unique(self.shape[rows], return_inverse=True)
         machine = machine_ids[self.machine[rows]]
         return Claims(
@@ -123,11 +123,11 @@ class Workload:
     prefill: Prefill
     arrivals: tuple[Arrival, ...]
     counts: Mapping[str, int] = field(default_factory=dict)
-    """What was read, left out and changed on the way here, by what it is."""
+    """How many items were read, left out or changed, by name."""
     notes: tuple[str, ...] = ()
-    """The same for people: a sentence each for what differs from the source."""
+    """The same for people: one sentence for each difference from the source."""
     machine_events: tuple[MachineEvent, ...] = ()
-    """What happens to the machines meanwhile; live cells have events of their own."""
+    """Changes of the machines while it runs; only simulations apply them."""
 
     def __post_init__(self) -> None:
         assert all(
@@ -147,7 +147,7 @@ class Workload:
     def faster(self, factor: float) -> "Workload":
         """Return the workload with jobs arriving `factor` times as fast.
 
-        Durations and machine events stay: whoever ends tasks has a speed of its own.
+        Durations and machine events stay: the nodes that end tasks have a speed-up of their own.
         """
         assert factor > 0
         return replace(

@@ -1,8 +1,8 @@
-"""The demonstration: a mixed cell, half full, and enough work to make schedulers collide.
+"""The demonstration: a mixed cell, half full, and enough work to cause conflicts.
 
 Goal     Show conflicts being made and resolved within half a minute, on a cell of any size.
-Promise  A function of its arguments and of the chance passed in. Jobs come as often as there are
-         schedulers to decide on them, and are as large as it takes to fill what is left.
+Promise  A function of its arguments and of the generator passed in. The rate of jobs is in
+         proportion to the number of schedulers; jobs are as large as it takes to fill the cell.
 Source   Omega (EuroSys 2013), section 4: conflicts matter where machines are nearly full and
          churn. Shapes and rates are ours, after the order of magnitude of public traces.
 """
@@ -29,7 +29,7 @@ from omega.workload.synthetic import JobClass, arrivals_of, merged
 JOBS_PER_S = {BATCH: 10.0, SERVICE: 2.0, ML_GPU: 5.0}
 """Jobs that arrive for each scheduler of a kind."""
 MACHINES_FOR_FULL_RATE = 200
-"""A smaller cell gets jobs less often, in proportion, or single jobs would fill it."""
+"""A smaller cell gets jobs less often, in proportion; otherwise single jobs would fill it."""
 
 BATCH_SHAPES = (
     cpu_shape(2, memory_gib=4, weight=0.20),
@@ -37,7 +37,7 @@ BATCH_SHAPES = (
     cpu_shape(8, memory_gib=24, weight=0.25),
     cpu_shape(16, memory_gib=48, weight=0.25),
 )
-"""The large ones find room for one task on a half-full machine: two that see it will collide."""
+"""A half-full machine holds one task of a large shape: two schedulers that choose it conflict."""
 BATCH_TASKS_MIN = 0.5
 """Mean tasks of a batch job at the least; draws are rounded up, so that jobs have 1 or 2."""
 
@@ -54,11 +54,11 @@ GPU_LIFE_IN_CHURNS = 2.0
 """Mean duration of a GPU job; training takes longer than a batch task."""
 GPU_LIFE_S_MIN = 1.0
 GPU_PRESSURE = 1.6
-"""How much more they would use in the long run than batch jobs, as a demo ends before that."""
+"""Factor on `pressure` for GPU jobs: a demo ends before their use reaches its level."""
 GPU_TASKS_MAX = 16
-"""How many times its pattern's tasks a GPU job has at the most."""
+"""The largest multiple of its pattern's tasks that a GPU job has."""
 GPU_MODEL_SHARE = 0.5
-"""Part of the GPU jobs that insist on models."""
+"""Share of the GPU jobs that are constrained to GPU models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +88,10 @@ GPU_JOBS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """What the demonstration is to be like."""
+    """The parameters of the demonstration."""
 
     schedulers: Mapping[str, int]
-    """How many of each kind; a kind without any gets no jobs."""
+    """Number of schedulers by kind; a kind without any gets no jobs."""
     machines: int = 10_000
     share: float = 0.5
     """Part of the cell that is taken at the start."""
@@ -133,7 +133,7 @@ def demo_workload(demo: Demo, rng: np.random.Generator) -> Workload:
 
 
 def _batch(demo: Demo, free: Amounts, rng: np.random.Generator) -> tuple[Arrival, ...]:
-    """Draw batch jobs, the larger the more room there is."""
+    """Draw batch jobs; the more CPU is free, the more tasks they have."""
     if not (jobs_per_s := demo.jobs_per_s(BATCH)):
         return ()
     cpu_mean = sum(shape.cpu_milli * shape.weight for shape in BATCH_SHAPES)
@@ -149,7 +149,7 @@ def _batch(demo: Demo, free: Amounts, rng: np.random.Generator) -> tuple[Arrival
 
 
 def _service(demo: Demo, machines: Machines, rng: np.random.Generator) -> tuple[Arrival, ...]:
-    """Draw services; some insist on a zone or platform, most spread, some are gangs."""
+    """Draw services; most are constrained to a zone or platform, most spread, some are gangs."""
     if not (jobs_per_s := demo.jobs_per_s(SERVICE)):
         return ()
     jobs = JobClass(
@@ -178,7 +178,7 @@ def _service(demo: Demo, machines: Machines, rng: np.random.Generator) -> tuple[
 def _ml_gpu(
     demo: Demo, free: Amounts, machines: Machines, rng: np.random.Generator
 ) -> tuple[Arrival, ...]:
-    """Draw GPU jobs after the patterns, larger or shorter as it takes to use what is left."""
+    """Draw GPU jobs from the patterns, scaled in tasks or duration to use the free GPUs."""
     gpus = np.count_nonzero(machines.capacity[:, DEVICES], axis=1)
     if not (jobs_per_s := demo.jobs_per_s(ML_GPU)) or not gpus.any():
         return ()
@@ -222,7 +222,7 @@ def _one_of(
     rng: np.random.Generator,
     among: Index | Sequence[int] | None = None,
 ) -> Constraint:
-    """Return the wish for one or two values that some of the machines have."""
+    """Return a constraint to one or two values that the machines in rows `among` have."""
     rows = range(len(machines)) if among is None else among
     column = machines.attributes[attribute]
     values = sorted({value for row in rows if (value := column[row]) is not None})

@@ -1,6 +1,6 @@
 """The demonstration's cell: machines of several shapes, some with GPUs, and what runs on them.
 
-Goal     A start state that looks like a cell in use: machines differ, and differ in how full.
+Goal     A start state like that of a cell in use: machines differ in shape and are unevenly full.
 Promise  The tasks fit their machines. Every tenth machine has GPUs. The share taken is met within
          a few percent, in CPU and in GPUs.
 Source   Shapes are ours, after the order of magnitude of public inventories.
@@ -25,7 +25,7 @@ CPU_SHAPES: tuple[tuple[float, Amounts], ...] = (
     (0.12, machine(16_000, 64 * GIB, 1 * TIB)),
     (0.08, machine(96_000, 768 * GIB, 4 * TIB)),
 )
-"""How often, and what such a machine has."""
+"""(share of the machines, capacity of one) pairs."""
 
 GPU_SHAPES: tuple[tuple[str, Amounts], ...] = (
     ("A100", machine(96_000, 1_024 * GIB, 4 * TIB, gpus=8)),
@@ -64,7 +64,8 @@ SERVICE_SHARE = 0.6
 GPU_HALF_SHARE = 0.3
 """Part of the GPUs taken at the start of which a task takes only half."""
 GPU_EVENNESS = 1.0
-"""Below 2, of a machine's GPUs mostly all are taken or none; the more, the more machines agree."""
+"""Sum of the beta law's parameters. Below 2, a machine's GPUs are mostly all taken or all free; the
+larger it is, the more alike are the machines."""
 CPU_MILLI_PER_GPU = 4_000
 MEMORY_MIB_PER_GPU = 24 * GIB
 UNEVENNESS = 0.2
@@ -117,8 +118,8 @@ def demo_prefill(
 
 
 def _gpu_tasks(machines: Machines, share: float, rng: np.random.Generator) -> tuple[Index, Amounts]:
-    """Take GPUs, some of them by half; the row of each task's machine, and amounts."""
-    share = min(FULLEST, share / (1 - GPU_HALF_SHARE / 2))  # what halves leave over is made up for
+    """Return GPU tasks, some of half a GPU: machine row (tasks,) and amounts (tasks, kinds)."""
+    share = min(FULLEST, share / (1 - GPU_HALF_SHARE / 2))  # compensates for half GPUs
     shares = rng.beta(GPU_EVENNESS * share, GPU_EVENNESS * (1 - share), len(machines))
     taken = rng.random((len(machines), DEVICES_MAX)) < shares[:, np.newaxis]
     taken &= machines.capacity[:, DEVICES] > 0
@@ -134,7 +135,7 @@ def _gpu_tasks(machines: Machines, share: float, rng: np.random.Generator) -> tu
 def _cpu_tasks(
     machines: Machines, used: Amounts, share: float, rng: np.random.Generator
 ) -> tuple[Index, Amounts]:
-    """Offer each machine one task a round, until hardly any has room within its share."""
+    """Return CPU tasks, up to one per machine and pass until shares are full: rows, amounts."""
     shares = np.clip(rng.normal(share, UNEVENNESS, len(machines)), 0.0, FULLEST)
     limit = np.floor(machines.capacity * shares[:, None]).astype(np.int64)
     limit[:, DEVICES] = machines.capacity[:, DEVICES]
@@ -154,7 +155,7 @@ def _cpu_tasks(
 def _in_jobs(
     amounts: Amounts, gpu_tasks: int, *, churn_s: float, rng: np.random.Generator
 ) -> Tasks:
-    """Deal the tasks out to jobs at random; the first `gpu_tasks` to jobs of their own."""
+    """Assign tasks to jobs at random; the first `gpu_tasks` of them to separate jobs."""
     jobs = len(amounts) // TASKS_PER_JOB + 1
     gpu_jobs = gpu_tasks // TASKS_PER_JOB + 1
     owner = rng.integers(gpu_jobs, gpu_jobs + jobs, size=len(amounts))

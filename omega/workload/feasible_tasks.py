@@ -1,6 +1,6 @@
-"""Make a recorded start state fit its machines, for real cells promise more than they have.
+"""Makes a recorded start state fit its machines, because real cells are overcommitted.
 
-Goal     Start from a recorded cell although ours never overcommits.
+Goal     Start from a recorded cell, although the cell state here is never overcommitted.
 Promise  What remains fits every machine in every kind. Either tasks are dropped, on each machine
          the lowest precedence first, or requests shrink, on each machine by one factor a kind.
 Source   The Google cell of 2011 starts with 113 % of its CPU asked for.
@@ -11,13 +11,14 @@ import numpy as np
 from omega.model.arrays import Amounts, Ids, Index, Mask, every_kind
 
 STEPS = 32
-"""A factor is so many thirty-seconds: few factors keep the distinct shapes of a job few."""
+"""Factors are multiples of 1/32, so that a job has few distinct shapes."""
 
 
 def highest_that_fit(machine: Index, precedence: Ids, amounts: Amounts, capacity: Amounts) -> Mask:
-    """Say which tasks stay when each machine drops the lowest precedence until the rest fits.
+    """Return which tasks stay when each machine drops the lowest precedence until the rest fits.
 
-    Of one precedence, those that come later are dropped first.
+    Of equal precedence, later tasks are dropped first. `machine` and `precedence` are (tasks,),
+    `amounts` is (tasks, kinds), `capacity` (machines, kinds).
     """
     order = np.lexsort((-precedence, machine))
     at = machine[order]
@@ -31,7 +32,7 @@ def highest_that_fit(machine: Index, precedence: Ids, amounts: Amounts, capacity
 
 
 def scaled_to_fit(machine: Index, amounts: Amounts, capacity: Amounts) -> Amounts:
-    """Return the amounts, shrunk where a machine was asked for more than it has."""
+    """Return the amounts (tasks, kinds), reduced where a machine has less than was asked for."""
     asked = np.zeros_like(capacity)
     np.add.at(asked, machine, amounts)
     steps = np.where(asked > capacity, STEPS * capacity // np.maximum(asked, 1), STEPS)

@@ -1,9 +1,9 @@
-"""What a generator would have to be told to make work like a trace's.
+"""Laws fitted to a trace's work, from which similar work can be drawn.
 
 Goal     Estimate, for each workload of a trace, the laws of gaps, tasks a job and durations, and
          draw a list of jobs from them.
-Promise  Nothing is hidden that a generator of independent draws leaves out: how far each law is
-         off, and how much sizes and durations go together, are part of what is found.
+Promise  The result includes what independent draws lose: the distance of each law from what was
+         observed, and the rank correlation of sizes and durations.
 Source   Omega (EuroSys 2013), figures 3 and 4: the distributions that the paper shows of its cells.
 """
 
@@ -22,17 +22,17 @@ from omega.workload.laws import PARAMETRIC, Empirical, Exponential, Law, Observe
 from omega.workload.recipe import BATCH_FIRST_ID, COLUMNS, DECIMALS, SERVICE_FIRST_ID
 
 JOBS_MIN: Final = 3
-"""Fewer jobs of a workload tell nothing of a law."""
+"""A workload with fewer jobs is not fitted."""
 DIGITS: Final = 3
-"""To which two distances are equal."""
+"""Decimals to which distances are compared."""
 AT_RANDOM: Final = 1.36
-"""Over the root of the number of jobs: a distance that chance exceeds once in twenty times."""
+"""Divided by the root of the number of jobs: a distance that one random sample in 20 exceeds."""
 LASTS_S_MAX: Final = 1e9
-"""A law without bounds may draw what no list can hold."""
+"""Longest duration in a drawn list; a law without bounds may draw a longer one."""
 DRAWN_MAX: Final = 5_000_000
 """Jobs of a list that is drawn: some hundred bytes each, in memory."""
 LEAST_S: Final = 1e-9
-"""A time that is not 0."""
+"""Shorter times count as 0."""
 GAP, TASKS, DURATION = "gap_s", "tasks", "duration_s"
 QUANTITIES: Final = (GAP, TASKS, DURATION)
 LISTED: Final = {BATCH: ("Batch", BATCH_FIRST_ID), SERVICE: ("Service", SERVICE_FIRST_ID)}
@@ -47,11 +47,11 @@ class Fit:
     seen: Observed
     laws: Mapping[str, Law]
     distances: Mapping[str, float]
-    """Of each law."""
+    """Kolmogorov's distance of each law from what was seen."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is counted: a law's values are rounded up."""
+        """Whether the quantity is a count; a law's values are then rounded up."""
         return self.quantity == TASKS
 
     @property
@@ -62,16 +62,16 @@ class Fit:
 
     @property
     def by_sampling(self) -> float:
-        """A distance that would be no reason to doubt the law, had it not been fitted."""
+        """The distance that one sample in 20 exceeds if the law is true and was not fitted."""
         return float(AT_RANDOM / np.sqrt(len(self.seen)))
 
     def drawn(self, law: Law, number: int, rng: np.random.Generator) -> Score:
-        """Draw from a law, in whole numbers where such are counted."""
+        """Draw `number` values from a law; counts are whole numbers."""
         values = law.quantile(rng.random(number))
         return _in_whole(values) if self.is_whole else values
 
     def quantiles(self, law: Law, shares: Sequence[float]) -> list[float]:
-        """Return a law's quantiles, in whole numbers likewise."""
+        """Return a law's quantiles; counts are whole numbers."""
         values = law.quantile(np.array(shares))
         rounded: list[float] = (_in_whole(values) if self.is_whole else values).tolist()
         return rounded
@@ -79,19 +79,22 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class FittedWorkload:
-    """The jobs of one workload, as a generator would have to make them."""
+    """The laws and shapes from which the jobs of one workload can be drawn."""
 
     scheduler: str
     jobs: int
     fits: Mapping[str, Fit]
     shapes: Sequence[tuple[int, int]]
-    """CPU and memory that a task of each job asks for."""
+    """(cpu_milli, memory_mib) of a task of each job."""
     size_and_duration: float
     """Rank correlation of tasks and duration, which independent draws do not have."""
 
 
 def fitted(arrivals: Sequence[Arrival]) -> dict[str, FittedWorkload]:
-    """Fit each workload that has a few jobs. Raises BadInput if none has, or all come at once."""
+    """Fit each workload with JOBS_MIN jobs or more, by kind of scheduler.
+
+    Raises BadInput if there is none, or if all jobs of one are submitted at once.
+    """
     ends_s = max((one.submit_s + (_lasts_s(one) or 0.0) for one in arrivals), default=0.0)
     by_kind: dict[str, list[Arrival]] = {}
     for arrival in arrivals:
@@ -108,15 +111,15 @@ def draw_list(
     horizon_s: float,
     rng: np.random.Generator,
 ) -> str:
-    """Draw a job list as CSV; `laws` by workload and quantity. Streams are a workload's own.
+    """Draw a job list as CSV; `laws` are by workload and quantity.
 
-    Raises BadInput for more jobs than DRAWN_MAX.
+    Each workload has a random stream of its own. Raises BadInput for more jobs than DRAWN_MAX.
     """
     lines = [",".join(COLUMNS)]
     listed = [one for one in LISTED if one in workloads]
     for kind, stream in zip(listed, rng.spawn(len(listed)), strict=True):
         chosen = {name: laws[kind, name] for name in QUANTITIES}
-        # No two jobs of a list have one id, however many there are.
+        # Ids are distinct, however many jobs there are.
         number = max(LISTED[kind][1], len(lines))
         rows = _rows(workloads[kind], chosen, horizon_s, stream, number)
         lines += islice(rows, DRAWN_MAX + 2 - len(lines))
@@ -194,9 +197,9 @@ def _shape(arrival: Arrival) -> tuple[int, int]:
 
 
 def _above_zero(values: Score) -> Score:
-    """Put what was measured as 0 halfway to the least that was measured as more.
+    """Replace values below LEAST_S, which count as 0, by half the least value above it.
 
-    Less than a nanosecond is 0: the quotient of two times must be a float, too.
+    The quotient of two times is then a finite float.
     """
     there = values[values >= LEAST_S]
     return np.maximum(values, there.min() / 2 if len(there) else 1 / MS_PER_S)

@@ -1,8 +1,8 @@
-"""Laws of chance, and how well one fits what was observed.
+"""Probability laws, and how well one fits what was observed.
 
-Goal     Say of a trace which law its gaps, sizes and durations follow, and how far off it is.
-Promise  Estimates are of maximum likelihood. What was seen to last at least so long and not to end
-         counts as such (right-censored), neither as ended nor as never seen. Functions of arrays.
+Goal     Find the laws that a trace's gaps, sizes and durations follow, and their distances from it.
+Promise  Estimates are of maximum likelihood. A duration that was not seen to end counts as a lower
+         bound (right-censored), neither as ended nor as missing. All are functions of arrays.
 Source   Kaplan and Meier (1958) for the observed distribution; Kolmogorov's distance; Omega
          (EuroSys 2013), table 2: its simple simulator samples from laws.
 """
@@ -18,14 +18,14 @@ import numpy as np
 from omega.model.arrays import Mask, Score
 
 STEPS_MAX: Final = 200
-"""Of an iteration; each of ours converges in far fewer."""
+"""Steps of an iteration; each one here converges in far fewer."""
 CLOSE: Final = 1e-9
 SHAPES: Final = (1e-3, 1e3)
-"""Between which the shape of a Weibull law is looked for."""
+"""Bounds between which the shape of a Weibull law is searched."""
 
 
 class Law(Protocol):
-    """A distribution of what is above 0."""
+    """A distribution of values above 0."""
 
     name: ClassVar[str]
 
@@ -35,11 +35,11 @@ class Law(Protocol):
         ...
 
     def cdf(self, values: Score) -> Score:
-        """Return the share of what is up to each value."""
+        """Return the probability of a value up to each of these."""
         ...
 
     def quantile(self, shares: Score) -> Score:
-        """Return the value up to which each share is; of even chance, this draws from the law."""
+        """Return the value up to which each share lies; uniform shares give draws from the law."""
         ...
 
 
@@ -59,7 +59,7 @@ class Observed:
 
     @property
     def ended(self) -> Score:
-        """The values that are no mere lower bounds."""
+        """The values that are not lower bounds."""
         return self.values[~self.is_censored]
 
     def steps(self) -> tuple[Score, Score]:
@@ -77,7 +77,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Exponential:
-    """Without memory: the law of the paper's simulator."""
+    """The exponential law, which the paper's simulator uses."""
 
     name: ClassVar[str] = "exponential"
     mean: float
@@ -88,22 +88,22 @@ class Exponential:
         return {"mean": self.mean}
 
     def cdf(self, values: Score) -> Score:
-        """Return the share of what is up to each value."""
+        """Return the probability of a value up to each of these."""
         return -np.expm1(-values / self.mean)
 
     def quantile(self, shares: Score) -> Score:
-        """Return the value up to which each share is."""
+        """Return the value up to which each share lies."""
         return -self.mean * np.log1p(-shares)
 
     @classmethod
     def fitted(cls, seen: Observed) -> "Exponential":
-        """Estimate: all time that was seen, for each end that was."""
+        """Estimate the mean: the sum of all times that were seen, divided by the number of ends."""
         return cls(float(seen.values.sum() / len(seen.ended)))
 
 
 @dataclass(frozen=True)
 class LogNormal:
-    """Its logarithm is normal: a product of many small causes."""
+    """The log-normal law: the logarithm is normally distributed."""
 
     name: ClassVar[str] = "lognormal"
     mu: float
@@ -115,19 +115,19 @@ class LogNormal:
         return {"mu": self.mu, "sigma": self.sigma}
 
     def cdf(self, values: Score) -> Score:
-        """Return the share of what is up to each value."""
+        """Return the probability of a value up to each of these."""
         return 1 - _above((np.log(values) - self.mu) / self.sigma)
 
     def quantile(self, shares: Score) -> Score:
-        """Return the value up to which each share is."""
+        """Return the value up to which each share lies."""
         normal = NormalDist(self.mu, self.sigma)
         kept = np.clip(shares, 1e-12, 1 - 1e-12)
-        with np.errstate(over="ignore"):  # what no float holds is infinite
+        with np.errstate(over="ignore"):  # what no float holds becomes inf
             return np.asarray(np.exp([normal.inv_cdf(share) for share in kept.tolist()]))
 
     @classmethod
     def fitted(cls, seen: Observed) -> "LogNormal":
-        """Estimate; what is censored is filled in by its expectation until nothing moves (EM)."""
+        """Estimate by expectation maximisation: expectations replace the censored values."""
         ended, bound = np.log(seen.ended), np.log(seen.values[seen.is_censored])
         mu, sigma = float(ended.mean()), max(float(ended.std()), CLOSE)
         for _ in range(STEPS_MAX if len(bound) else 0):
@@ -146,7 +146,7 @@ class LogNormal:
 
 @dataclass(frozen=True)
 class Weibull:
-    """Ends become rarer with age (shape below 1) or more frequent (above)."""
+    """The Weibull law: ends become rarer with age (shape below 1) or more frequent (above)."""
 
     name: ClassVar[str] = "weibull"
     shape: float
@@ -158,19 +158,19 @@ class Weibull:
         return {"shape": self.shape, "scale": self.scale}
 
     def cdf(self, values: Score) -> Score:
-        """Return the share of what is up to each value."""
-        with np.errstate(over="ignore"):  # far beyond the scale, all is below
+        """Return the probability of a value up to each of these."""
+        with np.errstate(over="ignore"):  # far beyond the scale, the result is 1
             return np.asarray(-np.expm1(-((values / self.scale) ** self.shape)))
 
     def quantile(self, shares: Score) -> Score:
-        """Return the value up to which each share is."""
-        with np.errstate(over="ignore"):  # what no float holds is infinite
+        """Return the value up to which each share lies."""
+        with np.errstate(over="ignore"):  # what no float holds becomes inf
             return np.asarray(self.scale * (-np.log1p(-shares)) ** (1 / self.shape))
 
     @classmethod
     def fitted(cls, seen: Observed) -> "Weibull":
-        """Estimate: the shape is the one root of the likelihood's slope, found by halving."""
-        # Of values up to 1, no power overflows.
+        """Estimate: the shape is the one root of the likelihood's slope, found by bisection."""
+        # The values are scaled to at most 1, so that no power overflows.
         largest = float(seen.values.max())
         logs = np.log(seen.values / largest)
         of_ended = float(np.log(seen.ended / largest).mean())
@@ -186,32 +186,32 @@ class Weibull:
 
 @dataclass(frozen=True, eq=False)
 class Empirical:
-    """What was seen, as often as it was seen."""
+    """The observed distribution itself."""
 
     name: ClassVar[str] = "empirical"
     values: Score
     """Distinct, ascending."""
     shares: Score
-    """Up to each value; what was not seen to end counts as the largest."""
+    """Share up to each value; quantiles above the last share are the largest value."""
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Its ends: all else is the trace itself."""
+        """Its least and its largest value."""
         return {"least": float(self.values[0]), "largest": float(self.values[-1])}
 
     def cdf(self, values: Score) -> Score:
-        """Return the share of what is up to each value."""
+        """Return the probability of a value up to each of these."""
         at = np.searchsorted(self.values, values, side="right")
         return np.concatenate([[0.0], self.shares])[at]
 
     def quantile(self, shares: Score) -> Score:
-        """Return the value up to which each share is."""
+        """Return the value up to which each share lies."""
         at = np.searchsorted(self.shares, shares - CLOSE)
         return self.values[np.minimum(at, len(self.values) - 1)]
 
     @classmethod
     def fitted(cls, seen: Observed) -> "Empirical":
-        """Take it as it is."""
+        """Return the observed distribution (Kaplan-Meier)."""
         return cls(*seen.steps())
 
 
@@ -220,9 +220,9 @@ PARAMETRIC: Final[tuple[_Parametric, ...]] = (Exponential, LogNormal, Weibull)
 
 
 def distance(seen: Observed, law: Law, *, whole: bool = False) -> float:
-    """Return Kolmogorov's distance: how far the two shares are apart where they are furthest.
+    """Return Kolmogorov's distance: the largest difference between the two cumulative shares.
 
-    Of whole numbers, which the law's values are rounded up to, only the steps' tops are compared.
+    With `whole`, a law's values are rounded up, and only the tops of the steps are compared.
     """
     at, shares = seen.steps()
     tops = float(np.abs(law.cdf(at) - shares).max())
@@ -239,14 +239,14 @@ def _above(values: Score) -> Score:
 
 
 def _hazard(values: Score) -> Score:
-    """Return the standard normal law's density at each value for what lies above it."""
+    """Return the standard normal law's density at each value, divided by the share above it."""
     density = np.exp(-(values**2) / 2) / math.sqrt(2 * math.pi)
     above = _above(values)
     return np.where(above > 0, density / np.maximum(above, 1e-300), values)
 
 
 def _root(rises: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a rising function crosses 0, by halving on a logarithmic scale."""
+    """Return where a rising function crosses 0, by bisection on a logarithmic scale."""
     for _ in range(STEPS_MAX):
         middle = math.sqrt(low * high)
         if high / low < 1 + CLOSE:

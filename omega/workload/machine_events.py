@@ -1,7 +1,8 @@
-"""What happens to machines while a workload runs: they go, come back, and change in size.
+"""Changes of machines while a workload runs: they leave, come back, and are resized.
 
-Goal     One form for recorded and for drawn events, so that whoever plays them knows no trace.
-Promise  Events are in order of time. A machine's own alternate: it goes, then comes back.
+Goal     One form for recorded and drawn events, so that their users need not know any trace.
+Promise  Events are in order of time. The drawn events of one machine alternate: it leaves, then
+         comes back.
 Source   docs/decisions/0012-workloads.md; the machine events of Google ClusterData2011_2.
 """
 
@@ -22,14 +23,14 @@ class MachineEvent:
     machine: int
     """Position in the workload's machines."""
     up: bool
-    """Whether it takes tasks from now on; if not, what runs on it is lost."""
+    """Whether it takes tasks from now on; if not, the tasks on it are lost."""
     capacity: Amounts | None = None
-    """What it has from now on, where that changes."""
+    """Its capacity from now on, where that changes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failures:
-    """How machines fail: each by itself, at exponential times."""
+    """Failures of machines: independent of each other, with exponential times up and down."""
 
     every_s: float
     """Mean time that a machine is up."""
@@ -41,7 +42,7 @@ class Failures:
         assert self.repair_s > 0
 
     def mean(self, machines: int, horizon_s: float) -> float:
-        """Return how many failures of so many machines there are, about."""
+        """Return the approximate mean number of failures of so many machines."""
         return machines * horizon_s / (self.every_s + self.repair_s)
 
     def draw(

@@ -5,7 +5,7 @@ Promise  All or none: one malformed machine is BadInput with its line and field.
          its kinds from 0 up to LIMITS.amount_max, and a name of its own. Machines, attributes and
          the length of a row are limited, so that no file fills the memory.
 Source   CSV: columns name, cpu_milli, memory_mib, disk_mib, gpus, count (so many alike), and one
-         for each attribute; an empty value is none. YAML: a list of machines with the same keys,
+         for each attribute; an empty value means none. YAML: a list of machines with the same keys,
          and `attributes`.
 """
 
@@ -33,13 +33,13 @@ REQUIRED: Final = ("name", "cpu_milli", "memory_mib")
 COLUMNS: Final = ("name", *AMOUNTS, "count")
 KEYS: Final = (*COLUMNS, "attributes")
 COUNT_MAX: Final = 100_000
-"""Machines that one line may stand for ..."""
+"""Machines that one line may stand for."""
 MACHINES_MAX: Final = 1_000_000
-"""... and a whole file."""
+"""Machines of a whole file."""
 ATTRIBUTES_MAX: Final = 256
-"""Names of attributes in a file ..."""
+"""Names of attributes in a file."""
 VALUES_MAX: Final = 20_000_000
-"""... and their values: machines times names, for what a machine has not is written down too."""
+"""Values of attributes in a file: machines times names, because missing values are stored, too."""
 ROW_LENGTH_MAX: Final = 2**17
 """Characters of one row of a CSV file."""
 YAML_SUFFIXES: Final = (".yaml", ".yml")
@@ -48,7 +48,7 @@ _BLANK_OR_LINE = re.compile(r"[\r\n]++|[^\r\n]++(?:\r\n?|\n)?")
 
 
 class _Entry(NamedTuple):
-    """Machines alike, as one line says."""
+    """The equal machines that one line of CSV, or one mapping of YAML, describes."""
 
     line: int
     said: Mapping[str, Any]
@@ -93,7 +93,7 @@ class _Rows:
             raise BadInput(f"this is not CSV: {error}", file=self._file, line=self._line) from None
 
     def _lines(self) -> Iterator[str]:
-        """Yield the lines; those that are blank only where they are part of a quoted value."""
+        """Yield the lines; blank lines only within a quoted value."""
         for found in _BLANK_OR_LINE.finditer(self._text):
             lines = found[0]
             is_blank = lines[0] in "\r\n"
@@ -207,7 +207,7 @@ def _machines(file: str, entries: Iterable[_Entry]) -> Machines:
 
 
 def _check_size(file: str, entry: _Entry, machines: int, known: Mapping[str, object]) -> None:
-    """Refuse what would fill the memory before it does."""
+    """Raise BadInput for a file with too many machines or values, before they fill the memory."""
     attributes = len(known.keys() | entry.attributes.keys())
     for number, limit, what in (
         (machines, MACHINES_MAX, "machines"),
@@ -238,7 +238,7 @@ def _check_text(file: str, entry: _Entry, attribute: str, text: str) -> None:
 
 
 def problem_with_name(text: str) -> str | None:
-    """Say why this cannot be a name or a value, by the rule for the names of jobs."""
+    """Return why a text cannot be a name or value, by the rule for jobs' names; None if it can."""
     if len(text) > LIMITS.name_length_max:
         return f"is longer than {LIMITS.name_length_max} characters"
     if not is_printable_name(text):

@@ -1,8 +1,8 @@
 """Amounts as people write them: cores, memory, GPUs, times.
 
-Goal     Let a spec, or the limit of a quota, say 500m, 4GiB or 10m, and mean exactly that.
-Promise  What cannot be said in whole units is refused, never rounded. Each function takes what
-         YAML gave and raises ValueError with one sentence for what it cannot read.
+Goal     Read 500m, 4GiB or 10m in a job's spec, or in the limit of a quota, exactly.
+Promise  An amount that is no whole number of units is refused, never rounded. Each function takes a
+         value as YAML gives it, and raises ValueError with one sentence if it cannot read it.
 Source   docs/decisions/0001-arrays-and-integers.md.
 """
 
@@ -27,13 +27,13 @@ LIMITED_IN = {
     Budget.GPU_SLICES: ({"": GPU_SLICES}, "of GPUs; write for example 8 or 2.5"),
     Budget.JOBS: ({"": 1}, "of jobs; write for example 20"),
 }
-"""In which units each budget of a quota is written, and what to say to something else."""
+"""The units of each budget of a quota, and the end of the message for any other text."""
 
 _NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([A-Za-z]*)", re.ASCII)
 
 
 def shown(value: object) -> str:
-    """Quote what was read as YAML says it, shortened to what fits a sentence."""
+    """Quote a value as YAML writes it, shortened to fit a sentence."""
     if isinstance(value, bool):
         return str(value).lower()
     short = shortened(str(value))
@@ -74,9 +74,9 @@ def gpus_and_slices(value: object) -> tuple[int, int]:
 
 
 def limit_of(budget: Budget, text: str) -> int:
-    """Read how much a quota allows: in a task's words, but up to what a whole cell may have."""
+    """Read a limit of a quota: in the units of a task's request, up to the size of a cell."""
     if text.strip() == "0":
-        return 0  # of whatever unit
+        return 0  # of any unit
     units, what = LIMITED_IN[budget]
     limit = _in_whole_units(text, units, what)
     if limit >= UNLIMITED:

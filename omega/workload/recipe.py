@@ -1,9 +1,9 @@
-"""The generator recipe that gives the job lists W1 and W2 again, byte for byte.
+"""The generator that reproduces the job lists W1 and W2, byte for byte.
 
-Goal     Run the acceptance figures of the open simulator without carrying its job lists along.
-Promise  The bytes of the two published lists: a test compares their sha256.
-Source   The recipe is stated in terms of Python's `random.Random`, so this module, and this one
-         alone, draws from it: numpy's Generator has no such stream.
+Goal     Run the acceptance figures of the open simulator without storing its job lists.
+Promise  The output has the bytes of the two published lists: a test compares their sha256.
+Source   The lists were drawn with Python's `random.Random`, so only this module uses it: numpy's
+         Generator does not give that stream.
 """
 
 import math

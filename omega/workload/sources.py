@@ -1,7 +1,7 @@
 """Where a cell's machines come from: a trace's folder, a list of machines, or `synthetic:N`.
 
 Goal     Let a user name a source in one word.
-Promise  BadInput says what can be named when a word names nothing; nothing is loaded by then.
+Promise  An unknown source is BadInput that lists the possible ones, before anything is loaded.
 Source   omega.workload.traces.detect; omega.workload.machines_file; omega.workload.demo.
 """
 
@@ -23,7 +23,10 @@ SYNTHETIC: Final = "synthetic:"
 def read_source(
     source: str, rng: np.random.Generator, options: Mapping[str, str] | None = None
 ) -> Workload:
-    """Read a source; lists of machines and synthetic cells are empty and have no arrivals."""
+    """Read a source; lists of machines and synthetic cells have no tasks and no arrivals.
+
+    Raises BadInput.
+    """
     if source.startswith(SYNTHETIC):
         machines = demo_machines(_machines(source), rng)
         return Workload(source, machines, Prefill.none(), ())

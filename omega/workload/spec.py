@@ -1,8 +1,8 @@
 """Job specs as users write them, in YAML.
 
-Goal     A spec that is right is a job; one that is wrong is told where, and what to write instead.
-Promise  Text in, jobs or one BadInput out: the first thing wrong, with file, line and field.
-         Nothing is read half, and no limit of `omega.limits` is exceeded.
+Goal     Turn a correct spec into a job; for a wrong one, report where, and what to write instead.
+Promise  The result is all jobs, or one BadInput for the first error, with file, line and field. No
+         limit of `omega.limits` is exceeded.
 Source   docs/guide/jobs.md shows specs. A file holds one job, a list of jobs, or several documents.
 """
 
@@ -64,7 +64,7 @@ def _minimum(value: object) -> object:
 
 
 def _at_most(limit: int) -> BeforeValidator:
-    """Refuse a list that is too long before anything is made of what is in it."""
+    """Return a validator that refuses a list that is too long before its items are validated."""
 
     def check(value: object) -> object:
         if isinstance(value, list) and len(value) > limit:
@@ -83,7 +83,7 @@ class _Part(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _has_few_fields(cls, value: object) -> object:
-        # Each unknown field is an error with a text of its own: half a million fill the memory.
+        # pydantic makes an error for each unknown field: half a million would fill the memory.
         known = list(cls.model_fields)
         if isinstance(value, dict) and len(value) > 2 * len(known):
             raise ValueError(f"it has {len(value)} fields; there are only {', '.join(known)}")
@@ -153,7 +153,7 @@ class JobFields(_Part):
     tenant: Name = "default"
     precedence: Annotated[int, Field(ge=-INT4_MAX, le=INT4_MAX)] = 0
     minimum: Annotated[int | None, BeforeValidator(_minimum)] = 0
-    """None for all."""
+    """None means all tasks."""
     groups: Annotated[
         list[GroupSpec], Field(min_length=1), _at_most(LIMITS.task_groups_per_job_max)
     ]
@@ -166,11 +166,11 @@ PARTS: Mapping[str, type[_Part]] = {
     "constraints": ConstraintSpec,
     "training": TrainingSpec,
 }
-"""The model of what stands in a list, or as a mapping, of this name."""
+"""The model of a field's mapping or list items, by the field's name; empty for the job."""
 
 
 def read_specs(path: Path) -> list[JobSpec]:
-    """Return the jobs of a YAML file."""
+    """Return the jobs of a YAML file. Raises BadInput."""
     try:
         with path.open("rb") as file:
             content = file.read(LIMITS.file_bytes_max + 1)
@@ -183,7 +183,7 @@ def read_specs(path: Path) -> list[JobSpec]:
 
 
 def parse_specs(text: str | bytes, file: str) -> list[JobSpec]:
-    """Return the jobs of a YAML text; `file` is what errors call it."""
+    """Return the jobs of a YAML text; `file` is its name in errors. Raises BadInput."""
     if isinstance(text, bytes):
         text = _decoded(text, file)
     found = [
@@ -224,7 +224,7 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
     try:
         job = JobFields.model_validate(value)
     except ValidationError as error:
-        # A field that is missing is often one that is misspelt: what is there goes first.
+        # A missing field is often a misspelt one: errors in present fields go first.
         first = min(
             error.errors(include_url=False),
             key=lambda problem: (
@@ -288,7 +288,7 @@ def _group(group: GroupSpec) -> TaskGroup:
 
 
 def _sentence(problem: ErrorDetails) -> str:
-    """Say in our words what pydantic found."""
+    """Return what pydantic found as a sentence of our own."""
     kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
     if kind == "extra_forbidden":
         known = PARTS[_list_above(problem["loc"])].model_fields
@@ -319,4 +319,4 @@ _MUST_BE: Mapping[str, Callable[[object, Mapping[str, Any]], str]] = {
     "less_than_equal": lambda value, said: f"{shown(value)} is more than {said['le']}",
     "too_short": lambda _, said: f"it must hold at least {said['min_length']}",
 }
-"""By pydantic's type of error, the sentence; the fields above can cause no others."""
+"""The sentence for each type of pydantic's errors; the fields above can cause no others."""

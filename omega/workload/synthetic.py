@@ -1,7 +1,7 @@
-"""Synthetic work after simple laws: exponential gaps, tasks per job and durations.
+"""Synthetic work from simple laws: exponential gaps, tasks per job and durations.
 
-Goal     The two-class workloads of the paper's simulator, for any cell and from any seed.
-Promise  A function of its arguments and of the chance passed in; jobs come ordered by submission.
+Goal     Draw the two-class workloads of the paper's simulator, for any cell and from any seed.
+Promise  A function of its arguments and of the generator passed in. Jobs are ordered by submission.
 Source   Omega (EuroSys 2013), section 4 and its open simulator; W1 and W2 are its shipped example
          and a contended variant. `omega.workload.recipe` gives their job lists to the byte.
 """
@@ -20,12 +20,12 @@ from omega.workload.arrivals import BATCH, MS_PER_S, SERVICE, Arrival, Prefill, 
 from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of
 
 DARTS_MAX = 64
-"""Throws at random machines before one is drawn from those that have room."""
+"""Random machines that are tried before one is drawn from those that have room."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What a task asks for, and how often among the shapes of its class."""
+    """What a task asks for, and its weight among the shapes of its class."""
 
     cpu_milli: int = 1_000
     memory_mib: int = 2_048
@@ -147,9 +147,9 @@ def uniform_machines(machines: int, *, cpus: float, memory_gib: float) -> Machin
 
 
 def scattered(machines: Machines, tasks: int, shape: Shape, rng: np.random.Generator) -> Prefill:
-    """Place tasks of one shape that run on and on by random first fit, as one job.
+    """Return tasks of one shape without end, placed on random machines with room, as one job.
 
-    Raises ValueError when the machines hold fewer.
+    Raises ValueError if the machines hold fewer.
     """
     demand = shape.demand
     asked = demand > 0
@@ -169,7 +169,7 @@ def scattered(machines: Machines, tasks: int, shape: Shape, rng: np.random.Gener
 
 
 def _hit(room: Index, rng: np.random.Generator) -> int:
-    """Take one place on a machine drawn evenly from those that have room."""
+    """Draw a machine uniformly from those that have room, and reduce its room by one."""
     for _ in range(DARTS_MAX):
         at = int(rng.integers(len(room)))
         if room[at] > 0:

@@ -30,7 +30,7 @@ class Tasks:
     """Tasks with a row each, in any order."""
 
     owner: Ids
-    """Number of whatever they belong to in the source, a job most often."""
+    """Number of the task's owner in the source, most often a job."""
     scheduler: Codes
     """Position in SCHEDULERS."""
     precedence: Ids
@@ -38,7 +38,7 @@ class Tasks:
     """(tasks, kinds), with device slots where the tasks run on machines."""
     different_machines: Mask
     duration_ms: Ids
-    """RUNS_ON for until cancelled."""
+    """RUNS_ON for tasks that run until they are cancelled."""
 
     def __post_init__(self) -> None:
         columns = (self.scheduler, self.precedence, self.amounts, self.different_machines)
@@ -61,17 +61,17 @@ class Tasks:
 
 @dataclass(frozen=True, eq=False)
 class Jobs:
-    """The jobs that tasks make up, and which task became which."""
+    """The jobs that tasks make up, and the place of each task in them."""
 
     specs: tuple[JobSpec, ...]
     owner: tuple[int, ...]
-    """Whose tasks each job has."""
+    """Number of each job's owner."""
     order: Index
-    """The given tasks' positions, job by job, task by task."""
+    """Positions of the given tasks, ordered by job, then by task."""
     job: Index
-    """Position in `specs` of each task in that order ..."""
+    """Position in `specs` of each task, in that order."""
     task: Index
-    """... and its index within the job."""
+    """Index of each task within its job, in that order."""
 
 
 def jobs_of(tasks: Tasks, name: Callable[[int], str]) -> Jobs:

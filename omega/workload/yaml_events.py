@@ -1,6 +1,6 @@
 """The events of a YAML text, from either of PyYAML's loaders.
 
-Goal     Parse by libyaml, in a small part of the time, wherever PyYAML was built with it.
+Goal     Parse by libyaml, which is many times faster, wherever PyYAML was built with it.
 Promise  Both loaders give the same values on the same lines, and refuse the same texts with file
          and line; the words may differ. An event is parsed when it is asked for, so that nothing
          is parsed after the first alias, or after as many keys and values as are allowed.
@@ -21,7 +21,7 @@ from omega.limits import LIMITS
 
 
 class Loader(Protocol):
-    """What is used of a loader of PyYAML."""
+    """The method of PyYAML's loaders that is used."""
 
     def get_event(self) -> yaml.Event | None:
         """Parse one event."""
@@ -106,7 +106,7 @@ class Events:
         )
 
     def _check_characters(self) -> None:
-        """Refuse the characters that no YAML has, and those that only one loader takes."""
+        """Raise BadInput for characters that YAML forbids, or that only one loader accepts."""
         text = self._text
         if found := yaml.reader.Reader.NON_PRINTABLE.search(text):
             said = "this is not YAML: special characters are not allowed"
@@ -121,7 +121,7 @@ class Events:
             raise self._refusal("tabs are read in comments only; write spaces", found.end() - 1)
 
     def _check_scalar(self, event: yaml.ScalarEvent) -> None:
-        """Refuse a scalar that only one of the loaders reads."""
+        """Raise BadInput for a scalar that only one of the loaders reads."""
         if event.style in _BLOCK_STYLES:
             assert event.start_mark is not None
             if found := _BLOCK_SCALAR_AND_COMMENT.match(self._text, event.start_mark.index):

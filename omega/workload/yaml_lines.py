@@ -1,10 +1,10 @@
-"""YAML as plain values that remember on which line they stood.
+"""YAML as plain values, with the line of each.
 
 Goal     Let an error name the line of the file, however deep the field.
-Promise  Text in, values or BadInput out. Only text, numbers, true, false, null, lists and mappings
-         are read; no tag makes an object, no alias makes a small file a large one. Values,
-         documents and depth are limited, and nothing is parsed after the first one too many.
-Source   YAML 1.1 as PyYAML parses it; numbers are decimal only, for 010 or 1:30 surprise people.
+Promise  The result is values, or BadInput. Only text, numbers, true, false, null, lists and
+         mappings are read. No tag makes an object, and an alias is refused. Values, documents and
+         depth are limited, and nothing is parsed after the first one too many.
+Source   YAML 1.1 as PyYAML parses it. Numbers are decimal only: 010 or 1:30 would surprise people.
          omega.workload.yaml_events parses, by libyaml where PyYAML has it.
 """
 

@@ -1,7 +1,8 @@
 """`omega cell`: load machines, look at them, and take them in and out.
 
 Goal     Bring machines into the cell from whatever lists them, and show what there is.
-Promise  A source is read whole before anything is stored; a name that is taken refuses all of it.
+Promise  A source is read whole before anything is stored. If one of its names is taken, no machine
+         is added.
 Source   omega.workload.sources; what changes machines: omega.cli.cell.states, omega.cli.cell.sizes.
 """
 

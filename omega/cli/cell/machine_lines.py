@@ -1,7 +1,7 @@
-"""What is being taken out of the cell, in a line or a few: for `status`, `cell show`, `db verify`.
+"""Lines on machines that are closed or on notice, for `omega status` and `omega cell show`.
 
-Goal     Let nobody wonder where the room went, or what will happen to what runs on a machine.
-Promise  Nothing is said where all machines are open and none is on notice. Drawn from values alone.
+Goal     Show why capacity is missing, and what will happen to the tasks of a machine.
+Promise  There is no line if all machines are open and none is on notice. Drawn from values alone.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -48,7 +48,7 @@ def machines_line(use: CellUse, notices: Sequence[Notice]) -> Text:
 
 
 def closed_table(snapshot: Snapshot, notices: Sequence[Notice]) -> Table | None:
-    """Return a line a state with its machines, and a line a notice; None where there are none."""
+    """Return a table with a line per closed state and a line per notice; None if it is empty."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")

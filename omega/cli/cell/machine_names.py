@@ -1,8 +1,8 @@
-"""Which machines a command is about: named one by one, or by an attribute that they share.
+"""The machines that a command acts on: given by name, or by an attribute that they share.
 
-Goal     Let an operator say `node-7`, or a whole rack.
-Promise  BadInput says what there is not, before anything has been done. By attribute only machines
-         are meant that have not left the cell.
+Goal     Let an operator name one machine, as in `node-7`, or select a whole rack.
+Promise  An unknown name or attribute is BadInput before anything changes. A selection by attribute
+         leaves out machines that are gone.
 Source   omega.model.machines.Catalogue.
 """
 
@@ -21,7 +21,7 @@ from omega.reports.wording import things
 from omega.terminal.options import read_pairs
 
 HINTS_MAX: Final = 20_000
-"""Names among which the nearest to a wrong one is looked for: it takes a second for each 50,000."""
+"""Names that are compared with a wrong one to suggest the nearest: 50,000 of them take a second."""
 NAMES_SHOWN: Final = 8
 
 MachineNames = Annotated[
@@ -39,38 +39,39 @@ Where = Annotated[
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The machines that a command is about, ascending by id."""
+    """The machines that a command acts on, ascending by id."""
 
     rows: MachineRows
     names: tuple[str, ...]
 
     @property
     def id(self) -> Ids:
-        """Their ids."""
+        """The machines' ids."""
         return self.rows.id
 
     def __len__(self) -> int:
         return len(self.names)
 
     def listed(self) -> str:
-        """Name them, the first few if they are many."""
+        """Return their names as text, at most NAMES_SHOWN of them."""
         shown = ", ".join(map(short, self.names[:NAMES_SHOWN]))
         more = len(self.names) - NAMES_SHOWN
         return f"{shown} and {more:,} more" if more > 0 else shown
 
     def counted(self) -> str:
-        """Count and name them: 2 machines (a, b)."""
+        """Return their number and names as text: 2 machines (a, b)."""
         return f"{things(len(self), 'machine')} ({self.listed()})"
 
     def those(self, at: Index) -> "Chosen":
-        """Return those at these ascending positions."""
+        """Return the machines at these ascending positions."""
         return Chosen(self.rows.take(at), tuple(self.names[one] for one in at.tolist()))
 
 
 def choose(snapshot: Snapshot, names: Sequence[str] | None, where: Sequence[str] | None) -> Chosen:
     """Return the machines of these names, or those with these attributes.
 
-    Raises BadInput unless it is one of the two, for what there is not, and if none is meant.
+    Raises BadInput unless exactly one of the two is given, for an unknown name or attribute,
+    and if no machine matches.
     """
     if bool(names) == bool(where):
         raise BadInput("name the machines, or say --where attribute=value", field="MACHINE")
@@ -82,7 +83,7 @@ def choose(snapshot: Snapshot, names: Sequence[str] | None, where: Sequence[str]
 def choose_here(
     snapshot: Snapshot, names: Sequence[str] | None, where: Sequence[str] | None
 ) -> Chosen:
-    """Return the machines that are meant; raise BadInput if one of them has left the cell."""
+    """Return the machines as `choose` does; raise BadInput also if one of them is gone."""
     chosen = choose(snapshot, names, where)
     gone = np.flatnonzero(chosen.rows.state == MachineState.GONE)
     if len(gone):

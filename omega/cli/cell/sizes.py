@@ -1,9 +1,9 @@
 """`omega cell add` and `resize`: machines that join, and machines that grow or shrink.
 
-Goal     Follow what happens to real machines, one by one, without a list or a trace.
-Promise  Everything that is said is read before anything is changed. A shrink below what is used
-         counts for claims at once, and ends nothing before its notice is over; repeating it begins
-         the notice anew.
+Goal     Let an operator add and resize single machines, without a list or a trace.
+Promise  All options are read before anything is changed. A capacity below what is used applies to
+         new claims at once; tasks are ended only when the notice is over. Repeating a resize
+         restarts the notice.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -31,7 +31,7 @@ from omega.workload.machines_file import problem_with_name
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, memory_mib, shown
 
 NOTICE_MS_MAX: Final = 366 * 24 * 3_600_000
-"""A year: who wants longer need not shrink the machine yet."""
+"""A year. For a longer notice, resize the machine later."""
 
 Cpu = Annotated[str | None, typer.Option(metavar="CORES", help="As in 8, 0.5 or 500m.")]
 Memory = Annotated[str | None, typer.Option(metavar="SIZE", help="As in 512MiB or 64GiB.")]
@@ -46,7 +46,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Size:
-    """What was said of a machine's size; None where nothing was."""
+    """The amounts that the options give for a machine; None where an option is left out."""
 
     cpu_milli: int | None
     memory_mib: int | None
@@ -57,7 +57,7 @@ class Size:
     def read(
         cls, cpu: str | None, memory: str | None, disk: str | None, gpus: int | None
     ) -> "Size":
-        """Read what the options say. Raises BadInput."""
+        """Read the values of the options. Raises BadInput."""
         return cls(
             _read(cpu_milli, cpu, "--cpu"),
             _read(memory_mib, memory, "--memory"),
@@ -66,7 +66,7 @@ class Size:
         )
 
     def of(self, capacity: Amounts) -> Amounts:
-        """Return the capacity with what was said in place of what was."""
+        """Return a copy of the capacity (kinds,) with the given amounts in it."""
         row = capacity.copy()
         for kind in (Kind.CPU_MILLI, Kind.MEMORY_MIB, Kind.DISK_MIB):
             amount: int | None = getattr(self, kind.column)

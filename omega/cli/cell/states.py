@@ -1,9 +1,9 @@
-"""`omega cell drain`, `open`, `down` and `remove`: whether machines take tasks and keep theirs.
+"""`omega cell drain`, `open`, `down` and `remove`: set whether machines take and keep tasks.
 
 Goal     Take machines out of the cell for an hour or for good, and put them back.
-Promise  All of the machines or, where one is named wrongly, none; repeating is harmless. `down` and
-         `remove` take both steps: they close the machines, and end what ran there, which waits to
-         be placed again. Killed in between, the next scheduler that looks takes the second.
+Promise  If one machine is named wrongly, none is changed. Repeating a command is harmless. `down`
+         and `remove` take two steps: they close the machines, then end their tasks, which are
+         queued again. If the command is killed between the two, a scheduler takes the second.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -29,7 +29,7 @@ NOW: Final = {
     MachineState.DOWN: "down",
     MachineState.GONE: "gone for good",
 }
-"""What machines are once they have been put into a state."""
+"""The words for a machine's state in the messages."""
 
 
 def drain(
@@ -135,7 +135,7 @@ def _put(
 
 
 def _refuse_those_in_use(store: ReaderStore, chosen: Chosen) -> None:
-    """Raise OmegaError if anything runs on them."""
+    """Raise OmegaError if tasks run on the chosen machines."""
     live = store.allocations_on(chosen.id)
     if len(live):
         used = chosen.those(np.flatnonzero(np.isin(chosen.id, live.machine)))

@@ -1,6 +1,6 @@
 """`omega db`: make, migrate, check, examine and prune the database.
 
-Goal     Bring a database to where the other verbs need it, and prove that it is sound.
+Goal     Create and migrate the database that the other verbs need, and check that it is sound.
 Promise  `init` and `migrate` are harmless when repeated. `verify` exits 1 when anything is broken.
 Source   omega.store.postgres.schema; ReaderStore.verify.
 """
@@ -94,7 +94,7 @@ def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = Non
         rows=[vars(violation) for violation in violations],
         summary={"violations": len(violations), "overdue": late},
     )
-    for sentence in late:  # no invariant is broken: what is still counted is counted right
+    for sentence in late:  # this breaks no invariant: the tasks are still counted
         output.console.print(sentence, style="yellow", highlight=False)
     if not violations:
         output.console.print("Every invariant holds.", style="green")

@@ -70,7 +70,7 @@ def command(
 
 
 def screen(findings: Sequence[Finding]) -> Table:
-    """Return what there is to do, with why; if that is nothing, all that was looked at."""
+    """Return the findings that need action, with the reasons; all findings if none does."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -89,7 +89,7 @@ def screen(findings: Sequence[Finding]) -> Table:
 
 
 def verdict(counts: Counter[Severity]) -> Text:
-    """Sum up in a line."""
+    """Return the number of findings by severity, as one line."""
     bad = [
         Text(f"{counts[severity]} {severity.value}", style=STYLES[severity])
         for severity in Severity

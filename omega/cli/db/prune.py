@@ -1,8 +1,8 @@
-"""`omega db prune`: remove what is over for long.
+"""`omega db prune`: remove the records of work that ended long ago.
 
 Goal     Keep the database from growing for ever, by one command that cron can run.
-Promise  Live jobs and what they hold stay. Safe at any time, while schedulers work; it can be
-         interrupted and run again. The owner's alone.
+Promise  Live jobs and their tasks stay. It may run while schedulers work, and may be interrupted
+         and run again. Only the database's owner may run it.
 Source   omega.store.postgres.history; docs/decisions/0019-history.md.
 """
 
@@ -19,10 +19,10 @@ from omega.terminal.options import DataDir, JsonTo
 from omega.workload.quantities import duration_ms, shown
 
 LEAST_MS: Final = 60 * 60 * 1_000
-"""Replies that were lost, and nodes that were away, ask for what is younger than that."""
+"""The least age: commits repeated after a lost reply, and reconnected nodes, read younger rows."""
 MOST_MS: Final = 10 * 365 * 24 * LEAST_MS
 NAMES: Final = {"transaction": "commit", "ended_task": "ended task", "job": "job"}
-"""What a person has heard of."""
+"""The tables whose removed rows are reported to a person, with a noun for each."""
 
 
 def command(

@@ -1,8 +1,8 @@
-"""`omega demo`: several schedulers race for one cell, before your eyes.
+"""`omega demo`: several schedulers compete for one cell, on a live screen.
 
-Goal     Show in a minute, with one command and no set-up, what this is.
-Promise  Works in a database of its own, made anew each time: no cell of the user's is touched. The
-         processes end with it, however it ends. Exit 1 when an invariant is broken.
+Goal     Show in a minute, with one command and no set-up, what Omega does.
+Promise  The demo has a separate database, created anew each time: the user's cell is not touched.
+         Its processes end with it, however it ends. Exit 1 when an invariant is broken.
 Source   docs/decisions/0013-processes.md.
 """
 
@@ -51,8 +51,8 @@ from omega.terminal.rng import rng_from_seed
 
 INTERRUPTED: Final = 130
 _T_JOB_S: Final = 0.04
-"""Ours decide in a millisecond or two, and conflicts would be rare. Schedulers that weigh more take
-longer (Omega, section 4), and this is what a demonstration of conflicts is about."""
+"""The shipped schedulers decide in a millisecond or two, so conflicts would be rare. Schedulers
+with elaborate policies take longer (Omega, section 4); this time stands for them."""
 
 
 Trace = Annotated[
@@ -200,7 +200,7 @@ def _demo(
 
 @contextmanager
 def _fresh_cell(settings: Settings, output: Output) -> Iterator[tuple[str, Store]]:
-    """Give the URL and the store of an empty cell; it stays for whoever looks later."""
+    """Yield the URL and the store of an empty cell; the database is kept after the block."""
     with (
         output.console.status("Starting Postgres") as status,
         server(settings) as url,

@@ -1,8 +1,8 @@
 """The conflict fraction over the time of a demo, as a strip of small columns.
 
 Goal     Show at a glance that conflicts grow as the cell fills.
-Promise  As wide as it is told to be, from the first arrival to the end of the load or to now,
-         whichever is later. What is still to come is dots.
+Promise  The strip is as wide as asked. It spans the time from the first arrival to the end of the
+         load or to now, whichever is later. The time that has not passed yet is drawn as dots.
 Source   The sparkline of Edward Tufte, Beautiful Evidence.
 """
 
@@ -19,7 +19,7 @@ TOP_MIN: Final = 1.0
 """The conflict fraction that the highest column stands for, unless a greater one occurs."""
 
 Trail = Sequence[tuple[float, float]]
-"""Seconds since the first arrival, and the conflict fraction then; in order."""
+"""(seconds since the first arrival, conflict fraction at that time) pairs, in order of time."""
 
 
 def strip(trail: Trail, seconds: float, width: int) -> Text:
@@ -38,5 +38,5 @@ def strip(trail: Trail, seconds: float, width: int) -> Text:
 
 
 def _at(trail: Trail, at_s: float) -> float:
-    """Return what was last known at this time."""
+    """Return the last conflict fraction known at this time; 0 before the first."""
     return next((conflict for when_s, conflict in reversed(trail) if when_s <= at_s), 0.0)

@@ -2,7 +2,7 @@
 
 Goal     Let a page show what a demo looks like, drawn from a real one.
 Promise  One SVG file that refers to nothing outside itself, fonts included.
-Source   rich's export of consoles, with a template of ours: its own fetches fonts.
+Source   rich's export of consoles, with our own template, because rich's template fetches fonts.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""What a demo is to be: its cell, its work, its schedulers.
+"""The plan of a demo: its cell, its work, its schedulers.
 
-Goal     Say all of a demo in one value, made from the command line and checked as a whole.
-Promise  What cannot work is BadInput before any process is started: a kind of scheduler that is not
-         registered, a trace's jobs that no of its schedulers would take.
+Goal     Describe a demo in one value, made from the command line and checked as a whole.
+Promise  Before any process is started, a kind of scheduler that is not registered raises
+         UnknownScheduler, and jobs of a trace for which there is no scheduler raise BadInput.
 Source   omega.workload.demo; omega.workload.traces.
 """
 
@@ -30,10 +30,10 @@ class DemoPlan:
     machines: int
     fill: float
     speedup: float | None
-    """None: one, or for a trace that is replayed, as much as its arrivals are compressed."""
+    """None means 1, or for a replayed trace the factor by which its arrivals are compressed."""
     t_job: float
     t_task: float
-    """Seconds that each decision is made to take: so much a job, and so much a task."""
+    """Seconds that each decision is made to take: `t_job`, and `t_task` for each task."""
     seed: int
     trace: Path | None
     trace_options: Mapping[str, str]
@@ -85,11 +85,11 @@ class DemoPlan:
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """The work of a demo, on its own time."""
+    """The work of a demo, with its arrivals fitted into the demo's seconds."""
 
     workload: Workload
     speedup: float
-    """Seconds of a task's life in one second."""
+    """Seconds of a task's duration that pass in one second."""
     notes: tuple[str, ...]
 
 

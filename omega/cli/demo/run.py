@@ -1,9 +1,9 @@
-"""The demo's middle: work goes in, processes are watched, the screen is drawn, the queue runs dry.
+"""The run of a demo: submits jobs, watches processes, draws the screen, waits for an empty queue.
 
-Goal     Run the schedulers of a demo against its cell for so many seconds, and tell what happened.
-Promise  Ends by itself: after the last arrival the queue gets a bounded time to run dry. Ends
-         early, but in order, when asked to stop or when no scheduler is left. A store that is away
-         for a while is waited for.
+Goal     Run the schedulers of a demo against its cell for so many seconds; return what happened.
+Promise  A run ends by itself: after the last arrival, the queue gets a bounded time to become
+         empty. It ends early, but in order, when a stop is asked for or when no scheduler is left.
+         Calls to a store that is unavailable are repeated.
 Source   docs/decisions/0013-processes.md.
 """
 
@@ -39,9 +39,9 @@ TICK_S: Final = 0.05
 LOOK_INTERVAL_MS: Final = 500
 START_S_MAX: Final = 60.0
 DRAIN_S_MIN: Final = 20.0
-"""How long the queue may take to run dry, or as long as the load took, if that is longer."""
+"""Least time that the queue gets to become empty; it gets the plan's `seconds` if this is more."""
 SETTLE_S: Final = 1.5
-"""From the moment the queue is dry until every process has reported what it did."""
+"""Time from an empty queue until every process has reported all that it did."""
 NOT_RUNNING: Final = {
     ChildState.WAITING: ProcessState.CRASHED,
     ChildState.GIVEN_UP: ProcessState.CRASHED,
@@ -51,7 +51,7 @@ NOT_RUNNING: Final = {
 
 @dataclass(frozen=True)
 class DemoReplica:
-    """A scheduler of the demo: who it is in the store, and its process."""
+    """A scheduler of the demo: its identity in the store, and its process."""
 
     kind: str
     replica: str
@@ -60,7 +60,7 @@ class DemoReplica:
 
     @property
     def name(self) -> str:
-        """What the screen calls it."""
+        """The name of the replica on the screen."""
         return name_of(self.kind, self.replica)
 
 
@@ -73,7 +73,7 @@ class DemoProcesses:
     events: list[str]
 
     def tell(self, event: Event) -> None:
-        """Note that the store did not answer; the sink of the demo's own calls."""
+        """Record that the store did not answer; this is the event sink of the demo's own calls."""
         if isinstance(event, StoreFaltered):
             why = printable(event.why)
             self.events.append(f"the store did not answer ({event.what}), asking again: {why}")
@@ -81,18 +81,18 @@ class DemoProcesses:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of it."""
+    """The result of a run."""
 
     ledger: Ledger
     use: CellUse
     load_s: float
-    """From the first arrival to the moment the queue was dry, or was given up on."""
+    """Seconds from the first arrival until the queue was empty, or its time was over."""
     dry: bool
     submitted: int
 
 
 class DemoRun:
-    """One demo under way."""
+    """One run of a demo."""
 
     def __init__(
         self,
@@ -125,13 +125,13 @@ class DemoRun:
     def wait_for_start(self) -> None:
         """Wait until every scheduler has reported.
 
-        Raises OmegaError if none does in time, or one is given up.
+        Raises OmegaError if not all report in time, or if a process is given up.
         """
         wanted = {(member.kind, member.replica) for member in self._members}
         self._until("start", lambda elapsed_s: self._came_up(wanted, elapsed_s))
 
     def play(self) -> Played:
-        """Feed the work, wait for the queue to run dry, and return what came of it."""
+        """Submit the jobs, wait for the queue to become empty, and return the result."""
         self._began = self._clock.now()
         self._until("load", self._is_fed)
         fed_s = self._clock.now() - self._began
@@ -140,8 +140,8 @@ class DemoRun:
         self._until("drain", lambda elapsed_s: self._is_dry or elapsed_s > limit_s)
         load_s = self._clock.now() - self._began
 
-        # By the moment at which every process has reported all of it, room that was freed may
-        # have brought parked jobs back to the queue: let them go through it too.
+        # While the last reports come in, freed capacity may return parked jobs to the queue:
+        # the run waits until these have been tried, too.
         def settled(elapsed_s: float) -> bool:
             return elapsed_s > load_s + SETTLE_S and (self._is_dry or elapsed_s > limit_s)
 
@@ -149,7 +149,7 @@ class DemoRun:
         return Played(self._ledger, self._use, load_s, self._is_dry, self._feeder.submitted)
 
     def _until(self, phase: str, over: Callable[[float], bool]) -> None:
-        """Keep everything going until it is over, or we are to stop, or no scheduler is left."""
+        """Watch and draw until `over` is true, a stop is asked for, or no scheduler is left."""
         while not self._stop.is_set():
             elapsed_s = self._clock.now() - self._began
             self._supervisor.look()

@@ -1,7 +1,8 @@
-"""The demo's screen, and its lines where there is no screen.
+"""The demo's screen, and its lines where the output is no terminal.
 
-Goal     Show several schedulers racing for one cell while they race.
-Promise  Fits 80 columns. On a terminal one picture that changes; elsewhere a line now and then.
+Goal     Show several schedulers while they compete for one cell.
+Promise  The screen fits 80 columns. A terminal shows one screen that is updated; any other output
+         gets a line every few seconds.
 Source   omega.cli.screens.
 """
 
@@ -47,7 +48,7 @@ PHASES: Final = {
 
 @dataclass(frozen=True)
 class Moment:
-    """What is to be seen at one moment."""
+    """The values that the screen shows at one moment."""
 
     phase: str
     elapsed_s: float
@@ -61,7 +62,7 @@ class Moment:
 
 
 class Screen:
-    """Shows moments; a context manager, for a picture has to be put away."""
+    """Shows moments. It is a context manager, because the live display must be stopped."""
 
     def __init__(self, console: PrintableConsole) -> None:
         self._console = console
@@ -99,7 +100,7 @@ class Screen:
             self._console.print(line(moment), highlight=False, soft_wrap=True)
 
     def of_the_load(self, width: int) -> list[RenderableType]:
-        """Return the screen as it was when the last jobs arrived; none if there were none."""
+        """Return the last screen of the phase `load` as the only item; nothing without one."""
         trail = self._trail
         return [
             picture(moment, width, [point for point in trail if point[0] <= moment.elapsed_s])
@@ -174,7 +175,7 @@ def _labelled(label: str, text: Text) -> Text:
 
 
 def _jobs(use: CellUse) -> Text:
-    """Count the jobs, those first of which something is still to come."""
+    """Return the number of jobs by state: waiting, parked, running, then ended ones."""
     jobs = use.jobs_by_state
     text = Text()
     for state in (State.PARKED, State.RUNNING, State.SUCCEEDED, State.CANCELLED):
@@ -185,6 +186,6 @@ def _jobs(use: CellUse) -> Text:
 
 
 def _last(moment: Moment) -> list[str]:
-    """Return the last events, as many lines as there is room for, so that nothing jumps."""
+    """Return the last EVENTS_SHOWN events, filled up with empty lines to a constant height."""
     shown = list(moment.events[-EVENTS_SHOWN:])
     return [*shown, *([""] * (EVENTS_SHOWN - len(shown)))]

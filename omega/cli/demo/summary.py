@@ -1,7 +1,7 @@
 """The demo's result, for people and for scripts.
 
-Goal     Say at the end what was placed, what was fought over, what is left, and that nothing broke.
-Promise  The names of the summary stay as they are: scripts rely on them.
+Goal     Report at the end what was placed, what conflicted, what is left, and what is broken.
+Promise  The keys of the summary stay as they are: scripts rely on them.
 Source   omega.metrics.facts; ReaderStore.verify.
 """
 
@@ -30,7 +30,7 @@ HOLDS: Final = Text("every invariant holds", "green")
 
 @dataclass(frozen=True)
 class Result:
-    """All that a demo came to."""
+    """The result of a demo."""
 
     played: Played
     loaded: Loaded
@@ -73,7 +73,7 @@ class Result:
         }
 
     def rows(self) -> list[dict[str, object]]:
-        """Return a row a scheduler."""
+        """Return one row per scheduler."""
         return [
             {
                 "scheduler": member.kind,
@@ -87,7 +87,7 @@ class Result:
         ]
 
     def show(self, console: PrintableConsole, next_steps: Sequence[tuple[str, str]]) -> None:
-        """Print it all for a person."""
+        """Print the result for a person."""
         lines = [
             line_of(member.name, ProcessState.ENDED, self._facts(member), recent=False)
             for member in self.members
@@ -136,7 +136,7 @@ class Result:
         return table
 
     def _rules(self) -> dict[str, dict[str, object]]:
-        """Return what each conflict rule came to, for kinds of which replicas differ in it."""
+        """Return the figures by kind and rule, for kinds whose replicas differ in the rule."""
         facts: dict[str, dict[str, list[Facts]]] = {}
         for member in self.members:
             of_kind = facts.setdefault(member.kind, {})

@@ -1,7 +1,7 @@
 """`omega cancel`: end a job.
 
-Goal     Stop what should not run, and free its room.
-Promise  Exit 1 with a sentence when the job was over already or never was; nothing changes then.
+Goal     End a job that should not run, and free its capacity.
+Promise  If the job has ended already or does not exist, exit 1 with a sentence; nothing changes.
 Source   SubmitterStore.cancel.
 """
 

@@ -1,6 +1,6 @@
 """`omega jobs`: list jobs.
 
-Goal     Show what is in the queue, and what became of what was.
+Goal     Show the jobs in the queue, and what became of earlier ones.
 Promise  Newest first; never more than the limit.
 Source   JobReader.jobs.
 """

@@ -32,10 +32,10 @@ MACHINES_SHOWN: Final = 20
 
 
 def jobs_table(jobs: Sequence[JobStatus]) -> Table:
-    """Return a line a job."""
+    """Return a table with one line per job."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    # Where there is no room for all, rich takes it from the columns that may wrap, the widest
-    # first: these are the ones with texts of any length, which are cut instead of wrapped.
+    # On a narrow console, rich makes the columns that may wrap narrower, the widest first. Here
+    # these are the columns with texts of any length, and `cut` keeps their texts from wrapping.
     table.add_column("id", justify="right", no_wrap=True)
     table.add_column("name")
     table.add_column("scheduler", min_width=len("scheduler"))
@@ -92,7 +92,7 @@ def job_screen(report: JobReport) -> RenderableType:
 
 
 def print_ids(console: PrintableConsole, ids: Sequence[int]) -> None:
-    """Say which jobs were made; neighbours as a range."""
+    """Print the ids of the submitted jobs: one, or the first and the last."""
     which = f"job {ids[0]}" if len(ids) == 1 else f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}"
     console.print(f"Submitted {which}.", highlight=False)
 
@@ -116,7 +116,7 @@ def _placements(placements: Mapping[int, str]) -> list[RenderableType]:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Write ascending numbers with neighbours drawn together: 0-3, 7."""
+    """Write ascending numbers, with consecutive ones as a range: 0-3, 7."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][-1] + 1:
@@ -133,7 +133,7 @@ def _wait_s(job: JobStatus) -> float | None:
 
 
 def moment(milliseconds: int | None) -> str:
-    """Write a time of the calendar, in UTC."""
+    """Write a time since the epoch as date and time in UTC; None as a dash."""
     if milliseconds is None:
         return UNKNOWN
     return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,10 +1,10 @@
 """`omega submit`: jobs from a YAML file into the queue.
 
-Goal     Hand in work, and if wanted wait until it runs.
-Promise  All jobs of a file or none, in one submission; a file with more jobs than one takes is
-         refused. `--wait` exits 1 when a job is parked or cancelled, or the time is up; the jobs
-         stay in the queue.
-Source   omega.workload.spec, which holds files to the limit; SubmitterStore.submit.
+Goal     Submit jobs, and on request wait until they run.
+Promise  All jobs of a file are submitted in one submission, or none. A file with more jobs than
+         one submission takes is refused. `--wait` exits 1 when a job is parked or cancelled, or
+         the time is up; the jobs stay in the queue.
+Source   omega.workload.spec, which enforces the limit; SubmitterStore.submit.
 """
 
 from collections.abc import Callable, Sequence
@@ -98,7 +98,7 @@ def _wait(
     advance: Advance,
     stopped: Callable[[], bool],
 ) -> list[JobStatus]:
-    """Return the jobs' statuses once all are placed or set aside, or the time is up."""
+    """Return the jobs' statuses once none is UNDECIDED, the time is up, or it is stopped."""
     began = clock.now()
     statuses: dict[int, JobStatus] = {}
     while True:

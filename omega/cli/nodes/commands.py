@@ -1,7 +1,8 @@
-"""`omega nodes`: virtual nodes, which end tasks and make steps, and whose machines they are.
+"""`omega nodes`: run virtual nodes, and assign machines to the logins of nodes.
 
-Goal     Give a cell without machines the life that schedulers need.
-Promise  Ctrl-C and SIGTERM end it cleanly; tasks that are over meanwhile end when it runs again.
+Goal     End tasks and make training steps in a cell without real machines.
+Promise  Ctrl-C and SIGTERM end the nodes cleanly. Tasks whose time is up while no nodes run end
+         when nodes run again.
 Source   omega.nodes.virtual; docs/decisions/0017-roles.md.
 """
 
@@ -142,5 +143,5 @@ def _run(
             )
 
     nodes.run(stop, report_when_due)
-    with suppress(StoreUnavailable):  # a report that stays is soon called silent
+    with suppress(StoreUnavailable):  # a report that remains is soon shown as silent
         store.forget(NODES, replica)

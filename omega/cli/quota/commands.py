@@ -1,9 +1,9 @@
 """`omega quota`: limits on what tenants and kinds of schedulers hold.
 
-Goal     Let an operator give everybody a share, and see who is at the end of it.
-Promise  `set` sets a quota as a whole, so that the same command always gives the same quota. What
-         cannot be read is refused before anything changes. `remove` exits 1 where there is nothing
-         to remove.
+Goal     Let an operator limit what each tenant and kind of scheduler holds, and see what is left.
+Promise  `set` sets a quota as a whole, so that the same command always gives the same quota. A
+         value that cannot be read is refused before anything changes. `remove` exits 1 if there is
+         no such quota.
 Source   OwnerStore.set_quota, remove_quota and quotas; docs/decisions/0016-quotas.md.
 """
 
@@ -123,7 +123,7 @@ def remove(
 
 
 def _subject(tenant: str | None, scheduler: str | None) -> tuple[QuotaScope, str]:
-    """Return whose quota is meant."""
+    """Return the scope and the name; raise BadInput unless exactly one of the two is given."""
     said = {QuotaScope.TENANT: tenant, QuotaScope.SCHEDULER: scheduler}
     named = [(scope, name) for scope, name in said.items() if name is not None]
     if len(named) != 1:

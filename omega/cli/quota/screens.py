@@ -18,7 +18,7 @@ QUOTAS_SHOWN: Final = 3
 
 
 def quotas_table(uses: Sequence[QuotaUse]) -> Table:
-    """Return three lines a quota: what it allows, what is used, what is left."""
+    """Return a table with three lines per quota: its limits, what is used, what is left."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("quota", overflow="fold", min_width=12)
     table.add_column("", no_wrap=True)
@@ -35,7 +35,7 @@ def quotas_table(uses: Sequence[QuotaUse]) -> Table:
 
 
 def used_up_line(uses: Sequence[QuotaUse]) -> Text | None:
-    """Name the quotas that are used up, a few of them; None if there are none."""
+    """Return a line with the first few quotas that are used up; None if there are none."""
     gone = list(used_up(uses))
     if not gone:
         return None

@@ -1,7 +1,7 @@
 """`omega scheduler`: run one replica of a scheduler, or list the kinds there are.
 
-Goal     Run any registered scheduler against the cell, ours or a stranger's.
-Promise  Ctrl-C and SIGTERM end it cleanly: its leases are given back, nothing is half-done.
+Goal     Run any registered scheduler against the cell, ours or another package's.
+Promise  Ctrl-C and SIGTERM end it cleanly: its leases are returned, and no work is left half done.
 Source   omega.framework.runner; omega.framework.registry.
 """
 
@@ -119,7 +119,7 @@ def list_them(json_to: JsonTo = None) -> None:
 
 
 def its_own(said: Sequence[str]) -> dict[str, str]:
-    """Read NAME=VALUE, each name once; raise BadInput for anything else."""
+    """Read NAME=VALUE pairs; raise BadInput for other texts, and for a name that is repeated."""
     settings: dict[str, str] = {}
     for name, value in read_pairs(said, option="--set"):
         if name in settings:

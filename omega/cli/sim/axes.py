@@ -1,7 +1,7 @@
 """What a sweep varies: `--vary NAME=V,V,...`, read as the option of that name reads its value.
 
-Goal     Let any option of `omega sim run` be an axis of a sweep, without a list of those that can,
-         and any setting of a scheduler's own.
+Goal     Let every option of `omega sim run`, and every setting of a scheduler, be an axis of a
+         sweep, without a separate list of axes.
 Promise  A value is checked by the option itself, so a sweep takes what `run` takes and refuses what
          `run` refuses, before anything is simulated.
 Source   The options of omega.cli.sim.plan, as typer has read them.
@@ -25,18 +25,18 @@ from omega.terminal.options import read_pairs
 
 OPTION: Final = "--vary"
 VALUES_MAX: Final = 1_000
-"""Of one axis."""
+"""Values of one axis."""
 DIGITS: Final = 6
-"""That a value of a range has: 0.1 is 0.1, and not nearly so."""
+"""Significant digits of the values of a range, so that 0.1 is written as 0.1."""
 _RANGE = re.compile(r"(log|lin):([^.]+(?:\.\d+)?)\.\.([^/]+)/(\d{1,9})")
 
 SETTING: Final = "set:"
-"""Before the name of an axis that is a scheduler's setting, as `--set` has it."""
+"""Prefix of an axis that is a scheduler's setting, which `--set` would set."""
 WITHOUT_EFFECT: Final = "compiled"
-"""The field that changes no figure."""
+"""The field that changes no figure, and so cannot be varied."""
 
 Axes = Mapping[str, Sequence[Any]]
-"""By field of the plan, or by setting, the values that it is to have."""
+"""The values of each axis, by field of the plan or by setting."""
 
 
 def option_of(axis: str) -> str:
@@ -51,7 +51,7 @@ def at_point(plan: SimPlan, point: Mapping[str, Any]) -> SimPlan:
 
 
 def settings_at(said: Sequence[str] | None, point: Mapping[str, Any]) -> list[str] | None:
-    """Return the settings of one point, those for all points among them; None if there are none."""
+    """Return the settings of one point, with `said`, those of all points; None without any."""
     varied = [
         f"{name.removeprefix(SETTING)}={value}"
         for name, value in point.items()
@@ -61,7 +61,7 @@ def settings_at(said: Sequence[str] | None, point: Mapping[str, Any]) -> list[st
 
 
 def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
-    """Read what is to be varied. Raises BadInput, or what the option has against a value."""
+    """Read the axes of a sweep. Raises BadInput, or the option's own error for a value."""
     kinds = get_type_hints(SimPlan)
     options = {field.name.replace("_", "-"): field.name for field in fields(SimPlan)}
     parameters = {one.name: one for one in context.command.params}
@@ -93,7 +93,7 @@ def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
 
 
 def _numbers_or_texts(texts: list[str]) -> list[Any]:
-    """Return values as numbers, if all of them are, so that a picture has an axis of them."""
+    """Return the values as numbers if all of them are, so that a plot has an axis of numbers."""
     for number in (int, float):
         try:
             read = [number(text) for text in texts]
@@ -111,12 +111,12 @@ def _distinct(name: str, values: list[Any]) -> list[Any]:
 
 
 def _but_none(kind: Any) -> Any:  # noqa: ANN401 - a type, or a union of some
-    """Return what an option is if it is said at all."""
+    """Return the type of an option's value when the option is given."""
     return next((one for one in get_args(kind) if one is not NoneType), kind)
 
 
 def _texts(values: str) -> list[str]:
-    """Return the values one by one; `log:0.01..100/9` and `lin:1..5/5` are nine and five."""
+    """Return the values as texts; `log:0.01..100/9` gives nine, `lin:1..5/5` gives five."""
     match = _RANGE.fullmatch(values)
     if match is None:
         return [one.strip() for one in values.split(",")]
@@ -132,7 +132,7 @@ def _texts(values: str) -> list[str]:
             f"{values!r} is no range; write for example log:0.01..100/9 or lin:1..5/5",
             field=OPTION,
         )
-    with np.errstate(over="ignore", invalid="ignore"):  # the option says what it thinks of it
+    with np.errstate(over="ignore", invalid="ignore"):  # the option refuses inf and nan
         points = np.geomspace(start, stop, count) if is_log else np.linspace(start, stop, count)
     rounded = (float(f"{value:.{DIGITS}g}") for value in points.tolist())
-    return [np.format_float_positional(value, trim="-") for value in rounded]  # as integers are
+    return [np.format_float_positional(value, trim="-") for value in rounded]  # 1, not 1.0

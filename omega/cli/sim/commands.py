@@ -1,7 +1,7 @@
 """`omega sim`: compare architectures in virtual time, before one is deployed.
 
-Goal     Answer what one asks before buying: one scheduler or many, how many, and how slow may
-         deciding be.
+Goal     Answer, before deployment, whether one scheduler is enough, how many are needed, and how
+         long a decision may take.
 Promise  The schedulers, the loop and the judge are those that run live. One seed gives one result,
          apart from `wall_s`, the time that the run took.
 Source   Omega (EuroSys 2013), section 4; omega.sim.
@@ -32,7 +32,7 @@ from omega.workload.recipe import job_list
 from omega.workload.traces.omega_sim import CELLS
 
 SECONDS_A_STEP: Final = 60.0
-"""Of virtual time, between two moves of the progress bar."""
+"""Virtual time between two updates of the progress bar."""
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
 
@@ -101,13 +101,13 @@ app.command("fit")(sim_fit.command)
 
 
 def _simulate(plan: SimPlan, given: Given, series: Series, output: Output) -> tuple[Result, bool]:
-    """Simulate; return what came of it, and whether loops were compiled for that."""
+    """Simulate; return the result, and whether compiled loops were used."""
     with output.progress() as progress:
         bar = progress.add_task("simulating", total=int(plan.hours * S_PER_H))
         runs: list[Run | LiveRun] = []
 
         def advance(now_s: float) -> None:
-            if runs:  # it is at 0 s while the run is made
+            if runs:  # at 0 s the run is still being created
                 series.sample(runs[0], now_s)
             if now_s % SECONDS_A_STEP == 0:
                 progress.update(bar, completed=int(now_s))

@@ -1,8 +1,8 @@
-"""`omega sim fit`: what a generator would have to be told to make work like a trace's.
+"""`omega sim fit`: fit laws to a trace, from which similar work can be drawn.
 
-Goal     Let one simulate a cell like one's own, for longer or with more load than was recorded.
-Promise  Each law stands beside what was observed, with how far it is off: the exponential ones of
-         the paper's simulator, too. Nothing is drawn from a law that one has not been shown.
+Goal     Let a user simulate a cell like a recorded one, for longer than was recorded.
+Promise  Each law is shown beside what was observed, with its distance from it, also the exponential
+         laws of the paper's simulator. Jobs are drawn only from laws that are shown.
 Source   Omega (EuroSys 2013), figures 3 and 4; omega.workload.fits.
 """
 
@@ -34,17 +34,17 @@ from omega.workload.traces.detect import detect
 from omega.workload.traces.omega_sim import read_job_list
 
 SHARES: Final = (0.1, 0.5, 0.9, 0.99)
-"""The quantiles that are told."""
+"""The quantiles that are shown."""
 AS_SUBMITTED: Final = {"times": "replay", "pending": "leave", "returning": "leave"}
-"""Options of loaders that leave what was submitted, when it was; what is said goes before."""
+"""Options of loaders that keep only what was submitted, at its time; the user's go before them."""
 FAR: Final = 0.1
-"""A distance from which a law is said not to fit: one in ten is on the wrong side."""
+"""Distance above which a law is reported as not fitting: it misplaces one job in ten."""
 MILLION: Final = 1e6
 NAMES: Final = {"gap_s": "gap, s", "tasks": "tasks", "duration_s": "duration, s"}
 
 
 class Choice(StrEnum):
-    """Of which law the list is drawn."""
+    """The law from which the list is drawn."""
 
     BEST = "best"
     EXPONENTIAL = "exponential"
@@ -120,7 +120,7 @@ def command(
 
 
 def _read(trace: Path, options: Mapping[str, str], seed: int) -> Sequence[Arrival]:
-    if not os.path.isdir(trace):  # which no name is too long for
+    if not os.path.isdir(trace):  # False for a name that is too long
         if options:
             raise BadInput("a job list has no options", field="--trace-option")
         return read_job_list(trace)
@@ -132,7 +132,7 @@ def _read(trace: Path, options: Mapping[str, str], seed: int) -> Sequence[Arriva
 def _draw(
     workloads: Mapping[str, FittedWorkload], law: Choice, horizon_s: float, seed: int
 ) -> tuple[str, list[str]]:
-    """Draw a job list; say which workloads it cannot hold."""
+    """Draw a job list as CSV; return it with a note for each workload that it cannot hold."""
     listed = {n: one for n, one in workloads.items() if n in LISTED and DURATION in one.fits}
     if not listed:
         raise BadInput("no workload of this trace can be in a job list", field="--to")
@@ -156,7 +156,7 @@ def _show(
 
 
 def _rows(workload: FittedWorkload) -> Iterator[dict[str, object]]:
-    """Yield a row for each quantity as it was seen, and for each law."""
+    """Yield a row for each quantity as it was observed, and a row for each law of it."""
     for fit in workload.fits.values():
         shared: dict[str, object] = {"workload": workload.scheduler, "quantity": fit.quantity}
         yield {
@@ -179,7 +179,7 @@ def _rows(workload: FittedWorkload) -> Iterator[dict[str, object]]:
 
 
 def _notes(workloads: Mapping[str, FittedWorkload]) -> Iterator[str]:
-    """Say in sentences what the figures mean."""
+    """Yield sentences that say what the figures mean."""
     fits = [fit for workload in workloads.values() for fit in workload.fits.values()]
     if any(_is_off(fit, fit.best) for fit in fits):
         yield "where no law fits, --law empirical draws from what was observed"
@@ -209,7 +209,7 @@ def _notes(workloads: Mapping[str, FittedWorkload]) -> Iterator[str]:
 
 
 def _is_off(fit: Fit, law: Law) -> bool:
-    """Say whether a law is off, by more than the chance of few jobs would make it."""
+    """Return whether a law's distance is above FAR, and above what few jobs would explain."""
     return fit.distances[law.name] > max(FAR, fit.by_sampling)
 
 

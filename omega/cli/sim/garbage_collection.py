@@ -1,7 +1,7 @@
-"""The garbage collector, out of the way while much is read that stays.
+"""Turns the garbage collector off while many long-lived objects are made.
 
-Goal     Read hundreds of thousands of jobs in half the time: the collector looks through them again
-         and again while they are made, and finds nothing.
+Goal     Read hundreds of thousands of jobs in half the time: the collector would scan them again
+         and again while they are made, and find nothing to free.
 Promise  The collector is on afterwards if it was before, whatever is raised.
 Source   Python's gc module.
 """

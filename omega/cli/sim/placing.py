@@ -1,7 +1,8 @@
-"""Who places which jobs of a simulation: `--placing` and `--set`.
+"""The schedulers that place a simulation's jobs, by workload: `--placing` and `--set`.
 
-Goal     Simulate any registered kind of scheduler, ours or a stranger's, several side by side.
-Promise  What is not registered, not a workload or not a setting is BadInput before anything runs.
+Goal     Simulate any registered kind of scheduler, ours or another package's, several side by side.
+Promise  An unknown kind is UnknownScheduler, an unknown workload or setting BadInput, before
+         anything runs.
 Source   omega.framework.registry.
 """
 
@@ -15,13 +16,13 @@ from omega.terminal.options import read_pairs
 
 PLACING, SET = "--placing", "--set"
 Makers = Mapping[str, Callable[[], Scheduler]]
-"""What makes a scheduler, by workload."""
+"""Functions that create a scheduler, by workload."""
 
 
 def read_placing(text: str | None, workloads: Sequence[str]) -> dict[str, str]:
     """Read `KIND`, or `WORKLOAD=KIND+WORKLOAD=KIND`; return the kinds that are named, by workload.
 
-    Raises BadInput for a workload that there is not.
+    Raises BadInput for a workload that is unknown or named twice.
     """
     if text is None:
         return {}
@@ -36,10 +37,11 @@ def read_placing(text: str | None, workloads: Sequence[str]) -> dict[str, str]:
 
 
 def makers(placing: Mapping[str, str], workloads: Sequence[str], said: Sequence[str]) -> Makers:
-    """Return what makes the scheduler of each workload, with settings of its own.
+    """Return, by workload, a function that creates its scheduler with its settings.
 
-    `said` are `NAME=VALUE`, for all kinds, and `WORKLOAD:NAME=VALUE`, for one. Raises BadInput for
-    a setting that a scheduler does not have, and UnknownScheduler.
+    `said` are `NAME=VALUE`, for all workloads, and `WORKLOAD:NAME=VALUE`, for one. Raises
+    UnknownScheduler, and BadInput for a setting that a scheduler does not have or that is set
+    twice.
     """
     settings: dict[str, dict[str, str]] = {workload: {} for workload in workloads}
     for written, value in read_pairs(said, option=SET):
@@ -52,7 +54,7 @@ def makers(placing: Mapping[str, str], workloads: Sequence[str], said: Sequence[
     made: dict[str, Callable[[], Scheduler]] = {}
     for workload in workloads:
         kind, its = find_scheduler(placing.get(workload, workload)), settings[workload]
-        kind.configured(its)  # a setting that it does not have is refused now
+        kind.configured(its)  # raises now for a setting that it does not have
         made[workload] = partial(kind.configured, its)
     return made
 

@@ -1,8 +1,8 @@
-"""What a simulation is to be: its jobs, its cell, its schedulers.
+"""The plan of a simulation: its jobs, its cell, its schedulers.
 
-Goal     Say all of a run in one value, declared once: its fields are the options of `omega sim
-         run`, and each of them can be varied by `omega sim sweep`.
-Promise  What cannot be simulated is BadInput, and nothing has been simulated by then.
+Goal     Describe a run in one value, declared once: its fields are the options of `omega sim run`,
+         and each of them can be varied by `omega sim sweep`.
+Promise  A plan that cannot be simulated is BadInput before anything is simulated.
 Source   omega.sim.experiment; the job lists and traces of omega.workload.traces.
 """
 
@@ -47,22 +47,22 @@ from omega.workload.traces.omega_sim import CPUS_MAX, GB_MAX, read_job_list, uni
 PLACING: Final = "batch"
 """The kind that places all jobs of a list: randomised first fit, as in the paper's simulator."""
 OF_UNIFORM_CELLS: Final = ("machines", "cpus", "memory_gib", "prefill_tasks")
-"""Options that say what a trace knows itself."""
+"""Options that describe what a trace brings itself: machines and start state."""
 SEED_OF_TRACES: Final = 0
-"""A trace is what it is: the seed of a run is for those who schedule it."""
+"""Every run reads a trace with this seed, so that runs with different seeds have the same jobs."""
 HOURS_MAX: Final = 24 * 366
 MACHINES_MAX: Final = 1_000_000
 PREFILL_MAX: Final = 10_000_000
-"""Tasks, some gigabytes."""
+"""Tasks; so many take some gigabytes of memory."""
 FAILURES_MAX: Final = 1_000_000
-"""Of all machines up to the horizon, on average."""
+"""Mean number of failures of all machines together up to the horizon."""
 CENTURY_S: Final = LIMITS.duration_ms_max / MS_PER_S
 S_PER_H: Final = 3_600
 GAP_S: Final = 1.0
 
 
 Given = tuple[Arrival, ...] | Workload
-"""The jobs of a list, or all of a trace."""
+"""The jobs of a list, or the whole workload of a trace."""
 
 
 def _seconds(help_: str) -> Any:  # noqa: ANN401 - typer's own
@@ -182,15 +182,15 @@ class SimPlan:
     ] = False
 
     def parameters(self) -> dict[str, object]:
-        """Return what was asked for as JSON types; of list and folder their names alone.
+        """Return the options as JSON types; of files and folders only their names.
 
-        What is compiled is no part of it: the figures are the same.
+        `compiled` is left out, because it changes no figure.
         """
         return {name: as_json(value) for name, value in vars(self).items() if name != "compiled"}
 
     @property
     def source(self) -> Path:
-        """Where the work comes from. Raises BadInput where options contradict each other."""
+        """The path of the job list or trace. Raises BadInput if options contradict each other."""
         if self.trace is None:
             if self.jobs is None:
                 raise BadInput("name a job list, or a trace's folder by --trace", field="--jobs")
@@ -207,9 +207,9 @@ class SimPlan:
         return self.trace
 
     def read(self) -> Given:
-        """Read the jobs; of a trace all of it, the same for every seed.
+        """Read the job list, or the whole trace, which is the same for every seed.
 
-        Raises BadInput for what is malformed.
+        Raises BadInput for a malformed file.
         """
         source = self.source
         if self.trace is None:
@@ -219,9 +219,10 @@ class SimPlan:
         )
 
     def experiment(self, given: Given) -> Experiment:
-        """Say what is simulated, with these jobs.
+        """Return the experiment on these jobs.
 
-        Raises BadInput where there is none, and SettingsError for an extra that is not installed.
+        Raises BadInput if there is no job, or for options that cannot be combined, and
+        SettingsError for an extra that is not installed.
         """
         if not (given.arrivals if isinstance(given, Workload) else given):
             raise BadInput("there is no job to simulate", file=str(self.source))
@@ -262,7 +263,7 @@ class SimPlan:
         )
 
     def _is_compiled(self, workload: Workload) -> bool:
-        """Return whether to compile. Raises BadInput or SettingsError where that cannot be."""
+        """Return whether to compile. Raises BadInput or SettingsError if it is impossible."""
         if self.compiled is None:
             return is_worth_compiling(
                 len(workload.arrivals),
@@ -279,9 +280,9 @@ class SimPlan:
             refuse_uncompilable(audit=self.audit, live=live, machines_change=machines_change)
 
     def schedulers(self, kinds: Sequence[str]) -> Callable[[str], Scheduler]:
-        """Return what makes the scheduler of each kind of job.
+        """Return the function that creates the scheduler of a kind of job.
 
-        Raises BadInput, SettingsError or UnknownScheduler for what cannot be used so.
+        Raises BadInput, SettingsError or UnknownScheduler for schedulers that the plan cannot use.
         """
         placing = dict.fromkeys(kinds, PLACING) if self.trace is None else {}
         placing |= read_placing(self.placing, kinds)
@@ -296,7 +297,7 @@ class SimPlan:
         return make
 
     def _with_failures(self, workload: Workload) -> Workload:
-        """Return the workload with machines that fail as asked; refuse what is not simulated."""
+        """Return the workload with the failures asked for; refuse events that are not simulated."""
         horizon_s = self.hours * S_PER_H
         if self.machine_failures_every is not None:
             if workload.machine_events:
@@ -326,12 +327,12 @@ class SimPlan:
         return workload
 
     def begin(self, given: Given, advance: Advance = lambda _: None) -> Run | LiveRun:
-        """Return the simulation about to begin. Raises BadInput where there is none."""
+        """Return the simulation, ready to run. Raises the errors of `experiment`."""
         sync = Synchronising(by=self.sync, gap_s=self.gap, parts=self.parts or 0)
         return begin(self.experiment(given), self.queue, sync, advance)
 
     def _refuse_what_does_not_wait_so(self, schedulers: Mapping[str, Scheduler]) -> None:
-        """Raise BadInput for what needs the other kind of queue."""
+        """Raise BadInput for options that need the other kind of queue."""
         self._refuse_useless_parts(schedulers)
         if self.queue is Queueing.OPEN:
             if self.sync is not Sync.DELTA:
@@ -350,7 +351,7 @@ class SimPlan:
             raise BadInput("with --queue live every run is checked at its end", field="--audit")
 
     def _refuse_useless_parts(self, workloads: Collection[str]) -> None:
-        """Raise BadInput for parts and gaps that nobody reads by, or that cannot be shared out."""
+        """Raise BadInput for parts or a gap without partitions, and for an uneven division."""
         if self.sync is not Sync.PARTITIONED:
             if self.gap != GAP_S:
                 raise BadInput("only --sync partitioned has a gap", field="--gap")
@@ -370,7 +371,7 @@ def kinds_of(given: Given) -> list[str]:
 
 
 def as_json(value: object) -> object:
-    """Return a value of a plan as a JSON type; of a file or folder its name alone."""
+    """Return a value of a plan as a JSON type; of a file or folder only its name."""
     if isinstance(value, Enum):
         return value.value
     return value.resolve().name if isinstance(value, Path) else value

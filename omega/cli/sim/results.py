@@ -1,8 +1,9 @@
-"""What has come of a sweep so far: its rows, what is missing, what has failed.
+"""The results of a sweep so far: its rows, the missing runs, the failed runs.
 
-Goal     Keep a long sweep's results such that it can be gone on with.
-Promise  A row stands for a point all of whose seeds are done. What is taken over from an earlier
-         document was simulated by the same version, from the same files, with the same options.
+Goal     Keep the results of a long sweep so that it can be resumed.
+Promise  A row stands for a point all of whose seeds are done. Rows that are taken over from an
+         earlier document were simulated by the same version, from the same files, with the same
+         options.
 Source   omega.sim.sweep.
 """
 
@@ -26,12 +27,12 @@ from omega.sim.sweep import DEVIATION, WORKLOADS, Figures, Trial, folded, grid
 
 SEEDS, GIVEN, VARIED = "seeds", "given", "vary"
 NOT_SEEN: Final = 0.001
-"""Of a mean: a deviation that would not show in its three digits."""
+"""Share of a mean up to which a deviation is not shown: it does not change the three digits."""
 MEASURES: Final = {"busy": "busy", "conflict_fraction": "conflicts", "wait_mean_s": "wait s"}
 
 
 class _Measures(BaseModel, extra="allow", strict=True):
-    """What an earlier document must hold of a workload to be shown: the keys of MEASURES."""
+    """The figures of a workload that an earlier document must hold: the keys of MEASURES."""
 
     busy: float | None
     conflict_fraction: float | None
@@ -42,13 +43,13 @@ _BY_WORKLOAD: Final = TypeAdapter(dict[str, _Measures])
 
 
 class Results:
-    """What is to be simulated, and what came of it."""
+    """The runs of a sweep, and their results."""
 
     def __init__(self, plan: SimPlan, axes: Axes, seeds: int) -> None:
         """Read the job lists and traces.
 
-        Raises BadInput for one that is malformed, and for schedulers that there are not or that
-        cannot be used so.
+        Raises BadInput for one that is malformed, and BadInput, SettingsError or UnknownScheduler
+        for schedulers that a plan cannot use.
         """
         self.axes = axes
         self.seeds = seeds
@@ -60,7 +61,7 @@ class Results:
         if len({as_json(source) for source in named}) < len(named):
             raise BadInput("two job lists or traces have the same name", field="--vary")
         for one in plans:
-            one.schedulers(self._given[one.source].kinds)  # refuses what there is not, now
+            one.schedulers(self._given[one.source].kinds)  # raises now, not in a worker
         self._works = [Work(one, self._given[one.source]) for one in plans]
         self._rows: dict[int, dict[str, Any]] = {}
         self._runs: dict[int, dict[int, Figures]] = {}
@@ -69,7 +70,7 @@ class Results:
 
     @property
     def runs(self) -> int:
-        """How many runs the whole sweep is."""
+        """The number of runs of the whole sweep."""
         return len(self._points) * self.seeds
 
     @property
@@ -88,7 +89,7 @@ class Results:
         return [self._rows[at] for at in sorted(self._rows)]
 
     def settle(self, trial: Trial[Work], came: Figures | Exception) -> None:
-        """Take in what came of a run."""
+        """Record the figures of a run, or the exception that it raised."""
         if isinstance(came, Exception):
             self._failed.append((trial, came))
             return
@@ -98,7 +99,7 @@ class Results:
             self._rows[trial.point] = self._row(trial.point, self._runs.pop(trial.point))
 
     def resume(self, path: Path) -> int:
-        """Take over the rows of an earlier document that are those of our points; count them."""
+        """Take over an earlier document's rows for points of this sweep; return their number."""
         wanted = {self._key(self._told(at)): at for at in range(len(self._points))}
         for row, key in self._earlier(path):
             if key in wanted:
@@ -116,7 +117,7 @@ class Results:
         }
 
     def drawable(self) -> SweepResults:
-        """Return what a picture is drawn from."""
+        """Return the values from which a plot is drawn."""
         said = self.parameters()
         return SweepResults(
             axes=[
@@ -135,7 +136,7 @@ class Results:
         )
 
     def summary(self) -> dict[str, object]:
-        """Return how much is done."""
+        """Return the number of points and runs that are done, reused and failed."""
         return {
             "points": len(self._points),
             "points_done": len(self._rows),
@@ -149,7 +150,7 @@ class Results:
         }
 
     def complain(self) -> None:
-        """Raise what the first run that failed was about, if any has."""
+        """Raise an error for the first run that failed, if any has."""
         if not self._failed:
             return
         trial, error = min(self._failed, key=lambda one: (one[0].point, one[0].seed))
@@ -176,7 +177,7 @@ class Results:
         return {**told, DEVIATION: deviations} if self.seeds > 1 else told
 
     def _told(self, at: int) -> dict[str, Any]:
-        """Return all that a row depends on."""
+        """Return all parameters that a row depends on."""
         work = self._works[at]
         return {
             **work.plan.parameters(),
@@ -189,9 +190,9 @@ class Results:
         return json.dumps([__version__, told], sort_keys=True)
 
     def _earlier(self, path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-        """Yield the figures of a document's rows with what they depend on.
+        """Yield each row of a document as (figures, key of all parameters that they depend on).
 
-        A row may come of a sweep that varied something else.
+        The document may be of a sweep with other axes. Raises BadInput for any other file.
         """
         try:
             read = json.loads(path.read_text(encoding="utf-8"))
@@ -217,14 +218,14 @@ class Results:
 
 
 def why(error: Exception) -> str:
-    """Say in a sentence what a run failed of."""
+    """Return a sentence on why a run failed."""
     if isinstance(error, InvariantBroken):
         return error.what
     return str(error) if isinstance(error, OmegaError) else f"{type(error).__name__}: {error}"
 
 
 def table(results: Results) -> Table:
-    """Return the rows as a person reads them: of each point a line for each workload."""
+    """Return the rows as a table for people, with one line per point and workload."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for name in results.axes:
         made.add_column(option_of(name), justify="right", no_wrap=True)

@@ -1,9 +1,9 @@
 """`omega sim sweep`: one simulation for each combination of values, over all cores or a cluster.
 
 Goal     Show where an architecture stops working, in one command that may take a night.
-Promise  Rows are in the order of the grid and the same whoever simulated them. What is done is
-         kept: a run that fails is named and takes no other with it, one that is
-         interrupted writes what it has, and `--resume` goes on from there.
+Promise  Rows are in the order of the grid, and the same on any workers. A run that fails is named
+         and does not stop the others. A sweep that is interrupted writes the finished rows, and
+         `--resume` continues from them.
 Source   Omega (EuroSys 2013), section 4: sweeps over decision times; omega.sim.sweep.
 """
 
@@ -33,7 +33,7 @@ SEEDS_MAX: Final = 1_000
 RUNS_MAX: Final = 100_000
 WORKERS_MAX: Final = 1_024
 KEEP_EVERY_S: Final = 10.0
-"""How often what is done is written while there is more to do."""
+"""Interval at which the finished rows are written while the sweep goes on."""
 
 Vary = Annotated[
     list[str],
@@ -102,7 +102,7 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
 
 def _conduct(results: Results, workers: int | None, dask: str | None, output: Output) -> None:
-    """Have what is missing simulated, and write the document as it grows."""
+    """Simulate the missing runs, and write the document as it grows."""
     clock = RealClock()
     began = kept = clock.now()
     who = "nobody"

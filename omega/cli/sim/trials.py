@@ -1,8 +1,8 @@
-"""One run of a sweep, wherever it is simulated.
+"""One run of a sweep, as a worker simulates it.
 
-Goal     Give a worker all that it needs in one small value: it need share no disk with us.
-Promise  A job list or a trace is read once, by us, and unpacked once a worker. The figures of a run
-         depend on what it was given alone.
+Goal     Send a worker all that it needs in one small value, so that it needs no shared disk.
+Promise  A job list or a trace is read once, by the sender, and unpacked once per worker. The
+         figures of a run depend only on its `Work`.
 Source   omega.sim.sweep, whose trials these are.
 """
 
@@ -19,7 +19,7 @@ from omega.cli.sim.plan import Given, SimPlan, kinds_of
 from omega.workload.traces.detect import detect
 
 KEPT_MAX: Final = 4
-"""Job lists and traces that a worker keeps: as many as a sweep may compare at a time."""
+"""Job lists and traces that a worker keeps unpacked, for a sweep that compares several."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Packed:
     """A job list or a trace, packed to be sent along with each run."""
 
     digest: str
-    """Of files and options: two with the same one are the same."""
+    """SHA-256 of files and options: equal digests mean equal jobs."""
     packed: bytes = field(compare=False, repr=False)
     kinds: tuple[str, ...] = field(compare=False, default=())
-    """Of schedulers that the jobs ask for."""
+    """Kinds of schedulers that the jobs ask for."""
 
     @classmethod
     def read(cls, plan: SimPlan) -> "Packed":
-        """Read what a plan names. Raises BadInput for what is malformed."""
+        """Read the job list or trace that a plan names. Raises BadInput if it is malformed."""
         with without_collection():
             given = plan.read()
         hashed = sha256()
@@ -48,14 +48,14 @@ class Packed:
 
 @dataclass(frozen=True)
 class Work:
-    """What is simulated."""
+    """One run: its plan, and its jobs."""
 
     plan: SimPlan
     given: Packed
 
 
 def simulate(work: Work) -> dict[str, Any]:
-    """Simulate, and return the figures by workload, and those of all."""
+    """Simulate; return the figures by workload, and those of the whole run."""
     result = work.plan.begin(_unpacked(work.given)).finish()
     return {
         **result.workloads,
@@ -77,5 +77,5 @@ def _unpacked(packed: Packed) -> Given:
 
 
 def _files(source: Path) -> list[Path]:
-    """Return the files that hold what is at this path, in an order that does not change."""
+    """Return the files of the job list or trace at this path, in a fixed order."""
     return sorted(detect(source).find(source).values()) if source.is_dir() else [source]

@@ -1,7 +1,7 @@
-"""`omega status`: the cell, the queue and the processes, once or again and again.
+"""`omega status`: the cell, the queue and the processes, once or repeatedly.
 
-Goal     Answer "is it well?" in one look.
-Promise  Reads only. `--watch` ends with Ctrl-C, and with code 0.
+Goal     Show on one screen whether the cell works as it should.
+Promise  The verb only reads. `--watch` ends with Ctrl-C, and with code 0.
 Source   ReaderStore.reports, use, notices and quotas.
 """
 
@@ -67,7 +67,7 @@ def command(
 
 
 def status_screen(report: CellReport, width: int) -> RenderableType:
-    """Return the picture."""
+    """Return the whole screen."""
     reports, use = report.reports, report.use
     gone = used_up_line(report.quotas)
     lines = lines_of(reports)
@@ -104,7 +104,7 @@ def _watch(store: ReaderStore, output: Output, clock: Clock, stop: Event) -> Non
 
 
 def _closed(report: CellReport) -> list[RenderableType]:
-    """Say which machines are closed and what is overdue on them; nothing if all is well."""
+    """Return lines on closed machines and on what is overdue there; an empty list without any."""
     line = machines_line(report.use, report.notices)
     said = [Text.assemble(("closed ", "bold"), line)] if line else []
     late = overdue(report.use, report.notices, report.reports)

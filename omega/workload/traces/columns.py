@@ -47,7 +47,7 @@ class Table:
         highest: int = LIMITS.amount_max,
         empty: int | None = None,
     ) -> Ids:
-        """Return a column of whole numbers; `empty` stands for a missing one, if it may miss."""
+        """Return a column of whole numbers; `empty`, if given, replaces missing ones."""
         wanted = f"a whole number from {lowest} to {highest}"
         return np.array(self._read(column, int, lowest, highest, empty, wanted), dtype=np.int64)
 
@@ -59,7 +59,7 @@ class Table:
         highest: float = 1e12,
         empty: float | None = None,
     ) -> Score:
-        """Return a column of finite numbers; `empty` stands for a missing one, if it may miss."""
+        """Return a column of finite numbers; `empty`, if given, replaces missing ones."""
         wanted = f"a number from {lowest:g} to {highest:g}"
         return np.array(self._read(column, float, lowest, highest, empty, wanted), dtype=np.float64)
 
@@ -144,7 +144,7 @@ def read_table(path: Path, columns: Sequence[str]) -> Table:
         try:
             header = next(reader, [])
             for row in reader:
-                if row:  # a blank line says nothing
+                if row:  # blank lines are skipped
                     rows.append(row)
                     lines.append(reader.line_num)
         except csv.Error as error:
@@ -163,7 +163,7 @@ def read_table(path: Path, columns: Sequence[str]) -> Table:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[TextIO]:
-    """Open a file as text; whatever keeps it from being read is BadInput."""
+    """Open a file as text; raise BadInput for anything that prevents reading it."""
     opened = gzip.open if path.suffix == _PACKED else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
@@ -190,5 +190,5 @@ def _position(path: Path, header: list[str], column: str) -> int:
 
 
 def _shown(text: str) -> str:
-    """Quote what was read, shortened to what fits a sentence."""
+    """Quote a text, shortened to fit a sentence."""
     return repr(shortened(text))

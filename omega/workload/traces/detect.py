@@ -19,8 +19,8 @@ LOADERS = {loader.name: loader for loader in (OPENB, GOOGLE_2011, OMEGA_SIM)}
 
 
 def detect(folder: Path) -> TraceLoader:
-    """Return the loader of the trace in this folder."""
-    if not os.path.isdir(folder):  # which no name is too long for
+    """Return the loader of the trace in this folder. Raises BadInput if there is none."""
+    if not os.path.isdir(folder):  # False for a name that is too long
         raise BadInput("this is no folder", file=str(folder))
     for loader in LOADERS.values():
         if loader.recognises(folder):

@@ -2,8 +2,9 @@
 
 Goal     A real start state, real job sizes and real churn, on a cell that never overcommits.
 Promise  Time 0 is the trace's 600 s. The start state is made to fit (option `overcommit`); counts
-         and notes say what that took. A task of the start state that ends in the window has a
-         duration; what comes back in the window after an eviction or failure arrives again.
+         and notes report the changes. A task of the start state that ends in the window has a
+         duration. Tasks that are resubmitted in the window after an eviction or failure arrive
+         again.
 Source   Google ClusterData2011_2, folded into CSV; the cell of Omega (EuroSys 2013), section 5.
 """
 
@@ -34,7 +35,7 @@ from omega.workload.traces.google_tables import (
 from omega.workload.traces.loader import Tables, TraceLoader
 
 GRAIN_MS = 10_000
-"""Times of single tasks are put on this grid, so that the tasks of a job have few distinct ones."""
+"""Times of single tasks are rounded to this grid, so that a job's tasks have few distinct ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ class StartReport:
     cpu_placed_percent: int
 
     def notes(self) -> Iterator[str]:
-        """Say it in sentences."""
+        """Yield the report as sentences."""
         yield (
             f"the recorded start state asks for {self.cpu_asked_percent} % of all CPU;"
             f" {self.tasks_placed} of its {self.tasks_at_start} tasks start placed and take"
@@ -115,7 +116,7 @@ def _start(
     machine_ids: Ids,
     overcommit: str,
 ) -> tuple[Prefill, StartReport]:
-    """Make the recorded start state fit, and say what that took."""
+    """Make the recorded start state fit; return it with a report of the changes."""
     at = positions(machine_ids, at_start.machine)
     known = np.flatnonzero(at >= 0)
     machine = at[known]
@@ -148,7 +149,7 @@ def _cpu_percent(amounts: Amounts, machines: Machines) -> int:
 
 
 def _durations(key: Ids, events: TaskEvents) -> Ids:
-    """Return how long each task of the start state goes on; RUNS_ON past the window."""
+    """Return the duration (tasks,) of each start task; RUNS_ON if it outlives the window."""
     ends = np.flatnonzero(events.event >= EVICT)
     ended, first = np.unique(events.key[ends], return_index=True)
     at = positions(ended, key)
@@ -160,8 +161,8 @@ def _durations(key: Ids, events: TaskEvents) -> Ids:
 def _coming_back(events: TaskEvents, new_jobs: Ids) -> tuple[Arrival, ...]:
     """Return what is submitted in the window apart from the first tasks of new jobs.
 
-    These are tasks that were evicted, killed or failed. Each runs from its schedule to its end,
-    or on, if it outlives the window; one that ends without having been scheduled is left out.
+    These are tasks that were evicted, killed or failed. Each runs from its schedule event to its
+    end; RUNS_ON if it outlives the window. A task that was not scheduled is left out.
     """
     first_of_task = np.diff(events.key, prepend=-1) != 0
     is_new = np.isin(events.tasks.owner, new_jobs) & first_of_task

@@ -1,6 +1,6 @@
 """The tables of google-2011 as arrays and jobs.
 
-Goal     Keep what a column means apart from what is made of the trace.
+Goal     Keep the meaning of the columns apart from the making of the workload.
 Promise  Normalised amounts become integers: 1.0 is 64 cores, 256 GiB of memory, 1 TiB of disk.
          Times are seconds of the trace; a malformed cell is BadInput.
 Source   Google ClusterData2011_2, folded into CSV; priorities and classes as in its format.
@@ -25,12 +25,12 @@ from omega.workload.traces.columns import Table, read_table
 AT_1 = {Kind.CPU_MILLI: 64_000, Kind.MEMORY_MIB: 262_144, Kind.DISK_MIB: 1_048_576}
 """What 1.0, the most that any machine has, stands for."""
 SHARE_MAX = 16.0
-"""A task may ask for more than any machine has; this bounds what is believable."""
+"""Largest share that a task may ask for; a request may exceed every machine (1.0)."""
 
 WINDOW_START_S = 600.0
 SECONDS_MAX = 1e9
 ID_MAX = 2**40
-"""The trace's ids are below 2^33; up to this one, a job and a task fit one integer."""
+"""The trace's ids are below 2^33. Up to this id, job and task index fit one 64-bit integer."""
 NO_MACHINE = -1
 
 SCHEDULER_BY_CLASS = (BATCH, BATCH, SERVICE, SERVICE)
@@ -46,7 +46,7 @@ TASK_COLUMNS = (*JOB_COLUMNS, "task_index")
 
 @dataclass(frozen=True, eq=False)
 class StartTasks:
-    """The tasks that were there before the window, placed or pending."""
+    """The tasks that existed before the window, placed or pending."""
 
     tasks: Tasks
     key: Ids
@@ -67,9 +67,9 @@ class TaskEvents:
 
 
 def read_machines(path: Path) -> tuple[Machines, Ids, tuple[MachineEvent, ...]]:
-    """Return the machines of time 0, their ids in the trace, ascending, and what becomes of them.
+    """Return the machines of time 0, their ids in the trace, ascending, and their later events.
 
-    Machines that come later for the first time are left out, and with them their events.
+    Machines that appear first after time 0 are left out, with their events.
     """
     table = read_table(path, ("time_s", "machine_id", "event", "platform", "cpu", "mem"))
     event = np.array(table.words("event", allowed=MACHINE_EVENTS))
@@ -84,7 +84,7 @@ def read_machines(path: Path) -> tuple[Machines, Ids, tuple[MachineEvent, ...]]:
     capacity = _amounts(
         table.numbers("cpu", highest=1.0, empty=0.0),
         table.numbers("mem", highest=1.0, empty=0.0),
-        # No table says what disk a machine has: all of it, for no task asks for more than 1 %.
+        # No table gives a machine's disk. Each gets 1.0: no task asks for more than 1 % of it.
         np.ones(len(table)),
     )
     machines = Machines(
@@ -98,9 +98,9 @@ def read_machines(path: Path) -> tuple[Machines, Ids, tuple[MachineEvent, ...]]:
 def _later_events(
     table: Table, capacity: Amounts, ids: Ids, machines: Machines
 ) -> tuple[MachineEvent, ...]:
-    """Return what happens after time 0 to the machines that are there then.
+    """Return the events after time 0 of the machines that exist at time 0.
 
-    Nearly all updates, and all that come back, have the capacity that they had.
+    Nearly all updates, and all machines that come back, leave the capacity as it was.
     """
     time_s = table.numbers("time_s", highest=SECONDS_MAX)
     at = positions(ids, table.integers("machine_id", highest=ID_MAX))
@@ -108,7 +108,7 @@ def _later_events(
     later = np.flatnonzero((time_s > 0) & (at >= 0))
     for row in later[np.argsort(time_s[later], kind="stable")].tolist():
         machine, event = int(at[row]), table.columns["event"][row]
-        if event != "update":  # which tells of no more than what a machine has
+        if event != "update":  # an update changes only the capacity
             is_up[machine] = event == "add"
         changed = event != "remove" and bool((capacity[row] != has[machine]).any())
         if changed:
@@ -150,8 +150,8 @@ def read_events(path: Path) -> TaskEvents:
 def read_jobs(path: Path) -> tuple[tuple[Arrival, ...], Ids]:
     """Return the jobs submitted in the window, and their ids.
 
-    A task runs for the median of the job's tasks that finished in the window, or, as run times
-    are cut off at its end, for as long as the job did.
+    A task's duration is the median run time of the job's tasks that finished in the window. If
+    none did, it is the time from the job's schedule event to its end.
     """
     more = ("submit_s", "n_tasks", "schedule_s", "end_s", "task_runtime_median_s")
     table = read_table(path, (*JOB_COLUMNS, *more))
@@ -189,7 +189,7 @@ def _job(columns: Tasks, row: int, tasks: int, duration_s: float) -> JobSpec:
 
 
 def _tasks(table: Table) -> Tasks:
-    """Return the tasks (or jobs) of a table, as ones that run on."""
+    """Return the tasks (or jobs) of a table, all with the duration RUNS_ON."""
     kinds = np.array([SCHEDULERS.index(name) for name in SCHEDULER_BY_CLASS], dtype=np.int32)
     cpu, memory, disk = (
         table.numbers(column, highest=SHARE_MAX, empty=0.0) for column in ("cpu", "mem", "disk")

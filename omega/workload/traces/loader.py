@@ -1,4 +1,4 @@
-"""What a trace loader is: the files that it knows, its options, and a function.
+"""A trace loader: the files that it reads, its options, and a function.
 
 Goal     Let the command line offer every trace, with its options, without knowing any.
 Promise  An option that a loader does not have, or a value that it does not know, is BadInput.
@@ -36,10 +36,10 @@ class TraceLoader:
 
     name: str
     tables: Mapping[str, tuple[str, ...]]
-    """By table, the file names under which it is known; any may end in .gz besides."""
+    """The possible file names of each table; each may also end in .gz."""
     read: Read
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By option, the values that it may have; the first is the default."""
+    """The possible values of each option; the first is the default."""
     alternatives: frozenset[str] = frozenset()
     """Tables of which one is enough."""
 
@@ -60,7 +60,7 @@ class TraceLoader:
         return ", ".join([*needed, *([" or ".join(either)] if either else [])])
 
     def load(self, folder: Path, rng: np.random.Generator, /, **options: str) -> Workload:
-        """Read the trace; an option that is not said has its default."""
+        """Read the trace; an option that is not given has its default. Raises BadInput."""
         chosen = {name: values[0] for name, values in self.options.items()}
         for name, value in options.items():
             chosen[name] = self._checked(name, value)

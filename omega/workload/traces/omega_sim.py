@@ -1,7 +1,7 @@
 """Job lists of the paper's open simulator, and the cells they are meant for.
 
-Goal     The acceptance workloads W1 and W2 from their files, or any list in that format.
-Promise  A row is a job of one task group, and no two have one id. A core is 1000 of `cpu_milli`, a
+Goal     Read the acceptance workloads W1 and W2, or any job list in that format.
+Promise  A row is a job of one task group, and ids are distinct. A core is 1000 of `cpu_milli`, a
          GB is 1024 MiB; times are kept to the millisecond for durations, exactly for submissions.
 Source   docs/papers/omega.md; the format's columns are in `omega.workload.recipe`.
 """
@@ -80,7 +80,7 @@ def uniform_workload(
 ) -> Workload:
     """Return the jobs on a uniform cell with tasks of 1 core and 2 GiB on it for the whole run.
 
-    Raises BadInput when the machines do not hold so many.
+    Raises BadInput if the machines do not hold so many tasks.
     """
     cell = uniform_machines(machines, cpus=cpus, memory_gib=memory_gib)
     try:

@@ -1,6 +1,6 @@
 """openb: nodes and pods of a production GPU cluster, as published with the trace.
 
-Goal     The fill test of GPU sharing, and a replay in the pods' own time.
+Goal     Read the pods for the fill test of GPU sharing, or for a replay at their recorded times.
 Promise  A pod is a job of one task, in order of creation. One that asks for GPUs goes to ml-gpu;
          of the others the latency-sensitive go to service, the rest to batch.
 Source   Alibaba cluster-trace-gpu-v2023 (Weng et al., USENIX ATC 2023): nodes and pods, as CSV.
@@ -138,7 +138,7 @@ def _gpus(table: Table) -> tuple[Ids, Ids]:
 
 
 def _durations(table: Table, created_s: Score) -> Ids:
-    """Return how long each pod ran, or, if it never did, how long it was there."""
+    """Return how long each pod ran, or, if it was never scheduled, how long it existed."""
     deleted_s = table.numbers("deletion_time", highest=SECONDS_MAX)
     scheduled_s = table.numbers("scheduled_time", highest=SECONDS_MAX, empty=np.nan)
     began_s = np.where(np.isnan(scheduled_s), created_s, scheduled_s)
