@@ -30,7 +30,7 @@ class Actor(ABC):
 
     def kill(self) -> None:
         """Stop the generator where it is, without an event to anybody."""
-        self._steps = None  # an answer that arrives later has no generator to resume
+        self._steps = None  # what it asks from now on has no answer
 
     def _start(self, life: Steps[None]) -> None:
         """Start a generator of effects at once."""

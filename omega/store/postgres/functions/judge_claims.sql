@@ -1,5 +1,5 @@
--- The commit rule, claim by claim: taken when some claim may not stand on its own machine or within
--- its quotas, or has something to evict. Locks are held by the caller; nothing is written here.
+-- The commit rule, claim by claim, for transactions in which some claim may be refused by its machine or
+-- its quotas, or evicts tasks. The caller has taken the locks; nothing is written here.
 --
 -- Verdicts: 0 accepted, 1 stale, 2 overcommit, 3 gang broken, 4 lease lost, 5 already placed,
 -- 6 gone, 7 closed, 8 precedence, 9 quota.

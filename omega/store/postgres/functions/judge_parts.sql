@@ -1,4 +1,4 @@
--- What omega.judge_claims looks at, as arrays, and the questions it asks of them.
+-- What omega.judge_claims reads, as arrays, and the functions that it calls on them.
 
 -- The machines by id; free is all kinds of the first, then of the second; and the place among them
 -- of each claim's machine and of each alternate's, null for one that never was.
