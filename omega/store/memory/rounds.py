@@ -1,6 +1,6 @@
 """Rounds, kept in memory.
 
-Goal     A memory store knows who plans a round, and the memo of the last one.
+Goal     A memory store records who plans a round, and the memo of the last one.
 Promise  A memo is converted to JSON and back, as in Postgres.
 Source   docs/decisions/0028-rounds-on-the-shared-cell.md.
 """

@@ -125,7 +125,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         )
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Note how far training jobs have come since they were submitted."""
+        """Record steps made and milliseconds run by training jobs since they were submitted."""
         for number, made, ran in zip(job.tolist(), steps.tolist(), run_ms.tolist(), strict=True):
             assert min(made, ran) >= 0
             record = self._jobs.get(number)
@@ -135,7 +135,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
             record.run_ms = max(record.run_ms, ran)
 
     def training(self, job: Ids) -> TrainingProgress:
-        """Read of those of these jobs that train how far they have come."""
+        """Return the progress of those of these jobs that train, ascending by id."""
         known = [self._jobs[number] for number in sorted(self._jobs.keys() & set(job.tolist()))]
         jobs = [(it, it.spec.training) for it in known if it.spec.training is not None]
         return TrainingProgress(

@@ -149,13 +149,13 @@ class PostgresCell:
         return int(ended)
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Note how far training jobs have come since they were submitted."""
+        """Record steps made and milliseconds run by training jobs since they were submitted."""
         self._link.call(
             "SELECT omega.report_progress(%s, %s, %s)", (Big(job), Big(steps), Big(run_ms))
         )
 
     def training(self, job: Ids) -> TrainingProgress:
-        """Read of those of these jobs that train how far they have come."""
+        """Return the progress of those of these jobs that train, ascending by id."""
         ((jobs, models, wanted, done, run_ms, tasks, since_ms),) = self._link.call(
             "SELECT jobs, models, wanted, done, run_ms, tasks, since_ms"
             " FROM omega.read_training(%s)",
