@@ -29,7 +29,7 @@ class Actor(ABC):
         return self._steps is not None
 
     def kill(self) -> None:
-        """Stop the generator where it is, without an event to anybody."""
+        """Stop the generator where it is; nothing reports it."""
         self._steps = None  # what it asks from now on has no answer
 
     def _start(self, life: Steps[None]) -> None:

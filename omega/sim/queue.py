@@ -124,7 +124,7 @@ class Queue:
     def lose(self, job: SimulatedJob, tasks: Index) -> None:
         """Record that tasks have lost their places; queue the job again unless it was given up.
 
-        A job that is being decided on is queued when it is handed back.
+        A job that is being decided on is queued again after it is handed back.
         """
         job.tasks_lost += len(tasks)
         job.lease = without(job.lease, tasks)

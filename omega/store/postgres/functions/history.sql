@@ -1,7 +1,7 @@
 -- Removal of old records: changes, commits, ended tasks and jobs.
 
--- Let reads of changes stop to use the records of earlier transactions: a view whose mark is older reads all machines
--- once. After that the records may be removed.
+-- Stop reads of changes from using the records of earlier transactions, so that these may be removed: for a view with
+-- an older mark all machines are scanned.
 CREATE FUNCTION omega.forget_changes()
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN

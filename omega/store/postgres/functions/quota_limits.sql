@@ -50,8 +50,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Sum up what the jobs of a quota hold, and count its use from now on; false if there is no such quota. This needs a
--- later transaction than the one that set it, because by then every commit sees the quota. It waits for a second for
--- transactions that did not see it. While it sums up, only commits of this quota wait.
+-- later transaction than the one that set it, because by then every commit sees the quota. It waits at most a second
+-- for transactions that did not see it. While it sums up, only commits of this quota wait.
 CREATE FUNCTION omega.count_quota(_scope text, _name text)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
