@@ -30,7 +30,7 @@ class Actor(ABC):
 
     def kill(self) -> None:
         """Stop the generator where it is; nothing reports it."""
-        self._steps = None  # what it asks from now on has no answer
+        self._steps = None  # an answer that arrives later has no generator to resume
 
     def _start(self, life: Steps[None]) -> None:
         """Start a generator of effects at once."""

@@ -48,7 +48,7 @@ BEGIN
     END IF;
     named := _machines || _other_machines;
 
-    -- One who asks twice waits here for the first call to end, and then finds its record.
+    -- A repeated call waits here until the first call ends, and then finds its record.
     WITH locked AS MATERIALIZED (
         SELECT id, state, lease_token, placed, minimum, unplaced
           FROM job
