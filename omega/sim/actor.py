@@ -1,9 +1,9 @@
-"""The driver of virtual time: moves a life on from effect to effect.
+"""The driver for virtual time: it runs a generator of effects and answers each effect.
 
-Goal     One loop for all that lives in virtual time: processes on a memory store, the schedulers of
-         the paper's experiments on a cell of arrays or on offers, and virtual nodes.
-Promise  No time passes between effects but what an effect takes. A life that is killed, by what it
-         asks for itself too, is asked nothing more.
+Goal     One driver for everything that runs in virtual time: processes on a memory store, the
+         schedulers of the paper's experiments on a cell of arrays or on offers, virtual nodes.
+Promise  Virtual time passes only while an effect that takes time is answered. A generator that was
+         killed, even by one of its own effects, is never resumed.
 Source   docs/decisions/0031-one-process-two-drivers.md.
 """
 
@@ -14,37 +14,37 @@ from functools import partial
 from omega.framework.effects import Effect, Steps
 
 GoOn = Callable[[], Effect]
-"""How a life goes on: with the answer that it waits for."""
+"""Resumes a generator with the answer that it waits for; returns its next effect."""
 
 
 class Actor(ABC):
-    """One life in virtual time, whoever answers it."""
+    """Runs one generator of effects in virtual time; subclasses answer the effects."""
 
     def __init__(self) -> None:
         self._steps: Steps[None] | None = None
 
     @property
     def is_alive(self) -> bool:
-        """Whether its life has begun and is not over."""
+        """Whether the generator was started and has not ended."""
         return self._steps is not None
 
     def kill(self) -> None:
-        """End its life wherever it stands, and tell nobody."""
-        self._steps = None  # what it asks from now on has no answer
+        """Stop the generator where it is; nothing reports it."""
+        self._steps = None  # an answer that arrives later has no generator to resume
 
     def _start(self, life: Steps[None]) -> None:
-        """Begin a life at once."""
+        """Start a generator of effects at once."""
         self._steps = life
         self._live(life, partial(next, life))
 
     def _resume(self, answer: object) -> None:
-        """Go on with an answer that it has waited for."""
+        """Resume the generator with the answer that it waits for."""
         life = self._steps
         assert life is not None, "its life is over"
         self._live(life, partial(life.send, answer))
 
     def _live(self, life: Steps[None], go_on: GoOn) -> None:
-        """Answer effects until one takes time, or the life is over."""
+        """Answer effects until one takes time, or the generator ends."""
         while life is self._steps:
             try:
                 effect = go_on()
@@ -55,7 +55,7 @@ class Actor(ABC):
                 self._steps = None
                 raise
             if life is not self._steps:
-                return  # it was killed by what it did itself
+                return  # one of its own effects killed it
             later = self._next(life, effect)
             if later is None:
                 return
@@ -63,4 +63,4 @@ class Actor(ABC):
 
     @abstractmethod
     def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
-        """Answer an effect; return how the life goes on, or None if that takes time."""
+        """Answer an effect; return what resumes the generator, or None if the answer takes time."""

@@ -1,9 +1,9 @@
 """A scheduler process on a simulated cell.
 
-Goal     Run the very code that runs live, `omega.framework.process`, and answer its effects with
-         virtual time and a cell of arrays.
-Promise  One try an attempt, unless its limits say otherwise; decision time passes between the look
-         at the cell and the placement.
+Goal     Run the code that runs live, `omega.framework.process`, and answer its effects with virtual
+         time and a cell of arrays.
+Promise  An attempt has one try, unless the limits say otherwise. The decision time passes between
+         reading the cell and placing.
 Source   docs/papers/omega.md, one attempt at one job; omega.framework.effects.
 """
 
@@ -37,8 +37,9 @@ class Agent(Actor):
     ) -> None:
         """Drive a process.
 
-        Who sees the present places on the cell as it is at the end of a decision, as one
-        scheduler alone can; others on what they saw when they began.
+        With `sees_the_present` placement reads the cell as it is when the decision time is over,
+        which is right for a scheduler that is alone on its machines. Without it placement reads
+        the cell as it was when the attempt began.
         """
         super().__init__()
         self._world = world
@@ -49,19 +50,19 @@ class Agent(Actor):
         self._by_sequence = process.scheduler.rule is ConflictRule.SEQUENCE
         self._view = world.cell.view
         self._look: Look | None = None
-        """What it goes by, if not by the cell as it is."""
+        """The moment as of which placement reads the cell; None if it reads the cell as it is."""
         self._waits = False
         self._thinks_s = 0.0
         self._claimed = False
         self._start(process.life())
 
     def submit(self, job: SimulatedJob) -> None:
-        """Put a job into the queue; begin at once if idle."""
+        """Put a job into the queue; start to decide at once if the scheduler is idle."""
         self._queue.join(job)
 
     @property
     def load(self) -> int:
-        """How many jobs wait or are being decided on."""
+        """How many jobs are queued or are being decided on."""
         return len(self._queue) + (self._queue.leased is not None)
 
     def _wake(self) -> None:
@@ -86,7 +87,7 @@ class Agent(Actor):
         self._world.engine.at(now_s + effect.seconds, Order.DECISION, decide)
 
     def _draw(self, effect: Draw) -> None:
-        """Place and commit a job in one step, if it fits; otherwise decide as usual."""
+        """Place and commit a job in one step if all of it fits; otherwise place it as usual."""
         job = self._queue.leased
         assert job is not None
         machine = self._world.cell.draw_and_claim(
@@ -109,7 +110,7 @@ class Agent(Actor):
         self._live(life, partial(self._placed, life))
 
     def _placed(self, life: Steps[None]) -> Effect:
-        """Let it place on what it saw when it looked."""
+        """Resume the process, whose placement then reads the cell as of its last look."""
         with self._as_seen():
             return life.send(None)
 
@@ -134,7 +135,7 @@ class Agent(Actor):
 
     def _refresh(self) -> View:
         self._forget()
-        if not self._sees_the_present:  # who does looks when the decision is over
+        if not self._sees_the_present:  # with `sees_the_present` placement reads the cell later
             self._look = self._view.look()
         return self._view
 

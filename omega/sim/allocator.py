@@ -1,8 +1,8 @@
 """The allocator of two-level scheduling: offers what is free to one framework at a time.
 
-Goal     Let an offer cost what changes in it, and nothing for all the machines that it names.
-Promise  What is offered is locked for everybody else until it is taken back. Everything free goes
-         to one framework, the one with the lowest dominant share of what runs.
+Goal     Make the cost of an offer depend on the rows that changed, not on all machines it names.
+Promise  Offered amounts are locked for all others until the offer is taken back. All free amounts
+         go to one framework: the one whose running tasks have the lowest dominant share.
 Source   docs/papers/omega.md, two-level; Mesos (NSDI 2011); dominant shares: DRF (NSDI 2011);
          docs/decisions/0035-an-offer-is-a-cell.md.
 """
@@ -21,33 +21,33 @@ from omega.sim.world import World
 
 @dataclass(frozen=True, kw_only=True)
 class Offering:
-    """How the allocator offers."""
+    """When offers are made, and which ones."""
 
     batch_s: float = 1.0
-    """From the moment at which something changes to the next offer."""
+    """Seconds from a change until the next offer is made."""
     allocator_s: float = 0.001
-    """From an offer's making to its arrival."""
+    """Seconds from the moment an offer is made until it reaches its framework."""
     least_cpu_milli: int = 100_000
-    """Less than this is not offered."""
+    """No offer is made while less CPU than this is free."""
 
 
 class Offer:
-    """Some free amounts: a cell of all machines on which nothing else is free."""
+    """Free amounts for one framework: a cell of all machines where only these amounts are free."""
 
     def __init__(self, cell: SimulatedCell, freed: Ids) -> None:
-        """`freed` are the machines on which something is free."""
+        """`freed` are the ids of the machines on which something is free."""
         self.cell = cell
         self._freed = [freed]
         self.rows = len(freed)
-        """Rows that may have something free; a machine may count twice."""
+        """How many rows may have something free; a machine may be counted twice."""
 
     def add(self, machine: Ids, amounts: Amounts) -> None:
-        """Add what tasks that end have used."""
+        """Add the amounts that tasks held which have ended."""
         self.cell.release(machine, amounts)
         self._note(machine)
 
     def take_over(self, other: "Offer") -> None:
-        """Add all of another offer, on which nothing is free then."""
+        """Move everything free in another offer into this one; the other is empty afterwards."""
         machine = np.concatenate(other._freed)  # noqa: SLF001 - of its own class
         other.cell.hand_over(machine, self.cell)
         other._freed, other.rows = [integers()], 0  # noqa: SLF001 - likewise
@@ -62,18 +62,18 @@ class Offer:
 
 
 class Framework(Protocol):
-    """Whoever is offered machines."""
+    """A scheduler that receives offers."""
 
     @property
     def share(self) -> float:
-        """The dominant share of what it runs."""
+        """The dominant share of the tasks that it runs."""
 
     def receive(self, offer: Offer) -> None:
-        """Place what it can, and have the allocator take back the offer later."""
+        """Place what fits into the offer; give it back with `Allocator.take_back` later."""
 
 
 class Allocator:
-    """Hands out what is free."""
+    """Offers all free amounts to one framework at a time."""
 
     def __init__(self, world: World, offering: Offering) -> None:
         self._world = world
@@ -81,30 +81,30 @@ class Allocator:
         self._wishes: list[Framework] = []
         self._is_armed = False
         self._free = Offer(world.cell.copy(), world.cell.view.id)
-        """What nobody uses and nobody is offered."""
+        """Amounts that no task uses and that are not offered."""
         self._empty: list[Offer] = []
-        """Offers that were taken back, on which nothing is free."""
+        """Offers that were taken back and have nothing free; they are used again."""
         world.when_tasks_end.append(self._hear_of_an_end)
 
     def wish(self, framework: Framework) -> None:
-        """Let a framework ask for an offer."""
+        """Enter a framework that has tasks to place; an offer is made after `batch_s`."""
         if framework not in self._wishes:
             self._wishes.append(framework)
         self.arm()
 
     def withdraw(self, framework: Framework) -> None:
-        """Let a framework have nothing to place."""
+        """Remove a framework that has nothing to place."""
         self._wishes.remove(framework)
 
     def arm(self) -> None:
-        """Have an offer made in a while, unless one is on its way."""
+        """Make an offer after `batch_s`, unless one is already scheduled or on its way."""
         if not self._is_armed:
             self._is_armed = True
             engine = self._world.engine
             engine.at(engine.now_s + self._offering.batch_s, Order.RETRY, self._offer)
 
     def take_back(self, left: Offer, cpu_milli: int) -> None:
-        """Have free again what is left of an offer that had so much CPU."""
+        """Free what is left of an offer that had `cpu_milli` of free CPU when it was made."""
         more, less = self._free, left
         if less.rows > more.rows:
             more, less = less, more
@@ -123,7 +123,7 @@ class Allocator:
         if not self._wishes or cell.free_cpu_milli < self._offering.least_cpu_milli:
             self._is_armed = False
             return
-        # Of two that have the same, the one that wished last: so it was in the open simulator.
+        # Of two frameworks with equal shares the later to ask goes first, as in the open simulator.
         framework = min(reversed(self._wishes), key=lambda one: one.share)
         offered = self._free
         self._free = self._empty.pop() if self._empty else Offer(cell.twin(), integers())

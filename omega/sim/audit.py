@@ -1,9 +1,9 @@
-"""An audited cell: the simulated one, with a shadow state that it is compared with.
+"""An audited cell: a simulated cell that is compared with a shadow state.
 
-Goal     Switch on, for any run, a check of all that must hold, at the very event that breaks it.
-Promise  Changes nothing of the run. After each commit, end, loss and change of a machine those that
-         it touched are compared, at intervals and at the end all of them; of offers, each that is
-         given back.
+Goal     Make it possible to check all invariants in any run, at the event that breaks one.
+Promise  The audit does not change the run. After each commit, end, loss and change of a machine the
+         machines concerned are compared. All machines are compared at intervals and at the end.
+         Each offer that is given back is compared with what was offered.
 Source   omega.sim.shadow_state; docs/decisions/0023-sweeps-and-audits.md.
 """
 
@@ -26,13 +26,13 @@ from omega.sim.shadow_state import ShadowState, Task
 from omega.sim.world import World
 
 EVENTS_BETWEEN: Final = 512
-"""From one look at the whole cell to the next."""
+"""How many events lie between two comparisons of the whole cell."""
 OFFERS_BETWEEN: Final = 16
-"""From one look at all that can be offered to the next."""
+"""How many offers are taken back between two comparisons of everything that can be offered."""
 
 
 class AuditedCell(SimulatedCell):
-    """A cell that is watched."""
+    """A simulated cell with a shadow state."""
 
     def __init__(
         self, machines: Machines, used: Amounts, engine: Engine, *, machines_change: bool = False
@@ -41,24 +41,24 @@ class AuditedCell(SimulatedCell):
         self._ids = integers(range(1, len(machines) + 1))
         self.shadow = ShadowState(self.rows(self._ids), lambda: engine.now_s)
         self.events = 0
-        """That have been audited."""
+        """How many events have been audited."""
 
     def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
-        """Commit, and enter what was granted."""
+        """Commit, and enter the granted claims in the shadow state."""
         outcome = super().commit(transaction, job)
         self.shadow.commit(transaction, job, outcome)
         self._compare(transaction.claims.machine)
         return outcome
 
     def release(self, machine: Ids, amounts: Amounts) -> None:
-        """Release, and strike out what ends."""
+        """Release, and remove the ended tasks from the shadow state."""
         super().release(machine, amounts)
         held = zip(machine.tolist(), map(tuple, amounts.tolist()), strict=True)
         self.shadow.end(held)
         self._compare(machine)
 
     def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
-        """Free what is lost, and strike it out."""
+        """Free what lost tasks held, and remove them from the shadow state."""
         super().lose(job, task, machine, amounts)
         tasks = zip(job.tolist(), task.tolist(), strict=True)
         held = zip(machine.tolist(), map(tuple, amounts.tolist()), strict=True)
@@ -66,19 +66,19 @@ class AuditedCell(SimulatedCell):
         self._compare(machine)
 
     def set_state(self, machine: int, state: MachineState) -> None:
-        """Change the state, and enter it."""
+        """Change the state of a machine, in the shadow state too."""
         super().set_state(machine, state)
         self.shadow.set_state(machine, state)
         self._compare(integers([machine]))
 
     def resize(self, machine: int, capacity: Amounts) -> None:
-        """Resize, and enter what the machine has now."""
+        """Change the capacity of a machine, in the shadow state too."""
         super().resize(machine, capacity)
         self.shadow.resize(machine, capacity)
         self._compare(integers([machine]))
 
     def audit(self) -> None:
-        """Compare all machines, and the sums that the cell keeps, with the shadow state."""
+        """Compare all machines and the cell's sums with the shadow state."""
         self.shadow.expect_punctual_ends()
         self.shadow.compare(self.rows(self._ids))
         for name, told, kept in (
@@ -98,14 +98,14 @@ class AuditedCell(SimulatedCell):
 
 
 class AuditedWorld(World):
-    """A world whose cell is told when tasks are to end."""
+    """A world that enters in the shadow state when each task is due to end."""
 
     def __init__(self, engine: Engine, cell: AuditedCell, running: Running | None = None) -> None:
         super().__init__(engine, cell, running)
         self._shadow = cell.shadow
 
     def start(self, state: StartState) -> None:
-        """Have the start state run, and note when each of its tasks is to end."""
+        """Start the start state's tasks, and enter when each is due to end."""
         tasks = list(zip(state.job.tolist(), state.task.tolist(), strict=True))
         held = list(zip(state.machine.tolist(), map(tuple, state.amounts.tolist()), strict=True))
         self._shadow.start(zip(tasks, held, strict=True))
@@ -127,7 +127,7 @@ class AuditedWorld(World):
         tell: Tell | None = None,
         lose: Lose | None = None,
     ) -> None:
-        """Have what was granted run, and note when each task is to end."""
+        """Start the granted tasks, and enter when each is due to end."""
         ends_s = [
             duration_s
             for group, duration_s in zip(job.lease.spec.groups, job.durations_s, strict=True)
@@ -143,7 +143,7 @@ class AuditedWorld(World):
 
 
 class AuditedAllocator(Allocator):
-    """An allocator whose offers are entered, and what comes back of them."""
+    """An allocator that enters its offers, and what is given back of them, in the shadow state."""
 
     def __init__(self, world: World, offering: Offering) -> None:
         assert isinstance(world.cell, AuditedCell)
@@ -152,7 +152,7 @@ class AuditedAllocator(Allocator):
         self._taken_back = 0
 
     def take_back(self, left: Offer, cpu_milli: int) -> None:
-        """Strike out an offer but for what was granted of it, and compare what can be offered."""
+        """Enter what is given back of an offer; compare what is free at every 16th offer."""
         self._cell.shadow.take_back(left.cell.free)
         super().take_back(left, cpu_milli)
         if self._taken_back % OFFERS_BETWEEN == 0:
@@ -163,5 +163,5 @@ class AuditedAllocator(Allocator):
     def _offer(self) -> None:
         before = self._free
         super()._offer()
-        if self._free is not before:  # it was handed out as it was
+        if self._free is not before:  # an offer was made: it is the cell that was free before
             self._cell.shadow.offer(before.cell.free)

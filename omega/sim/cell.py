@@ -1,8 +1,8 @@
 """The cell in virtual time: machine rows and the judge, without leases, queue or records.
 
-Goal     Commit as a live store does, at the speed of arrays.
-Promise  Judges by `omega.cell.judge`, the rule that Postgres is tested against; claims that all fit
-         together are granted without it. Nothing is copied for an attempt but what changed.
+Goal     Commit by the same rule as a live store, at the speed of arrays.
+Promise  Claims are judged by `omega.cell.judge`, the rule that Postgres is tested against. Claims
+         that all fit together are granted without the judge. An attempt copies only changed rows.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
 """
 
@@ -36,7 +36,7 @@ def compiler_is_installed() -> bool:
 
 
 class SimulatedCell:
-    """Some machines, and what is used of them."""
+    """Machines, and the amounts used on them."""
 
     def __init__(
         self,
@@ -46,9 +46,10 @@ class SimulatedCell:
         machines_change: bool = False,
         compiled: bool = False,
     ) -> None:
-        """`machines_change` if `set_state` and `resize` will be called; then nothing is compiled.
+        """`used` is (machines, kinds). `set_state` and `resize` need `machines_change`.
 
-        Raises ModuleNotFoundError if compiled loops are wanted and the extra `fast` is not there.
+        With `machines_change` nothing is compiled. Raises ModuleNotFoundError if `compiled` is
+        asked for and the extra `fast` is not installed.
         """
         self._made_of = machines
         self._compiled = compiled
@@ -56,22 +57,22 @@ class SimulatedCell:
         table.add(machines, 0)
         table.used += used
         self.view = _rows(table.snapshot(0), machines_change=machines_change, compiled=compiled)
-        """All machines as they are now; `view.as_of` shows them as they were."""
+        """All machines as they are now; `view.as_of` shows an earlier moment."""
         self.total: Amounts = table.capacity.sum(axis=0)
-        """Of the machines that are open."""
+        """Capacity of the open machines: (kinds,)."""
         self.cpu_used = int(used[:, CPU].sum())
-        """By tasks."""
+        """CPU that tasks use."""
         self.cpu_locked = 0
-        """By offers, of what is free."""
+        """Free CPU that is locked by offers."""
 
     def rows(self, machine: Ids) -> MachineRows:
         """Return the rows of these machines as they are now, in order of id."""
         return self.view.at(machine)
 
     def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
-        """Judge the claims of one job against the cell as it is now; apply those that stand.
+        """Judge the claims of one job against the cell as it is now; apply the accepted ones.
 
-        The outcome brings no fresh rows: the view has them.
+        The outcome has no fresh rows, because the view is the cell itself.
         """
         claims = transaction.claims
         if self._fit_together(transaction, job):
@@ -92,9 +93,9 @@ class SimulatedCell:
         return outcome
 
     def _fit_together(self, transaction: Transaction, job: LeasedJob) -> bool:
-        """Grant claims of one shape if all of them stand, whatever their order.
+        """Grant all claims if they have one shape and all of them fit; return whether it did.
 
-        Then `judge` would grant all of them, too. Otherwise nothing is changed.
+        `judge` would grant them in any order, too. Otherwise nothing changes.
         """
         claims, (part,) = transaction.claims, transaction.jobs
         if (
@@ -111,9 +112,11 @@ class SimulatedCell:
     def draw_and_claim(
         self, job: LeasedJob, seed: bytes, look: Look | None, *, by_sequence: bool
     ) -> Ids | None:
-        """Place a job of one plain group whole, drawing on the cell as it was at a look.
+        """Place all tasks of a job of one plain group on machines drawn at random, and claim them.
 
-        Returns the machine of each task; None if not all fit: then nothing changes.
+        Machines are drawn from the cell as it was at `look`, or as it is now if that is None.
+        Returns the machine id of each task: (tasks,). Returns None, and changes nothing, if not
+        all of them are drawn or their claims do not all fit.
         """
         machine = self.view.draw_and_claim(job, seed, look, by_sequence=by_sequence)
         if machine is not None:
@@ -121,12 +124,12 @@ class SimulatedCell:
         return machine
 
     def claim_plain(self, machine: Ids, demand: Amounts) -> None:
-        """Grant tasks of one shape, all of which fit; machines ascend."""
+        """Grant tasks of one shape, all of which fit; the machine ids ascend, one for each task."""
         self.view.claim_plain(machine, demand)
         self.cpu_used += len(machine) * int(demand[CPU])
 
     def release(self, machine: Ids, amounts: Amounts) -> None:
-        """Free what tasks that end have used: an entry each, or one row for all of them."""
+        """Free what ended tasks used: (tasks, kinds), or (kinds,) if all tasks have one shape."""
         if amounts.ndim == 1:
             self.view.release_plain(machine, amounts)
         else:
@@ -134,19 +137,19 @@ class SimulatedCell:
         self.cpu_used -= int(sum_of(machine, amounts)[CPU])
 
     def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
-        """Free what tasks have used that are lost; whose they are is for the auditor."""
+        """Free what lost tasks used. `job` and `task` are for the audited cell."""
         del job, task
         SimulatedCell.release(self, machine, amounts)
 
     def set_state(self, machine: int, state: MachineState) -> None:
-        """Open a machine, or let it be down."""
+        """Set the state of a machine to open or down."""
         if self.view.set_state(machine, state):
             capacity = self.view.capacity[machine - 1]
             is_open = state is MachineState.OPEN
             self.total = self.total + (capacity if is_open else -capacity)
 
     def resize(self, machine: int, capacity: Amounts) -> None:
-        """Change what a machine has; what is used above it goes on until it ends."""
+        """Change the capacity of a machine; tasks that use more than it go on until they end."""
         if self.view.state[machine - 1] == MachineState.OPEN:
             self.total = self.total + capacity - self.view.capacity[machine - 1]
         self.view.resize(machine, capacity)
@@ -157,28 +160,28 @@ class SimulatedCell:
         return self.view.free.copy()
 
     def copy(self) -> "SimulatedCell":
-        """Return a cell of the same machines on which the same is free."""
+        """Return another cell of the same machines with the same free amounts."""
         used = self.view.capacity - self.view.free
         return SimulatedCell(self._made_of, used, compiled=self._compiled)
 
     def twin(self) -> "SimulatedCell":
-        """Return a cell of the same machines on which nothing is free."""
+        """Return another cell of the same machines, on which nothing is free."""
         return SimulatedCell(self._made_of, self.view.capacity.copy(), compiled=self._compiled)
 
     def hand_over(self, machine: Ids, other: "SimulatedCell") -> None:
-        """Have what is free of some machines free on another cell of them, and not here."""
+        """Move what is free of some machines to the same machines of another cell."""
         cpu_milli = self.view.hand_over(machine, other.view)
         self.cpu_used += cpu_milli
         other.cpu_used -= cpu_milli
 
     @property
     def cpu_there(self) -> int:
-        """CPU of the machines that are open."""
+        """CPU capacity of the open machines."""
         return int(self.total[CPU])
 
     @property
     def free_cpu_milli(self) -> int:
-        """CPU that nobody uses and nobody is offered."""
+        """CPU that is neither used nor offered."""
         return self.cpu_there - self.cpu_used - self.cpu_locked
 
 

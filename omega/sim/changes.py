@@ -1,7 +1,7 @@
-"""What rows of a simulated cell were before they changed.
+"""A log of the earlier contents of rows of a simulated cell.
 
-Goal     Let a look at the past cost what has changed since, in a few arrays.
-Promise  Changes are numbered from the first on and kept in that order, until they are dropped.
+Goal     Make the cost of showing an earlier moment depend only on the rows changed since then.
+Promise  Changes are numbered from 0 and kept in order until they are dropped.
 Source   docs/decisions/0030-looks-in-virtual-time.md.
 """
 
@@ -16,32 +16,32 @@ from omega.model.arrays import Index
 Columns = Sequence[NDArray[np.generic]]
 
 ROOM: Final = 64
-"""Changes that there is room for in the beginning: few, so that tests see it grow."""
+"""Initial capacity in changes; small, so that the arrays grow in tests."""
 
 
 class ChangeLog:
-    """Rows that changed, and what they were: a change is one row."""
+    """Changed rows with their earlier contents; one change is one row."""
 
     def __init__(self, columns: Columns) -> None:
-        """`columns` are those of the cell, with an entry for each row."""
+        """`columns` are the live arrays of the cell, each with an entry for each row."""
         self._columns = columns
         self.at: Index = np.zeros(ROOM, np.intp)
         self.were = [np.zeros((ROOM, *one.shape[1:]), one.dtype) for one in columns]
         self.kept = 0
-        """How many are kept."""
+        """How many changes are kept."""
         self._dropped = 0
 
     @property
     def number(self) -> int:
-        """How many changes there have been: the number of the next."""
+        """How many changes were ever logged: the number of the next one."""
         return self._dropped + self.kept
 
     def nth(self, number: int) -> int:
-        """Return which of those kept has this number."""
+        """Return the position, among the changes kept, of the change with this number."""
         return number - self._dropped
 
     def make_room(self, changes: int) -> None:
-        """Have room for so many more, in other arrays if need be."""
+        """Make room for so many more changes; the arrays may be replaced by larger ones."""
         needed = self.kept + changes
         if needed > len(self.at):
             more = max(needed, 2 * len(self.at)) - len(self.at)
@@ -52,7 +52,7 @@ class ChangeLog:
             ]
 
     def keep(self, at: Index) -> None:
-        """Keep what rows are that are about to change."""
+        """Log the contents of rows that are about to change."""
         self.make_room(len(at))
         new = slice(self.kept, self.kept + len(at))
         self.at[new] = at
@@ -61,12 +61,12 @@ class ChangeLog:
         self.kept = new.stop
 
     def since(self, number: int) -> tuple[Index, Columns]:
-        """Return the rows that changed since, and what they were; the latest change first."""
+        """Return rows changed since a number and their earlier contents, latest change first."""
         since = slice(number - self._dropped, self.kept)
         return self.at[since][::-1], [were[since][::-1] for were in self.were]
 
     def drop(self, number: int) -> None:
-        """Forget the changes before this one."""
+        """Drop the changes before the one with this number."""
         dropped = number - self._dropped
         assert 0 <= dropped <= self.kept
         if dropped < self.kept:

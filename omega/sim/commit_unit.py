@@ -1,7 +1,7 @@
 """What is committed together in a simulation, and schedulers that commit so.
 
-Goal     Say once how the schedulers of an experiment are set up for its commit semantics.
-Promise  A scheduler commits one job at a time, as the paper's open simulator does.
+Goal     Configure the schedulers of an experiment for its commit semantics in one place.
+Promise  A scheduler commits one job in a transaction, as in the paper's open simulator.
 Source   Omega (EuroSys 2013), section 3.4 and figure 14.
 """
 
@@ -23,7 +23,7 @@ class CommitUnit(StrEnum):
 def committing(
     make: Callable[[], Scheduler], rule: ConflictRule, unit: CommitUnit
 ) -> Callable[[], Scheduler]:
-    """Return what makes the same scheduler, committing one job at a time by this rule and unit."""
+    """Return a factory of the scheduler with one job a transaction, this rule and this unit."""
 
     def made() -> Scheduler:
         scheduler = make()

@@ -1,7 +1,7 @@
-"""Whether a simulation is compiled: `--compiled`, `--no-compiled`, or as it seems worth it.
+"""Whether a simulation is compiled: by `--compiled`, `--no-compiled`, or its size.
 
 Goal     Compile by default where that is possible and saves time.
-Promise  Whoever asks for what cannot be compiled is told why, before anything is simulated.
+Promise  A request to compile what cannot be compiled is refused with the reason before the run.
 Source   docs/decisions/0034-compiled-loops.md.
 """
 
@@ -12,11 +12,11 @@ from omega.sim.cell import compiler_is_installed
 
 OPTION: Final = "--compiled"
 FROM_JOBS: Final = 5_000
-"""Half a second to load compiled loops is saved again by then."""
+"""From so many jobs on, compiled loops save the half second that loading them takes."""
 
 
 def refuse_uncompilable(*, audit: bool, live: bool, machines_change: bool) -> None:
-    """Raise BadInput for a run that is not compiled, SettingsError if no compiler is installed."""
+    """Raise BadInput for a run that is never compiled, SettingsError without a compiler."""
     which = _never_compiled(audit=audit, live=live, machines_change=machines_change)
     if which is not None:
         raise BadInput(f"{which} is not compiled", field=OPTION)
@@ -25,7 +25,7 @@ def refuse_uncompilable(*, audit: bool, live: bool, machines_change: bool) -> No
 
 
 def is_worth_compiling(jobs: int, *, audit: bool, live: bool, machines_change: bool) -> bool:
-    """Return whether a run of so many jobs is compiled if nobody says whether."""
+    """Return whether a run of so many jobs is compiled when no option says so."""
     which = _never_compiled(audit=audit, live=live, machines_change=machines_change)
     return which is None and jobs >= FROM_JOBS and compiler_is_installed()
 

@@ -1,8 +1,8 @@
 """The rows of a simulated cell, with compiled loops for jobs of one plain group.
 
-Goal     Draw and claim all tasks of a job in one call, without an array for each step.
-Promise  The same draws, grants and rows as `CellRows` and `omega.placement.first_fit`; what is not
-         granted whole is left to those.
+Goal     Draw machines for all tasks of a job and claim them in one call, without temporary arrays.
+Promise  Draws, grants and rows are those of `CellRows` and `omega.placement.first_fit`. A job that
+         is not granted whole is left to those two.
 Source   docs/decisions/0034-compiled-loops.md. Needs the extra `fast`.
 """
 
@@ -18,11 +18,11 @@ from omega.sim.kernels import NOT_CLAIMED, NOTHING_KEPT, STATE_WORDS, Kept, Rows
 from omega.sim.rows import CellRows, Look
 
 NOT_SEEN: Final = integers()
-"""Sequences of claims by the rule of fit, which looks at none."""
+"""Empty: under the fit rule claims compare no sequences."""
 
 
 class CompiledRows(CellRows):
-    """All machines of a simulated cell; their capacities and states do not change."""
+    """The rows of a simulated cell whose machines do not change."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__(snapshot, machines_change=False)
@@ -35,7 +35,7 @@ class CompiledRows(CellRows):
     def draw_and_claim(
         self, job: LeasedJob, seed: bytes, look: Look | None, *, by_sequence: bool
     ) -> Ids | None:
-        """Draw a machine for each unplaced task and claim them, if enough of those drawn fit."""
+        """Draw a machine for each unplaced task and claim them all; return their ids, or None."""
         tasks = len(job.unplaced)
         if not len(self) or (look is not None and look.seen):
             return None
@@ -60,20 +60,20 @@ class CompiledRows(CellRows):
         return machine
 
     def claim_plain(self, machine: Ids, demand: Amounts) -> None:
-        """Grant tasks of one shape, an entry each, all of which fit; machines ascend."""
+        """Grant tasks of one shape, one an entry, all of which fit; the machine ids ascend."""
         kept = self._room_for(len(machine))
         end = kernels.claim(self._rows, kept, self._end, demand, NOT_SEEN, machine - 1)
         assert end != NOT_CLAIMED, "all of them fit"
         self._end_at(end)
 
     def release_plain(self, machine: Ids, demand: Amounts) -> None:
-        """Free what tasks of one shape have used, an entry each."""
+        """Free what tasks of one shape used, one an entry."""
         kept, at = self._room_for(len(machine)), machine - 1
         at.sort()
         self._end_at(kernels.release(self._rows, kept, self._end, demand, at))
 
     def hand_over(self, machine: Ids, other: CellRows) -> int:
-        """Have what is free of some machines free in other rows of them, and not in these."""
+        """Move what is free of some machines to other rows of the same machines; return the CPU."""
         assert isinstance(other, CompiledRows), "of cells of one kind"
         return kernels.hand_over(self._rows.free, other._rows.free, machine)  # noqa: SLF001 - of its own class
 
@@ -86,7 +86,7 @@ class CompiledRows(CellRows):
             self._log.kept = end
 
     def _room_for(self, changes: int) -> Kept:
-        """Return the arrays of the log, which are others whenever it has grown."""
+        """Return the arrays of the log; they are new ones after it has grown."""
         log = self._log
         log.make_room(changes)
         return Kept(log.at, *log.were)

@@ -1,8 +1,8 @@
-"""Virtual time: events, one after the other.
+"""Virtual time: a queue of events, executed one after the other.
 
-Goal     Let hours pass in seconds, the same way each time.
-Promise  Events come in order of time; at one moment in order of what they are, then of when they
-         were asked for. Nothing else decides, so the same calls give the same run.
+Goal     Simulate hours in seconds, reproducibly.
+Promise  Events are executed in order of time, those of one moment by their `Order`, then in the
+         order in which they were scheduled. So the same calls give the same run.
 Source   docs/papers/omega.md, the event model; the order of what is simultaneous is our choice.
 """
 
@@ -15,16 +15,16 @@ from math import ceil, inf
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 Sample = Callable[[int], None]
-"""Told how many samples to take of what has not changed between them."""
+"""Is called with a number of samples to take; nothing has changed between them."""
 
 
 class Order(IntEnum):
-    """What comes first of what is due at one moment."""
+    """The order of events that are due at one moment."""
 
     END = 0
-    """Tasks end: their room is there for whoever decides at this moment."""
+    """Tasks end first, so that decisions of the same moment find the room free."""
     MACHINE = 1
-    """Machines fail, come back or change: nothing is lost that ends at this moment."""
+    """Machines fail, return or change; a task that ends at this moment is not lost."""
     ARRIVAL = 2
     OFFER = 3
     """An offer reaches a framework."""
@@ -45,18 +45,18 @@ class Engine:
         self._next_sample_s = inf
 
     def at(self, time_s: float, order: Order, action: Callable[[], None]) -> None:
-        """Have something done at a time that has not passed."""
+        """Schedule an action for a time that has not passed."""
         assert time_s >= self.now_s
         self._asked_for += 1
         heappush(self._events, (time_s, order, self._asked_for, action))
 
     def sample(self, every_s: float, take: Sample) -> None:
-        """Have samples taken again and again, each as an event after all others of its moment."""
+        """Take samples at intervals; a sample is an event that comes last at its moment."""
         self._sample, self._sample_s = take, every_s
         self._next_sample_s = self.now_s + every_s
 
     def run(self, horizon_s: float) -> None:
-        """Execute events until one lies beyond the horizon; that one still is, as the last."""
+        """Execute events up to the horizon, and as the last one the first event beyond it."""
         while self.now_s <= horizon_s:
             due_s = self._events[0][0] if self._events else inf
             if self._next_sample_s < due_s:
@@ -69,7 +69,7 @@ class Engine:
                 return
 
     def _take_samples(self, until_s: float) -> None:
-        """Take the next sample, and those after it that lie before a moment."""
+        """Take the next sample, and all further ones before a moment, in one call."""
         samples = max(1, ceil((until_s - self._next_sample_s) / self._sample_s))
         self.now_s = self._next_sample_s + (samples - 1) * self._sample_s
         self._next_sample_s += samples * self._sample_s
@@ -78,19 +78,19 @@ class Engine:
 
 
 class EngineClock:
-    """A clock that shows an engine's time; nobody sleeps by it."""
+    """A `Clock` that shows the engine's time and refuses to sleep."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def now(self) -> float:
-        """Return the seconds of virtual time that have passed."""
+        """Return the seconds of virtual time since the start."""
         return self._engine.now_s
 
     def sleep(self, seconds: float) -> None:
-        """Refuse: whoever waits in virtual time asks for it by an effect."""
+        """Raise AssertionError: code in virtual time waits by an effect."""
         raise AssertionError(f"somebody sleeps for {seconds} s in virtual time")
 
     def wall(self) -> datetime:
-        """Return a made-up calendar time that moves with `now`."""
+        """Return a made-up calendar time that advances with `now`."""
         return EPOCH + timedelta(seconds=self._engine.now_s)

@@ -1,8 +1,8 @@
-"""One run: a workload, an architecture, decision times, and what came of it.
+"""One experiment: a workload, an architecture and decision times, and its result.
 
-Goal     Say in one value what is simulated, and in one what it came to.
-Promise  Architectures differ in who takes which jobs, what they see and how they commit; the code
-         that decides and judges is the same. One seed, one result, to the last digit.
+Goal     Describe a simulation by one value, and its result by another.
+Promise  Architectures differ in which scheduler takes a job, which view it has and how it commits;
+         the code that decides and judges is the same. The same seed gives the same result.
 Source   Omega (EuroSys 2013), sections 3 and 4; docs/papers/omega.md.
 """
 
@@ -42,30 +42,30 @@ from omega.workload.machine_events import MachineEvent
 
 SAMPLE_S = 1.0
 ONE_TRY = replace(LIMITS, tries_max=1, claims_per_transaction_max=LIMITS.tasks_per_job_max)
-"""An attempt is one decision on all that is left of a job."""
-ONE_JOB_A_LEASE = Settings.model_construct(jobs_per_lease_max=1)  # whatever the environment says
+"""An attempt is one decision on all tasks of a job that have no place yet."""
+ONE_JOB_A_LEASE = Settings.model_construct(jobs_per_lease_max=1)  # not from the environment
 NO_TOKEN = UUID(int=0)
-"""Leases are for processes that may die; in virtual time none does."""
+"""No process of such an experiment is killed, so its leases need no token."""
 
 Lane = Agent | Framework
-"""Who takes jobs of one workload, or of several."""
+"""A scheduler that takes the jobs of one workload or of several."""
 Advance = Callable[[float], None]
-"""Told how many seconds of virtual time have passed."""
+"""Is called with the seconds of virtual time that have passed."""
 
 
 class Architecture(StrEnum):
     """How schedulers divide the work and the cell."""
 
     MONOLITHIC = "monolithic"
-    """One scheduler, which takes as long for a batch job as for a service job."""
+    """One scheduler with the same decision time for batch jobs and service jobs."""
     MULTI_PATH = "multi-path"
-    """One scheduler with a faster path for batch jobs."""
+    """One scheduler that decides faster on batch jobs."""
     STATIC_PARTITION = "static-partition"
-    """Each workload has machines of its own, and schedulers that see no others."""
+    """Each workload has its own machines; its schedulers see only these."""
     TWO_LEVEL = "two-level"
-    """An allocator offers what is free, to one workload's scheduler at a time."""
+    """An allocator offers all free amounts to the scheduler of one workload at a time."""
     SHARED_STATE = "shared-state"
-    """Schedulers of each kind, which see all and commit optimistically."""
+    """The schedulers of all workloads see the whole cell and commit optimistically."""
 
     @property
     def is_monolithic(self) -> bool:
@@ -74,23 +74,23 @@ class Architecture(StrEnum):
 
 
 class Use(NamedTuple):
-    """CPU of a cell at a moment, in thousandths of a core."""
+    """CPU of a cell at one moment, in thousandths of a core."""
 
     there: int
-    """Of machines that are up."""
+    """The capacity of the open machines."""
     used: int
-    """By tasks."""
+    """What tasks use."""
     locked: int
-    """By offers."""
+    """What offers lock."""
 
 
 class Assignment(StrEnum):
-    """Which of several schedulers takes a job."""
+    """Which of several schedulers of a workload takes a job."""
 
     DEALT = "dealt"
-    """Each the next one, in order of submission, whatever they have to do."""
+    """They take turns in order of submission, whatever their queues."""
     LEAST_LOADED = "least-loaded"
-    """The one with the fewest jobs that wait or are being decided on, as of a common queue."""
+    """The scheduler with the fewest jobs queued or being decided on, as with a common queue."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,27 +100,27 @@ class Experiment:
     workload: Workload
     architecture: Architecture
     scheduler: Callable[[str], Scheduler]
-    """Makes one for a workload, with the conflict rule and the granularity wanted."""
+    """Makes the scheduler of a workload, with the conflict rule and granularity wanted."""
     decision_times: Mapping[str, DecisionTime]
-    """By workload; one scheduler with a single path has the same for all."""
+    """By workload; equal for all of them if one scheduler has a single path."""
     schedulers: Mapping[str, int] = field(default_factory=dict)
-    """How many for each workload; one if not said."""
+    """How many for each workload; by default one."""
     assignment: Assignment = Assignment.DEALT
     parts: Mapping[str, float] = field(default_factory=dict)
-    """Of a static partition: the share of machines of each workload; equal if not said."""
+    """For a static partition, the share of the machines of each workload; by default equal."""
     offering: Offering = field(default_factory=Offering)
     gangs: bool = False
-    """Whether each job is placed whole or not at all."""
+    """Whether each job is placed either whole or not at all."""
     give_up: GiveUpPolicy = field(default_factory=GiveUpPolicy)
     limits: Limits = ONE_TRY
-    """Of an attempt: one try as in the open simulator, or several at once, as live."""
+    """Of an attempt: one try, as in the open simulator, or several, as in a live process."""
     horizon_s: float = 21_600.0
     seed: int = 0
     compiled: bool = False
-    """Whether jobs of one plain group, where they are drawn, are placed and claimed by compiled
-    loops: with the same results, if the extra `fast` is there."""
+    """Whether compiled loops place and claim jobs of one plain group that are placed at random.
+    The results are the same. Needs the extra `fast`."""
     audited: bool = False
-    """Whether a shadow state is kept, and compared with the cell at every change."""
+    """Whether the cell is compared with a shadow state at every change."""
 
     def __post_init__(self) -> None:
         assert not (self.machine_events and self.architecture is Architecture.TWO_LEVEL), (
@@ -129,13 +129,13 @@ class Experiment:
 
     @property
     def machine_events(self) -> tuple[MachineEvent, ...]:
-        """What happens to machines up to the horizon."""
+        """The machine events up to the horizon."""
         events = self.workload.machine_events
         return tuple(event for event in events if event.time_s <= self.horizon_s)
 
     @property
     def is_compiled(self) -> bool:
-        """Whether anything is compiled: not where each change is audited or machines change."""
+        """Whether loops are compiled: never if the run is audited or machines change."""
         return self.compiled and not self.audited and not self.machine_events
 
     def run(self, advance: Advance = lambda _: None) -> Result:
@@ -143,12 +143,12 @@ class Experiment:
         return self.begin(advance).finish()
 
     def begin(self, advance: Advance = lambda _: None) -> "Run":
-        """Return it about to begin, for whoever wants to look on."""
+        """Return the run before its first event, for a caller that wants to watch it."""
         return Run(self, advance)
 
 
 class Run:
-    """An experiment under way."""
+    """An experiment that is being simulated."""
 
     def __init__(self, experiment: Experiment, advance: Advance) -> None:
         self.experiment = experiment
@@ -164,7 +164,7 @@ class Run:
         """By workload."""
         self.cells = [one.cell for one in dict.fromkeys(self._worlds.values())]
         self._lanes = self._make_lanes(names)
-        """By workload, those that take its jobs."""
+        """By workload, the schedulers that take its jobs."""
         self._jobs: dict[str, list[SimulatedJob]] = {name: [] for name in names}
         self._turns = {name: cycle(lanes) for name, lanes in self._lanes.items()}
         self._arrivals = enumerate(experiment.workload.arrivals, start=1)
@@ -174,7 +174,7 @@ class Run:
 
     @property
     def use(self) -> Use:
-        """CPU of all cells, and what is used and locked of it."""
+        """The CPU of all cells together."""
         there = used = locked = 0
         for cell in self.cells:
             there += cell.cpu_there
@@ -184,7 +184,7 @@ class Run:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many jobs are in queues, by workload, or by all those that share their queues."""
+        """How many jobs are queued, by workload; workloads with a common queue share one entry."""
         names: dict[tuple[Lane, ...], list[str]] = {}
         for name, mine in self._lanes.items():
             names.setdefault(tuple(mine), []).append(name)
@@ -194,14 +194,14 @@ class Run:
         }
 
     def finish(self) -> Result:
-        """Simulate up to the horizon, have audited cells audited once more, and sum up."""
+        """Simulate up to the horizon, audit the cells if wanted, and return the result."""
         self.engine.run(self.experiment.horizon_s)
         for cell in self._audited:
             cell.audit()
         return self.result()
 
     def result(self) -> Result:
-        """Sum up."""
+        """Return the result up to now."""
         horizon_s = self.experiment.horizon_s
         lanes = list(dict.fromkeys(one for mine in self._lanes.values() for one in mine))
         rows = [told(lane.ledger, horizon_s) for lane in lanes]
@@ -225,7 +225,7 @@ class Run:
         )
 
     def _expect_arrival(self) -> None:
-        """Have the next job arrive when its time comes, if that is before the horizon."""
+        """Schedule the next arrival if it comes before the horizon."""
         number, arrival = next(self._arrivals, (0, None))
         if arrival is not None and arrival.submit_s <= self.experiment.horizon_s:
             arrive = partial(self._arrive, number, arrival)
@@ -244,7 +244,7 @@ class Run:
         lane.submit(job)
 
     def _make_worlds(self, names: Sequence[str]) -> dict[str, World]:
-        """Make one cell for all, or of each part of it one."""
+        """Make one world for all workloads, or one for each part of a static partition."""
         machines = len(self.experiment.workload.machines)
         if self.experiment.architecture is not Architecture.STATIC_PARTITION:
             return dict.fromkeys(names, self._world(slice(0, machines)))
@@ -256,7 +256,7 @@ class Run:
         }
 
     def _world(self, part: slice) -> World:
-        """Make a world of these machines; an audited one, if that is wanted."""
+        """Make a world of these machines, audited if wanted."""
         machines = self.experiment.workload.machines.part(part)
         start = StartState.of(self.experiment.workload.prefill, part)
         used = start.used(len(machines))
@@ -300,7 +300,7 @@ class Run:
         return range(self.experiment.schedulers.get(workload, 1))
 
     def _agent(self, workload: str, process: Process) -> Agent:
-        """Make a scheduler; one that is alone on its machines need not look at an old view."""
+        """Make a scheduler; placement of one that is alone on its machines reads the present."""
         experiment = self.experiment
         partitioned = experiment.architecture is Architecture.STATIC_PARTITION
         return Agent(

@@ -1,10 +1,10 @@
 """Loops over the machine rows of one cell, compiled by numba.
 
-Goal     Draw, claim and release the tasks of one plain group without an array for each step. Rows
-         are counted from 0.
-Promise  The draws are those of `omega.placement.first_fit.draw` on numpy's PCG64, number by number.
-         Claims are granted only all together, which is the case in which every order of judging
-         them gives the same. A call that does not grant changes nothing.
+Goal     Draw, claim and release the tasks of one plain group without temporary arrays. Rows are
+         counted from 0.
+Promise  The draws are those of `omega.placement.first_fit.draw` with numpy's PCG64, number by
+         number. Claims are granted only all together, when the order of judging does not matter. A
+         call that grants nothing changes nothing.
 Source   PCG XSL RR 128/64: O'Neill, HMC-CS-2014-0905. Bounded integers: Lemire, ACM TOMACS 29(1),
          2019. docs/decisions/0034-compiled-loops.md. Needs the extra `fast`.
 """
@@ -32,21 +32,21 @@ BITS: Final = np.uint64(64)
 MULTIPLIER_HIGH: Final = np.uint64(0x2360ED051FC65DA4)
 MULTIPLIER_LOW: Final = np.uint64(0x4385DF649FCCF645)
 STATE_WORDS: Final = 6
-"""Of a generator: state and increment, each high and low; whether half a draw is left, and it."""
+"""Words of a generator: state and increment, each high and low; 1 if half a draw is left; it."""
 
 CPU: Final = int(Kind.CPU_MILLI)
 NOTHING_KEPT: Final = -1
 NOT_CLAIMED: Final = -2
-"""In place of the end of what is kept."""
+"""These two stand where a position in the log is expected."""
 
 DRAWN_FIRST: Final = 1.2
 DRAWN_AGAIN: Final = 3.0
 DRAWN_BESIDES: Final = 4
-"""As `omega.placement.first_fit` draws."""
+"""The same constants as in `omega.placement.first_fit`."""
 
 
 class Rows(NamedTuple):
-    """The machines of a cell; these arrays are changed in place."""
+    """The machines of a cell; the arrays are changed in place."""
 
     free: Amounts
     """(machines, kinds)"""
@@ -56,7 +56,7 @@ class Rows(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What rows were before they changed, oldest change first."""
+    """The log of earlier contents of rows, oldest change first."""
 
     at: Index
     free: Amounts
@@ -65,21 +65,21 @@ class Kept(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room to work in."""
+    """Arrays that a call works in."""
 
     state: Words
-    """Of the generator: (6,)."""
+    """The generator's words: (6,)."""
     seen: Sequences
-    """Sequences of the machines drawn: (tasks,), or more."""
+    """Sequences of the machines drawn: (tasks,) or longer."""
     taken: Sequences
-    """Tasks on each machine, (machines,); all 0 between two calls."""
+    """Tasks drawn on each machine: (machines,); all 0 between two calls."""
 
 
 def compiled(function: _F) -> _F:
-    """Compile a function when it is first called; keep the machine code on disk, if possible."""
+    """Return a function compiled at its first call; the code is cached on disk where possible."""
     try:
         made = njit(cache=True, nogil=True, boundscheck=True)(function)
-    except RuntimeError:  # neither our folder nor the user's cache can be written to
+    except RuntimeError:  # neither the package's folder nor the user's cache is writable
         made = njit(nogil=True, boundscheck=True)(function)
     return cast("_F", made)
 
@@ -103,7 +103,7 @@ def _step(state: Words) -> None:
 
 @compiled
 def seed(words: Words, state: Words) -> None:
-    """Seed a generator by four words, as PCG64 does by those of a seed sequence."""
+    """Seed a generator by four words, as numpy's PCG64 is by those of a SeedSequence."""
     state[0] = state[1] = state[4] = state[5] = np.uint64(0)
     state[2] = (words[2] << ONE) | (words[3] >> TOP)
     state[3] = (words[3] << ONE) | ONE
@@ -118,7 +118,7 @@ def seed(words: Words, state: Words) -> None:
 
 @compiled
 def _draw_32(state: Words) -> np.uint64:
-    """Return 32 random bits: the lower half of a draw, then the upper."""
+    """Return 32 random bits: first the lower half of a 64-bit draw, then the upper."""
     if state[4]:
         state[4] = np.uint64(0)
         return np.uint64(state[5])
@@ -133,7 +133,7 @@ def _draw_32(state: Words) -> np.uint64:
 
 @compiled
 def draw_below(state: Words, limit: np.uint64) -> np.uint64:
-    """Return a random integer in [0, limit), as `Generator.integers` does; limit is below 2**32."""
+    """Return a random integer in [0, limit) as `Generator.integers` does; limit is under 2**32."""
     if limit == ONE:
         return np.uint64(0)
     product = _draw_32(state) * limit
@@ -146,7 +146,7 @@ def draw_below(state: Words, limit: np.uint64) -> np.uint64:
 
 @compiled
 def _holds(rows: Rows, at: int, tasks: int, demand: Amounts) -> bool:
-    """Say whether so many tasks fit into what is free of a machine."""
+    """Return whether so many tasks fit into what is free of a machine."""
     for kind in range(len(demand)):
         free = rows.free[at, kind] if kind < rows.free.shape[1] else 0
         if demand[kind] and tasks * demand[kind] > free:
@@ -156,9 +156,10 @@ def _holds(rows: Rows, at: int, tasks: int, demand: Amounts) -> bool:
 
 @compiled
 def _draw(rows: Rows, demand: Amounts, words: Words, scratch: Scratch, machine: Ids) -> bool:
-    """Draw a machine with room for each task, in order of id; say whether there were enough.
+    """Draw a machine with room for each task; return whether enough were found.
 
-    Writes the rows of the machines to `machine`, and their sequences to `scratch.seen`.
+    Writes the rows of the machines, ascending, to `machine`: (tasks,). Writes their
+    sequences to `scratch.seen`.
     """
     seed(words, scratch.state)
     limit, wanted, drawn = np.uint64(len(rows.open)), len(machine), 0
@@ -184,7 +185,7 @@ def _draw(rows: Rows, demand: Amounts, words: Words, scratch: Scratch, machine: 
 
 @compiled
 def _exchange(rows: Rows, kept: Kept, nth: int) -> None:
-    """Exchange what a row is and what it was before a change."""
+    """Swap the contents of a row with those in the log."""
     at = kept.at[nth]
     for kind in range(rows.free.shape[1]):
         amount = rows.free[at, kind]
@@ -205,7 +206,7 @@ def _keep(rows: Rows, kept: Kept, nth: int, at: int) -> None:
 
 @compiled
 def _fit_together(rows: Rows, demand: Amounts, machine: Ids) -> bool:
-    """Say whether a task for each entry fits on these open machines; equal ones adjoin."""
+    """Return whether one task an entry fits on these open machines; equal entries adjoin."""
     tasks = 0
     for nth in range(len(machine)):
         at = machine[nth]
@@ -217,9 +218,9 @@ def _fit_together(rows: Rows, demand: Amounts, machine: Ids) -> bool:
 
 @compiled
 def _change(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids, tasks: int) -> int:
-    """Add so many tasks, 1 or -1, on each of these rows; return the end of what is kept.
+    """Add so many tasks, 1 or -1, on each of these rows; return the new end of the log.
 
-    Equal rows adjoin. Only claims raise sequences. With `end` NOTHING_KEPT nothing is kept.
+    Equal rows adjoin. Only claims raise sequences. If `end` is NOTHING_KEPT nothing is logged.
     """
     for nth in range(len(machine)):
         at = machine[nth]
@@ -236,10 +237,10 @@ def _change(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids, tas
 
 @compiled
 def claim(rows: Rows, kept: Kept, end: int, demand: Amounts, seen: Sequences, machine: Ids) -> int:
-    """Claim a task on each of these rows, if all of them fit; equal ones adjoin.
+    """Claim a task on each of these rows if all of them fit; equal rows adjoin.
 
-    With `seen`, only where these are the rows' sequences. Returns the end of what is kept, or
-    NOT_CLAIMED. With `end` NOTHING_KEPT nothing is kept, and it returns that.
+    If `seen` is not empty, the rows must also have these sequences. Returns the new end of the
+    log, or NOT_CLAIMED. If `end` is NOTHING_KEPT nothing is logged, and NOTHING_KEPT is returned.
     """
     for nth in range(len(seen)):
         if rows.sequence[machine[nth]] != seen[nth]:
@@ -259,11 +260,11 @@ def draw_and_claim(
     scratch: Scratch,
     machine: Ids,
 ) -> int:
-    """Draw a machine for each task on the rows as they were; claim on them as they are.
+    """Draw a machine for each task from the rows as they were; claim on the rows as they are.
 
-    `changes` are the first change that the drawer has not seen, the end of what is kept, and
-    whether to keep more; `draw` the seed's words and whether claims are by the sequence rule.
-    Returns as `claim`, which grants; the rows of the machines are in `machine`.
+    `changes` are the first change that the drawing must not see, the end of the log, and whether
+    to log. `draw` are the seed's words and whether the sequence rule applies. Returns what
+    `claim` returns. Writes the rows of the machines to `machine`: (tasks,).
     """
     first, end, keeps = changes
     words, by_sequence = draw
@@ -280,16 +281,16 @@ def draw_and_claim(
 
 @compiled
 def release(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> int:
-    """Free a task's amounts on each of these rows; equal ones adjoin.
+    """Free the amounts of a task on each of these rows; equal rows adjoin.
 
-    Returns the end of what is kept; with `end` NOTHING_KEPT nothing is.
+    Returns the new end of the log. If `end` is NOTHING_KEPT nothing is logged.
     """
     return _change(rows, kept, end, demand, machine, -1)
 
 
 @compiled
 def hand_over(free: Amounts, other: Amounts, machine: Ids) -> int:
-    """Move what is free of machines, given by id, to other rows of them; return how much CPU."""
+    """Move what is free of machines, given by id, to another array of rows; return its CPU."""
     cpu_milli = 0
     for nth in range(len(machine)):
         at = machine[nth] - 1

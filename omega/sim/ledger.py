@@ -1,9 +1,9 @@
-"""What a simulated scheduler did and what a job went through: counts and sums, folded at the end.
+"""What a simulated scheduler did and what happened to a job, as counts and sums.
 
-Goal     The measures of the paper's open simulator, and those that it lacks, counted once.
-Promise  A measure whose published definition hides something stands beside one that does not:
-         busyness without attempts that found no room beside time spent thinking, waits of
-         attempted jobs beside the number of those never attempted.
+Goal     The measures of the paper's open simulator, and those that it lacks, each counted once.
+Promise  A published measure whose definition omits something stands beside one that does not.
+         Busyness omits attempts that found no room; time spent thinking includes them. Waits are of
+         attempted jobs; the number of jobs never attempted stands beside them.
 Source   docs/papers/omega.md, the definitions; Omega (EuroSys 2013), section 4.
 """
 
@@ -17,10 +17,10 @@ from omega.model.outcomes import Outcome
 
 
 class Stage(Enum):
-    """Where a job is."""
+    """Where a job is now."""
 
     WAITING = "waiting"
-    """In a queue, or about to come back to it."""
+    """In a queue, or about to return to it."""
     DECIDING = "deciding"
     ELSEWHERE = "elsewhere"
     """Not yet submitted, placed whole, or given up."""
@@ -28,30 +28,30 @@ class Stage(Enum):
 
 @dataclass(eq=False)
 class SimulatedJob:
-    """A job on its way."""
+    """A job of a simulation."""
 
     workload: str
     submitted_s: float
     durations_s: tuple[float | None, ...]
-    """Of the tasks of each group; None for those that run on and on."""
+    """By task group; None for tasks that do not end."""
     lease: LeasedJob
     """The job as its scheduler plans it: what is placed, and what is not yet."""
     queued_s: float = 0.0
-    """Since when it has been in the queue."""
+    """The time at which it last entered the queue."""
     attempts: int = 0
-    """Finished ones."""
+    """How many are finished."""
     first_wait_s: float | None = None
     waited_s: float = 0.0
-    """In the queue, over all attempts."""
+    """Seconds in the queue, over all attempts."""
     abandoned: bool = False
     stage: Stage = Stage.ELSEWHERE
     tasks_lost: int = 0
-    """That had a place when a machine went down, or whose gang fell."""
+    """Tasks that lost their places because a machine went down or their gang broke."""
     forgiven: int = 0
-    """Attempts made before tasks were lost: they do not count against it."""
+    """Attempts made before tasks were lost; the give-up policy does not count them."""
 
     def falls_without(self, tasks: int) -> bool:
-        """Say whether it is a gang that cannot stand if it loses so many tasks."""
+        """Return whether the job is a gang that falls below its minimum without so many tasks."""
         minimum = self.lease.spec.minimum
         return minimum > 0 and self.lease.placed - tasks < minimum
 
@@ -67,18 +67,18 @@ class Ledger:
 
     name: str
     useful_s: float = 0.0
-    """Decision time of attempts none of whose claims was refused ..."""
+    """Decision time of attempts in which no claim was refused ..."""
     wasted_s: float = 0.0
-    """... and of those with a refused one. Attempts that found no room are in neither."""
+    """... and of those in which one was. Attempts that found no room count in neither."""
     thought_s: float = 0.0
-    """Decision time of all attempts that were begun, up to the horizon."""
+    """Decision time of all attempts begun, cut off at the horizon."""
     begun: int = 0
     accepted: int = 0
     """Transactions without a refused claim ..."""
     conflicted: int = 0
     """... and with one."""
     found_no_room: int = 0
-    """Attempts that claimed nothing."""
+    """Attempts without a claim."""
     claims_accepted: int = 0
     claims_refused: int = 0
     abandoned: int = 0
@@ -86,21 +86,21 @@ class Ledger:
     """Jobs in the queue at the end."""
 
     def begin(self, thinks_s: float, *, before_s: float) -> None:
-        """Record that an attempt begins, which thinks so long; it counts up to the horizon."""
+        """Count an attempt that begins; `before_s` is the time left until the horizon."""
         self.begun += 1
         self.thought_s += min(thinks_s, max(0.0, before_s))
 
     def judge(self, outcome: Outcome, thought_s: float) -> None:
-        """Record what a transaction came to, and the decision time that went into it."""
+        """Count a transaction by its outcome, with the decision time spent on it."""
         refused = outcome.refused
         self._judge(len(outcome.verdicts) - refused, refused, thought_s)
 
     def grant(self, claims: int, thought_s: float) -> None:
-        """Record a transaction all of whose claims were granted."""
+        """Count a transaction all of whose claims were granted."""
         self._judge(claims, 0, thought_s)
 
     def judge_event(self, event: TransactionJudged) -> None:
-        """Record what a process told of a transaction."""
+        """Count a transaction that a process reported."""
         self._judge(event.accepted, sum(event.refused.values()), event.thought_s)
 
     def _judge(self, accepted: int, refused: int, thought_s: float) -> None:
@@ -115,12 +115,12 @@ class Ledger:
 
 
 def ratio(part: float, whole: float) -> float | None:
-    """Divide; None where there is no whole."""
+    """Return the quotient; None if the divisor is 0."""
     return part / whole if whole else None
 
 
 def mean(values: list[float]) -> float | None:
-    """Return the mean; None of nothing."""
+    """Return the mean; None if there are no values."""
     return ratio(sum(values), len(values))
 
 

@@ -1,11 +1,11 @@
-"""An experiment whose jobs wait as they do live: queue, leases, parking, waking, synchronisation.
+"""An experiment with the live processes: queue, leases, parking, waking, synchronisation.
 
-Goal     Run the processes that run live in virtual time, and say what came of it by the same names
-         as for the paper's experiments.
-Promise  The processes, virtual nodes included, are those that run live, by their default settings;
-         the cell is a memory store. A job that is parked at the end counts as given up. Of replicas
-         of a kind, which share one queue, the first is told what is left in it. One seed, one
-         result.
+Goal     Run the live processes in virtual time, and report the same measures as the paper's
+         experiments.
+Promise  The processes, virtual nodes included, are the live ones with their default settings. The
+         cell is a memory store. A job that is parked at the end counts as given up. The replicas of
+         a kind share one queue; what is left in it is counted for the first one. The same seed
+         gives the same result.
 Source   docs/decisions/0031-one-process-two-drivers.md; Omega (EuroSys 2013), section 4.
 """
 
@@ -31,7 +31,7 @@ from omega.workload.arrivals import MS_PER_S, Arrival
 from omega.workload.machine_events import MachineEvent
 
 START = "start"
-"""The kind of scheduler of the start state's jobs: there is none, so nobody places them again."""
+"""The kind of the start state's jobs. No scheduler has it, so lost tasks are not placed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,28 +40,28 @@ class Synchronising:
 
     by: Sync = Sync.DELTA
     gap_s: float = 1.0
-    """Of partitioned synchronisation: in so long each has read everything once."""
+    """For partitioned synchronisation: the seconds in which a replica reads the whole cell once."""
     parts: int = 0
-    """Into how many the cell is divided, a multiple of the schedulers; 0: one for each."""
+    """Into how many parts the cell is divided, a multiple of the schedulers; 0: one for each."""
 
     def turn(self, number: int, of: int) -> Turn:
-        """Return whose turn it is of so many schedulers."""
+        """Return the turn of scheduler `number` of so many."""
         is_partitioned = self.by is Sync.PARTITIONED
         return Turn(number, of, self.gap_s, self.parts) if is_partitioned else ALONE
 
 
 @dataclass(eq=False)
 class _Job:
-    """What was seen of a job."""
+    """What was observed of a job."""
 
     submitted_s: float
     attempts: int = 0
-    """Finished ones."""
+    """How many are finished."""
     first_wait_s: float | None = None
 
 
 class LiveRun:
-    """Such an experiment under way."""
+    """An experiment with live processes that is being simulated."""
 
     def __init__(self, experiment: Experiment, sync: Synchronising, advance: Advance) -> None:
         assert experiment.architecture is Architecture.SHARED_STATE, "processes share one cell"
@@ -70,7 +70,7 @@ class LiveRun:
         self._cell = VirtualCell(experiment.workload.machines, seed=experiment.seed)
         self._there = self._used = 0
         self._lost = 0
-        """Tasks, those of the start state included."""
+        """How many tasks were lost, those of the start state included."""
         self._jobs: dict[int, _Job] = {}
         prefill = experiment.workload.prefill
         jobs = tuple(replace(spec, scheduler=START) for spec in prefill.jobs)
@@ -91,7 +91,7 @@ class LiveRun:
 
     @property
     def use(self) -> Use:
-        """CPU of machines that are open, and what tasks use of it; nobody locks any."""
+        """CPU of the open machines, and what tasks use of it; offers do not exist here."""
         rows = self._cell.store.snapshot().rows
         is_open = rows.state == MachineState.OPEN
         there, used = (
@@ -101,17 +101,17 @@ class LiveRun:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many jobs wait or are planned, by workload."""
+        """How many jobs are pending or planned, by workload."""
         return {name: self._in(name, State.PENDING, State.PLANNING) for name in self._names}
 
     def finish(self) -> Result:
-        """Simulate up to the horizon, check every invariant of the cell, and sum up."""
+        """Simulate up to the horizon, check every invariant of the cell, and return the result."""
         self._cell.run(self.experiment.horizon_s)
         self._cell.check()
         return self.result()
 
     def result(self) -> Result:
-        """Sum up."""
+        """Return the result up to now."""
         rows: dict[str, list[dict[str, Any]]] = {}
         for name, ledgers in self._ledgers.items():
             ledgers[0].waiting = self.waiting[name]
@@ -135,7 +135,7 @@ class LiveRun:
         )
 
     def _begin_schedulers(self, sync: Synchronising) -> dict[str, list[Ledger]]:
-        """Let all replicas begin to work; return what each does with its time."""
+        """Start all replicas; return their ledgers by workload."""
         experiment, ledgers = self.experiment, dict[str, list[Ledger]]()
         replicas = [
             (name, number)
@@ -162,14 +162,14 @@ class LiveRun:
         ledger.begin(seconds, before_s=self.experiment.horizon_s - self._cell.clock.now())
 
     def attempted(self, event: JobAttempted) -> None:
-        """Note of a job that an attempt at it is over."""
+        """Count an attempt that is over, and the wait before the first one."""
         job = self._jobs[event.job]
         job.attempts += 1
         if job.first_wait_s is None:
             job.first_wait_s = self._cell.clock.now() - event.thought_s - job.submitted_s
 
     def lose(self, tasks: int) -> None:
-        """Note that tasks have lost their places."""
+        """Count tasks that lost their places."""
         self._lost += tasks
 
     def _submit(self, spec: JobSpec) -> None:
@@ -177,7 +177,7 @@ class LiveRun:
         self._jobs[job] = _Job(self._cell.clock.now())
 
     def _spec(self, arrival: Arrival) -> JobSpec:
-        """Return what is submitted: with its durations, and as a gang if that is wanted."""
+        """Return the spec to submit: with durations, and as a gang if that is wanted."""
         spec = arrival.spec
         if arrival.durations_s:
             groups = tuple(
@@ -188,7 +188,7 @@ class LiveRun:
         return replace(spec, minimum=spec.tasks) if self.experiment.gangs else spec
 
     def _change(self, event: MachineEvent) -> None:
-        """Have happen to a machine what an operator's verbs would do."""
+        """Change a machine as an operator's commands would."""
         machine, store = event.machine + 1, self._cell.store
         if event.capacity is not None:
             # What it runs goes on until it ends, as in the paper's experiments.
@@ -206,9 +206,10 @@ class LiveRun:
         return sum(len(jobs(state=one, scheduler=name, jobs_max=most)) for one in states)
 
     def _of_jobs(self, name: str) -> dict[str, Any]:
-        """Return what became of a workload's jobs, by the names of `results.of_jobs`.
+        """Return the measures of a workload's jobs, by the names of `results.of_jobs`.
 
-        What is None is not told: of which workload lost tasks were, and waits between attempts.
+        A measure is None where it is not known: which workload lost tasks, and waits between
+        attempts.
         """
         jobs = self._cell.store.jobs(scheduler=name, jobs_max=len(self._jobs) + 1)
         seen = [self._jobs[job.id] for job in jobs]
@@ -240,13 +241,13 @@ class LiveRun:
 
 
 class _LedgerSink:
-    """Hears what one process tells, and enters it."""
+    """Receives the events of one process, and counts them in its ledger."""
 
     def __init__(self, run: LiveRun, ledger: Ledger) -> None:
         self._run = run
         self._ledger = ledger
         self._claimed = False
-        """Whether the attempt under way has claimed something."""
+        """Whether the current attempt has claimed something."""
 
     def __call__(self, event: Event) -> None:
         match event:

@@ -1,9 +1,9 @@
-"""Machines that fail, come back and change in size while a run goes on.
+"""Machines that fail, return and change in size during a run.
 
-Goal     Play what is recorded or drawn of a cell's machines to the schedulers that share it.
-Promise  What a machine that goes down ran is lost at that moment, with the gangs that cannot stand
-         without it; views hear of its state, and claims on it are refused. A machine that shrinks
-         takes claims by its new size at once, and what it runs goes on until it ends.
+Goal     Apply recorded or drawn machine events to the cell that the schedulers share.
+Promise  When a machine goes down its tasks are lost at that moment, and so are gangs that fall
+         below their minimum. Views show its state, and claims on it are refused. A machine that
+         shrinks takes claims by its new capacity at once; its tasks go on until they end.
 Source   omega.workload.machine_events; docs/decisions/0021-virtual-time.md.
 """
 
@@ -19,7 +19,7 @@ from omega.workload.machine_events import MachineEvent
 
 
 def play(world: World, events: Sequence[MachineEvent], machines: slice) -> None:
-    """Have happen to a world, whose machines are those at these positions, what concerns them."""
+    """Schedule the events of the machines at these positions, which are those of the world."""
     for event in events:
         if machines.start <= event.machine < machines.stop:
             change = partial(_change, world, event.machine - machines.start + 1, event)
@@ -46,5 +46,5 @@ def _fail(world: World, machine: int) -> None:
             np.concatenate([gone.amounts for gone in lost]),
         )
     world.cell.set_state(machine, MachineState.DOWN)
-    # Whoever is told may begin to decide at once, and must see the cell as it is now.
+    # A scheduler may begin to decide when losses are reported, and must see the cell as it is now.
     world.tell_of_losses(lost)

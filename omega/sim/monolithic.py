@@ -1,7 +1,7 @@
-"""One scheduler for the jobs of several.
+"""One scheduler for the jobs of several kinds.
 
-Goal     Let one process take all jobs, and decide on each as the scheduler of its kind does.
-Promise  Placement and decision time are those of the job's own kind; all commit alike.
+Goal     One process takes all jobs, and decides on each as the scheduler of its kind does.
+Promise  Placement and decision time are those of the job's kind; rule and granularity are common.
 Source   Omega (EuroSys 2013), sections 3.1 and 4.1: monolithic schedulers, single-path and
          multi-path.
 """
@@ -20,12 +20,12 @@ from omega.model.jobs import LeasedJob
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionTimeByKind(DecisionTime):
-    """How long a decision takes, by the kind of scheduler that a job asks for."""
+    """Decision times by the kind of scheduler that a job asks for."""
 
     by_kind: Mapping[str, DecisionTime] = field(default_factory=dict)
 
     def of_job(self, job: LeasedJob) -> float:
-        """Return the seconds that deciding on a job's unplaced tasks takes."""
+        """Return the seconds that a decision on a job's unplaced tasks takes."""
         return self.by_kind[job.spec.scheduler].of(len(job.unplaced))
 
 
@@ -41,7 +41,7 @@ class Monolithic(Scheduler):
         self._by_kind = by_kind
 
     def places_at_random(self, job: LeasedJob) -> bool:
-        """Return whether the scheduler of the job's kind does."""
+        """Return what the scheduler of the job's kind returns."""
         return self._by_kind[job.spec.scheduler].places_at_random(job)
 
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
@@ -50,6 +50,6 @@ class Monolithic(Scheduler):
 
 
 def one_for_all(by_kind: Mapping[str, Scheduler]) -> Scheduler:
-    """Return a scheduler for the jobs of all these kinds: the only one itself."""
+    """Return one scheduler for the jobs of all these kinds; if there is one kind, its own."""
     first, *others = by_kind.values()
     return Monolithic(by_kind) if others else first

@@ -1,9 +1,9 @@
 """Two-level scheduling: frameworks that fill offers.
 
-Goal     The design of Mesos as the Omega paper simulated it, with the schedulers and the loop that
-         run live: the view is the offer.
-Promise  Nothing that a framework places on an offer can be refused; it begins to run when the
-         decision times of all its jobs have passed, and then the offer is taken back.
+Goal     Mesos as the Omega paper simulated it, with the live schedulers and the live loop: the view
+         shows the offer.
+Promise  A claim that a framework places on its offer cannot be refused. It starts to run, and the
+         offer is taken back, when the decision times of all jobs in the offer have passed.
 Source   docs/papers/omega.md, two-level; Mesos (NSDI 2011).
 """
 
@@ -32,28 +32,28 @@ from omega.sim.world import World
 class _Grant:
     job: SimulatedJob
     lease: LeasedJob
-    """The job as it was when this was placed."""
+    """The job before this grant."""
     what: Ids | Transaction
-    """Of a job that was drawn, the machine of each task; of others what was committed."""
+    """For a job that was drawn, the machine of each task; otherwise the transaction."""
 
 
 @dataclass(eq=False)
 class _Filling:
-    """An offer on its way through the queue."""
+    """What a framework has placed on one offer so far."""
 
     grants: list[_Grant] = field(default_factory=list)
     thinks_s: float = 0.0
     """Decision time of all its jobs ..."""
     job_thinks_s: float = 0.0
-    """... and of the one under way."""
+    """... and of the current one."""
     claims: int = 0
-    """Of the job under way."""
+    """Claims of the current job."""
     jobs: int = 0
-    """Decided on."""
+    """How many jobs have been decided on."""
 
 
 class Framework(Actor):
-    """A scheduler that places on what it is offered, and answers when it has thought."""
+    """A scheduler that places on its offers, and gives each back after the decision times."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class Framework(Actor):
         self.ledger = Ledger(process.replica)
         self._queue = Queue(world.engine, give_up, self.ledger, self._wish)
         self._deciding = 0
-        """Jobs in offers that are not answered yet."""
+        """Jobs in offers that have not been given back."""
         self._runs = np.zeros_like(world.cell.total)
         self._nothing = world.cell.twin()
-        """An offer on which nothing is free."""
+        """A cell on which nothing is free; it stands for no offer."""
         self._offer = self._nothing
-        """The offer that is being filled, which takes no time."""
+        """The offer that is being filled; filling takes no virtual time."""
         self._filling = _Filling()
         self._start(process.life())
 
@@ -86,17 +86,17 @@ class Framework(Actor):
 
     @property
     def load(self) -> int:
-        """How many jobs wait or are being decided on."""
+        """How many jobs are queued or are being decided on."""
         return len(self._queue) + self._deciding
 
     @property
     def share(self) -> float:
-        """The dominant share of what runs; offers held do not count."""
+        """The dominant share of its running tasks; offered amounts do not count."""
         total = self._world.cell.total
         return float((self._runs / np.maximum(total, 1)).max())
 
     def receive(self, offer: Offer) -> None:
-        """Fill an offer from the queue, job by job, until either is used up; answer later."""
+        """Place the queue's jobs on an offer until one of both is used up; give it back later."""
         cpu_milli = offer.cell.free_cpu_milli
         self._offer = offer.cell
         self._filling = filling = _Filling()
@@ -112,7 +112,7 @@ class Framework(Actor):
         self._allocator.wish(self)
 
     def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
-        """Answer, at once: it waits when there is no job, or nothing free, any more."""
+        """Answer at once; the process waits when no job is queued or nothing is free."""
         return None if isinstance(effect, Wait) else partial(life.send, self._answered(effect))
 
     def _answered(self, effect: Effect) -> object:
@@ -134,7 +134,7 @@ class Framework(Actor):
         raise AssertionError(f"a framework has no answer to {effect}")
 
     def _view(self) -> View:
-        """Show the offer; as the open simulator does, not to a job that may need all of it."""
+        """Show the offer; as in the open simulator, not to a job that may need all its CPU."""
         job = self._queue.leased
         assert job is not None
         return (self._offer if self._fits(job) else self._nothing).view
@@ -155,7 +155,7 @@ class Framework(Actor):
         job, filling = self._queue.leased, self._filling
         assert job is not None
         machine = None
-        if self._fits(job):  # nobody else is in the offer: no sequence can have changed
+        if self._fits(job):  # nobody else claims on the offer: no sequence can have changed
             machine = self._offer.draw_and_claim(effect.job, effect.seed, None, by_sequence=False)
         if machine is None:
             return None
@@ -174,7 +174,7 @@ class Framework(Actor):
         return outcome
 
     def _record(self) -> None:
-        """Book what came of an attempt."""
+        """Count the attempt that ends in the ledger and in the filling."""
         job, filling = self._queue.leased, self._filling
         assert job is not None
         job.attempts += 1
@@ -188,14 +188,14 @@ class Framework(Actor):
         filling.claims, filling.job_thinks_s = 0, 0.0
 
     def _answer(self, left: Offer, cpu_milli: int, filling: _Filling) -> None:
-        """Give back the offer, but for what was placed, which begins to run."""
+        """Start what was placed, and give back the rest of the offer."""
         self._deciding -= filling.jobs
         for grant in filling.grants:
             self._run(grant)
         self._allocator.take_back(left, cpu_milli)
 
     def _run(self, grant: _Grant) -> None:
-        """Commit to the cell what was placed on the offer, and have it run."""
+        """Commit to the cell what was placed on the offer, and start it."""
         cell, world, job = self._world.cell, self._world, grant.job
         if isinstance(grant.what, Transaction):
             claims = grant.what.claims
@@ -214,7 +214,7 @@ class Framework(Actor):
 
 
 def _by_fit(transaction: Transaction) -> Transaction:
-    """Return it to be judged by room alone: sequences seen in an offer are not the cell's."""
+    """Return the transaction with the fit rule: sequences seen in an offer are not the cell's."""
     if transaction.rule is ConflictRule.FIT:
         return transaction
     return replace(transaction, rule=ConflictRule.FIT)

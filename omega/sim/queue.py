@@ -1,8 +1,8 @@
-"""A scheduler's queue: first come, first served, and what was not placed whole comes again.
+"""A scheduler's queue: first come, first served; jobs not placed whole enter it again.
 
-Goal     Stand for the job queue of a store in the paper's experiments, with their rules of waiting.
-Promise  What is left of a job joins the tail after a while, or is given up after too many attempts.
-         What a machine took down joins it at once.
+Goal     The job queue of the paper's experiments, with the open simulator's rules of waiting.
+Promise  A job with unplaced tasks joins the tail after a delay, or is given up after too many
+         attempts. A job that loses tasks with a machine joins the tail at once.
 Source   docs/papers/omega.md, one attempt at one job; omega.store, the job queue.
 """
 
@@ -28,12 +28,12 @@ class GiveUpPolicy:
 
     retry_s: float = 1.0
     fruitless_max: int = 100
-    """Attempts at a job of which nothing was ever placed."""
+    """The most attempts at a job of which nothing is placed."""
     attempts_max: int = 1_000
 
     @property
     def policy(self) -> Policy:
-        """Hand every job back, whatever came of its attempt; the queue knows when to give up."""
+        """A policy that hands every job back after an attempt; the queue gives jobs up."""
         delay_ms = round(self.retry_s * MS_PER_S)
 
         def hand_back(attempted: Attempted) -> HandBack:
@@ -44,7 +44,7 @@ class GiveUpPolicy:
 
 
 class Queue:
-    """Jobs that wait for one scheduler, which takes one at a time."""
+    """The jobs of one scheduler, which takes one at a time."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ class Queue:
     def lease(
         self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
     ) -> Sequence[LeasedJob]:
-        """Lease the job at the head, if there is one, and book how long it has waited."""
-        del scheduler, holder, jobs_max, lease_ms  # in virtual time no scheduler dies
+        """Lease the job at the head, if there is one, and add up how long it has waited."""
+        del scheduler, holder, jobs_max, lease_ms  # such leases do not expire
         if not self._jobs:
             return ()
         assert self.leased is None
@@ -90,19 +90,19 @@ class Queue:
         return (job.lease,)
 
     def place(self, claims: Claims, machine: Ids, granted: Mask) -> None:
-        """Take in what of the leased job was granted, and where."""
+        """Record which claims of the leased job were granted, and on which machines."""
         assert self.leased is not None
         refused = claims.task[~granted]
         self.leased.lease = with_grants(self.leased.lease, claims, machine, granted, refused)
 
     def place_all(self, machine: Ids) -> LeasedJob:
-        """Take in that all of the leased job that waited was granted; return the job as it is."""
+        """Record that all unplaced tasks of the leased job were granted; return the updated job."""
         assert self.leased is not None
         self.leased.lease = with_all_placed(self.leased.lease, machine)
         return self.leased.lease
 
     def hand_back(self, jobs: Sequence[HandBack]) -> int:
-        """Have what is left of the leased job tried again later, or give it up."""
+        """Schedule the next attempt at the leased job if tasks are left, or give it up."""
         (back,) = jobs
         job, self.leased = self.leased, None
         assert job is not None
@@ -110,7 +110,7 @@ class Queue:
         job.stage = Stage.ELSEWHERE
         if not job.left:
             return 1
-        # The attempts count, so that each draws other machines.
+        # The count of attempts is part of the seed, so that each attempt draws other machines.
         job.lease = replace(job.lease, fruitless=job.attempts)
         if self._gives_up(job):
             job.abandoned = True
@@ -122,9 +122,9 @@ class Queue:
         return 1
 
     def lose(self, job: SimulatedJob, tasks: Index) -> None:
-        """Take in that tasks have lost their place: have them placed again, unless it is given up.
+        """Record that tasks have lost their places; queue the job again unless it was given up.
 
-        A job that is being decided on is handed back first.
+        A job that is being decided on is queued again after it is handed back.
         """
         job.tasks_lost += len(tasks)
         job.lease = without(job.lease, tasks)

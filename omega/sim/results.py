@@ -1,7 +1,7 @@
-"""What came of an experiment: of each scheduler, of each workload, of the cell.
+"""The results of an experiment: of each scheduler, of each workload, of the cell.
 
-Goal     Name each measure once, by the names of the reference results and of the JSON documents.
-Promise  Sums and means of what the ledgers hold; nothing is simulated here.
+Goal     Name each measure once, as the reference results and the JSON documents name it.
+Promise  Results are sums and means of what the ledgers hold; nothing is simulated here.
 Source   docs/papers/omega.md, the measures; Omega (EuroSys 2013), section 4.
 """
 
@@ -15,27 +15,27 @@ from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What came of an experiment."""
+    """The results of one run."""
 
     schedulers: list[dict[str, Any]]
     workloads: dict[str, dict[str, Any]]
     utilisation: float | None
-    """CPU that tasks use, of machines that are up, a mean of one sample a second."""
+    """CPU that tasks use over CPU of open machines; the mean of one sample a second."""
     locked: float | None
-    """CPU that is held by offers, likewise."""
+    """CPU that offers lock over CPU of open machines; the mean of one sample a second."""
     events: int
     tasks_placed: int
-    """That have a place, or had one until they ended."""
+    """Tasks that have a place, or had one until they ended."""
     tasks_lost: int
-    """To machines that went down, and to the fall of gangs ..."""
+    """Tasks that lost their places with machines that went down or with their gangs ..."""
     start_tasks_lost: int
-    """... and of the start state, which nobody places again."""
+    """... and such tasks of the start state, which are not placed again."""
     audited: int
-    """Commits, ends and offers that were audited."""
+    """How many commits, ends, losses, changes of machines and offers were audited."""
 
 
 def told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
-    """Return what a scheduler did, by the names of the reference results."""
+    """Return the measures of one scheduler, by the names of the reference results."""
     return {
         "scheduler": ledger.name,
         "busy": (ledger.useful_s + ledger.wasted_s) / horizon_s,
@@ -56,7 +56,7 @@ def told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
 
 
 def of_schedulers(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what those who take a workload's jobs come to: sums, and means of their time."""
+    """Return the measures of a workload's schedulers together: sums, and means of time shares."""
     sums = Counter[str]()
     for row in rows:
         sums.update({name: row[name] for name in _SUMMED})
@@ -78,7 +78,7 @@ _SUMMED = (
 
 
 def of_jobs(jobs: Sequence[SimulatedJob]) -> dict[str, Any]:
-    """Return what became of a workload's jobs; waits are of those with a finished attempt."""
+    """Return the measures of a workload's jobs; waits are of jobs with a finished attempt."""
     attempted = [job for job in jobs if job.attempts]
     first = [job.first_wait_s for job in attempted if job.first_wait_s is not None]
     whole = [job.waited_s for job in attempted]

@@ -1,9 +1,9 @@
-"""The rows of a simulated cell, and what they were when somebody looked who still thinks.
+"""The rows of a simulated cell, and how they were when a scheduler looked at them.
 
-Goal     Show each scheduler the cell as it was when it looked, without a copy of the cell.
-Promise  There is one set of rows, and one view of them for all schedulers of the cell: in virtual
-         time only one of them places at a time. While somebody thinks, each change keeps what the
-         changed rows were. `as_of` brings that back inside its block, where nothing is changed.
+Goal     Show each scheduler the cell as it was when the scheduler looked, without copying the cell.
+Promise  All schedulers of the cell share one set of rows and one view, because in virtual time only
+         one of them places at a time. While a look is kept, each change logs the earlier rows.
+         `as_of` shows them inside its block, in which nothing may be changed.
 Source   Omega (EuroSys 2013), section 3.4: private copy of cell state; docs/decisions/0030.
 """
 
@@ -23,13 +23,13 @@ from omega.sim.changes import ChangeLog, Columns
 
 CPU: Final = int(Kind.CPU_MILLI)
 CHANGES_MAX = 16_384
-"""Changes after which those that everybody has seen are forgotten."""
+"""The log drops changes that no look needs once it has more than this many."""
 
 
 class _Shown(AbstractContextManager[None]):
-    """Rows with other values for a while.
+    """Shows other values in some rows inside a `with` block.
 
-    A row may be named twice: then it has the last of the values, and its own is kept twice.
+    A row may be named twice: the last value is shown, and the row's own value is restored.
     """
 
     def __init__(self, columns: Columns, at: Index, values: Columns) -> None:
@@ -48,53 +48,53 @@ class _Shown(AbstractContextManager[None]):
 
 @dataclass(eq=False)
 class Look:
-    """When a scheduler looked at a cell: what it sees until it looks again."""
+    """The moment at which a scheduler looked at a cell, and rows that it was shown later."""
 
     since: int
-    """How many changes there had been."""
+    """The number of changes at that moment."""
     seen: list[tuple[int, Index]] = field(default_factory=list)
-    """Rows that it was shown again later, after so many changes."""
+    """Rows that were shown again later, each with the number of changes by then."""
 
 
 class CellRows(View):
     """All machines of a simulated cell; the machine with id n is row n - 1."""
 
     def __init__(self, snapshot: Snapshot, *, machines_change: bool) -> None:
-        """`machines_change` if capacities and states may."""
+        """Pass `machines_change` if capacities and states may change."""
         super().__init__(snapshot)
         self._machines_change = machines_change
         if machines_change:
             self._kinds = KINDS
         self._columns: list[NDArray[np.generic]] = [self._free[:, : self._kinds], self._sequence]
-        """What views show of a machine that may change."""
+        """The columns that can change and that views show."""
         if machines_change:
             self._columns += [self._capacity, self._state, self._open]
         self._looks: dict[Look, None] = {}
         self._log = ChangeLog(self._columns)
 
     def look(self) -> Look:
-        """Look at the cell; until `forget`, it can be seen as it is now."""
+        """Start to keep changes, so that `as_of` can show the cell as it is now."""
         look = Look(self._log.number)
         self._looks[look] = None
         return look
 
     def look_again(self, look: Look, machine: Ids) -> None:
-        """See what some machines are like by now."""
+        """Let a look show some machines as they are now."""
         look.seen.append((self._log.number, machine - 1))
 
     def forget(self, look: Look) -> None:
-        """End a look."""
+        """End a look; its changes may be dropped."""
         del self._looks[look]
         log = self._log
         if not self._looks:
             log.drop(log.number)
         elif log.kept > CHANGES_MAX:
             seen_by_all = min(one.since for one in self._looks)
-            if 2 * log.nth(seen_by_all) >= log.kept:  # less would be copied again and again
+            if 2 * log.nth(seen_by_all) >= log.kept:  # otherwise the rest would be copied too often
                 log.drop(seen_by_all)
 
     def as_of(self, look: Look) -> AbstractContextManager[None]:
-        """Show the cell, inside the block, as it was seen last."""
+        """Show the cell inside a `with` block as of this look."""
         at, were = self._since(look)
         return _Shown(self._columns, at, were) if len(at) else nullcontext()
 
@@ -104,7 +104,7 @@ class CellRows(View):
         return 0
 
     def at(self, machine: Ids) -> MachineRows:
-        """Return a copy of the rows of these machines as they are now, distinct, ascending."""
+        """Return a copy of the rows of these machines as they are now, distinct and ascending."""
         at = distinct(machine) - 1
         at = at[(at >= 0) & (at < len(self))]
         return MachineRows.trusted(
@@ -121,16 +121,17 @@ class CellRows(View):
     ) -> Ids | None:
         """Draw a machine for each unplaced task of a job of one plain group, and claim them all.
 
-        Draws on the cell as a look shows it; None: as it is. Returns the machines, ascending, or
-        None if not all of them fit: then nothing is claimed. These rows leave it to others.
+        Draws from the cell as of `look`, or as it is now if that is None. Returns the ids,
+        ascending: (tasks,). Returns None, and claims nothing, if not all of them fit. This class
+        always returns None; compiled rows draw.
         """
         del job, seed, look, by_sequence
         return None
 
     def claim(self, machine: Ids, seen: Ids | None, demand: Amounts) -> bool:
-        """Grant tasks of one shape, an entry each, if all of them fit; else change nothing.
+        """Grant tasks of one shape, one an entry, if all of them fit; otherwise change nothing.
 
-        With `seen`, only where these are the machines' sequences.
+        With `seen`, the machines' sequences must be these. Returns whether they were granted.
         """
         at, times = counted(machine)
         at -= 1
@@ -152,12 +153,12 @@ class CellRows(View):
         return True
 
     def claim_plain(self, machine: Ids, demand: Amounts) -> None:
-        """Grant tasks of one shape, an entry each, all of which fit; machines ascend."""
+        """Grant tasks of one shape, one an entry, all of which fit; the machine ids ascend."""
         granted = self.claim(machine, None, demand)
         assert granted, "all of them fit"
 
     def write(self, rows: MachineRows) -> None:
-        """Take over what a commit has made of rows: of those that changed."""
+        """Copy the rows that a commit has changed into the cell."""
         newer = (rows.revision > self._revision[rows.id - 1]).nonzero()[0]
         rows = rows.take(newer)
         at = rows.id - 1
@@ -168,7 +169,7 @@ class CellRows(View):
         self._settle(at)
 
     def release(self, machine: Ids, amounts: Amounts) -> None:
-        """Free what tasks have used, an entry each."""
+        """Free what tasks used: one entry of `machine` and one row of `amounts` for each task."""
         at = distinct(machine) - 1
         self._keep(at)
         for kind in range(self._kinds):
@@ -177,7 +178,7 @@ class CellRows(View):
         self._settle(at)
 
     def release_plain(self, machine: Ids, demand: Amounts) -> None:
-        """Free what tasks of one shape have used, an entry each."""
+        """Free what tasks of one shape used, one an entry."""
         at, times = counted(machine)
         at -= 1
         self._keep(at)
@@ -187,7 +188,7 @@ class CellRows(View):
         self._settle(at)
 
     def set_state(self, machine: int, state: MachineState) -> bool:
-        """Change the state of a machine; say whether it was another."""
+        """Change the state of a machine; return whether it was another."""
         at = integers([machine - 1])
         if self._state[machine - 1] == state:
             return False
@@ -197,7 +198,7 @@ class CellRows(View):
         return True
 
     def resize(self, machine: int, capacity: Amounts) -> None:
-        """Change what a machine has; less than nothing may be free of it then."""
+        """Change the capacity of a machine; what is free of it may become negative."""
         at = integers([machine - 1])
         self._keep(at)
         self._free[at] += capacity - self._capacity[at]
@@ -205,9 +206,9 @@ class CellRows(View):
         self._claimable_changed(at)
 
     def hand_over(self, machine: Ids, other: "CellRows") -> int:
-        """Have what is free of some machines free in other rows of them, and not in these.
+        """Move what is free of some machines to other rows of the same machines; return the CPU.
 
-        Nobody may look back at either. Returns how much CPU it was.
+        Neither set of rows may have looks.
         """
         assert not self._looks
         assert not other._looks  # noqa: SLF001 - of its own class
@@ -225,18 +226,18 @@ class CellRows(View):
         self._settle(at)
 
     def _settle(self, at: Index) -> None:
-        """Find out which of the rows take claims now."""
+        """Compute which of these rows take claims now."""
         if self._machines_change:
             is_open = self._state[at] == MachineState.OPEN
             self._open[at] = is_open & every_kind(self._free[at] >= 0)
 
     def _keep(self, at: Index) -> None:
-        """Keep what rows are that are about to change, as long as somebody may look back."""
+        """Log rows that are about to change, if there is a look."""
         if self._looks:
             self._log.keep(at)
 
     def _since(self, look: Look) -> tuple[Index, Columns]:
-        """Return the rows that changed since a look, and what they were, latest change first."""
+        """Return the rows changed since a look and their earlier contents, latest change first."""
         at, were = self._log.since(look.since)
         if not look.seen:
             return at, were

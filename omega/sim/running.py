@@ -1,7 +1,7 @@
-"""What runs, by machine and by job, where something may happen to machines.
+"""The running tasks, by machine and by job, for cells whose machines change.
 
-Goal     Find at once what a machine takes down with it.
-Promise  Answers come in the order in which things began to run: the same run, the same order.
+Goal     Find the tasks that are lost with a machine without a search.
+Promise  Answers come in the order in which tasks began to run, so that a run is reproducible.
 Source   docs/decisions/0021-virtual-time.md, machines that fail.
 """
 
@@ -14,22 +14,22 @@ from omega.model.arrays import Amounts, Ids, Index, Mask
 from omega.sim.ledger import SimulatedJob
 
 Tell = Callable[[Ids, Amounts], None]
-"""Told of tasks that end: the machine of each, and what it had there: an entry each, or one row for
-all."""
+"""Is called with tasks that end: the machine of each, and amounts, (tasks, kinds), or (kinds,) if
+all have one shape."""
 Lose = Callable[[SimulatedJob, Index], None]
-"""Told of a job's tasks that have lost their place."""
+"""Is called with a job and the indexes of its tasks that have lost their places."""
 
 
 @dataclass(eq=False)
 class Grant:
-    """Tasks that run, and that end together if they do; columns with a row a task."""
+    """Running tasks that end together, if they end; columns with a row for each task."""
 
     job_id: Ids
     task: Index
     machine: Ids
     amounts: Amounts
     job: SimulatedJob | None = None
-    """None of the start state, whose tasks are of several jobs."""
+    """None for the start state, whose tasks are of several jobs."""
     tell: Tell | None = None
     lose: Lose | None = None
 
@@ -37,7 +37,7 @@ class Grant:
         return len(self.task)
 
     def split(self, lost: Mask) -> "Grant":
-        """Keep all but what is lost, and return that."""
+        """Remove the lost tasks, and return them as a grant of their own."""
         gone = Grant(
             *(self.job_id[lost], self.task[lost], self.machine[lost], self.amounts[lost]),
             *(self.job, self.tell, self.lose),
@@ -49,33 +49,33 @@ class Grant:
 
 
 def sum_of(machine: Ids, amounts: Amounts) -> Amounts:
-    """Add up what tasks have, of which each is told, or one row for all."""
+    """Return the sum of the tasks' amounts: (tasks, kinds), or (kinds,) if all have one shape."""
     return len(machine) * amounts if amounts.ndim == 1 else amounts.sum(axis=0)
 
 
 class Running:
-    """All grants of one cell that have tasks running."""
+    """All grants of one cell with running tasks."""
 
     def __init__(self) -> None:
         self._on: dict[int, dict[Grant, None]] = {}
         self._of: dict[int, dict[Grant, None]] = {}
 
     def add(self, grant: Grant) -> None:
-        """Let a grant run."""
+        """Add a grant whose tasks begin to run."""
         for machine in set(grant.machine.tolist()):
             self._on.setdefault(machine, {})[grant] = None
         if grant.job is not None:
             self._of.setdefault(grant.job.lease.id, {})[grant] = None
 
     def end(self, grant: Grant) -> None:
-        """Let all of a grant be over."""
+        """Remove a grant whose tasks have ended."""
         for machine in set(grant.machine.tolist()):
             del self._on[machine][grant]
         if grant.job is not None and len(grant):
             del self._of[grant.job.lease.id][grant]
 
     def take_off(self, machine: int) -> list[Grant]:
-        """Take off what a machine runs, and the gangs that cannot stand without that."""
+        """Remove the tasks of a machine, and of gangs that break without them; return these."""
         lost = [self._take(one, one.machine == machine) for one in [*self._on.get(machine, ())]]
         counts: dict[SimulatedJob, int] = {}
         for gone in lost:

@@ -1,7 +1,7 @@
-"""Runs of both kinds: by the open simulator's rules of waiting, or as jobs wait live.
+"""Both kinds of runs: with the open simulator's queue rules, or with the live queue.
 
-Goal     Let whoever simulates take either by one call.
-Promise  Both tell of themselves by the same names.
+Goal     Start either kind of run by one call.
+Promise  Both kinds report the same measures by the same names.
 Source   docs/decisions/0031-one-process-two-drivers.md.
 """
 
@@ -12,18 +12,18 @@ from omega.sim.live_run import LiveRun, Synchronising
 
 
 class Queueing(StrEnum):
-    """How jobs wait."""
+    """Which queue the jobs are in."""
 
     OPEN = "open"
-    """As in the paper's open simulator: in line, again after a second, and given up in the end."""
+    """The open simulator's: first come, first served, again after a second, given up at last."""
     LIVE = "live"
-    """As on a live cell: by precedence, leased, put off, parked and woken."""
+    """The live queue: by precedence, with leases, delays, parking and waking."""
 
 
 def begin(
     experiment: Experiment, queueing: Queueing, sync: Synchronising, advance: Advance
 ) -> Run | LiveRun:
-    """Return a run about to begin."""
+    """Return a run before its first event."""
     if queueing is Queueing.LIVE:
         return LiveRun(experiment, sync, advance)
     return experiment.begin(advance)

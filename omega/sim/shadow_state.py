@@ -1,8 +1,8 @@
-"""The shadow state of a simulated cell, kept from what was granted and what ended alone.
+"""The shadow state of a simulated cell, computed only from what was granted and what ended.
 
-Goal     Know of every machine what it must hold, and tell its story when the cell says otherwise.
-Promise  Nothing of the arrays that are audited: its own, entered one task at a time. What cannot be
-         is InvariantBroken, with the last events of the machine that shows it.
+Goal     Know what every machine must hold, and show its last events when the cell differs.
+Promise  The shadow state shares no array with the cell; tasks are entered one at a time. A
+         contradiction raises InvariantBroken with the last events of a machine that shows it.
 Source   TigerBeetle's auditor; docs/decisions/0023-sweeps-and-audits.md.
 """
 
@@ -27,23 +27,23 @@ OPEN: Final = int(MachineState.OPEN)
 Task = tuple[int, int]
 """A job and the index of its task; jobs of the start state are negative."""
 Held = tuple[int, tuple[int, ...]]
-"""A machine, and what is held of it in each kind."""
+"""A machine, and the amounts held on it, one for each kind."""
 Line = tuple[float, str, Iterable[int], Task | None]
-"""When, what, how much, and of which task."""
+"""An entry of a story: time, what happened, amounts, and the task concerned."""
 
 
 class ShadowState:
     """What must be true of a cell."""
 
     def __init__(self, rows: MachineRows, now_s: Callable[[], float]) -> None:
-        """Begin with the cell as it is; `start` tells what it is that it holds."""
+        """Copy the cell's rows; `start` then enters the tasks that hold what is used."""
         self._now_s = now_s
-        machines = int(rows.id.max(initial=0)) + 1  # which are numbered from 1
+        machines = int(rows.id.max(initial=0)) + 1  # ids count from 1
         self.capacity: Amounts = np.zeros((machines, len(Kind)), np.int64)
         self.used = self.capacity.copy()
         """What tasks hold."""
         self.locked = self.capacity.copy()
-        """What is offered and not yet granted."""
+        """What is offered and not yet granted: (machines, kinds)."""
         self.sequence = np.zeros(machines, np.int64)
         self.state = np.full(machines, MachineState.GONE, np.int64)
         self.capacity[rows.id], self.used[rows.id] = rows.capacity, rows.used
@@ -51,22 +51,22 @@ class ShadowState:
         self.live: dict[Task, Held] = {}
         self.over: set[Task] = set()
         self._placed: Counter[int] = Counter()
-        """By job, its tasks that are live or over."""
+        """By job, how many of its tasks run or have ended."""
         self._gangs: dict[int, int] = {}
-        """By job, the fewest tasks of which it stands."""
+        """By job, the minimum of its gang."""
         self._offers: list[Amounts] = []
-        """Each with a row a machine, from machine 1 on, and as many kinds as are offered."""
+        """Each with a row for each machine, from machine 1 on, and the kinds that are offered."""
         self._taken: Amounts | None = None
-        """Of offers, since one was last given back; None while nothing is ever offered."""
+        """What was granted since an offer was last given back; None before the first offer."""
         self._offers_told: deque[tuple[float, str, Amounts]] = deque(maxlen=STORY_LINES_MAX)
         self._due: dict[float, list[dict[Task, Held]]] = defaultdict(list)
         self._due_with: dict[Task, dict[Task, Held]] = {}
-        """By task, those that are to end with it."""
+        """By task, the tasks that are due to end in the same event."""
         self._times_due: list[float] = []
         self._stories: dict[int, deque[Line]] = defaultdict(lambda: deque(maxlen=STORY_LINES_MAX))
 
     def start(self, tasks: Iterable[tuple[Task, Held]]) -> None:
-        """Enter the tasks that run at the start; they hold what is used, and nothing else does."""
+        """Enter the tasks that run at the start; fail unless they hold exactly what is used."""
         self.live.update(tasks)
         held = np.zeros_like(self.used)
         for on, amounts in self.live.values():
@@ -76,7 +76,7 @@ class ShadowState:
             self.fail(machine, told)
 
     def commit(self, transaction: Transaction, job: LeasedJob, outcome: Outcome) -> None:
-        """Enter what was granted, claim by claim."""
+        """Enter an outcome, claim by claim; fail if a grant or a refusal was wrong."""
         claims, (part,) = transaction.claims, transaction.jobs
         shapes = [tuple(row) for row in claims.shapes.tolist()]
         columns = (claims.task, outcome.machine, claims.seen, claims.shape, outcome.verdicts)
@@ -107,7 +107,7 @@ class ShadowState:
             self.sequence[machine] += 1
 
     def expect_ends(self, ends: Mapping[float, Iterable[Task]]) -> None:
-        """Note when tasks that were granted are to end, those of one moment in one event."""
+        """Enter when granted tasks are due; the tasks of one time end in one event."""
         for at_s, tasks in ends.items():
             batch = {}
             for task in tasks:
@@ -119,7 +119,7 @@ class ShadowState:
             heappush(self._times_due, at_s)
 
     def end(self, released: Iterable[Held]) -> None:
-        """Strike out tasks that end now; they were to, and they held just this."""
+        """Remove tasks that end now; fail unless they are due now and hold these amounts."""
         given_back = Counter(released)
         batches = self._due[self._now_s()]
         for batch in batches:
@@ -137,7 +137,7 @@ class ShadowState:
             self._tell(machine, "ended", amounts, task)
 
     def lose(self, tasks: Mapping[Task, Held]) -> None:
-        """Strike out tasks that have lost their place; a gang stands whole or has fallen."""
+        """Remove lost tasks; fail if tasks run of a gang that is below its minimum."""
         for task, held in tasks.items():
             machine, amounts = held
             if self.live.pop(task, None) != held:
@@ -153,7 +153,7 @@ class ShadowState:
                 self.fail(machine, f"{_named(task)} runs on, and its gang has fallen")
 
     def set_state(self, machine: int, state: MachineState) -> None:
-        """Enter that a machine takes claims, or is down and runs nothing."""
+        """Enter a machine's state; fail if a machine that is down has running tasks."""
         if self.state[machine] == state:
             return
         self.state[machine] = state
@@ -163,19 +163,19 @@ class ShadowState:
             self.fail(machine, f"is down and holds {_said(self.used[machine])}")
 
     def resize(self, machine: int, capacity: Amounts) -> None:
-        """Enter what a machine has from now on."""
+        """Enter a machine's new capacity."""
         self.capacity[machine] = capacity
         self.sequence[machine] += 1
         self._tell(machine, "resized", capacity.tolist())
 
     @property
     def cpu_used(self) -> int:
-        """CPU that tasks hold."""
+        """CPU that tasks use."""
         return int(self.used[:, Kind.CPU_MILLI].sum())
 
     @property
     def cpu_open(self) -> int:
-        """CPU of the machines that are open."""
+        """CPU capacity of the open machines."""
         return int(self.capacity[self.state == OPEN, Kind.CPU_MILLI].sum())
 
     @property
@@ -184,7 +184,7 @@ class ShadowState:
         return sum(int(offered[:, Kind.CPU_MILLI].sum()) for offered in self._offers)
 
     def offer(self, amounts: Amounts) -> None:
-        """Lock what is offered, a row a machine; from then on, nothing is granted but what is."""
+        """Lock an offer, (machines, kinds); after the first, only offered amounts are granted."""
         if self._taken is None:
             self._taken = np.zeros_like(amounts)
         self._lock(amounts, 1)
@@ -196,7 +196,7 @@ class ShadowState:
         self._offers.append(amounts)
 
     def take_back(self, left: Amounts) -> None:
-        """Unlock what is left of an offer: all of it but what has been granted since the last."""
+        """Unlock the rest of an offer; fail unless it is what was offered less what was granted."""
         taken, self._taken = self._taken, np.zeros_like(left)
         meant = (at for at, one in enumerate(self._offers) if holds(one - left == taken))
         if (number := next(meant, None)) is None:
@@ -207,13 +207,13 @@ class ShadowState:
         self._offers_told.append((self._now_s(), "given back of an offer", left))
 
     def compare_free(self, free: Amounts) -> None:
-        """See that what may be offered is all that nobody uses and nobody is offered."""
+        """Fail unless the allocator's free amounts are those neither used nor offered."""
         expected = (self.capacity - self.used - self.locked)[1:, : free.shape[1]]
         if (at := _first(some_kind(expected != free))) is not None:
             self.fail(at + 1, f"has {_said(expected[at])} to offer; told {_said(free[at])}")
 
     def expect_punctual_ends(self) -> None:
-        """See that nothing runs whose time was up before now."""
+        """Fail if a task runs that was due to end earlier than now."""
         while self._times_due and self._times_due[0] < self._now_s():
             at_s = heappop(self._times_due)
             for batch in self._due.pop(at_s, ()):
@@ -221,7 +221,7 @@ class ShadowState:
                     self.fail(machine, f"{_named(task)} was to end at {at_s:.3f} s and runs on")
 
     def compare(self, rows: MachineRows) -> None:
-        """See that the cell's rows are what the shadow state has."""
+        """Fail unless the cell's rows equal the shadow state."""
         at = rows.id
         differs = some_kind(rows.used != self.used[at])
         differs |= some_kind(rows.capacity != self.capacity[at])
@@ -241,7 +241,7 @@ class ShadowState:
         self.fail(machine, told)
 
     def fail(self, machine: int, what: str) -> NoReturn:
-        """Raise InvariantBroken with the machine's story."""
+        """Raise InvariantBroken with the last events of a machine."""
         offers = [
             (at_s, what, rows[machine - 1].tolist(), None)
             for at_s, what, rows in self._offers_told
@@ -275,7 +275,7 @@ class ShadowState:
         self.locked[1:, : amounts.shape[1]] += sign * amounts
 
     def _expect_room(self, machines: Index) -> None:
-        """See that nothing is used or offered twice on these machines."""
+        """Fail if an amount of these machines is used or offered twice."""
         used, locked = self.used[machines], self.locked[machines]
         if (at := _first(some_kind(locked < 0))) is not None:
             self.fail(int(machines[at]), "was granted what was not offered")
@@ -287,7 +287,7 @@ class ShadowState:
     def _expect_a_cause(
         self, verdict: int, machine: int, wants: tuple[int, ...], seen: int, *, in_turn: bool
     ) -> None:
-        """See that a claim was refused for something: what is left at its turn, or a sequence."""
+        """Fail if a claim was refused although there was room or its sequence was current."""
         if not 0 < machine < len(self.capacity):
             return
         would_hold = self.used[machine] + self.locked[machine] + wants
@@ -311,11 +311,11 @@ def _named(task: Task) -> str:
 
 
 def _said(amounts: Iterable[int]) -> str:
-    named = zip(Kind, amounts, strict=False)  # of an offer, the first kinds
+    named = zip(Kind, amounts, strict=False)  # an offer has only the first kinds
     return ", ".join(f"{kind.column} {amount}" for kind, amount in named if amount) or "nothing"
 
 
 def _first(which: Mask) -> int | None:
-    """Return where the first of these is; None if there is none."""
+    """Return the position of the first True; None if there is none."""
     at = int(which.argmax()) if len(which) else 0
     return at if len(which) and which[at] else None

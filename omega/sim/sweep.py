@@ -1,9 +1,9 @@
 """A sweep: one simulation for each point of a grid and each seed, on any executor.
 
-Goal     Vary anything, over as many cores or machines as there are, and lose nothing of what is
-         done when the rest fails or is stopped.
-Promise  What comes out depends on points and seeds alone, not on who simulated what, or when. A
-         trial that fails takes no other with it.
+Goal     Vary any setting, on as many cores or machines as there are, and keep finished trials when
+         others fail or the sweep is stopped.
+Promise  Results depend only on points and seeds, not on where or when a trial ran. A failed trial
+         does not affect the others.
 Source   concurrent.futures.Executor, which process pools and distributed engines have in common;
          Omega (EuroSys 2013), section 4: means over runs with their deviations.
 """
@@ -18,16 +18,16 @@ from typing import Any, Generic, TypeVar
 from omega.workload.arrivals import BATCH, ML_GPU, SERVICE
 
 WORKLOADS = (BATCH, ML_GPU, SERVICE)
-"""Names under which a run's figures may have those of a workload."""
+"""Workloads whose figures a run may have, by name."""
 DEVIATION = "deviation"
-"""The name in a row of the standard deviations over seeds."""
+"""The key, in a row, of the standard deviations over seeds."""
 LOOK_S = 0.5
-"""How often it is looked whether somebody wants the sweep to stop."""
+"""Seconds between two checks whether the sweep is to stop."""
 _Value = TypeVar("_Value")
 _Work = TypeVar("_Work")
 
 Figures = Mapping[str, Any]
-"""What came of a run: numbers by name, None for one that there is not, or more of the same."""
+"""The figures of a run by name: numbers, None for a missing one, or a mapping of the same kind."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Trial(Generic[_Work]):
     """Its position in the grid."""
     seed: int
     work: _Work = field(compare=False)
-    """What is to be simulated, as the simulating function takes it."""
+    """The argument of the function that simulates."""
 
 
 def grid(axes: Mapping[str, Sequence[_Value]]) -> list[dict[str, _Value]]:
@@ -55,10 +55,11 @@ def run_trials(
     settle: Callable[[Trial[_Work], Figures | Exception], None],
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Have trials simulated, so many handed out at once; return whether all have been settled.
+    """Run trials on an executor, at most `at_once` at a time; return whether all are settled.
 
-    `settle` is told of each what came of it, in order of completion. When it is to stop, what has
-    not begun is cancelled; what has begun is the caller's to end, with the executor.
+    `settle` is called with each trial and its figures or its error, in order of completion. Once
+    `stopped` returns True, trials that have not begun are cancelled; the caller ends those that
+    have begun, with the executor. Raises BrokenExecutor if a worker process ended.
     """
     waiting = iter(trials)
     running: dict[Future[Figures], Trial[_Work]] = {}
@@ -79,9 +80,9 @@ def run_trials(
 
 
 def folded(runs: Sequence[Figures]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the mean over runs and the sample deviation, figure by figure.
+    """Return for each figure its mean over the runs and its sample standard deviation.
 
-    Of a figure that some runs do not have, over those that do. Of one run its figures as they are.
+    Runs without a figure are left out of it. For one run the figures are returned as they are.
     """
     means: dict[str, Any] = {}
     deviations: dict[str, Any] = {}

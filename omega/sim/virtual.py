@@ -1,10 +1,10 @@
-"""Answers processes in virtual time: with a memory store and an engine.
+"""A driver that answers processes in virtual time, with a memory store and an engine.
 
-Goal     Run in virtual time the scheduler processes and nodes that run live.
-Promise  Waiting and deciding are events; a call takes effect when it is made, and its answer comes
-         after its latency, at once if there is none. Leases are renewed as a live process renews
-         them. A process that is killed makes no further call and leaves all as it is. One seed, one
-         run.
+Goal     Run the live scheduler processes and nodes in virtual time.
+Promise  Waiting and deciding are events. A call takes effect when it is made, and is answered after
+         its latency. Leases are renewed as by a live process. A process that
+         is killed makes no further call, and its leases stay as they are. The same seed gives the
+         same run.
 Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0021-virtual-time.md.
 """
 
@@ -29,22 +29,22 @@ from omega.sync.refresher import Refresher
 from omega.workload.arrivals import MS_PER_S
 
 Latency = Callable[[Effect], float]
-"""How long an answer takes, in seconds."""
+"""The seconds that an answer to an effect takes."""
 Thinks = Callable[[float], object]
-"""Hears that a decision begins which takes so many seconds."""
+"""Is called with the decision time, in seconds, of a decision that begins."""
 
 
 def ignore_it(_: float) -> None:
-    """Hear nothing."""
+    """Do nothing."""
 
 
 def no_latency(_: Effect) -> float:
-    """Answer at once."""
+    """Return 0: the answer comes at once."""
     return 0.0
 
 
 class StoreActor(Actor):
-    """A life that a memory store answers: of virtual nodes, say."""
+    """A generator of effects that a memory store answers: a process, or virtual nodes."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class StoreActor(Actor):
         latency: Latency = no_latency,
         thinks: Thinks = ignore_it,
     ) -> None:
-        """`settings` say how long to wait for a store that is away; chance comes from `rng`."""
+        """`settings` has the delays of calls to a store that is away; `rng` draws their jitter."""
         super().__init__()
         self._engine = engine
         self._store = store
@@ -72,18 +72,18 @@ class StoreActor(Actor):
         self._failures = 0
 
     def begin(self, life: Steps[None]) -> None:
-        """Begin a life now; the last one is over."""
+        """Start a generator of effects now; the one before must have ended."""
         assert not self.is_alive
         self._steps, self._view, self._failures = life, None, 0
         self._after(0.0, life, partial(next, life))
 
     def _after(self, seconds: float, life: Steps[None], go_on: GoOn) -> None:
-        """Have a life go on later, unless it is over by then."""
+        """Resume a generator later, unless it has ended or was killed by then."""
         at_s = self._engine.now_s + seconds
         self._engine.at(at_s, Order.DECISION, partial(self._live, life, go_on))
 
     def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
-        if isinstance(effect, Think | Draw | Wait):  # nothing is drawn here
+        if isinstance(effect, Think | Draw | Wait):  # this driver does not draw
             if not isinstance(effect, Wait):
                 self._thinks(effect.seconds)
             self._after(effect.seconds, life, partial(life.send, None))
@@ -95,7 +95,7 @@ class StoreActor(Actor):
                 self._after(self._delay_s(effect, error), life, lambda: effect)
                 return None
             return partial(life.throw, error)
-        except Exception as error:  # whoever asked knows what to do
+        except Exception as error:  # the generator handles its own errors
             return partial(life.throw, error)
         self._failures = 0
         seconds = self._latency(effect)
@@ -105,7 +105,7 @@ class StoreActor(Actor):
         return partial(life.send, answer)
 
     def _gives_up(self) -> bool:
-        """Say whether a store that is away is not waited for."""
+        """Return whether to stop repeating calls to a store that is away."""
         return False
 
     def _answer(self, effect: Refresh | Commit | Call[Any]) -> object:
@@ -120,7 +120,7 @@ class StoreActor(Actor):
                 return self._view
 
     def _delay_s(self, effect: Effect, error: StoreUnavailable) -> float:
-        """Tell that the store is away; return when to ask again, as a live driver does."""
+        """Report that the store is away; return the seconds until the next call."""
         self._failures += 1
         operation = effect.operation if isinstance(effect, Call) else type(effect).__name__.lower()
         self._sink(StoreFaltered(operation, str(error)))
@@ -160,7 +160,7 @@ class VirtualProcess(StoreActor):
         self._has_run = False
 
     def run(self) -> None:
-        """Begin to live now, once: whoever was killed still seems to hold its leases."""
+        """Start the process now; once only, because leases of a killed one are not yet free."""
         assert not self._has_run, "another process takes its place, by the same name"
         self._has_run = True
         life = self._life()
@@ -174,7 +174,7 @@ class VirtualProcess(StoreActor):
         except StoreUnavailable as error:
             if not self.process.stop.is_set():
                 raise
-            self._sink(StoreFaltered("finish", str(error)))  # the leases will run out
+            self._sink(StoreFaltered("finish", str(error)))  # the leases expire
 
     def _gives_up(self) -> bool:
         return self.process.stop.is_set()
@@ -184,7 +184,7 @@ class VirtualProcess(StoreActor):
         self._engine.at(at_s, Order.DECISION, partial(self._beat, life))
 
     def _beat(self, life: Steps[None]) -> None:
-        """Renew its leases, as a live process's heartbeat does."""
+        """Renew the leases, as a live process's heartbeat does."""
         if life is not self._steps:
             return
         try:

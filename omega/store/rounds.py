@@ -1,9 +1,8 @@
-"""What a store does for schedulers that plan all their jobs at once, round by round.
+"""The operations of a store for schedulers that plan all their jobs at once, round by round.
 
-Goal     Let rounds survive their scheduler: whoever comes next goes on from what is kept here.
-Promise  A round has one holder, on the store's clock; what it notes is kept only while it is the
-         last one begun. A recalled job runs on while it is planned, and is never without its place
-         unless a commit takes it.
+Goal     Rounds survive their scheduler: the next replica continues from what is stored here.
+Promise  A round has one holder, on the store's clock. A memo is stored only for the last round
+         begun. The tasks of a recalled job run while it is planned, and only a commit evicts them.
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
@@ -16,36 +15,36 @@ from omega.model.jobs import LeasedJob
 
 @dataclass(frozen=True)
 class Round:
-    """A round that has just begun, for whoever began it."""
+    """A round that the caller has just begun."""
 
     number: int
-    """From 1, one more with every round of the kind."""
+    """Counts the rounds of the kind, from 1."""
     began_ms: int
     """By the store's clock, in milliseconds since the epoch."""
     memo: Mapping[str, object]
-    """What the last round noted; empty before the first note."""
+    """The memo of the last round; empty if none was kept yet."""
 
 
 @dataclass(frozen=True)
 class NotYet:
-    """The last round is not over."""
+    """The last round is not over yet."""
 
     due_in_ms: int
 
 
 class RoundStore(Protocol):
-    """Rounds, and the running jobs that they are about."""
+    """Rounds, and the running jobs that they plan."""
 
     def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
-        """Begin the next round of a kind of scheduler, if the last one is over.
+        """Begin the next round of a kind of scheduler if the last one is over; otherwise NotYet.
 
-        It is after the length that it was begun with, or after this one if that is shorter.
-        Of several that ask at once one begins it.
+        The last round is over after its own length, or after `length_ms` if that is shorter. If
+        several callers ask at once, one of them begins the round.
         """
         ...
 
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
-        """Keep what the next round is to know; False, and nothing kept, if it has begun already.
+        """Keep the memo for the next round; return False if that has begun already.
 
         Raises BadInput for a memo of more than `LIMITS.memo_bytes_max` bytes, of more than
         `LIMITS.json_depth_max` levels, or with a number that is more than a double holds.
@@ -55,18 +54,18 @@ class RoundStore(Protocol):
     def recall(
         self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
     ) -> list[LeasedJob]:
-        """Lease to a round's holder those of the jobs that run, ascending by id; they run on.
+        """Lease to a round's holder those of the jobs that run, ascending by id; tasks go on.
 
-        They are jobs of the round's kind. Each tells of all its running tasks where they are. Given
-        back, or its lease run out, a job runs as before, unless a commit has evicted some of it
-        meanwhile. None stands for all that run, which takes a look at every job there is.
+        Only jobs of the round's kind are leased. Each has the machines of all its running tasks.
+        When a job is handed back or its lease expires, it runs as before unless a commit has
+        evicted tasks meanwhile. None stands for all jobs that run, and needs a scan of all jobs.
 
-        Taken too, whether they run or wait, are those of the jobs that whoever held the round
-        before has under a lease still: it is over, and its holder has died or comes too late. A
-        round that is not the last one begun, or that another login began, recalls nothing.
+        Jobs that the holder of the round before still has leased are included, running or not: that
+        round is over, and its holder has died or is late. A round that is not the last one begun,
+        or that another login began, returns nothing.
         """
         ...
 
     def unfinished(self, jobs: Sequence[int]) -> set[int]:
-        """Return those of the jobs that are there and not over, wherever they stand."""
+        """Return those of the jobs that exist and have not ended, in any state."""
         ...

@@ -1,7 +1,7 @@
-"""What a store says of its jobs, its processes and the state of its cell.
+"""What a store returns about its jobs, its processes and the state of its cell.
 
-Goal     One value for each kind of answer, the same from every store.
-Promise  Frozen; whoever reads the store may see all of it.
+Goal     One value type for each kind of answer, equal for every store.
+Promise  Values are frozen. Every login that may read the store may see all of them.
 Source   docs/decisions/0005-events.md, docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -25,7 +25,7 @@ class JobStatus:
     state: State
     tasks: int
     placed: int
-    """Tasks that have a place or are over."""
+    """Tasks that have a place or have ended."""
     ended: int
     minimum: int
     attempts: int
@@ -40,7 +40,7 @@ class JobStatus:
 
 @dataclass(frozen=True)
 class ProcessReport:
-    """What a process last said of itself."""
+    """The last report of a process."""
 
     kind: str
     replica: str
@@ -52,13 +52,13 @@ class ProcessReport:
 
 @dataclass(frozen=True)
 class CellUse:
-    """The cell in sums."""
+    """Sums over the cell."""
 
     machines_by_state: Mapping[MachineState, int]
     stranded: int
-    """Machines that are down or gone and still in use: `lose_tasks` is due."""
+    """Machines that are down or gone and still used, so that `lose_tasks` should be called."""
     capacity: Mapping[str, int]
-    """Of machines that have not left, as is `used`."""
+    """Of machines that are not gone; so is `used`."""
     used: Mapping[str, int]
     jobs_by_state: Mapping[State, int]
     parked_by_reason: Mapping[ParkReason, int]
@@ -66,35 +66,35 @@ class CellUse:
 
     @property
     def machines(self) -> int:
-        """Machines that have not left."""
+        """How many machines are not gone."""
         by_state = self.machines_by_state.items()
         return sum(number for state, number in by_state if state is not MachineState.GONE)
 
     @property
     def open(self) -> int:
-        """Machines that take claims."""
+        """How many machines take claims."""
         return self.machines_by_state.get(MachineState.OPEN, 0)
 
     @property
     def jobs_waiting(self) -> int:
-        """Jobs that a scheduler has still to decide on, or decides on now."""
+        """How many jobs are pending or being planned."""
         return sum(self.jobs_by_state.get(state, 0) for state in (State.PENDING, State.PLANNING))
 
 
 @dataclass(frozen=True, eq=False)
 class Notice:
-    """A machine on which more is used than counts, and how much longer that is tolerated."""
+    """A machine that is used above its capacity, and for how much longer that is tolerated."""
 
     machine: int
     excess: Amounts
-    """What is used above the capacity, now."""
+    """What is used above the capacity now: (kinds,)."""
     ends_in_ms: int
-    """By the store's clock; below 0 once it is over."""
+    """By the store's clock; negative once the notice has ended."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """An invariant that does not hold, and where."""
+    """An invariant that is violated, and by what."""
 
     invariant: str
     subject: str

@@ -1,8 +1,9 @@
-"""What a store does for schedulers that share out their reading: it leases turns.
+"""The operations of a store for schedulers that divide their reading: leases of turns.
 
-Goal     Let replicas come and go, and die, while no two of them read the same parts in one round.
-Promise  At no time do two of a group hold one turn, or turns of different N, as long as each stops
-         using its turn when its lease is over. Nobody waits longer for others than 60 ms.
+Goal     Replicas may start, stop and die, and no two of them read the same parts in one turn.
+Promise  Two members of a group never hold the same turn at the same time, nor turns of different
+         N, provided that each stops to use its turn when the lease ends. A call waits at most 60 ms
+         for others.
 Source   ParSync (USENIX ATC 2021): scheduler i of N; docs/decisions/0032-turns-are-leased.md.
 """
 
@@ -13,24 +14,24 @@ from uuid import UUID
 
 @dataclass(frozen=True)
 class TurnRequest:
-    """Who asks for which turn. Those with the same gap and parts are a group."""
+    """A request for a turn. Requests with the same gap and parts form a group."""
 
     holder: UUID
-    """One for each process, never used again."""
+    """Unique for each process, and never used again."""
     asked: int
-    """How many times this holder has asked, so that an earlier request that comes late is known."""
+    """Numbers the holder's requests, so that a late earlier one is recognised."""
     kind: str
     replica: str
     gap_ms: int
     parts: int
-    """Into how many the cell is divided at least; 0: one for each scheduler."""
+    """Into how many parts the cell is divided at least; 0: one for each scheduler."""
     fixed: tuple[int, int] | None = None
-    """The turn of scheduler i of N, as (i, N); None: one among all of the group."""
+    """The turn of scheduler i of N, as (i, N); None: any turn of the group."""
 
 
 @dataclass(frozen=True)
 class TurnGrant:
-    """The turn of scheduler `number` of `of`, from 0, until the lease is over."""
+    """The turn of scheduler `number` of `of`, counted from 0, until the lease ends."""
 
     number: int
     of: int
@@ -38,23 +39,23 @@ class TurnGrant:
 
 @dataclass(frozen=True)
 class NoTurn:
-    """The asker holds no turn now: others have still to give up theirs."""
+    """The caller holds no turn now, because others have not given up theirs yet."""
 
     held_by: str | None = None
-    """Who holds the very turn that was asked for: kind/replica."""
+    """The holder, as kind/replica, of the very turn that was asked for."""
 
 
 class TurnStore(Protocol):
     """Leases of turns."""
 
     def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
-        """Ask for a turn, or renew it; the last answer is what the holder holds.
+        """Take a turn or renew it; the answer says what the holder has from now on.
 
-        `lease_ms` is at most `LIMITS.lease_ms_max`; 0 gives the turn back. None: somebody else was
-        asking at this moment, or this holder has asked something later whose lease goes on, and
-        what the holder has is as it was. Of a group without given turns that asks again and again,
-        and does not change, each of up to PARTS_MAX has a turn of its own in the end. Raises
-        StoreUnavailable, and BadInput for more than `LIMITS.processes_per_login_max` holders of one
-        login.
+        `lease_ms` is at most `LIMITS.lease_ms_max`; 0 gives the turn back. None means that nothing
+        has changed: another call was running at this moment, or a later request of this holder was
+        answered before and its lease goes on. In a group without fixed turns whose members do not
+        change and ask repeatedly, up to PARTS_MAX members get a turn each after some time. Raises
+        StoreUnavailable, and BadInput for more than `LIMITS.processes_per_login_max` holders of
+        one login.
         """
         ...

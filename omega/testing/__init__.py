@@ -1,1 +1,1 @@
-"""What authors of schedulers and stores test with: builders, strategies, a slow twin, contracts."""
+"""Tools for tests of schedulers and stores: builders, strategies, a slow twin and contracts."""

@@ -1,8 +1,8 @@
 """What every store must do about alternates: other machines for claims that are refused on theirs.
 
-Goal     Rule 7 of the commit rule as stories.
-Promise  An alternate is tried for a reason of the machine alone, in the order named, and judged as
-         a claim of its own.
+Goal     Alternates of the commit rule as tests that read as stories.
+Promise  Alternates are tried in the order named, each judged like a claim of its own, unless the
+         claim was refused for its job's lease or its task.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -34,22 +34,22 @@ ACCEPTED, OVERCOMMIT = Verdict.ACCEPTED, Verdict.OVERCOMMIT
 
 
 def fill(store: Store, machine: int) -> None:
-    """Leave no room on a machine."""
+    """Fill a machine completely."""
     a_running_job(store, a_spec(), [machine], cpu_milli=4_000)
 
 
 def drain(store: Store, machine: int) -> None:
-    """Let a machine take nothing new."""
+    """Set a machine to draining, so that it takes no claims."""
     store.set_state(integers([machine]), MachineState.DRAINING)
 
 
 def remove(store: Store, machine: int) -> None:
-    """Take a machine out of the cell."""
+    """Remove a machine from the cell."""
     store.set_state(integers([machine]), MachineState.GONE)
 
 
 class AlternateContract(Contract):
-    """Second choices, in the same round trip."""
+    """Alternates are tried in the same round trip."""
 
     @pytest.mark.parametrize("spoil", [fill, drain, remove])
     def test_a_claim_refused_on_its_machine_takes_its_alternate(

@@ -1,10 +1,11 @@
 """The auditor: a shadow state beside a store, compared after every change.
 
-Goal     Catch a store that loses, doubles or oversells at the very call that does it.
-Promise  Knows only what the callers were told. Raises InvariantBroken with the machine's story.
+Goal     Detect a store that loses, doubles or oversells, at the call that does it.
+Promise  The shadow state is computed only from what callers were told. A difference raises
+         InvariantBroken with the last events of the machine.
 Source   TigerBeetle's auditor; docs/decisions/0003-the-commit-rule.md.
 
-The auditor must be the only door to its store: a change that it has not seen is a difference.
+All changes of the store must be made through the auditor; any other change is a difference.
 """
 
 from collections import defaultdict, deque
@@ -32,26 +33,26 @@ STORY_LINES_MAX = 30
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What one task holds."""
+    """The machine and the amounts of one task."""
 
     machine: int
     amounts: Amounts
 
 
 class ShadowState:
-    """What must be true of a cell, from what its callers were told."""
+    """What must be true of a cell, computed from what its callers were told."""
 
     def __init__(self, store: Store) -> None:
         self.live: dict[int, dict[int, Held]] = defaultdict(dict)
-        """By job and task, what it holds."""
+        """By job and task, the machine and amounts of running tasks."""
         self.over: dict[int, set[int]] = defaultdict(set)
-        """By job, the tasks that are over."""
+        """By job, the tasks that have ended."""
         self.used: dict[int, Amounts] = defaultdict(lambda: np.zeros(KINDS, dtype=np.int64))
         self.counters: dict[int, tuple[int, int]] = {}
-        """By machine, sequence and revision."""
+        """By machine, its sequence and revision."""
         self.states: dict[int, int] = {}
         self.tolerated: dict[int, Amounts] = {}
-        """By machine that has been resized, what may be used above its capacity."""
+        """By resized machine, what may be used above its capacity."""
         self.stories: dict[int, deque[str]] = defaultdict(lambda: deque(maxlen=STORY_LINES_MAX))
         live = store.allocations()
         entries = zip(live.job.tolist(), live.task.tolist(), live.machine.tolist(), strict=True)
@@ -59,11 +60,11 @@ class ShadowState:
             self.grant(job, task, machine, live.amounts[at])
 
     def placed(self, job: int) -> int:
-        """Return how many tasks of a job have a place or are over."""
+        """Return how many tasks of a job have a place or have ended."""
         return len(self.live[job]) + len(self.over[job])
 
     def grant(self, job: int, task: int, machine: int, amounts: Amounts) -> None:
-        """Enter an allocation; a task has one at a time, and none once it is over."""
+        """Enter an allocation; fail if the task has one already or has ended."""
         if task in self.live[job] or task in self.over[job]:
             self.fail(machine, f"task {task} of job {job} was granted twice")
         self.live[job][task] = Held(machine, amounts)
@@ -71,14 +72,14 @@ class ShadowState:
         self.tell(machine, f"granted to task {task} of job {job}: {named(amounts)}")
 
     def end(self, job: int, task: int) -> bool:
-        """Strike out an allocation of a task that is over; say whether it was live."""
+        """Remove the allocation of a task that has ended; return whether it had one."""
         if not self.unplace(job, task, "ended"):
             return False
         self.over[job].add(task)
         return True
 
     def unplace(self, job: int, task: int, why: str) -> bool:
-        """Strike out an allocation of a task that may be placed again; say whether it was live."""
+        """Remove the allocation of a task that may be placed again; return whether it had one."""
         held = self.live[job].pop(task, None)
         if held is None:
             return False
@@ -87,16 +88,16 @@ class ShadowState:
         return True
 
     def tell(self, machine: int, line: str) -> None:
-        """Add a line to a machine's story."""
+        """Add a line to the events of a machine."""
         self.stories[machine].append(line)
 
     def fail(self, machine: int, what: str) -> NoReturn:
-        """Raise InvariantBroken with the machine's story."""
+        """Raise InvariantBroken with the last events of a machine."""
         raise InvariantBroken(f"machine {machine}: {what}", story=tuple(self.stories[machine]))
 
 
 class Auditor(PassThrough):
-    """A store that is watched; put it where the store was."""
+    """A store that compares another store with a shadow state at every call."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -107,19 +108,19 @@ class Auditor(PassThrough):
         self._compare(raised=())
 
     def add_machines(self, machines: Machines) -> Ids:
-        """Pass on, and note the counters that the machines begin with."""
+        """Add machines, and record the counters that they begin with."""
         ids = super().add_machines(machines)
         self._compare(raised=())
         return ids
 
     def submit(self, specs: Sequence[JobSpec]) -> list[int]:
-        """Pass on, and remember what was asked."""
+        """Submit jobs, and record their specs."""
         jobs = super().submit(specs)
         self._specs.update(zip(jobs, specs, strict=True))
         return jobs
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Pass on, strike out what was evicted, enter what was granted, and compare."""
+        """Commit; enter evictions and grants in the shadow state, and compare."""
         outcome = super().commit(transaction)
         told = [outcome.verdicts.tolist(), outcome.machine.tolist(), evicted_by(outcome)]
         known = self._outcomes.setdefault(transaction.id, told)
@@ -136,11 +137,11 @@ class Auditor(PassThrough):
         return outcome
 
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
-        """Pass on, strike out what ended, and compare."""
+        """End tasks, remove them from the shadow state, and compare."""
         ended = super().end_tasks(job, task, started_ms)
         named = set(zip(job.tolist(), task.tolist(), strict=True))
         if started_ms is not None and ended != sum(t in self._shadow.live[j] for j, t in named):
-            named -= set(_names(self.allocations()))  # another allocation was meant than is live
+            named -= set(_names(self.allocations()))  # those that run are other allocations
         struck = sum(self._shadow.end(number, index) for number, index in named)
         if ended != struck:
             raise InvariantBroken(f"{struck} live tasks were ended; the store says {ended}")
@@ -148,7 +149,7 @@ class Auditor(PassThrough):
         return ended
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
-        """Pass on, and expect the counters of those that changed to rise."""
+        """Change states, and check that the counters of the changed machines rise."""
         changed = super().set_state(machine, state)
         kept = (state, MachineState.GONE)
         raised = {m for m in machine.tolist() if self._shadow.states[m] not in kept}
@@ -158,14 +159,14 @@ class Auditor(PassThrough):
         return changed
 
     def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
-        """Pass on, and note what may be used above the new capacity."""
+        """Resize, and record what may be used above the new capacity."""
         super().resize(machine, capacity, notice_ms=notice_ms)
         excess = self._shadow.used[machine] - capacity
         self._shadow.tolerated[machine] = np.asarray(np.maximum(excess, 0))
         self._compare({machine})
 
     def lose_tasks(self, machine: Ids) -> int:
-        """Pass on, and strike out what ran on machines that are down or gone."""
+        """Evict tasks, and remove those on machines that are down or gone, with their gangs."""
         lost = super().lose_tasks(machine)
         dead = (MachineState.DOWN, MachineState.GONE)
         on = {m for m in machine.tolist() if self._shadow.states.get(m) in dead}
@@ -180,13 +181,13 @@ class Auditor(PassThrough):
         return lost
 
     def enforce_notices(self) -> int:
-        """Pass on, and strike out what was ended."""
+        """Evict tasks above capacity, and remove them from the shadow state."""
         ended = super().enforce_notices()
         self._strike_out_ended_by_force(ended, self._shadow.tolerated.keys())
         return ended
 
     def cancel(self, job: int) -> bool:
-        """Pass on, strike out what ran, and compare."""
+        """Cancel a job, remove its running tasks, and compare."""
         cancelled = super().cancel(job)
         running = list(self._shadow.live[job])
         if running and not cancelled:
@@ -197,7 +198,7 @@ class Auditor(PassThrough):
         return cancelled
 
     def audit(self) -> None:
-        """Compare everything with the store: all rows, all allocations, its own verify."""
+        """Compare all rows and all allocations with the store, and run the store's own check."""
         self._compare(raised=())
         self._compare_rows(self.snapshot().rows)
         live = self.allocations()
@@ -248,7 +249,7 @@ class Auditor(PassThrough):
                     )
 
     def _strike_out_ended_by_force(self, told: int, on: Collection[int]) -> None:
-        """Find what has lost its place: on these machines, or in a gang that fell."""
+        """Remove tasks that lost their places; fail if neither on these machines nor in gangs."""
         live = set(_names(self.allocations()))
         ended = [
             (job, task, held.machine)
@@ -284,7 +285,7 @@ class Auditor(PassThrough):
                 )
 
     def _compare(self, raised: Collection[int]) -> None:
-        """Compare the rows that changed, and how far their counters rose, with the shadow state."""
+        """Compare changed rows, and the rise of their counters, with the shadow state."""
         changes = self._store.changes_since(self._mark)
         self._mark = changes.mark
         rows, shadow = changes.rows, self._shadow

@@ -1,7 +1,7 @@
-"""Builders: cells, views, jobs, claims and transactions in one readable line each.
+"""Builders: cells, views, jobs, claims and transactions, each by one readable call.
 
-Goal     Let a test name only what it is about; everything else has a plain default.
-Promise  The same call builds the same thing, but for a transaction's id, which is new each time.
+Goal     A test names only what it is about; all else has a plain default.
+Promise  The same call builds the same value, except for the id of a transaction, which is new.
 Source   Machines are numbered from 1, as the stores number them; tasks from 0.
 """
 
@@ -38,15 +38,15 @@ class KnownJob:
     precedence: int = 0
     minimum: int = 0
     runs: Mapping[int, tuple[int, list[int]]] = field(default_factory=dict)
-    """By task, its machine and its amounts in every kind."""
+    """By task, its machine id and its amounts of all kinds."""
     over: frozenset[int] = frozenset()
-    """Tasks that are over."""
+    """Tasks that have ended."""
     tenant: str = "default"
     scheduler: str = "batch"
 
     @property
     def placed(self) -> set[int]:
-        """Tasks that run or are over."""
+        """Tasks that run or have ended."""
         return {*self.runs, *self.over}
 
 
@@ -54,7 +54,7 @@ UNKNOWN_JOB = KnownJob()
 
 
 class GroupFields(TypedDict, total=False):
-    """Fields of a task group that a builder of jobs passes on."""
+    """The fields of a task group that builders of jobs accept."""
 
     cpu_milli: int
     memory_mib: int
@@ -77,7 +77,7 @@ def a_cell(
     first: int = 1,
     attributes: Mapping[str, Collection[str | None]] | None = None,
 ) -> Machines:
-    """Return equal machines named machine-1, machine-2 and so on, counted from `first`."""
+    """Return equal machines with the names machine-1, machine-2 and so on, counted from `first`."""
     capacity = machine_capacity(cpu_milli, memory_mib, disk_mib, gpus)
     return Machines(
         names=tuple(f"machine-{number}" for number in range(first, first + machines)),
@@ -109,7 +109,7 @@ def some_rows(
     sequence: Mapping[int, int] | None = None,
     revision: Mapping[int, int] | None = None,
 ) -> MachineRows:
-    """Return the rows of a cell whose machines have ids from 1; what is not told is 0 and open."""
+    """Return a cell's rows with ids from 1; numbers that are not given are 0, states are open."""
     capacity = (a_cell() if cell is None else cell).capacity
     machines = len(capacity)
     used_rows = np.zeros_like(capacity)
@@ -138,7 +138,7 @@ def a_snapshot(
     mark: int = 0,
     generation: int = 1,
 ) -> Snapshot:
-    """Return the whole of a cell at one moment."""
+    """Return a snapshot of a cell."""
     cell = a_cell() if cell is None else cell
     catalogue, codes = Catalogue().encode(cell)
     rows = some_rows(cell, used=used, state=state, sequence=sequence)
@@ -157,7 +157,7 @@ def a_view(
 
 
 def a_group(tasks: int = 1, **fields: Unpack[GroupFields]) -> TaskGroup:
-    """Return a task group; its tasks ask for one core unless told otherwise."""
+    """Return a task group whose tasks ask for one core by default."""
     fields.setdefault("cpu_milli", 1_000)
     return TaskGroup(tasks=tasks, **fields)
 
@@ -200,7 +200,7 @@ def a_job(
 ) -> LeasedJob:
     """Return a leased job of `spec`, or of one group of `tasks` with these fields.
 
-    `runs_on` gives the machine id of each task that runs already; the others are unplaced.
+    `runs_on` has the machine id of each task that runs already; the others are unplaced.
     """
     spec = a_spec(tasks, minimum=minimum, **fields) if spec is None else spec
     runs_on = dict(sorted((runs_on or {}).items()))
@@ -219,7 +219,7 @@ def a_job(
 
 
 def a_claim(task: int = 0, *, machine: int = 1, seen: int = 0, **named: int) -> Claims:
-    """Return one claim: `a_claim(3, machine=7, memory_mib=512)`; one core if nothing is named."""
+    """Return one claim: `a_claim(3, machine=7, memory_mib=512)`; by default it is for one core."""
     return some_claims([task], [machine], seen=seen, **named)
 
 
@@ -267,7 +267,7 @@ def claims_in(view: View, tasks: Iterable[int], machines: Iterable[int], **named
 
 
 def claims_of_job(job: LeasedJob, *claims: Claims, minimum: int = 0) -> JobAndClaims:
-    """Return one job's part of a transaction, for `a_transaction`."""
+    """Return one job's part of a transaction, an argument of `a_transaction`."""
     return job.id, job.token, minimum, Claims.of(claims)
 
 
@@ -284,7 +284,7 @@ def a_transaction(
 
 
 def an_outcome(*verdicts: Verdict) -> Outcome:
-    """Return an outcome with these verdicts, on machine 1, that evicted nobody."""
+    """Return an outcome with these verdicts, on machine 1, without evictions."""
     return replace(
         Outcome.nothing(),
         verdicts=np.array(verdicts, dtype=np.int8),
@@ -299,10 +299,10 @@ def a_context(
     jobs: Mapping[int, KnownJob] | None = None,
     quotas: Sequence[Quota] = (),
 ) -> CommitContext:
-    """Return what a store knows of the jobs: all leases held and all tasks unplaced, but for these.
+    """Return a commit context; by default all leases are held and all tasks unplaced.
 
-    `lost` are jobs of the transaction without a lease; `jobs` is what is known of jobs, those of
-    the transaction and others. What is left of quotas follows from what runs.
+    `lost` are jobs of the transaction whose leases are not held. `jobs` says what is known of the
+    transaction's jobs and of others. The balances of quotas follow from their running tasks.
     """
     known = jobs or {}
     unplaced = [
@@ -324,7 +324,7 @@ def a_context(
 
 
 def some_balances(known: Mapping[int, KnownJob], quotas: Sequence[Quota]) -> QuotaBalances:
-    """Return what these jobs leave of quotas, and which they are charged to."""
+    """Return the balances of quotas after these jobs' use, and which jobs draw on which."""
     left = np.array([quota.row for quota in quotas], np.int64).reshape(-1, BUDGETS)
     drawn_by = {}
     for job, about in known.items():
@@ -341,7 +341,7 @@ def some_balances(known: Mapping[int, KnownJob], quotas: Sequence[Quota]) -> Quo
 def some_victims(
     transaction: Transaction, known: Mapping[int, KnownJob], held: Collection[int]
 ) -> Victims:
-    """Return the known ones among the jobs that evictions name, and what they have running."""
+    """Return the known jobs among those that evictions name, with their running tasks."""
     named = sorted(known.keys() & set(transaction.claims.evictions.job.tolist()))
     about = [known[job] for job in named]
     live = [(job, task, *place) for job in named for task, place in sorted(known[job].runs.items())]
@@ -359,11 +359,11 @@ def some_victims(
 
 
 def within_capacity(rows: MachineRows) -> bool:
-    """Say whether no machine is oversold, in any kind."""
+    """Return whether the use of every machine is within its capacity, in every kind."""
     return bool(every_kind((rows.used >= 0) & (rows.used <= rows.capacity)).all())
 
 
 def no_allocations() -> Allocations:
-    """Return allocations of nothing."""
+    """Return empty allocations."""
     none = integers([])
     return Allocations(none, none, none, np.zeros((0, KINDS), np.int64), none, none)

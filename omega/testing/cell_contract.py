@@ -1,7 +1,7 @@
 """What every store must do about machines, allocations and the ends of tasks.
 
-Goal     The cell's amounts as stories: what comes in, what runs, what ends.
-Promise  Bad input changes nothing; an end that is told twice counts once.
+Goal     The cell's amounts, from adding machines to ends of tasks, as tests that read as stories.
+Promise  Bad input changes nothing. An end that is reported twice counts once.
 Source   ARCHITECTURE.md, state and its versions.
 """
 
@@ -38,7 +38,7 @@ from omega.testing.twin import row_differences
 
 
 class MachineContract(Contract):
-    """Machines come into the cell."""
+    """Adding machines to the cell."""
 
     def test_an_empty_store_is_an_empty_cell(self, store: Store) -> None:
         snapshot = store.snapshot()
@@ -128,7 +128,7 @@ class MachineContract(Contract):
 
 
 class AllocationContract(Contract):
-    """What runs where."""
+    """Reading which task runs on which machine."""
 
     def test_an_allocation_says_what_was_granted(self, store: Store) -> None:
         one, two = store.add_machines(a_cell(2, gpus=2)).tolist()
@@ -198,7 +198,7 @@ class AllocationContract(Contract):
         second, _ = store.allocations_since(mark)
 
         assert [0] == first.task.tolist()
-        assert {1} <= set(second.task.tolist()) <= {0, 1}  # repeats are allowed, the ended is not
+        assert {1} <= set(second.task.tolist()) <= {0, 1}  # repeats are allowed, ended tasks not
 
     def test_nothing_new_since_a_mark_moves_no_mark_back(self, store: Store) -> None:
         _, mark = store.allocations_since(0)
@@ -209,7 +209,7 @@ class AllocationContract(Contract):
 
 
 class EndContract(Contract):
-    """Tasks end."""
+    """Ending tasks."""
 
     def test_an_end_frees_room_and_leaves_the_sequence(self, store: Store) -> None:
         one, two = add_a_cell(store, 2)
@@ -298,7 +298,7 @@ class CellContract(MachineContract, AllocationContract, EndContract):
 
 
 def attributes_of(store: Store) -> dict[str, list[str | None]]:
-    """Return the attributes of all machines, spelled out."""
+    """Return the attributes of all machines, by name, each with a value for each machine."""
     snapshot = store.snapshot()
     return {
         name: [snapshot.catalogue.value(column, int(code)) for code in snapshot.codes[:, column]]

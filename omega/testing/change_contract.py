@@ -1,7 +1,7 @@
-"""What every store must tell a view that asks what has changed.
+"""What every store must return to a view that reads changes.
 
-Goal     Delta synchronisation as stories.
-Promise  A view kept by deltas equals a snapshot; rows that come twice or late are harmless.
+Goal     Delta synchronisation as tests that read as stories.
+Promise  A view kept by deltas equals a snapshot. Rows that come twice or late do no harm.
 Source   ARCHITECTURE.md, state and its versions.
 """
 
@@ -29,7 +29,7 @@ from omega.testing.twin import row_differences
 
 
 class ChangeContract(Contract):
-    """Deltas."""
+    """Reading changes since a mark."""
 
     def test_a_view_kept_by_deltas_equals_a_snapshot(self, store: Store) -> None:
         machines = add_a_cell(store, 5)

@@ -1,7 +1,7 @@
 """What every store must answer to a transaction.
 
-Goal     The commit rule as stories about one or two jobs.
-Promise  Room is guarded in every kind, under both conflict rules; fresh rows tell the truth.
+Goal     The commit rule as tests that read as stories about one or two jobs.
+Promise  No kind is oversold under either conflict rule, and fresh rows are those of the store.
 Source   docs/decisions/0003-the-commit-rule.md.
 """
 
@@ -38,7 +38,7 @@ ACCEPTED, STALE, OVERCOMMIT = Verdict.ACCEPTED, Verdict.STALE, Verdict.OVERCOMMI
 
 
 class CommitContract(Contract):
-    """One transaction after another."""
+    """Judging one transaction after another."""
 
     def test_the_last_core_is_sold_once(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
@@ -49,7 +49,7 @@ class CommitContract(Contract):
 
         assert [ACCEPTED] == verdicts_of(first)
         assert [OVERCOMMIT] == verdicts_of(second)
-        assert 0 == second.fresh.free[0, Kind.CPU_MILLI]  # the loser is told
+        assert 0 == second.fresh.free[0, Kind.CPU_MILLI]  # the fresh rows show it
 
     def test_fresh_rows_show_every_machine_named_won_or_lost(self, store: Store) -> None:
         won, lost, untouched = add_a_cell(store, 3)
@@ -165,12 +165,12 @@ class CommitContract(Contract):
         outcome = claim(store, job, range(1_000), machines * 20)
 
         assert 500 == np.count_nonzero(outcome.accepted)
-        assert outcome.accepted[:500].all()  # the first ten rounds over all machines
+        assert outcome.accepted[:500].all()  # the first ten passes over all machines
         assert (store.snapshot().rows.free[:, Kind.CPU_MILLI] == 0).all()
 
 
 class ConflictRuleContract(Contract):
-    """When a claim conflicts with what others have done."""
+    """Conflicts of a claim with what others have committed."""
 
     def test_a_stale_claim_is_refused_under_the_sequence_rule_alone(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)

@@ -1,7 +1,7 @@
-"""What every contract begins and ends with.
+"""The base of all contracts: what comes before and after each test.
 
-Goal     One place for the fixture that a subclass provides and the check after each test.
-Promise  A test that leaves a broken invariant behind fails, whatever it was about.
+Goal     One place for the fixture that a subclass provides and for the check after each test.
+Promise  A test fails if it leaves a violated invariant in the store.
 Source   omega/store/protocols.py, `verify`.
 """
 
@@ -13,7 +13,7 @@ from omega.store.protocols import Store
 
 
 class Contract:
-    """Base of the contracts: an empty store before, no broken invariant after."""
+    """Base of the contracts: an empty store before each test, no violated invariant after it."""
 
     @pytest.fixture
     def store(self) -> Store:

@@ -1,8 +1,8 @@
-"""The law for stores: subclass `StoreContract` and provide the fixture `store`.
+"""The contract for stores: subclass `StoreContract` and provide the fixture `store`.
 
-Goal     Hold every store, ours and yours, to the same behaviour.
-Promise  Nothing here depends on a clock that a test can move: a lease of 0 ms is over at once.
-         After each test the store's own `verify` must find nothing.
+Goal     Hold every store, Omega's and others', to the same behaviour.
+Promise  No test needs a clock that it can move: a lease of 0 ms has expired at once. After each
+         test the store's own `verify` must find nothing.
 Source   River's Exercise and Oban's engine tests: one suite, every engine.
 
     class TestMyStore(StoreContract):

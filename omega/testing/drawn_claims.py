@@ -1,7 +1,7 @@
-"""Draws of claims for the random histories: what a scheduler might ask of a cell.
+"""Draws of claims for the random histories: what a scheduler may ask of a cell.
 
-Goal     Reach every verdict from a plausible history.
-Promise  Most claims are for tasks without a place, on machines that the view shows.
+Goal     Reach every verdict in a plausible history.
+Promise  Most claims are for unplaced tasks, on machines that the view shows.
 Source   docs/decisions/0003-the-commit-rule.md and 0015-evictions-alternates-machines.md.
 """
 
@@ -19,13 +19,13 @@ from omega.testing.plain_cell import PlainCell
 
 TASKS_MAX = 4
 ANY_TASK = st.integers(0, TASKS_MAX)
-"""One more than a job can have."""
+"""The largest task index that is drawn is one more than a job can have."""
 
 
 def some_job_claims(
     cell: PlainCell, job: LeasedJob, view: View, data: st.DataObject
 ) -> JobAndClaims:
-    """Draw claims for a leased job, on machines that a view shows, mostly sensible ones."""
+    """Draw claims of a leased job, most of them for unplaced tasks on machines of a view."""
     unplaced = sorted(cell.jobs[job.id].unplaced)
     likely = st.sampled_from(unplaced) if unplaced else ANY_TASK
     tasks = data.draw(st.lists(likely, min_size=1, max_size=5, unique=True))
@@ -45,7 +45,7 @@ def some_job_claims(
 
 
 def _some_alternates(claims: Claims, view: View, data: st.DataObject) -> Alternates:
-    """Name another machine for some of the claims."""
+    """Draw an alternate for some of the claims."""
     machines = st.sampled_from([0, *view.id.tolist()])
     others = [data.draw(machines) for _ in claims.task]
     named = [
@@ -65,7 +65,7 @@ def _some_alternates(claims: Claims, view: View, data: st.DataObject) -> Alterna
 def _some_evictions(
     cell: PlainCell, job: LeasedJob, claims: Claims, data: st.DataObject
 ) -> Evictions:
-    """Name what is in the way of some of the claims, and at times what may not be named."""
+    """Draw evictions for some of the claims, a few of which are not allowed."""
     named = []
     for claim, machine in enumerate(claims.machine.tolist()):
         here = [(other, task) for other, task, place in cell.places() if place == machine]

@@ -1,8 +1,8 @@
-"""What every store must do about evictions: what matters more takes the place of what matters less.
+"""What every store must do about evictions: a claim takes the place of a lower precedence.
 
-Goal     Rule 6 of the commit rule as stories.
-Promise  Only what may be evicted is, and only for a claim that is granted; what was evicted waits
-         again, and a gang that falls below its minimum falls whole.
+Goal     Evictions of the commit rule as tests that read as stories.
+Promise  Only tasks that may be evicted are, and only for claims that are granted. An evicted task
+         is unplaced again. A gang that falls below its minimum loses all its tasks.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -44,13 +44,13 @@ ALREADY_PLACED, GANG_BROKEN = Verdict.ALREADY_PLACED, Verdict.GANG_BROKEN
 def take_the_place(
     store: Store, job: LeasedJob, machine: int, *victims: tuple[int, int], **named: int
 ) -> Outcome:
-    """Commit a claim for the job's task 0 that evicts these (job, task)."""
+    """Commit a claim of the job's task 0 that evicts these tasks, given as (job, task)."""
     claim = evicting(a_claim(0, machine=machine, **named), *((0, *victim) for victim in victims))
     return store.commit(a_transaction(claims_of_job(job, claim)))
 
 
 class EvictionContract(Contract):
-    """Who may take whose place."""
+    """Which tasks a claim may evict."""
 
     def test_a_higher_precedence_takes_the_place_of_a_lower(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
@@ -199,7 +199,7 @@ class EvictionContract(Contract):
 
 
 class EvictedContract(Contract):
-    """What becomes of those that lose their places."""
+    """What happens to tasks that lose their places."""
 
     def test_an_evicted_task_goes_back_to_the_queue_and_is_placed_again(self, store: Store) -> None:
         one, two = add_a_cell(store, 2, cpu_milli=1_000)

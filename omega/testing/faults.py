@@ -1,8 +1,8 @@
-"""Faults in front of a store: calls that are lost, late, or the last that a process makes.
+"""Faults in front of a store: calls that are lost or late, or at which the process is stopped.
 
-Goal     Let a test choose at which call, and on which side of its effect, something goes wrong.
-Promise  A request that is lost had no effect; a reply that is lost had its effect in full. The same
-         seed spoils the same calls of the same caller. Every fault is counted.
+Goal     A test chooses at which call, and before or after its effect, something fails.
+Promise  A lost request had no effect; a lost reply had its whole effect. The same seed and the same
+         calls give the same faults. Every fault is counted.
 Source   FoundationDB's buggify; lost replies are designed for: docs/decisions/0003.
 """
 
@@ -24,29 +24,29 @@ from omega.testing.pass_through import PassThrough
 
 
 class Side(Enum):
-    """Which side of a call's effect."""
+    """Whether something happens before or after a call's effect."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
 class Spoiler(Protocol):
-    """Stands around every call to a store."""
+    """Is called instead of every call to a store, with the method's name and the call itself."""
 
     def __call__(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - any call's
-        """Make the call, or not; return its answer, or raise."""
+        """Make the call or not; return its answer or raise an error."""
         ...
 
 
 class FaultyStore(PassThrough):
-    """A store whose every call goes through a spoiler."""
+    """A store each of whose calls is passed to a spoiler."""
 
     def __init__(self, store: Store, spoiler: Spoiler) -> None:
         super().__init__(cast("Store", _Around(store, spoiler)))
 
 
 class _Around:
-    """Answers to any method's name with that method, spoilt."""
+    """Returns for any method's name a function that passes the call to the spoiler."""
 
     def __init__(self, store: Store, spoiler: Spoiler) -> None:
         self._store = store
@@ -63,7 +63,7 @@ class _Around:
 
 @dataclass(frozen=True, kw_only=True)
 class Rates:
-    """How often things go wrong: shares of all calls."""
+    """How often calls fail, as shares of all calls."""
 
     lose_request: float = 0.0
     lose_reply: float = 0.0
@@ -72,17 +72,17 @@ class Rates:
 
 
 class Losses:
-    """Loses and delays calls by chance."""
+    """Loses and delays calls at random."""
 
     def __init__(self, rates: Rates, rng: np.random.Generator, clock: Clock) -> None:
         self._rates = rates
         self._rng = rng
         self._clock = clock
         self.counts: Counter[str] = Counter()
-        """How many faults of each kind there were."""
+        """The number of faults of each kind."""
 
     def __call__(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - any call's
-        """Make the call, perhaps late, perhaps in vain."""
+        """Make the call, perhaps late; raise StoreUnavailable if request or reply is lost."""
         if name == "close":
             return call()
         if self._rng.random() < self._rates.delay:
@@ -99,7 +99,7 @@ class Losses:
 
 
 class Halt:
-    """Lets a signal stop this process at one call: SIGKILL for ever, SIGSTOP until SIGCONT."""
+    """Sends this process a signal at one call: SIGKILL, or SIGSTOP until a test sends SIGCONT."""
 
     def __init__(
         self, name: str, side: Side, *, calls_before: int = 0, number: int = signal.SIGKILL
@@ -110,7 +110,7 @@ class Halt:
         self._number = number
 
     def __call__(self, name: str, call: Callable[[], Any]) -> Any:  # noqa: ANN401 - any call's
-        """Make the call, unless the process ends first; or end after it."""
+        """Make the call; send the signal before or after it if it is the chosen one."""
         if name != self._name:
             return call()
         self._left -= 1
@@ -123,20 +123,20 @@ class Halt:
 
 
 class SkewedClock:
-    """A clock that is wrong by a fixed time, as every clock is."""
+    """A clock that is wrong by a fixed number of seconds."""
 
     def __init__(self, clock: Clock, *, ahead_s: float) -> None:
         self._clock = clock
         self._ahead_s = ahead_s
 
     def now(self) -> float:
-        """Return what the right clock shows, and so much more."""
+        """Return the time of the right clock plus the error."""
         return self._clock.now() + self._ahead_s
 
     def sleep(self, seconds: float) -> None:
-        """Wait: a wrong clock runs as fast as a right one."""
+        """Sleep as the right clock does."""
         self._clock.sleep(seconds)
 
     def wall(self) -> datetime:
-        """Return the wrong calendar time."""
+        """Return the calendar time plus the error."""
         return self._clock.wall() + timedelta(seconds=self._ahead_s)

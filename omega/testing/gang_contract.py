@@ -1,7 +1,7 @@
-"""What every store must do about gangs: jobs whose tasks stand together or not at all.
+"""What every store must do about gangs: jobs that need a minimum of tasks together.
 
-Goal     Rule 8 of the commit rule as stories.
-Promise  A gang is there in full, or above its minimum, or absent; broken, it leaves no trace.
+Goal     Gangs of the commit rule as tests that read as stories.
+Promise  A gang has at least its minimum of tasks, or none. A broken gang changes nothing.
 Source   docs/decisions/0003-the-commit-rule.md.
 """
 
@@ -26,7 +26,7 @@ ACCEPTED, OVERCOMMIT, GANG_BROKEN = Verdict.ACCEPTED, Verdict.OVERCOMMIT, Verdic
 
 
 class GangContract(Contract):
-    """All or nothing, or no fewer than so many."""
+    """All or nothing, or at least a minimum."""
 
     def test_one_refusal_breaks_an_all_or_nothing_stretch(self, store: Store) -> None:
         one, two = add_a_cell(store, 2, cpu_milli=2_000)

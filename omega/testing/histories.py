@@ -1,8 +1,8 @@
-"""Random histories of several schedulers on one cell, against a model in plain words.
+"""Random histories of several schedulers on one cell, compared with a plain model.
 
-Goal     Find the sequence of calls that nobody thought of.
-Promise  After every call, rows, jobs and verdicts are the model's, and the store's own verify finds
-         nothing. Subclass and override `new_store`.
+Goal     Find sequences of calls that no author of tests has thought of.
+Promise  After every call rows, jobs and verdicts equal the model's, and the store's own `verify`
+         finds nothing. Subclass it and override `new_store`.
 Source   Hypothesis's stateful testing; omega/testing/plain_cell.py.
 """
 
@@ -36,16 +36,16 @@ from omega.testing.twin import TaskName, differences, plain_machines, row_differ
 SUBJECTS = st.sampled_from(
     [(QuotaScope.TENANT, "ann"), (QuotaScope.TENANT, "bob"), (QuotaScope.SCHEDULER, "batch")]
 )
-"""Whose quotas there may be."""
+"""The tenants and kinds whose quotas are drawn."""
 
 SCHEDULERS = 2
-"""How many hold a view of their own."""
+"""How many schedulers have a view each."""
 
 MACHINES_MAX = 4
 
 
 class SchedulersOnOneCell(RuleBasedStateMachine):
-    """Two schedulers with views of their own, users, nodes and a rescuer, in any order."""
+    """Two schedulers with a view each, users, nodes and a rescuer, in any order."""
 
     def new_store(self) -> Store:
         """Return an empty store. The subclass provides it."""
@@ -57,20 +57,20 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         self.model = PlainCell()
         self.views = [View(self.store.snapshot()) for _ in range(SCHEDULERS)]
         self.leases: list[LeasedJob] = []
-        """Every lease there ever was, lost ones included."""
+        """Every lease that was ever taken, lost ones included."""
         self.judged: list[tuple[Transaction, Outcome]] = []
         self.round = 0
         """The number of the last round begun."""
 
     def teardown(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         self.store.close()
 
     @initialize(
         machines=st.integers(1, MACHINES_MAX), gangs=st.lists(st.integers(0, 3), max_size=3)
     )
     def a_cell_to_begin_with(self, machines: int, gangs: list[int]) -> None:
-        """Begin with a few machines, views that know them, and jobs that wait."""
+        """Start with a few machines, views of them, and pending jobs."""
         self.machines_join(machines)
         self.views = [View(self.store.snapshot()) for _ in range(SCHEDULERS)]
         for precedence, gang in enumerate(gangs):
@@ -100,7 +100,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
 
     @rule(jobs_max=st.integers(1, 3), lease_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]))
     def a_scheduler_leases(self, jobs_max: int, lease_ms: int) -> None:
-        """Whoever is next in the queue is leased, with what is left of it."""
+        """A scheduler leases the first jobs of the queue, with their unplaced tasks."""
         leased = self.store.lease("batch", holder="0", jobs_max=jobs_max, lease_ms=lease_ms)
         assert self.model.waiting()[:jobs_max] == [job.id for job in leased]
         for job in leased:
@@ -115,7 +115,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(data=st.data(), lease_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]))
     @precondition(lambda self: self.model.in_state(State.RUNNING))
     def a_scheduler_recalls(self, data: st.DataObject, lease_ms: int) -> None:
-        """Running jobs are leased, and those of the round before; of others nothing is told."""
+        """Jobs that run, or were recalled by the round before, are leased; others are not."""
         named = data.draw(st.lists(st.sampled_from(sorted(self.model.jobs)), max_size=3))
         running = sorted({*named, *self.model.in_state(State.RUNNING)[:1]})
         expected = [
@@ -138,7 +138,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
 
     @rule(scheduler=st.integers(0, SCHEDULERS - 1))
     def a_scheduler_refreshes(self, scheduler: int) -> None:
-        """A view catches up by a delta, or is read anew when machines have joined."""
+        """A view catches up by a delta, or is replaced by a snapshot if machines have joined."""
         view = self.views[scheduler]
         changes = self.store.changes_since(view.mark)
         if changes.generation == view.generation:
@@ -156,7 +156,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(scheduler=st.integers(0, SCHEDULERS - 1), data=st.data())
     @precondition(lambda self: self._held() or self.model.waiting())
     def a_scheduler_commits_by_sequence(self, scheduler: int, data: st.DataObject) -> None:
-        """So they are under the stricter rule."""
+        """Under the sequence rule, too, claims are judged as the slow twin judges them."""
         self._commit(scheduler, ConflictRule.SEQUENCE, data)
 
     def _commit(self, scheduler: int, rule: ConflictRule, data: st.DataObject) -> None:
@@ -183,7 +183,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.judged)
     def a_scheduler_that_had_no_answer_commits_again(self, data: st.DataObject) -> None:
-        """The outcome of then, with the rows of now."""
+        """A repeated commit returns the recorded outcome with the rows as they are now."""
         transaction, before = data.draw(st.sampled_from(self.judged))
         again = self.store.commit(transaction)
         rows = self.model.rows()
@@ -193,7 +193,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.model.jobs)
     def tasks_end(self, data: st.DataObject) -> None:
-        """Nodes report ends: of tasks that run, and of others."""
+        """Nodes report ends of tasks, some of which do not run."""
         runs = st.sampled_from([(job, task) for job, task, _ in self.model.places()] or [(0, 0)])
         others = st.tuples(st.sampled_from(sorted(self.model.jobs)), ANY_TASK)
         told = data.draw(st.lists(runs | others, max_size=5))
@@ -205,7 +205,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.model.places())
     def tasks_of_that_start_end(self, data: st.DataObject) -> None:
-        """Nodes report ends of what they started: of another allocation they mean nothing."""
+        """Nodes report ends with starts: those of other allocations have no effect."""
         runs = [(job, task) for job, task, _ in self.model.places()]
         told = data.draw(st.lists(st.sampled_from(runs), max_size=3, unique=True))
         late = data.draw(st.sampled_from([0, 0, 1]))
@@ -217,7 +217,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
 
     @rule(data=st.data(), state=st.sampled_from([*[MachineState.OPEN] * 3, *MachineState]))
     def a_machine_changes_its_state(self, data: st.DataObject, state: MachineState) -> None:
-        """It opens, drains, goes down or leaves, which is for good."""
+        """A machine opens, drains, goes down or leaves for good."""
         machine = self._some_machine(data)
         assert self.model.set_state(machine, state) == self.store.set_state(
             integers([machine]), state
@@ -225,7 +225,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def tasks_are_lost(self, data: st.DataObject) -> None:
-        """What runs on dead machines goes back to the queue; elsewhere nothing happens."""
+        """Tasks on machines that are down or gone go back to the queue; others are not affected."""
         machines = [self._some_machine(data), self._some_machine(data)]
         if data.draw(st.booleans()):
             self.a_machine_changes_its_state(data, MachineState.DOWN)
@@ -240,7 +240,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         notice_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]),
     )
     def a_machine_is_resized(self, data: st.DataObject, cores: int, notice_ms: int) -> None:
-        """It has more or fewer cores and its GPU or none; one that is gone stays as it was."""
+        """A machine gets more or fewer cores, and its GPU or none; one that is gone is refused."""
         machine = self._some_machine(data)
         capacity = machine_capacity(cores * 1_000, 16_384, 100_000, data.draw(st.integers(0, 1)))
         if self.model.machines[machine].state == MachineState.GONE:
@@ -256,20 +256,20 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.model.notices)
     def notices_are_enforced(self) -> None:
-        """What no longer fits goes back to the queue, where a notice has run out."""
+        """Tasks above capacity go back to the queue on machines whose notice has ended."""
         places = self.model.places()
         assert self.model.enforce_notices() == self.store.enforce_notices()
         self._adopt_revisions(places)
 
     def _some_machine(self, data: st.DataObject) -> int:
-        """Draw a machine, one with tasks rather than an idle one."""
+        """Draw a machine; machines with tasks are more likely."""
         busy = [machine for _, _, machine in self.model.places()]
         return data.draw(st.sampled_from([*busy, *sorted(self.model.machines)]))
 
     @rule(data=st.data(), earnest=st.sampled_from([False, False, True]))
     @precondition(lambda self: self.model.jobs)
     def a_user_cancels(self, data: st.DataObject, *, earnest: bool) -> None:
-        """A job ends, whatever it does; users change their minds more often than not."""
+        """A job is cancelled in any state; most draws do nothing, so that enough jobs go on."""
         if not earnest:
             return
         job = data.draw(st.sampled_from(sorted(self.model.jobs)))
@@ -281,7 +281,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     def an_operator_sets_a_quota(
         self, subject: tuple[QuotaScope, str], budget: Budget, more: int
     ) -> None:
-        """A tenant or the scheduler may hold a little more than it does, or less."""
+        """A tenant or a kind of scheduler may hold a little more than it does, or less."""
         scale = {Budget.CPU_MILLI: 1_000, Budget.GPU_SLICES: 500, Budget.JOBS: 1}.get(budget, 0)
         limit = self.model.used(Quota(*subject, {}))[budget] + more * scale
         quota = Quota(*subject, {budget: max(0, limit)})
@@ -291,13 +291,13 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(subject=SUBJECTS)
     @precondition(lambda self: self.model.quotas)
     def an_operator_lifts_a_quota(self, subject: tuple[QuotaScope, str]) -> None:
-        """A quota that is there goes; of others the store says that there are none."""
+        """A quota is removed; if there is none, the store returns False."""
         there = self.model.quotas.pop(subject, None) is not None
         assert there == self.store.remove_quota(*subject)
 
     @invariant()
     def quotas_are_the_models(self) -> None:
-        """What is left is the limit less what runs."""
+        """The balance of each quota is its limit less the use of its jobs."""
         told = {(use.quota.scope, use.quota.name): use for use in self.store.quotas()}
         assert told.keys() == self.model.quotas.keys()
         for subject, quota in self.model.quotas.items():
@@ -322,7 +322,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(data=st.data(), progressed=st.booleans())
     @precondition(lambda self: self.leases)
     def a_scheduler_hands_back(self, data: st.DataObject, *, progressed: bool) -> None:
-        """Only who holds the lease can."""
+        """A job is handed back only by the holder of its lease."""
         job = data.draw(st.sampled_from(self.leases))
         held = self._holds(job)
         assert held == self.store.hand_back([HandBack(job.id, job.token, 0, progressed)])
@@ -332,7 +332,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.leases)
     def a_scheduler_parks(self, data: st.DataObject) -> None:
-        """Only who holds the lease can."""
+        """A job is parked only by the holder of its lease."""
         job = data.draw(st.sampled_from(self.leases))
         held = self._holds(job)
         assert held == self.store.park([Parking(job.id, job.token, ParkReason.NO_ROOM, "full")])
@@ -350,7 +350,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
 
     @rule()
     def a_rescuer_comes_by(self) -> None:
-        """Whose lease has run out goes back to the queue."""
+        """Jobs whose leases have expired go back to the queue."""
         planning = self.model.in_state(State.PLANNING)
         lost = [job for job in planning if self.model.jobs[job].lease_is_over]
         assert lost == sorted(self.store.rescue())
@@ -359,19 +359,19 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
 
     @invariant()
     def rows_are_the_models(self) -> None:
-        """Nothing is lost, doubled or oversold."""
+        """Rows equal the model's: no claim is lost, doubled or oversold."""
         assert [] == row_differences(self.model.rows(), self.store.snapshot().rows)
 
     @invariant()
     def allocations_are_the_models(self) -> None:
-        """What runs is what was granted and has not ended."""
+        """The running tasks are those that were granted and have not ended."""
         live = self.store.allocations()
         told = zip(live.job.tolist(), live.task.tolist(), live.machine.tolist(), strict=True)
         assert self.model.places() == sorted(told)
 
     @invariant()
     def jobs_are_the_models(self) -> None:
-        """Each job is where the table of moves has brought it."""
+        """The state of each job follows from the table of moves."""
         expected = [
             (job, about.state, about.placed, len(about.over))
             for job, about in sorted(self.model.jobs.items(), reverse=True)
@@ -386,6 +386,6 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
 
 
 def _jobs_and_tasks(names: Sequence[TaskName]) -> tuple[Ids, Index]:
-    """Return names of tasks as a store takes them."""
+    """Return names of tasks as the arrays that a store takes."""
     jobs, tasks = [job for job, _ in names], [task for _, task in names]
     return integers(jobs), np.array(tasks, dtype=np.intp)

@@ -1,8 +1,8 @@
 """What every store must do about leases: the time-limited right to plan a job.
 
-Goal     The queue as stories, from the schedulers' side.
-Promise  A job has one lease at a time; who has lost it can change nothing. A lease that has run
-         out is held until somebody rescues the job: what decides is the token, not the clock.
+Goal     The queue, as schedulers use it, as tests that read as stories.
+Promise  A job has one lease at a time, and a scheduler that has lost it can change nothing. An
+         expired lease is held until the job is rescued: the token decides, not the clock.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -38,12 +38,12 @@ WRONG = UUID(int=7)
 
 
 def back(job: LeasedJob, *, delay_ms: int = 0, progressed: bool = False) -> HandBack:
-    """Give a job back."""
+    """Return the HandBack of a job."""
     return HandBack(job.id, job.token, delay_ms, progressed)
 
 
 def a_sited_job(store: Store) -> tuple[LeasedJob, dict[int, int]]:
-    """Lease a job that depends on where its tasks are; place three, end one; say where two run."""
+    """Lease a job whose placement depends on its siblings; return it and where two tasks run."""
     one, two = store.add_machines(a_cell(2, attributes={"rack": ["a", "b"]})).tolist()
     groups = [a_group(3, spread_over="rack"), a_group(2, different_machines=True)]
     job = a_leased_job(store, a_spec(groups=groups))
@@ -53,17 +53,17 @@ def a_sited_job(store: Store) -> tuple[LeasedJob, dict[int, int]]:
 
 
 def places_of(job: LeasedJob | ParkedJob) -> dict[int, int]:
-    """Return the machine of each task that a store tells of."""
+    """Return the machine of each running task in a lease or a parked job."""
     return dict(zip(job.placed_task.tolist(), job.placed_machine.tolist(), strict=True))
 
 
 def aside(job: LeasedJob, reason: ParkReason = ParkReason.NO_ROOM, detail: str = "") -> Parking:
-    """Set a job aside."""
+    """Return the Parking of a job."""
     return Parking(job.id, job.token, reason, detail)
 
 
 class HoldingContract(Contract):
-    """Taking, keeping and losing a lease."""
+    """Taking, renewing and losing a lease."""
 
     def test_a_leased_job_is_not_leased_again(self, store: Store) -> None:
         job = a_leased_job(store)
@@ -134,7 +134,7 @@ class HoldingContract(Contract):
     def test_a_rescued_job_is_planned_by_another_with_what_is_left(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
         job = a_leased_job(store, a_spec(3), lease_ms=OVER_AT_ONCE_MS)
-        grant(store, job, [1], [machine])  # not rescued yet: the lease is still the current one
+        grant(store, job, [1], [machine])  # not rescued yet, so the lease is still the current one
         store.rescue()
         (again,) = lease_all(store)
 
@@ -198,7 +198,7 @@ class HoldingContract(Contract):
 
 
 class HandBackContract(Contract):
-    """Giving a job back with tasks left."""
+    """Giving a job with unplaced tasks back."""
 
     def test_a_job_given_back_is_pending_with_what_is_left(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
@@ -248,7 +248,7 @@ class HandBackContract(Contract):
 
 
 class ParkingContract(Contract):
-    """Setting jobs aside, and waking them."""
+    """Parking jobs, and waking them."""
 
     @pytest.mark.parametrize("reason", ParkReason)
     def test_a_parked_job_says_why(self, store: Store, reason: ParkReason) -> None:
@@ -266,7 +266,7 @@ class ParkingContract(Contract):
         assert [] == lease_ids(store)
 
     def test_a_detail_is_cut_and_escaped_and_never_refused(self, store: Store) -> None:
-        """It quotes what was submitted: a refusal would end whoever plans such a job."""
+        """A detail quotes submitted text; a refusal would end each scheduler that plans the job."""
         raw, long = a_leased_job(store), a_leased_job(store)
 
         store.park([aside(raw, ParkReason.NO_ROOM, "of \x1b[2J\u202e\u3164\n")])
@@ -375,4 +375,4 @@ class ParkingContract(Contract):
 
 
 class LeaseContract(HoldingContract, HandBackContract, ParkingContract):
-    """Leases, from the schedulers' side."""
+    """Leases, as schedulers use them."""

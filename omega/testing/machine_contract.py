@@ -1,8 +1,8 @@
-"""What every store must do about machines that drain, fail, leave, or change their size.
+"""What every store must do about machines that drain, fail, leave or change in size.
 
-Goal     A machine's life as stories.
-Promise  What runs stays counted until it is ended; what is ended by force waits again and is placed
-         again exactly once; gangs fall whole.
+Goal     The states and sizes of a machine as tests that read as stories.
+Promise  A task counts until it has ended. A task that is evicted by force is pending again and is
+         placed again exactly once. A broken gang loses all its tasks.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -55,7 +55,7 @@ def cores(number: int, *, gpus: int = 0) -> Amounts:
 
 
 class MachineStateContract(Contract):
-    """Open, draining, down, gone."""
+    """The states open, draining, down and gone."""
 
     @pytest.mark.parametrize(
         ("state", "verdict"), [(DRAINING, CLOSED), (DOWN, CLOSED), (LEFT, GONE)]
@@ -121,7 +121,7 @@ class MachineStateContract(Contract):
 
 
 class LostTaskContract(Contract):
-    """What ran on machines that are down or gone."""
+    """Tasks on machines that are down or gone."""
 
     @pytest.mark.parametrize("state", [DOWN, LEFT])
     def test_lost_tasks_go_back_to_the_queue_and_are_placed_again_once(
@@ -204,7 +204,7 @@ class LostTaskContract(Contract):
 
 
 class ResizeContract(Contract):
-    """More room, or less with a notice."""
+    """Larger capacities, and smaller ones with a notice."""
 
     def test_growth_counts_at_once(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)

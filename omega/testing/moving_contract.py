@@ -1,8 +1,8 @@
-"""What every store must do about moves: a scheduler may always move the work that it holds.
+"""What every store must do about moves: a scheduler may move the tasks of jobs that it has leased.
 
-Goal     Rule 6 of the commit rule for one's own tasks, as stories.
-Promise  A task that moves leaves its room behind and has its new place, or keeps the old one; a
-         gang moves whole.
+Goal     Moves, as evictions of one's own tasks, as tests that read as stories.
+Promise  A task that moves frees its old place and has its new one, or keeps the old one. A gang
+         moves whole.
 Source   docs/decisions/0015-evictions-alternates-machines.md, 0026-moves.md.
 """
 
@@ -39,7 +39,7 @@ ALREADY_PLACED, GANG_BROKEN = Verdict.ALREADY_PLACED, Verdict.GANG_BROKEN
 
 
 class MovingContract(Contract):
-    """A scheduler may move its own work."""
+    """A scheduler may move tasks of its own jobs."""
 
     def test_tasks_of_jobs_that_one_holds_change_places(self, store: Store) -> None:
         one, two = add_a_cell(store, 2, cpu_milli=1_000)
@@ -144,7 +144,7 @@ class MovingContract(Contract):
         assert [PRECEDENCE, Verdict.LEASE_LOST] == verdicts_of(outcome)
 
     def test_what_a_gang_was_granted_for_is_not_taken_from_it_again(self, store: Store) -> None:
-        """An earlier claim grew the gang: evicting what it ran on would leave it broken."""
+        """An earlier claim added to the gang; an eviction of its older tasks would break it."""
         one, two = add_a_cell(store, 2, cpu_milli=2_000)
         gang = a_leased_job(store, a_spec(3, minimum=2))
         grant_both = store.commit(

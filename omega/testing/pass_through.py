@@ -1,7 +1,7 @@
-"""A store in front of a store: passes every call on.
+"""A store in front of a store: it passes every call on.
 
-Goal     Base of what stands between a caller and a store: auditor, faults, recorders.
-Promise  Adds nothing and keeps nothing; override what you want to see or to spoil.
+Goal     The base of wrappers between a caller and a store: auditor, faults, recorders.
+Promise  It changes nothing and keeps nothing; override the calls to be observed or disturbed.
 Source   omega/store/protocols.py, method for method.
 """
 
@@ -26,7 +26,7 @@ from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 
 
 class PassThrough:
-    """A store that asks another."""
+    """A store that passes every call to another store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,7 +1,7 @@
-"""A whole cell in plain words: what a store must hold after each call, in dictionaries.
+"""The model of a cell in dictionaries: what a store must hold after each call.
 
-Goal     The model that random histories compare a store with, call by call.
-Promise  Commits by the slow twin, moves by the table; nothing else decides anything.
+Goal     Random histories compare a store with this model, call by call.
+Promise  Commits are judged by the slow twin, and states change by the table of moves.
 Source   omega/testing/twin.py, omega/lifecycle/states.py.
 """
 
@@ -32,54 +32,54 @@ from omega.testing.twin import (
 
 @dataclass
 class PlainJob:
-    """One job, as plain as can be."""
+    """One job of the model."""
 
     spec: JobSpec
     state: State = State.PENDING
     token: UUID | None = None
     lease_is_over: bool = False
-    """Whether the lease has run out, which matters to nobody but a rescuer."""
+    """Whether the lease has expired; this matters only when jobs are rescued."""
     round: int | None = None
-    """The number of the round under which it is leased, if under any."""
+    """The number of the round that recalled it, if one did."""
     runs: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
-    """By task, the machine and the amounts."""
+    """By task, its machine id and its amounts of all kinds."""
     over: set[int] = field(default_factory=set)
     started_ms: dict[int, int] = field(default_factory=dict)
-    """By task, when it last got a place, as the store tells it."""
+    """By task, when it was last placed, as the store reports it."""
 
     @property
     def placed(self) -> int:
-        """Tasks that have a place or are over."""
+        """How many tasks have a place or have ended."""
         return len(self.runs) + len(self.over)
 
     @property
     def unplaced(self) -> set[int]:
-        """Tasks without a place."""
+        """The tasks without a place that have not ended."""
         return set(range(self.spec.tasks)) - self.runs.keys() - self.over
 
     def move(self, trigger: Trigger) -> None:
-        """Go where the table says; a lease ends with the state it belongs to."""
+        """Change the state by the table of moves; the lease ends with the old state."""
         before, self.state = self.state, MOVES[self.state, trigger]
         if self.state is not before:
             self.token = None
 
     def end_lease(self, trigger: Trigger) -> None:
-        """Give up the lease; a recalled job that has lost nothing goes on."""
+        """End the lease; a recalled job that has lost no task runs again."""
         self.move(trigger if self.unplaced else Trigger.GO_ON)
 
     def is_held_by(self, token: UUID) -> bool:
-        """Say whether this is the token of the current lease."""
+        """Return whether this is the token of the current lease."""
         return self.token == token
 
 
 @dataclass
 class PlainCell:
-    """Machines and jobs by id."""
+    """The model of a cell: machines and jobs by id."""
 
     machines: dict[int, PlainMachine] = field(default_factory=dict)
     jobs: dict[int, PlainJob] = field(default_factory=dict)
     notices: dict[int, bool] = field(default_factory=dict)
-    """By machine that may be used above its capacity, whether that time is over."""
+    """By machine that may be used above its capacity, whether its notice has ended."""
     quotas: dict[tuple[QuotaScope, str], Quota] = field(default_factory=dict)
 
     def rows(self) -> MachineRows:
@@ -87,7 +87,7 @@ class PlainCell:
         return machine_rows(self.machines)
 
     def waiting(self) -> list[int]:
-        """Return the pending jobs in the order in which they are to be leased."""
+        """Return the pending jobs in the order in which they are leased."""
         pending = [job for job, about in self.jobs.items() if about.state is State.PENDING]
         return sorted(pending, key=lambda job: (-self.jobs[job].spec.precedence, job))
 
@@ -96,7 +96,7 @@ class PlainCell:
         return [job for job, about in self.jobs.items() if about.state in states]
 
     def places(self) -> list[tuple[int, int, int]]:
-        """Return job, task and machine of whatever runs."""
+        """Return job, task and machine of every running task."""
         return sorted(
             (job, task, machine)
             for job, about in self.jobs.items()
@@ -104,18 +104,18 @@ class PlainCell:
         )
 
     def used(self, quota: Quota) -> dict[Budget, int]:
-        """Return what the jobs of a quota hold."""
+        """Return what the jobs of a quota hold, by budget."""
         known = {job: self._known(job) for job in self.jobs}
         nothing = Quota(quota.scope, quota.name, dict.fromkeys(Budget, 0))
         (left,) = some_balances(known, [nothing]).left.tolist()
         return {budget: -left[budget] for budget in Budget}
 
     def judge(self, transaction: Transaction) -> Outcome:
-        """Say what a store must answer to a transaction that it has not seen before."""
+        """Return what a store must answer to a transaction with a new id."""
         return judge_slowly(self.rows(), transaction, self._context(transaction))
 
     def apply(self, transaction: Transaction, outcome: Outcome) -> None:
-        """Enter what was evicted, then what was granted: a task may be both."""
+        """Enter evictions first and grants afterwards, because one task may have both."""
         self._unplace(evicted_by(outcome))
         self.machines.update(plain_machines(outcome.fresh))
         claims, shape = transaction.claims, transaction.claims.shape_on(outcome.machine)
@@ -128,7 +128,7 @@ class PlainCell:
                 self.jobs[part.job].move(Trigger.PLACE_ALL)
 
     def end(self, job: int, task: int) -> bool:
-        """End a task if it runs; say whether it did. Revisions are left to `adopt_revisions`."""
+        """End a task; return whether it ran. `adopt_revisions` updates the revisions."""
         about = self.jobs.get(job)
         if about is None or task not in about.runs:
             return False
@@ -140,7 +140,7 @@ class PlainCell:
         return True
 
     def cancel(self, job: int) -> bool:
-        """End a job; say whether it was not over before."""
+        """Cancel a job; return False if it has ended already."""
         about = self.jobs[job]
         if about.state in FINAL:
             return False
@@ -152,7 +152,7 @@ class PlainCell:
         return True
 
     def set_state(self, machine: int, state: MachineState) -> bool:
-        """Change a machine's state; say whether it did."""
+        """Change a machine's state; return whether it changed."""
         about = self.machines[machine]
         if about.state in (state, MachineState.GONE):
             return False
@@ -162,7 +162,7 @@ class PlainCell:
         return True
 
     def resize(self, machine: int, capacity: list[int], *, is_over: bool) -> None:
-        """Change a machine's capacity; `is_over` says whether a notice ends at once."""
+        """Change a machine's capacity; `is_over` says whether its notice ends at once."""
         about = self.machines[machine]
         about.capacity = capacity
         about.sequence += 1
@@ -172,14 +172,14 @@ class PlainCell:
             self.notices[machine] = is_over
 
     def lose_tasks(self, machines: Iterable[int]) -> int:
-        """End by force what runs on those of the machines that are down or gone."""
+        """Evict the tasks on those of the machines that are down or gone; return how many."""
         dead = {
             m for m in machines if self.machines[m].state in (MachineState.DOWN, MachineState.GONE)
         }
         return self._force_end([name for name in self._running() if self._place(name)[0] in dead])
 
     def enforce_notices(self) -> int:
-        """End by force what no longer fits where a notice is over, machine by machine."""
+        """Evict tasks above capacity where a notice has ended, by machine; return how many."""
         ended = 0
         for machine in sorted(self.notices):
             if self.notices[machine]:
@@ -209,7 +209,7 @@ class PlainCell:
         return about.spec.precedence, -about.started_ms[task], -job, -task
 
     def _force_end(self, names: list[TaskName]) -> int:
-        """Take places away, and all the places of gangs that this breaks."""
+        """Evict these tasks, and all tasks of gangs that this breaks; return how many."""
         falling = set(names)
         for job in {job for job, _ in names}:
             about = self.jobs[job]
@@ -233,7 +233,7 @@ class PlainCell:
         return self.jobs[name[0]].runs[name[1]]
 
     def adopt_starts(self, allocations: Allocations) -> None:
-        """Take over when a store says that tasks were placed."""
+        """Copy from a store when its running tasks were placed."""
         started = zip(
             allocations.job.tolist(),
             allocations.task.tolist(),
@@ -244,7 +244,7 @@ class PlainCell:
             self.jobs[job].started_ms[task] = started_ms
 
     def adopt_revisions(self, rows: MachineRows, freed: set[int]) -> None:
-        """Take over the revisions of a store: they rose where room was freed, and only there."""
+        """Copy a store's revisions; assert that they rose exactly on the machines in `freed`."""
         told = dict(zip(rows.id.tolist(), rows.revision.tolist(), strict=True))
         for machine, about in self.machines.items():
             rose = told[machine] > about.revision

@@ -1,7 +1,7 @@
 """Quotas in the slow twin: lists of integers and one rule.
 
-Goal     Say what a quota refuses so that a reader checks it by eye.
-Promise  No array arithmetic, no shortcut.
+Goal     A reader can check by eye what a quota refuses.
+Promise  There is no array arithmetic and no shortcut.
 Source   docs/decisions/0016-quotas.md.
 """
 
@@ -13,15 +13,15 @@ from omega.model.quotas import Budget
 
 @dataclass
 class PlainQuotas:
-    """What is left of quotas, by number, and who is charged to which."""
+    """The balances of quotas, by number, and which jobs draw on which."""
 
     left: list[dict[Budget, int]] = field(default_factory=list)
     drawn_by: dict[int, list[int]] = field(default_factory=dict)
     running: dict[int, int] = field(default_factory=dict)
-    """By job, how many tasks it has running."""
+    """By job, how many of its tasks run."""
 
     def take(self, job: int, amounts: list[int]) -> None:
-        """Charge a job for one more task."""
+        """Charge a job's quotas for one more task."""
         for number in self.drawn_by.get(job, []):
             for budget in Budget:
                 self.left[number][budget] -= sum(amounts[kind] for kind in budget.kinds)
@@ -30,7 +30,7 @@ class PlainQuotas:
         self.running[job] = self.running.get(job, 0) + 1
 
     def give_back(self, job: int, amounts: list[int]) -> None:
-        """Charge a job for one task less."""
+        """Give the charge of one task back to a job's quotas."""
         self.running[job] = self.running.get(job, 0) - 1
         for number in self.drawn_by.get(job, []):
             for budget in Budget:
@@ -39,7 +39,7 @@ class PlainQuotas:
                 self.left[number][Budget.JOBS] += 1
 
     def would_be_overdrawn(self, job: int, then: "PlainQuotas") -> bool:
-        """Say whether a job's quotas would be used above a limit, and more than now."""
+        """Return whether one of a job's quotas would be used above a limit, and more than now."""
         return any(
             then.left[number][budget] < min(0, self.left[number][budget])
             for number in self.drawn_by.get(job, [])
@@ -48,7 +48,7 @@ class PlainQuotas:
 
 
 def plain_quotas(context: CommitContext) -> PlainQuotas:
-    """Return the accounts of a transaction as plain quotas."""
+    """Return a transaction's quota balances as plain quotas."""
     balances = context.balances
     return PlainQuotas(
         left=[dict(zip(Budget, row, strict=True)) for row in balances.left.tolist()],

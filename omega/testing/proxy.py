@@ -1,10 +1,10 @@
-"""A TCP proxy between a store and its database, on loopback: a network that can be told to fail.
+"""A TCP proxy on loopback between a store and its database: a network that fails on demand.
 
-Goal     Lose requests and replies where they are lost in life: between two processes.
-Promise  A swallowed reply is that of a request that reached the server in full and was carried out;
-         a cut request never reached it; an abandoned one reached it, and the connection broke
-         before anybody could know whether it had been carried out. Faults by chance follow from
-         the seed and from the order in which bytes come. Every fault is counted.
+Goal     Lose requests and replies where real networks lose them: between two processes.
+Promise  A swallowed reply answers a request that the server received and carried out. A cut request
+         never reached the server. An abandoned request reached it, and the connection broke before
+         the client could know whether it was carried out. Random faults follow from the seed and
+         from the order in which bytes arrive. Every fault is counted.
 Source   Shopify's toxiproxy, in what it does; docs/decisions/0009-errors-and-retries.md.
 """
 
@@ -27,7 +27,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkRates:
-    """How often the network fails: shares of all requests."""
+    """How often the network fails, as shares of all requests."""
 
     cut_request: float = 0.0
     swallow_reply: float = 0.0
@@ -45,7 +45,7 @@ DELAYED = "delays"
 
 
 class Proxy:
-    """Listens while in a `with` block, and passes on what comes to `connect()`'s socket."""
+    """Listens inside a `with` block, and forwards each connection to a socket from `connect()`."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class Proxy:
         self._over = False
         self._thread = threading.Thread(target=self._accept, name="proxy", daemon=True)
         self.counts: Counter[str] = Counter()
-        """How many faults of each kind there were."""
+        """The number of faults of each kind."""
         self.swallowed = threading.Event()
-        """Set when a reply that was to be swallowed has been."""
+        """Is set when a reply that was to be swallowed was swallowed."""
 
     @property
     def port(self) -> int:
-        """Where it listens, on loopback."""
+        """The port on loopback at which the proxy listens."""
         port: int = self._listener.getsockname()[1]
         return port
 
@@ -97,7 +97,7 @@ class Proxy:
     ) -> None:
         self._over = True
         self._open.set()
-        with suppress(OSError):  # to wake it
+        with suppress(OSError):  # so that `accept` returns
             socket.create_connection((LOOPBACK, self.port)).close()
         self._thread.join()
         self._listener.close()
@@ -107,13 +107,13 @@ class Proxy:
             flow.join()
 
     def swallow_next_reply(self) -> None:
-        """Let the next request through and drop its answer and the connection."""
+        """Forward the next request; drop its reply and break the connection."""
         with self._lock:
             self._to_swallow += 1
         self.swallowed.clear()
 
     def cut_all(self) -> int:
-        """Cut all connections; return how many there were."""
+        """Break all connections; return how many there were."""
         flows = self._all()
         for flow in flows:
             flow.cut()
@@ -121,19 +121,19 @@ class Proxy:
         return len(flows)
 
     def wait_for_the_abandoned(self) -> None:
-        """Wait until the server has done with every request that was abandoned."""
+        """Wait until the server has finished every abandoned request."""
         with self._lock:
             abandoned, self._abandoned = self._abandoned, []
         for flow in abandoned:
             flow.join()
 
     def pause(self) -> None:
-        """Hold back everything, in both directions, and newcomers too."""
+        """Hold back all data in both directions, of new connections too."""
         self.counts["pauses"] += 1
         self._open.clear()
 
     def resume(self) -> None:
-        """Let what was held back go on."""
+        """Forward what was held back."""
         self._open.set()
 
     def _accept(self) -> None:
@@ -144,7 +144,7 @@ class Proxy:
                 return
             try:
                 server = self._connect()
-            except OSError:  # the database is down: so is what stands for it
+            except OSError:  # the database is down, so the connection is refused
                 client.close()
                 continue
             flow = _Flow(
@@ -173,7 +173,7 @@ class Proxy:
             self._abandoned.append(flow)
 
     def _disposition(self) -> str | None:
-        """Decide what becomes of a request."""
+        """Choose the fault of a request, if any; wait if it is delayed."""
         with self._lock:
             if self._to_swallow:
                 self._to_swallow -= 1
@@ -199,7 +199,7 @@ class Proxy:
 
 
 class _Flow:
-    """One connection, passed on by two threads."""
+    """One connection, forwarded by two threads."""
 
     def __init__(
         self,
@@ -224,16 +224,16 @@ class _Flow:
         self._replies = threading.Thread(target=self._pass_replies, daemon=True)
 
     def start(self) -> None:
-        """Begin to pass on."""
-        self._replies.start()  # first: who hears of a request may wait for its reply
+        """Start to forward."""
+        self._replies.start()  # first, because a caller may wait for the reply to a request
         self._requests.start()
 
     def join(self) -> None:
-        """Wait until both directions are over."""
+        """Wait until both directions have ended."""
         self._replies.join()
 
     def cut(self) -> None:
-        """Break the connection on both sides, at once."""
+        """Break the connection on both sides at once."""
         _break(self._client, socket.SHUT_RDWR)
         _break(self._server, socket.SHUT_RDWR)
 
@@ -251,7 +251,7 @@ class _Flow:
                 if disposition == ABANDONED:
                     self._abandoned(self)
                     _break(self._client, socket.SHUT_RDWR)
-        # What the server is at, it shall finish; then it sees that nobody is there.
+        # The server finishes the request that it is working on, and then sees the end of input.
         _break(self._server, socket.SHUT_WR)
 
     def _pass_replies(self) -> None:
@@ -259,7 +259,7 @@ class _Flow:
             while data := self._server.recv(CHUNK):
                 self._gate.wait()
                 if self._swallows.is_set():
-                    # The server is to believe that it is heard to the end.
+                    # The server's side stays open, so that the server can send its whole reply.
                     _break(self._client, socket.SHUT_RDWR)
                 else:
                     self._client.sendall(data)

@@ -1,7 +1,7 @@
-"""What every store must do with jobs: submission, whose turn it is, states, cancellation.
+"""What every store must do with jobs: submission, order, states and cancellation.
 
-Goal     The queue as stories, from the user's side.
-Promise  Order is precedence, then age; each state of a job can be cancelled; nothing is lost.
+Goal     The queue, as users see it, as tests that read as stories.
+Promise  The order is precedence, then age. A job can be cancelled in each state. No job is lost.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -35,7 +35,7 @@ LIVE_STATES = [state for state in State if state not in FINAL]
 
 
 class SubmissionContract(Contract):
-    """Jobs come in and wait for their turn."""
+    """Submitting jobs, and the order in which they are leased."""
 
     def test_a_thousand_jobs_keep_their_order(self, store: Store) -> None:
         ids = store.submit([a_spec(name=f"job-{number}") for number in range(1_000)])
@@ -125,7 +125,7 @@ class SubmissionContract(Contract):
 
 
 class StatusContract(Contract):
-    """What a user is told."""
+    """The status of jobs."""
 
     def test_jobs_are_listed_newest_first_and_by_state_and_kind(self, store: Store) -> None:
         ids = store.submit([a_spec(scheduler=kind) for kind in ("batch", "service", "batch")])
@@ -170,7 +170,7 @@ class StatusContract(Contract):
 
 
 class CancelContract(Contract):
-    """A user ends a job."""
+    """Cancelling jobs."""
 
     @pytest.mark.parametrize("state", LIVE_STATES)
     def test_a_job_is_cancelled_whatever_it_does(self, store: Store, state: State) -> None:
@@ -184,7 +184,7 @@ class CancelContract(Contract):
         assert State.CANCELLED is status.state
         assert status.finished_ms is not None
         assert status.lease_holder is None
-        assert status.ended == status.placed  # what ran is over
+        assert status.ended == status.placed  # all placed tasks have ended
         assert 0 == len(store.allocations())
         assert not store.snapshot().rows.used.any()
 
@@ -248,7 +248,7 @@ class CancelContract(Contract):
 
 
 def job_in(store: Store, state: State, machines: list[int]) -> int:
-    """Bring a job of three tasks into a state, with places for as many as the state allows."""
+    """Bring a job of three tasks into a state, with as many tasks placed as the state allows."""
     if state is State.RUNNING:
         return a_running_job(store, a_spec(3), [*machines, machines[0]]).id
     (job,) = store.submit([a_spec(3)])
@@ -263,4 +263,4 @@ def job_in(store: Store, state: State, machines: list[int]) -> int:
 
 
 class QueueContract(SubmissionContract, StatusContract, CancelContract):
-    """Jobs, from the user's side."""
+    """Jobs, as users see them."""

@@ -1,8 +1,8 @@
-"""What every store must do about quotas: who holds all that it may gets no more.
+"""What every store must do about quotas: a tenant at its limit gets no more.
 
-Goal     The rules of quotas as stories.
-Promise  No claim raises the use of a quota above its limit; whatever ends gives back; a limit that
-         falls ends nothing.
+Goal     Quotas as tests that read as stories.
+Promise  No claim raises the use of a quota above its limit. Every end of a task gives its charge
+         back. Lowering a limit evicts nothing.
 Source   docs/decisions/0016-quotas.md.
 """
 
@@ -44,18 +44,18 @@ ANN = (QuotaScope.TENANT, "ann")
 
 
 def limit(store: Store, budget: Budget, most: int, subject: tuple[QuotaScope, str] = ANN) -> None:
-    """Set a quota of one budget."""
+    """Set a quota with a limit for one budget."""
     store.set_quota(Quota(*subject, {budget: most}))
 
 
 def left_of(store: Store, subject: tuple[QuotaScope, str] = ANN) -> dict[Budget, int]:
-    """Return what is left of a quota."""
+    """Return the balance of a quota, by budget."""
     (use,) = [u for u in store.quotas() if (u.quota.scope, u.quota.name) == subject]
     return dict(use.left)
 
 
 class QuotaContract(Contract):
-    """What a quota refuses."""
+    """Which claims a quota refuses."""
 
     def test_claims_are_granted_in_order_up_to_the_limit(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
@@ -192,7 +192,7 @@ class QuotaContract(Contract):
 
 
 class QuotaReturnContract(Contract):
-    """What gives back to a quota, and what happens when limits change."""
+    """What gives charges back to a quota, and changes of limits."""
 
     def test_an_end_gives_back_once(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)

@@ -1,8 +1,8 @@
-"""Races: several workers on one small hot cell, each recorded, so that a checker can judge them.
+"""Races: several workers on one small hot cell, whose calls are recorded and then checked.
 
-Goal     Make commits meet: the same jobs, the same tasks, the same few machines, at the same time.
-Promise  A worker asks one thing at a time and waits for the answer, however often the store is
-         away; what it asks follows from its seed and from what it was told.
+Goal     Make commits collide: on the same jobs, tasks and few machines, at the same time.
+Promise  A worker makes one call at a time and repeats it until it is answered. Its calls follow
+         from its seed and from the answers.
 Source   the hot-cell races of Omega (EuroSys 2013), section 5; docs/decisions/0014.
 """
 
@@ -29,27 +29,27 @@ MACHINES = 5
 CORES = 4
 TASKS = 12
 OPEN_JOBS_MAX = 4
-"""How many jobs a worker plans for at a time: all of them begin with the same."""
+"""How many jobs a worker places at a time; all workers start with the same ones."""
 LOOK_EVERY = 8
-"""How many transactions a worker makes before it reads what has changed and what runs."""
+"""After how many transactions a worker reads changes and running tasks."""
 TIMEOUT_S = 0.05
 NEVER_MS = 3_600_000
-"""A lease that no race outlives."""
+"""The length of leases that do not expire during a race."""
 
 _T = TypeVar("_T")
 
 
 class Unit(Enum):
-    """What is granted together."""
+    """Which claims are granted together."""
 
     INCREMENTAL = "incremental"
     ALL_OR_NOTHING = "all-or-nothing"
-    GANG = "gang"  # of a minimum, and then task by task
+    GANG = "gang"  # a minimum first, and then task by task
 
 
 @dataclass(frozen=True)
 class Mode:
-    """A way to commit."""
+    """A conflict rule and what is granted together."""
 
     rule: ConflictRule
     unit: Unit
@@ -62,14 +62,14 @@ MODES = tuple(Mode(rule, unit) for rule in ConflictRule for unit in Unit)
 
 
 def hot_cell(store: OwnerStore) -> None:
-    """Add the machines to race for."""
+    """Add the machines of the race."""
     store.add_machines(a_cell(MACHINES, cpu_milli=CORES * 1_000, gpus=1))
 
 
 def jobs_to_race_for(
     store: Store, mode: Mode, transactions: int, *, tasks: int = TASKS
 ) -> tuple[LeasedJob, ...]:
-    """Submit and lease as many jobs of so many tasks as so many transactions need."""
+    """Submit and lease enough jobs, of so many tasks each, for so many transactions."""
     minimum = tasks // 3 if mode.unit is Unit.GANG else 0
     specs: list[JobSpec] = [
         a_spec(tasks, minimum=minimum, precedence=number % 3)
@@ -82,7 +82,7 @@ def jobs_to_race_for(
 
 
 class Racer:
-    """One worker. `run` until it has committed so often, or has nothing left to place."""
+    """One worker of a race."""
 
     def __init__(
         self,
@@ -103,21 +103,21 @@ class Racer:
         self._new_id = new_id
         self._jobs = {job.id: job for job in jobs}
         self._open: dict[int, set[int]] = {job.id: set(job.unplaced.tolist()) for job in jobs}
-        """By job whose lease is held, for all that is known, the tasks believed unplaced."""
+        """By job whose lease is held as far as is known, the tasks that are probably unplaced."""
         self._placed: list[tuple[int, int]] = []
-        """What this worker has placed and not ended."""
+        """Tasks that this worker has placed and not ended, as (job, task)."""
         self._others: list[tuple[int, int, int]] = []
-        """Job, task and machine of whatever ran at the last look."""
+        """Job, task and machine of every task that ran when they were last read."""
         self.faults = 0
-        """How often the store was away."""
+        """How often the store did not answer."""
 
     def run(self, transactions: int) -> None:
-        """Commit so often."""
+        """Commit so many transactions, or until no task is left to place."""
         for _ in self.steps(transactions):
             pass
 
     def steps(self, transactions: int) -> Iterator[None]:
-        """Commit so often, and perhaps end a few tasks, a step at a time."""
+        """Commit like `run`, and end some tasks between; yield after each transaction."""
         self._view = View(self._asking(self._store.snapshot))
         for number in range(transactions):
             if number % LOOK_EVERY == 0:
@@ -133,7 +133,7 @@ class Racer:
         return self._asking(lambda: self._store.commit(transaction))
 
     def _asking(self, call: Callable[[], _T]) -> _T:
-        """Ask until there is an answer."""
+        """Repeat a call until it is answered."""
         while True:
             try:
                 return call()
@@ -142,7 +142,7 @@ class Racer:
                 self._clock.sleep(TIMEOUT_S * self._rng.random())
 
     def _look(self) -> None:
-        """See what has changed, and what there is to evict."""
+        """Read the changes, and the running tasks, which may be evicted."""
         changes = self._asking(lambda: self._store.changes_since(self._view.mark))
         self._view.catch_up(changes)
         live = self._asking(self._store.allocations)
@@ -181,7 +181,7 @@ class Racer:
         return job.id, job.token, wanted if whole else 0, claims
 
     def _machines(self, wanted: int) -> Ids:
-        """Choose where room is believed to be, or anywhere."""
+        """Choose machines that have room in the view, or sometimes any machines."""
         roomy = self._view.id[self._view.free[:, Kind.CPU_MILLI] >= 1_000]
         anywhere = len(roomy) == 0 or self._rng.random() < 0.3
         return self._rng.choice(self._view.id if anywhere else roomy, wanted)
@@ -199,13 +199,13 @@ class Racer:
         return self._view.sequence[self._view.where(machines)]
 
     def _alternates(self, machines: Ids) -> Alternates:
-        """Name a second machine for some claims."""
+        """Draw an alternate for some claims."""
         of = np.flatnonzero(self._rng.random(len(machines)) < 0.15)
         others = machines[of] % MACHINES + 1
         return Alternates(of, others, self._seen(others), np.ones(len(of), dtype=np.intp))
 
     def _evictions(self, machines: Ids) -> Evictions:
-        """Name something that was seen to run on the machine of a claim, now and then."""
+        """Draw, sometimes, an eviction of a task that was seen on a claim's machine."""
         at = int(self._rng.integers(len(machines)))
         there = [(job, task) for job, task, on in self._others if on == machines[at]]
         if self._rng.random() > 0.25:
@@ -235,7 +235,7 @@ class Racer:
                 self._open[job].add(task)
 
     def _end_some(self) -> None:
-        """End tasks, so that there is room again: some of ours, now and then another's."""
+        """End some of this worker's tasks, and sometimes another's, so that there is room again."""
         if not self._placed or self._rng.random() > 0.4:
             return
         count = min(len(self._placed), int(self._rng.integers(1, 5)))

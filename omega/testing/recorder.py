@@ -1,10 +1,10 @@
-"""A recorder: what one process asked of a cell, what it was told, and when.
+"""A recorder: the calls of one process on a cell, with their answers and times.
 
 Goal     Give the checker of omega.testing.serial a history that it can try to explain.
-Promise  Every answered commit and end of tasks is there, with times of a clock that all processes
-         of a machine share. A commit that is repeated after its answer was lost is one event, for
-         its id holds the calls together. An end of tasks has no id: one without an answer is an
-         event of unknown effect at an unknown moment, and if it is repeated, that is another.
+Promise  Every answered commit and end of tasks is recorded, with times of a clock that all
+         processes of a machine share. A commit that is repeated after a lost answer is one event,
+         because its calls have the same id. An end of tasks has no id: without an answer it is an
+         event of unknown effect and time, and a repetition is another event.
 Source   histories of operations with their real time: Herlihy and Wing, Linearizability (1990).
 """
 
@@ -31,36 +31,36 @@ from omega.testing.pass_through import PassThrough
 _T = TypeVar("_T")
 
 NEVER = math.inf
-"""When a call was answered that never was."""
+"""The time of an answer that never came."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Judged:
-    """A transaction and its answer."""
+    """A transaction and its outcome."""
 
     worker: str
     started: float
-    """Seconds of a clock common to all workers: before this moment nothing was applied ..."""
+    """In seconds of a clock common to all workers; nothing was applied before this time ..."""
     answered: float
-    """... and after this one nothing more."""
+    """... and nothing after this time."""
     transaction: Transaction
     outcome: Outcome
     asked_again: bool = False
-    """An earlier answer was lost: the rows may be of a later moment than the verdicts."""
+    """Whether an earlier answer was lost, so that rows may be later than verdicts."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ended:
-    """Tasks that were reported as over."""
+    """A report that tasks have ended."""
 
     worker: str
     started: float
     answered: float
-    """NEVER if there was no answer: it may have its effect at any later moment, or has none."""
+    """NEVER if there was no answer: the report takes effect at any later time, or not at all."""
     job: Ids
     task: Index
     ended: int | None
-    """How many of them were live; None if there was no answer."""
+    """How many of the tasks ran; None if there was no answer."""
 
     def __post_init__(self) -> None:
         assert (self.ended is None) == (self.answered == NEVER)
@@ -71,26 +71,26 @@ Event = Judged | Ended
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """A cell at rest."""
+    """A cell while nobody works on it."""
 
     rows: MachineRows
     allocations: Allocations
 
     @classmethod
     def of(cls, store: Store) -> "Moment":
-        """Read a store on which nobody works."""
+        """Read a store while nobody works on it."""
         return cls(store.snapshot().rows, store.allocations())
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """All that was done to a cell between two moments of rest."""
+    """All changes of a cell between two moments at which nobody worked on it."""
 
     before: Moment
     jobs: tuple[LeasedJob, ...]
-    """Every job that is named, as it was leased at the beginning; no lease is given meanwhile."""
+    """Every job that is named, as leased at the start; no lease is taken after that."""
     workers: tuple[tuple[Event, ...], ...]
-    """Each worker's events in its own order: a worker asks one thing at a time."""
+    """Each worker's events in their order; a worker makes one call at a time."""
     after: Moment
 
     def __len__(self) -> int:
@@ -98,9 +98,9 @@ class History:
 
 
 class Recorder(PassThrough):
-    """Passes calls on and keeps those that change the cell, with their answers.
+    """A store that passes calls on, and records those that change the cell with their answers.
 
-    `keep` is told of each event as soon as it is answered.
+    `keep` is called with each event when it is answered.
     """
 
     def __init__(
@@ -111,10 +111,10 @@ class Recorder(PassThrough):
         self._clock = clock
         self._keep = keep
         self._asked: dict[UUID, float] = {}
-        """When commits that have not been answered were first asked for."""
+        """By transaction that was not answered yet, when it was first committed."""
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Pass on and keep, once it is answered."""
+        """Commit; record the event when it is answered."""
         asked_again = transaction.id in self._asked
         started = self._asked.setdefault(transaction.id, self._clock.now())
         outcome = super().commit(transaction)
@@ -132,7 +132,7 @@ class Recorder(PassThrough):
         return outcome
 
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
-        """Pass on and keep. Ends of one allocation and no later one cannot be explained."""
+        """End tasks; record the event. `started_ms` is not supported: it could not be explained."""
         assert started_ms is None, "answers to commits do not tell when an allocation began"
         started, ended = self._clock.now(), None
         try:
@@ -153,7 +153,7 @@ class Recorder(PassThrough):
 
 @contextmanager
 def keeping_in(path: Path) -> Iterator[Callable[[Event], None]]:
-    """Give a `keep` that appends to a file, at once: what was answered outlives a kill."""
+    """Yield a `keep` that appends to a file at once, so that events survive a kill."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         yield lambda event: _write(file, pickle.dumps(event))
@@ -162,7 +162,7 @@ def keeping_in(path: Path) -> Iterator[Callable[[Event], None]]:
 
 
 def kept_in(path: Path) -> list[Event]:
-    """Return the events of a file, in order; the last may have been cut off by a kill."""
+    """Return the events in a file, in order; a last one that was cut off by a kill is skipped."""
     events: list[Event] = []
     if not path.exists():
         return events
@@ -175,14 +175,14 @@ def kept_in(path: Path) -> list[Event]:
 
 
 def places(allocations: Allocations) -> dict[tuple[int, int], int]:
-    """Return the machine of each live task, by job and task."""
+    """Return the machine of each running task, by job and task."""
     columns = (allocations.job, allocations.task, allocations.machine)
     job, task, machine = (column.tolist() for column in columns)
     return dict(zip(zip(job, task, strict=True), machine, strict=True))
 
 
 def grants(event: Judged) -> dict[tuple[int, int], int]:
-    """Return the machine of each task that the answer grants, by job and task."""
+    """Return the machine of each task that an outcome grants, by job and task."""
     claims, outcome = event.transaction.claims, event.outcome
     return {
         (part.job, int(claims.task[at])): int(outcome.machine[at])
@@ -193,7 +193,7 @@ def grants(event: Judged) -> dict[tuple[int, int], int]:
 
 
 def lost_grants(events: Sequence[Event], allocations: Allocations) -> list[str]:
-    """Say which grants that were told of are not there, where no task has ended or been evicted."""
+    """Return the reported grants that are missing, given that no task has ended or been evicted."""
     there = places(allocations)
     return [
         f"job {job} task {task}: granted on machine {machine}, is on {there.get((job, task))}"

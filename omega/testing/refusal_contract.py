@@ -1,7 +1,7 @@
-"""What every store must refuse, and what it must answer to the same transaction again.
+"""What every store must refuse, and what it must answer to a repeated transaction.
 
-Goal     The commit rule's first half, and idempotence, as stories.
-Promise  Every verdict that is given before room is looked at, in the order of precedence.
+Goal     The first half of the commit rule, and idempotence, as tests that read as stories.
+Promise  The tests cover every verdict that does not depend on room, in the order of the rule.
 Source   docs/decisions/0003-the-commit-rule.md.
 """
 
@@ -31,7 +31,7 @@ ACCEPTED, OVERCOMMIT = Verdict.ACCEPTED, Verdict.OVERCOMMIT
 
 
 class IdentityContract(Contract):
-    """The same transaction again: the reply may have been lost."""
+    """Repeating a transaction, whose answer may have been lost."""
 
     def test_the_same_id_again_applies_nothing_twice(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
@@ -58,7 +58,7 @@ class IdentityContract(Contract):
         again = store.commit(transaction)
 
         assert [ACCEPTED] == verdicts_of(again)
-        assert 0 == again.fresh.used[0, Kind.CPU_MILLI]  # verdicts of then, rows of now
+        assert 0 == again.fresh.used[0, Kind.CPU_MILLI]  # recorded verdicts, present rows
         assert 0 == len(store.allocations())
 
     def test_a_refusal_is_remembered_too(self, store: Store) -> None:
@@ -98,7 +98,7 @@ class IdentityContract(Contract):
 
 
 class RefusalContract(Contract):
-    """Claims that are refused before room is looked at."""
+    """Claims that are refused without regard to room."""
 
     def test_a_task_is_placed_once(self, store: Store) -> None:
         machines = add_a_cell(store, 2)
@@ -182,7 +182,7 @@ class RefusalContract(Contract):
         assert [Verdict.LEASE_LOST] == verdicts_of(claim(store, job, [0], [machine]))
 
     def test_of_several_reasons_the_first_of_the_rule_is_given(self, store: Store) -> None:
-        """Lease, then place, then machine, then sequence, then room; a broken gang last."""
+        """The order is lease, place, machine, sequence, room, and a broken gang last."""
         unknown, too_much = 1_000_000, {"cpu_milli": 9_999}
         (machine,) = add_a_cell(store, 1)
         seen = int(row_of(store, machine).sequence[0])
@@ -195,7 +195,7 @@ class RefusalContract(Contract):
             a_claim(2, machine=machine, seen=seen, **too_much),  # stale, no room
             a_claim(3, machine=machine, seen=current, **too_much),
             a_claim(4, machine=machine, seen=current),
-            a_claim(4, machine=unknown, seen=seen, **too_much),  # placed a moment ago, gone
+            a_claim(4, machine=unknown, seen=seen, **too_much),  # placed by the claim before, gone
         ]
         forged = (lost.id, UUID(int=1), 2, some_claims([0, 7], [unknown] * 2, **too_much))
 

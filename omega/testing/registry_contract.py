@@ -1,7 +1,7 @@
-"""What every store must keep of the processes on it, and the cell in sums.
+"""What every store must keep of its processes, and its sums over the cell.
 
-Goal     The registry as stories.
-Promise  One report a process, the last; sums that agree with the rows.
+Goal     Reports and sums as tests that read as stories.
+Promise  Each process has one report, the last one. Sums agree with the rows.
 Source   omega/store/protocols.py.
 """
 
@@ -17,7 +17,7 @@ from omega.testing.steps import a_running_job, add_a_cell, end, grant, submit_an
 
 
 class RegistryContract(Contract):
-    """Reports and sums."""
+    """Reports of processes, and sums over the cell."""
 
     def test_a_report_comes_out_as_it_went_in(self, store: Store) -> None:
         facts = {"jobs": 12, "busy": 0.25, "rule": "fit", "parts": [1, 2], "note": None}

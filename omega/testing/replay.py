@@ -1,8 +1,8 @@
-"""A cell in which a history is tried out: one event at a time, each of which can be taken back.
+"""A cell on which a history is replayed: one event at a time, each of which can be undone.
 
-Goal     Say whether an event could have happened just now, by what it was answered.
-Promise  Judged by `omega.cell.judge` and by nothing else. An event that does not fit changes
-         nothing; one that was applied can be undone, the last one first.
+Goal     Say whether an event could have happened now, given its answer.
+Promise  Commits are judged only by `omega.cell.judge`. An event whose answer does not fit changes
+         nothing. An event that was applied can be undone, the last one first.
 Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md.
 """
 
@@ -33,7 +33,7 @@ Undo = Callable[[], None]
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What one task holds."""
+    """The machine and the amounts of one task."""
 
     machine: int
     amounts: Amounts
@@ -41,7 +41,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class JobState:
-    """One job as the judge must know it."""
+    """One job, as far as the judge must know it."""
 
     token: UUID | None
     minimum: int
@@ -52,7 +52,7 @@ class JobState:
 
     @cached_property
     def mark(self) -> int:
-        """Tells states of one job apart that the judge would tell apart."""
+        """A hash that differs between states of the job that the judge distinguishes."""
         held = ((task, it.machine, it.amounts.tobytes()) for task, it in self.live.items())
         return hash((self.token is None, self.unplaced, frozenset(held)))
 
@@ -89,17 +89,17 @@ class Replay:
             for job in live.keys() - self._jobs.keys()
             for task, held in live[job].items()
         }
-        """What others run all the while: nobody ends or evicts it."""
+        """Running tasks of other jobs; no event ends or evicts them."""
 
     def apply(self, event: Event) -> Undo | list[str]:
-        """Apply an event if the answer fits; otherwise say why it does not.
+        """Apply an event if its answer fits; return its undo, or the reasons why it does not fit.
 
-        One without an answer fits where it has an effect.
+        An event without an answer fits if it has an effect now.
         """
         return self._commit(event) if isinstance(event, Judged) else self._end(event)
 
     def strays(self, event: Event) -> bool:
-        """Say quickly whether an event cannot have happened now: its rows are of another moment."""
+        """Return, without judging, whether an event's rows are not of this moment."""
         if isinstance(event, Ended) or event.asked_again:
             return False
         fresh = event.outcome.fresh
@@ -110,7 +110,7 @@ class Replay:
         return bool(((ahead < 0) | (ahead > 1)).any())
 
     def where_it_differs(self, end: Moment) -> list[str]:
-        """Say where the cell is not as it was found at the end."""
+        """Return the differences between the replayed cell and the one found at the end."""
         found = row_differences(self.rows(), end.rows)
         there = places(end.allocations)
         ours = self._strangers | {
@@ -129,14 +129,14 @@ class Replay:
     def state(self) -> bytes:
         """A fingerprint of all that later answers depend on.
 
-        Revisions alone would not do: two events on different machines leave the same ones in
+        It includes leases and tasks. Two events on different machines leave the same revisions in
         either order, but not always the same leases and tasks.
         """
         all_of_it = self._revision.tobytes() + self._sequence.tobytes() + self._marks.tobytes()
         return blake2b(all_of_it, digest_size=16).digest()
 
     def rows(self) -> MachineRows:
-        """Return all machines as they are now."""
+        """Return the rows of all machines as they are now."""
         return self._take(np.arange(len(self._rows)))
 
     def _take(self, at: Index) -> MachineRows:
@@ -216,13 +216,13 @@ class Replay:
         return _all_of(undo)
 
     def _move(self, job: int, evicted: list[int], granted: dict[int, Held]) -> Undo:
-        """Unplace some tasks of a job, then place some."""
+        """Unplace some tasks of a job, and then place some."""
         job_state = self._jobs[job]
         unplaced = job_state.unplaced.union(evicted).difference(granted)
         stayed = {task: held for task, held in job_state.live.items() if task not in set(evicted)}
         moved = replace(
             job_state,
-            # Once it runs, whoever wants to plan for it again must lease it.
+            # A job whose tasks all run has no lease any more.
             token=job_state.token if unplaced else None,
             unplaced=unplaced,
             placed=job_state.placed + len(granted) - len(evicted),
@@ -231,7 +231,7 @@ class Replay:
         return self._turn_to(job, moved)
 
     def _turn_to(self, job: int, job_state: JobState) -> Undo:
-        """Open a job's book at another page."""
+        """Replace the state of a job; return the undo."""
         before = self._jobs[job]
         self._jobs[job] = job_state
         self._marks[self._at[job]] = job_state.mark
@@ -282,14 +282,14 @@ class Replay:
         return _all_of([undo_rows, *undo])
 
     def _let_go(self, job: int, tasks: set[int]) -> Undo:
-        """Let some tasks of a job be over."""
+        """Record that some tasks of a job have ended; return the undo."""
         job_state = self._jobs[job]
         live = {task: held for task, held in job_state.live.items() if task not in tasks}
         return self._turn_to(job, replace(job_state, live=live))
 
 
 def _grants(transaction: Transaction, outcome: Outcome) -> dict[int, dict[int, Held]]:
-    """Return by job and task what was granted."""
+    """Return what was granted, by job and task."""
     claims, others = transaction.claims, transaction.claims.alternates
     granted: dict[int, dict[int, Held]] = {}
     for part in transaction.jobs:
@@ -304,12 +304,12 @@ def _grants(transaction: Transaction, outcome: Outcome) -> dict[int, dict[int, H
 
 
 def _differences(expected: Outcome, event: Judged) -> list[str]:
-    """Say where the answer is not the judge's."""
+    """Return the differences between the judge's outcome and the recorded one."""
     told = event.outcome
     if not event.asked_again and all(map(np.array_equal, _arrays(expected), _arrays(told))):
         return []
     found = differences(expected, told)
-    # Rows of a repeated answer are of a later moment: they tell nothing.
+    # The rows of a repeated answer are of a later moment, so they are not compared.
     return [line for line in found if not (event.asked_again and line.startswith("machine "))]
 
 

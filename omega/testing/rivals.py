@@ -1,8 +1,9 @@
-"""Rivals: real processes that race for one cell, lap after lap, and hand in what they were told.
+"""Rivals: processes that race for one cell, lap after lap, and return their recorded calls.
 
-Goal     Have commits meet in the database as they meet in life: from processes that share nothing.
-Promise  A lap begins for all at once, with the cell at rest before and after it. What comes back is
-         a whole history, or the error of the process that could not finish.
+Goal     Commits collide in the database as in production: from processes that share nothing.
+Promise  A lap begins for all processes at once; before and after it nobody works on the cell. The
+         result is a complete history, or the error of a process that could not finish.
+Source   omega/testing/races.py has what each process does.
 Source   omega/testing/races.py says what each of them does.
 """
 
@@ -24,20 +25,20 @@ from omega.testing.races import Mode, Racer, jobs_to_race_for
 from omega.testing.recorder import Event, History, Moment, Recorder
 
 PROCESSES = get_context("forkserver")
-"""Children are forked from one clean process that has imported this module: quick, and without
-the threads and connections of whoever starts them."""
+"""Children are forked from one process that has only imported this module. That is fast, and they
+inherit no threads or connections of the caller."""
 PROCESSES.set_forkserver_preload([__name__, "omega.store.postgres.store"])
 
 START_S_MAX = 60.0
-"""How long all wait for the last of them, who may have died."""
+"""How many seconds all wait for the last one to be ready; it may have died."""
 
 StoreMaker = Callable[[int], Store]
-"""Opens the store of a rival, by its number; must be picklable."""
+"""Opens the store of a rival by its number; must be picklable."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lap:
-    """What one rival is to do."""
+    """The task of one rival in one lap."""
 
     jobs: tuple[LeasedJob, ...]
     mode: Mode
@@ -47,20 +48,20 @@ class Lap:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What one rival did."""
+    """The recorded calls of one rival in one lap."""
 
     events: tuple[Event, ...]
     faults: int
-    """How often its store was away."""
+    """How often its store did not answer."""
 
 
 class Rivals:
-    """Processes at the start, inside a `with` block."""
+    """Several processes, which run laps inside a `with` block."""
 
     def __init__(self, open_store: StoreMaker, number: int) -> None:
         self._inboxes: list[Connection] = []
         self._processes = []
-        self._line = PROCESSES.Barrier(number)  # kept: children find it by its name
+        self._line = PROCESSES.Barrier(number)  # kept, because children find it by its name
         for rival in range(number):
             inbox, theirs = PROCESSES.Pipe()
             about = (open_store, rival, theirs, self._line)
@@ -70,7 +71,7 @@ class Rivals:
             self._inboxes.append(inbox)
             self._processes.append(process)
         self.faults = 0
-        """How often a store was away, in all laps."""
+        """How often a store did not answer, in all laps."""
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +91,7 @@ class Rivals:
             inbox.close()
 
     def begin(self, store: Store, mode: Mode, *, seed: int, transactions: int) -> "Race":
-        """Let all of them commit so often, together, to the cell of this store."""
+        """Start a lap: all processes together commit so many transactions to this store's cell."""
         jobs = jobs_to_race_for(store, mode, transactions)
         before = Moment.of(store)
         for rival, inbox in enumerate(self._inboxes):
@@ -99,15 +100,15 @@ class Rivals:
         return Race(self, store, before, jobs)
 
     def race(self, store: Store, mode: Mode, *, seed: int, transactions: int) -> History:
-        """Begin, and wait for the end."""
+        """Run a lap, and wait for its end."""
         return self.begin(store, mode, seed=seed, transactions=transactions).finish()
 
     def are_done(self) -> bool:
-        """Say whether all have finished, or failed."""
+        """Return whether all have finished or failed."""
         return all(inbox.poll() for inbox in self._inboxes)
 
     def finished(self) -> list[tuple[Event, ...]]:
-        """Wait until all have finished; raise what one of them raised."""
+        """Wait until all have finished; return their events, or raise the error of one of them."""
         runs: list[Run | Exception] = [inbox.recv() for inbox in self._inboxes]
         for run in runs:
             if isinstance(run, Exception):
@@ -119,7 +120,7 @@ class Rivals:
 
 @dataclass(frozen=True, eq=False)
 class Race:
-    """A lap under way."""
+    """A lap that is being run."""
 
     rivals: Rivals
     store: Store
@@ -127,9 +128,9 @@ class Race:
     jobs: tuple[LeasedJob, ...]
 
     def finish(self, settle: Callable[[], object] = bool) -> History:
-        """Wait until all have finished; leave the queue and the cell empty.
+        """Wait until all have finished; cancel the jobs and return the history.
 
-        `settle` waits for what is still under way although nobody waits for its answer.
+        `settle` waits for calls that are still being carried out after their callers gave up.
         """
         workers = self.rivals.finished()
         settle()
@@ -169,7 +170,7 @@ def _run(store: Store, lap: Lap, rival: int) -> Run:
 
 
 def committed(histories: Sequence[History]) -> int:
-    """Count the transactions of some races."""
+    """Return the number of transactions in some histories."""
     return sum(
         hasattr(event, "transaction")
         for history in histories

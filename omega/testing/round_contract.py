@@ -1,7 +1,7 @@
 """What every store must do for schedulers that plan all their jobs at once, round by round.
 
-Goal     Rounds and recalled jobs as stories.
-Promise  One holder a round; a recalled job is never without its places unless a commit takes them.
+Goal     Rounds and recalled jobs as tests that read as stories.
+Promise  A round has one holder. Only a commit takes tasks of a recalled job from their places.
 Source   docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
@@ -35,7 +35,7 @@ from omega.testing.steps import (
 
 
 def begun(store: Store, *, length_ms: int = OVER_AT_ONCE_MS, kind: str = "batch") -> Round:
-    """Begin a round, which must be due."""
+    """Begin a round; fail unless it is due."""
     begins = store.begin_round(kind, holder=f"{kind}/0", length_ms=length_ms)
 
     assert isinstance(begins, Round)
@@ -43,7 +43,7 @@ def begun(store: Store, *, length_ms: int = OVER_AT_ONCE_MS, kind: str = "batch"
 
 
 def recalled(store: Store, *jobs: LeasedJob, lease_ms: int = LONG_MS) -> list[LeasedJob]:
-    """Recall batch jobs, which must all run."""
+    """Recall batch jobs; fail unless all of them run."""
     again = recall(store, [j.id for j in jobs], lease_ms=lease_ms)
 
     assert sorted(job.id for job in jobs) == [job.id for job in again]
@@ -51,7 +51,7 @@ def recalled(store: Store, *jobs: LeasedJob, lease_ms: int = LONG_MS) -> list[Le
 
 
 def a_gang_at_work(store: Store) -> tuple[LeasedJob, list[int]]:
-    """Place a gang of two on two machines of three."""
+    """Add three machines, and place a gang of two on the first two."""
     machines = add_a_cell(store, 3)
     return a_running_job(store, a_spec(2, minimum=2), machines[:2]), machines
 
@@ -63,7 +63,7 @@ GIVING_BACK: list[Callable[[Store, LeasedJob], object]] = [
 
 
 class RoundContract(Contract):
-    """Who plans the next round, and what it knows."""
+    """Who plans the next round, and with which memo."""
 
     def test_rounds_are_counted_a_kind(self, store: Store) -> None:
         numbers = [begun(store, kind=kind).number for kind in ("a", "a", "b", "a")]
@@ -119,7 +119,7 @@ class RoundContract(Contract):
 
 
 class RecallContract(Contract):
-    """Running jobs under a lease."""
+    """Leasing running jobs."""
 
     def test_a_recalled_job_tells_where_it_runs_and_runs_on(self, store: Store) -> None:
         job, machines = a_gang_at_work(store)

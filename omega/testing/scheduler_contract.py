@@ -1,8 +1,8 @@
-"""The contract that every scheduler keeps, and an audit of claims for tests of your own.
+"""The contract for schedulers, and a check of claims for other tests.
 
-Goal     Tell the author of a scheduler, in a sentence each, what a runner relies on.
-Promise  Needs no store: a scheduler is a function of a view. `faults` is plain loops over claims,
-         written without the code in `omega.placement` that it checks.
+Goal     Show the author of a scheduler, by one sentence for each test, what a runner relies on.
+Promise  No store is needed, because a scheduler is a function of a view. `faults` is plain loops
+         over claims, and uses none of the code in `omega.placement` that it checks.
 Source   The interface in `omega.framework.scheduler`; contract suites of River and Oban.
 """
 
@@ -26,7 +26,7 @@ SOME_RACK = Constraint("rack", Operator.EXISTS)
 
 
 def plan(scheduler: Scheduler, view: View, job: LeasedJob, *, seed: int = 7) -> Claims:
-    """Return the scheduler's claims for one job, having seen that they leave the view alone."""
+    """Return the scheduler's claims for one job; fail if placing has changed the view."""
     before = view.free.copy()
     claims = scheduler.place(view, job, np.random.default_rng(seed))
     assert (before == view.free).all(), "placing a job must leave the view as it was"
@@ -34,7 +34,7 @@ def plan(scheduler: Scheduler, view: View, job: LeasedJob, *, seed: int = 7) -> 
 
 
 def faults(view: View, job: LeasedJob, claims: Claims) -> list[str]:
-    """Return what is wrong with claims made on this view for this job; nothing, if all is well."""
+    """Return what is wrong with claims that were made on this view for this job."""
     found = [
         f"task {task} is claimed twice"
         for task, n in Counter(claims.task.tolist()).items()
@@ -111,7 +111,7 @@ def _meets(view: View, row: int, constraint: Constraint) -> bool:
 
 
 def a_mixed_view() -> View:
-    """Return six machines: two with four A100 each, two with two T4 each, two without GPUs."""
+    """Return a view of six machines: two with four A100, two with two T4, two without GPUs."""
     return a_view(
         join_cells(
             a_cell(2, gpus=4, attributes={"gpu_model": ["A100"] * 2, "rack": ["a", "b"]}),

@@ -1,19 +1,19 @@
-"""Serialisability: is there an order, one after another, that explains all answers?
+"""Serialisability: is there an order, one event after another, that explains all answers?
 
-Goal     Prove of a race that whatever the processes were told is what a cell says to one who asks
-         at a time, in an order that real time allows; or show where no order does.
-Promise  Complete in both directions: every history that has such an order is accepted, and none
-         that has not. The order is replayed through `omega.cell.judge`: verdicts, landing places,
-         evictions, rows, sequences and revisions must be the same, and so must the final state.
-         A call that had no answer may have its effect at any moment after it was asked for, or
-         never. Whoever searches too long says so, and that nothing is decided.
-Source   Wing and Gong, Testing and verifying concurrent objects (1993); Lowe (2017) for the memory
-         of what has been tried. docs/decisions/0003-the-commit-rule.md.
+Goal     Prove that the answers in a race are those of a cell that serves one call at a time, in an
+         order that real time allows; or show where there is no such order.
+Promise  The search is complete in both directions: every history that has such an order is
+         accepted, and no other. The order is replayed through `omega.cell.judge`: verdicts,
+         machines, evictions, rows, sequences and revisions must be equal, and so must the final
+         state. A call without an answer may take effect at any moment after it was made, or never.
+         A search that takes too long raises an error which says that nothing was decided.
+Source   Wing and Gong, Testing and verifying concurrent objects (1993); Lowe (2017) for remembering
+         the states that were tried. docs/decisions/0003-the-commit-rule.md.
 
-Each worker asks one thing at a time, so the next event can only be the first that is left of some
-worker: the search walks through all workers' events at once. The machines' revisions, which an
-answer shows, leave it hardly ever a choice; where they do, it goes back and tries the other. A call
-without an answer holds nobody up: it stands in a lane of its own.
+Each worker makes one call at a time, so the next event can only be some worker's first remaining
+one: the search goes through all workers' events at once. The machines' revisions in an answer
+rarely leave it a choice; where they do, it tries one and, if that fails, goes back and tries the
+other. A call without an answer delays no others: it has a lane of its own.
 """
 
 from collections.abc import Hashable, Iterator
@@ -27,7 +27,7 @@ from omega.testing.replay import Replay, Undo
 
 STORY_LINES_MAX = 40
 DEAD_ENDS_MAX = 100_000
-"""Sound histories have been seen to need a few hundred."""
+"""Correct histories have needed a few hundred."""
 
 
 Lane = int
@@ -36,7 +36,7 @@ Lane = int
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """An event that has been applied, and what else could have been."""
+    """An event that was applied, and the lanes that could have been next instead."""
 
     lane: Lane
     undo: Undo
@@ -44,9 +44,10 @@ class _Step:
 
 
 def serial_order(history: History) -> list[Event]:
-    """Return the events in an order that explains every answer; of those without one, what counts.
+    """Return the events in an order that explains every answer.
 
-    Raises InvariantBroken, with the story of how far one comes, if there is no such order.
+    Calls without an answer are included if they had an effect. Raises InvariantBroken, with the
+    longest order found and what does not fit after it, if there is no such order.
     """
     return _Search(history).run()
 
@@ -59,17 +60,17 @@ class _Search:
         for events in workers:
             _assert_one_at_a_time(events)
         self._to_explain = sum(map(len, workers))
-        """How many events must have their place."""
+        """How many events need a position in the order."""
         self._lanes = workers + [
             (event,) for events in history.workers for event in events if not _is_answered(event)
         ]
         self._next = [0] * len(self._lanes)
         """For each lane, how many of its events have been applied."""
         self._explained = 0
-        """... and how many of these have it."""
+        """How many of these have one."""
         self._order: list[Event] = []
         self._hopeless: set[Hashable] = set()
-        """What has been applied, and the state it led to, where nothing led to the end."""
+        """Sets of applied events with the resulting state, from which the end cannot be reached."""
         self._farthest = -1
         self._story: list[str] = []
 
@@ -91,28 +92,28 @@ class _Search:
         return self._order
 
     def _ends_otherwise(self) -> bool:
-        """Say whether the cell was found otherwise than this order leaves it."""
+        """Return whether the cell that was found at the end differs from this order's."""
         return bool(self._cell.where_it_differs(self._end))
 
     def _place(self) -> Hashable:
-        """Return what tells where the search is: how the same events were ordered makes no odds."""
+        """Return the position of the search; it does not depend on the order of the same events."""
         return tuple(self._next), self._cell.state
 
     def _choices(self) -> Iterator[Lane]:
-        """Return what may be next in real time, likely ones first."""
+        """Yield the lanes whose event may be next in real time, likely ones first."""
         waiting = [
             lane for lane, events in enumerate(self._lanes) if self._next[lane] < len(events)
         ]
         if not waiting:
             return
-        # Whoever was answered before another began comes before it.
+        # An event that was answered before another was started comes before it.
         until = min(self._head(lane).answered for lane in waiting)
         able = [lane for lane in waiting if self._head(lane).started <= until]
         asked: set[Hashable] = set()
         for lane in sorted(able, key=self._when):
             event = self._head(lane)
             if isinstance(event, Ended) and not _is_answered(event):
-                if _same_call(event) in asked:  # of several it is all one which came through
+                if _same_call(event) in asked:  # of several equal calls any one will do
                     continue
                 asked.add(_same_call(event))
             yield lane
@@ -125,7 +126,7 @@ class _Search:
             undo = self._cell.apply(event)
             if isinstance(undo, list):
                 continue
-            # What changed nothing need not be tried later instead: it can only be in the way.
+            # An event without effect is not tried later instead, because it can only be in the way.
             step = _Step(lane, undo, iter(()) if _changes_nothing(event) else choices)
             self._next[lane] += 1
             self._explained += _is_answered(event)
@@ -149,7 +150,7 @@ class _Search:
             self._story = list(self._tell())[:STORY_LINES_MAX]
 
     def _tell(self) -> Iterator[str]:
-        """Say what happened last here, and why nothing can happen next."""
+        """Yield lines with the last events of this order, and why no event fits after them."""
         yield f"{self._explained} of {self._to_explain} events have an order; the last of them:"
         yield from (f"  {told(event)}" for event in self._order[-5:])
         if self._explained == self._to_explain:
@@ -163,7 +164,7 @@ class _Search:
             done = self._cell.apply(event)
             if isinstance(done, list):
                 yield from (f"    {line}" for line in done)
-            else:  # it fits, but what follows it does not
+            else:  # it fits, but no order goes on from it
                 done()
 
     def _when(self, lane: Lane) -> tuple[float, float]:
@@ -175,7 +176,7 @@ class _Search:
 
 
 def told(event: Event) -> str:
-    """Tell an event in one line."""
+    """Return an event as one line of text."""
     when = f"{event.worker} {event.started:.6f}-{event.answered:.6f}"
     if isinstance(event, Ended):
         tasks = list(zip(event.job.tolist(), event.task.tolist(), strict=True))
@@ -207,7 +208,7 @@ def _is_answered(event: Event) -> bool:
 
 
 def _same_call(event: Ended) -> Hashable:
-    """Tell calls apart that have different effects."""
+    """Return a key that is equal for calls with the same effects."""
     return event.job.tobytes(), event.task.tobytes()
 
 

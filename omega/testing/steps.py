@@ -1,7 +1,7 @@
-"""Steps: what a test does to a store, in one line each.
+"""Steps: what a test does to a store, one line each.
 
-Goal     Let the contracts read as stories.
-Promise  Each step is a call or two of the store's own interface, and asserts that it worked.
+Goal     The contracts read as stories.
+Promise  Each step is one or two calls of the store's own interface, and asserts that they worked.
 Source   omega/store/protocols.py.
 """
 
@@ -29,10 +29,10 @@ from omega.store.status import JobStatus
 from omega.testing.builders import a_cell, a_spec, a_transaction, claims_of_job, some_claims
 
 LONG_MS = 600_000
-"""A lease that no test outlives."""
+"""The length of leases that do not expire during a test."""
 
 OVER_AT_ONCE_MS = 0
-"""A lease that has run out when it begins."""
+"""The length of leases that expire at once."""
 
 
 def add_a_cell(
@@ -45,18 +45,18 @@ def add_a_cell(
 def lease_all(
     store: JobLeases, *, scheduler: str = "batch", lease_ms: int = LONG_MS
 ) -> list[LeasedJob]:
-    """Lease whatever is pending for a kind of scheduler."""
+    """Lease all pending jobs of a kind."""
     return store.lease(scheduler, holder=f"{scheduler}-0", jobs_max=10_000, lease_ms=lease_ms)
 
 
 def lease_ids(store: JobLeases, *, scheduler: str = "batch", jobs_max: int = 10_000) -> list[int]:
-    """Lease up to so many jobs; return their ids in the order given."""
+    """Lease up to so many jobs; return their ids in the order of the store."""
     jobs = store.lease(scheduler, holder="batch-0", jobs_max=jobs_max, lease_ms=LONG_MS)
     return [job.id for job in jobs]
 
 
 def submit_and_lease(store: Store, *specs: JobSpec, lease_ms: int = LONG_MS) -> list[LeasedJob]:
-    """Submit batch jobs and lease them; nothing else may be pending."""
+    """Submit batch jobs and lease them; no other job may be pending."""
     submitted = store.submit(specs)
     leased = {job.id: job for job in lease_all(store, lease_ms=lease_ms)}
 
@@ -72,7 +72,7 @@ def recall(
     holder: str = "batch/0",
     lease_ms: int = LONG_MS,
 ) -> list[LeasedJob]:
-    """Begin a round, which must be due, and recall jobs in it; all that run if they are None."""
+    """Begin a round, which must be due, and recall these jobs in it; None recalls all that run."""
     begun = store.begin_round(scheduler, holder=holder, length_ms=OVER_AT_ONCE_MS)
 
     assert isinstance(begun, Round)
@@ -98,7 +98,7 @@ def claim(
     seen: int = 0,
     **named: int,
 ) -> Outcome:
-    """Commit one job's claims of one shape; one core each if nothing is named."""
+    """Commit one job's claims of one shape; by default for one core each."""
     claims = some_claims(tasks, machines, seen=seen, **named)
     return store.commit(a_transaction(claims_of_job(job, claims, minimum=minimum), rule=rule))
 
@@ -106,7 +106,7 @@ def claim(
 def grant(
     store: CommitStore, job: LeasedJob, tasks: Iterable[int], machines: Iterable[int], **named: int
 ) -> Outcome:
-    """Commit claims that are sure to be granted."""
+    """Commit claims; fail unless all of them are accepted."""
     claims = some_claims(tasks, machines, **named)
     outcome = store.commit(a_transaction(claims_of_job(job, claims)))
 
@@ -122,24 +122,24 @@ def a_running_job(store: Store, spec: JobSpec, machines: Iterable[int], **named:
 
 
 def evicted_tasks(outcome: Outcome) -> list[tuple[int, int]]:
-    """Return job and task of whatever was evicted, in the order in which they fell."""
+    """Return job and task of every evicted task, in order of eviction."""
     return list(zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True))
 
 
 def places(store: ReaderStore) -> dict[tuple[int, int], int]:
-    """Return the machine of each task that runs, by job and task."""
+    """Return the machine of each running task, by job and task."""
     live = store.allocations()
     names = zip(live.job.tolist(), live.task.tolist(), strict=True)
     return dict(zip(names, live.machine.tolist(), strict=True))
 
 
 def end(store: NodeStore, job: LeasedJob, *tasks: int) -> int:
-    """End some tasks of one job; return how many were live."""
+    """End some tasks of one job; return how many ran."""
     return store.end_tasks(integers([job.id] * len(tasks)), np.array(tasks, dtype=np.intp))
 
 
 def verdicts_of(outcome: Outcome) -> list[Verdict]:
-    """Return the verdicts, by name, for a comparison that reads well."""
+    """Return the verdicts as a list of enum members, which is easy to compare."""
     return [Verdict(verdict) for verdict in outcome.verdicts.tolist()]
 
 

@@ -1,8 +1,8 @@
-"""Hypothesis strategies: small crowded cells and the transactions that fight over them.
+"""Hypothesis strategies: small crowded cells, and transactions that compete for them.
 
-Goal     Reach every verdict often, with examples small enough to read when one fails.
-Promise  Amounts are tiny, so that room runs out; ids overlap, so that claims collide. What runs is
-         counted in what is used, and a gang is whole or absent as the commit begins.
+Goal     Reach every verdict often, with examples that are small enough to read when one fails.
+Promise  Amounts are small, so that room runs out, and ids overlap, so that claims conflict. Running
+         tasks count in the machines' use. When the commit begins each gang is whole or has no task.
 Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md,
          0016-quotas.md; Hypothesis shrinks towards less of everything.
 """
@@ -31,7 +31,7 @@ from omega.model.resources import KINDS, Kind
 from omega.testing.builders import JobAndClaims, KnownJob, a_context, some_balances
 
 CONTESTED = (Kind.CPU_MILLI, Kind.MEMORY_MIB, Kind.GPU_0, Kind.GPU_1)
-"""The kinds that examples use; the rest stay at 0, as on most machines."""
+"""The kinds that examples use; the others are 0, as on most machines."""
 
 MACHINE_IDS = st.integers(1, 6)
 JOB_IDS = st.integers(1, 5)
@@ -42,17 +42,17 @@ TENANTS = st.sampled_from(["ann", "bob"])
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Everything that a judge is given, and the jobs that a store must hold for that."""
+    """The arguments of a judge, and the jobs that a store must hold for them."""
 
     rows: MachineRows
     transaction: Transaction
     context: CommitContext
     jobs: Mapping[int, KnownJob]
-    """All jobs that there are, by id; those of the transaction and others."""
+    """All jobs by id, those of the transaction and others."""
     quotas: tuple[Quota, ...] = ()
 
     def __repr__(self) -> str:
-        """Show what a reader needs of a failing example."""
+        """Return what a reader needs to understand a failing example."""
         held = self.context.lease_held
         jobs = [
             f"job {part.job}, minimum sent {part.minimum},"
@@ -94,14 +94,14 @@ class Case:
 
 
 def in_every_kind(*some: int) -> st.SearchStrategy[list[int]]:
-    """Draw a row with one of these in each contested kind, GPU slots among them."""
+    """Draw amounts of all kinds, with one of `some` in each contested kind."""
     rows = []
     for chosen in product(some, repeat=len(CONTESTED)):
         row = [0] * KINDS
         for kind, amount in zip(CONTESTED, chosen, strict=True):
             row[kind] = amount
         rows.append(row)
-    return st.sampled_from(rows)  # one draw, where one a kind would take most of a test's time
+    return st.sampled_from(rows)  # one draw: a draw for each kind would take too long
 
 
 DEMANDS = in_every_kind(0, 0, 0, 1, 1, 2, 3)
@@ -110,7 +110,7 @@ ROOM_LEFT = in_every_kind(0, 1, 2, 3, 4)
 
 @st.composite
 def known_jobs(draw: st.DrawFn, machines: list[int]) -> dict[int, KnownJob]:
-    """Draw jobs with tasks that run on these machines, and tasks that are over."""
+    """Draw jobs with tasks that run on these machines and tasks that have ended."""
     jobs = {}
     for job in draw(st.lists(JOB_IDS, unique=True, max_size=3)):
         tasks = draw(st.sets(TASKS, min_size=1, max_size=4))
@@ -130,7 +130,7 @@ def known_jobs(draw: st.DrawFn, machines: list[int]) -> dict[int, KnownJob]:
 
 
 def unplaced_jobs() -> st.SearchStrategy[KnownJob]:
-    """Draw a job of which nothing runs; a gang of three at times."""
+    """Draw a job without running tasks, sometimes a gang of three."""
     return st.builds(
         KnownJob,
         precedence=st.sampled_from([3, 3, 0, 1, 2]),
@@ -141,7 +141,7 @@ def unplaced_jobs() -> st.SearchStrategy[KnownJob]:
 
 @st.composite
 def quotas_around(draw: st.DrawFn, jobs: Mapping[int, KnownJob]) -> tuple[Quota, ...]:
-    """Draw quotas that leave little, nothing or less than nothing to these jobs."""
+    """Draw quotas whose balances after these jobs' use are small, zero or negative."""
     if draw(st.sampled_from([False, False, True])):
         return ()
     subjects = [
@@ -163,7 +163,7 @@ def quotas_around(draw: st.DrawFn, jobs: Mapping[int, KnownJob]) -> tuple[Quota,
 
 @st.composite
 def machine_rows(draw: st.DrawFn, ids: list[int], jobs: Mapping[int, KnownJob]) -> MachineRows:
-    """Draw machines on which these jobs run: some full, some too small by now, some not open."""
+    """Draw machines with these jobs' use: some full, some above capacity, some not open."""
     used = np.zeros((len(ids), KINDS), dtype=np.int64)
     capacity = np.zeros_like(used)
     for job in jobs.values():
@@ -190,7 +190,7 @@ def machine_rows(draw: st.DrawFn, ids: list[int], jobs: Mapping[int, KnownJob]) 
 def claims_on(
     draw: st.DrawFn, rows: MachineRows, jobs: Mapping[int, KnownJob], job: int, *, exchange: bool
 ) -> Claims:
-    """Draw a job's claims: seen fresh or stale, tasks and machines repeated, some unknown."""
+    """Draw a job's claims: current or stale, with repeated tasks and machines, some unknown."""
     shapes = draw(st.lists(DEMANDS, min_size=1, max_size=2))
     tasks = draw(st.lists(TASKS, min_size=1, max_size=6, unique=draw(st.booleans())))
     machine = integers([draw(machines_near(rows)) for _ in tasks])
@@ -211,13 +211,13 @@ def claims_on(
 
 
 def machines_near(rows: MachineRows) -> st.SearchStrategy[int]:
-    """Draw a machine's id: mostly one that exists."""
+    """Draw a machine id, mostly one that exists."""
     return st.sampled_from([*rows.id.tolist() * 6, 6])
 
 
 @st.composite
 def sequences_seen(draw: st.DrawFn, rows: MachineRows, machine: Ids) -> Sequences:
-    """Draw what a view said of these machines: the truth, or nearly."""
+    """Draw the sequences that a view shows for these machines: current, or one less."""
     now = dict(zip(rows.id.tolist(), rows.sequence.tolist(), strict=True))
     return integers([now.get(m, 0) - draw(st.sampled_from([0, 0, 1])) for m in machine.tolist()])
 
@@ -246,9 +246,10 @@ def alternates_for(draw: st.DrawFn, rows: MachineRows, claims: Claims) -> Altern
 def evictions_for(
     draw: st.DrawFn, claims: Claims, jobs: Mapping[int, KnownJob], mover: int
 ) -> Evictions:
-    """Draw what a job's claims want out of their way: mostly what is, sometimes what is not there.
+    """Draw evictions for a job's claims, most of tasks that run on the claim's machine.
 
-    Some claims move a task of the job's own, their own or another, from wherever it runs.
+    Some evict a task of the job itself, the claim's or another, which moves it. A few name tasks
+    that may not run.
     """
     named: list[tuple[int, int, int]] = []
     for claim, machine in enumerate(claims.machine.tolist()):
@@ -274,7 +275,7 @@ def evictions_for(
 
 @st.composite
 def cells(draw: st.DrawFn) -> tuple[MachineRows, dict[int, KnownJob]]:
-    """Draw one to four machines and what runs on them."""
+    """Draw one to four machines and the jobs that run on them."""
     ids = sorted(draw(st.sets(MACHINE_IDS, min_size=1, max_size=4)))
     jobs = draw(known_jobs(ids))
     return draw(machine_rows(ids, jobs)), jobs
@@ -282,7 +283,7 @@ def cells(draw: st.DrawFn) -> tuple[MachineRows, dict[int, KnownJob]]:
 
 @st.composite
 def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool = True) -> Case:
-    """Draw a crowded cell, a transaction of one to three jobs, and how those jobs stand.
+    """Draw a crowded cell, a transaction of one to three jobs, and its commit context.
 
     Without `exchange` there are no evictions and no alternates.
     """
@@ -310,7 +311,7 @@ def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool =
 
 @st.composite
 def single_claims(draw: st.DrawFn) -> Case:
-    """Draw a case of one claim of one job: where the two conflict rules can be compared."""
+    """Draw a case with one claim of one job, for comparing the two conflict rules."""
     rows, jobs = draw(cells())
     jobs[1] = KnownJob(precedence=draw(st.integers(0, 2)))
     claims = draw(claims_on(rows, jobs, 1, exchange=True).filter(len))
@@ -325,7 +326,7 @@ def single_claims(draw: st.DrawFn) -> Case:
 
 
 def first_claims(claims: Claims, number: int) -> Claims:
-    """Return the first so many of the claims, with what belongs to them."""
+    """Return the first so many claims, with their alternates and evictions."""
     others, evictions = claims.alternates, claims.evictions
     near, here = others.claim < number, evictions.claim < number
     return Claims(

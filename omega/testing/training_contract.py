@@ -1,7 +1,8 @@
-"""What every store must keep of training jobs: how far they have come.
+"""What every store must keep of training jobs: their progress.
 
-Goal     Progress as stories.
-Promise  It only ever grows, whatever is reported twice or late, and outlives every interruption.
+Goal     Progress as tests that read as stories.
+Promise  Progress never falls, even if reports come twice or late. It is kept when a job is
+         interrupted or has ended.
 Source   docs/decisions/0027-training-in-steps.md.
 """
 
@@ -29,18 +30,18 @@ def a_training_job(tasks: int = 2, *, steps: int = 1_000) -> JobSpec:
 
 
 def told(store: TrainingReader, *jobs: int) -> list[tuple[int, int, int]]:
-    """Return job, steps made and time run of each of these jobs that trains."""
+    """Return job, steps made and milliseconds run of those of these jobs that train."""
     its = store.training(integers(jobs))
     return list(zip(its.job.tolist(), its.done.tolist(), its.run_ms.tolist(), strict=True))
 
 
 def report(store: NodeStore, job: int, steps: int, run_ms: int) -> None:
-    """Report on one job."""
+    """Report the progress of one job."""
     store.report_progress(integers([job]), integers([steps]), integers([run_ms]))
 
 
 class TrainingContract(Contract):
-    """How far training jobs have come."""
+    """The progress of training jobs."""
 
     def test_a_job_that_was_just_submitted_has_come_nowhere(self, store: Store) -> None:
         (job,) = store.submit([a_training_job(3, steps=10**15)])
@@ -161,7 +162,7 @@ class TrainingContract(Contract):
 
 
 def fall_and_rise(store: Store, job: int, machine: int) -> None:
-    """Have one of higher precedence push a gang of two off a machine, and place it again."""
+    """Evict a gang of two from a machine by a claim of higher precedence, and place it again."""
     pusher = a_leased_job(store, a_spec(precedence=1))
     store.commit(
         a_transaction(claims_of_job(pusher, evicting(a_claim(0, machine=machine), (0, job, 0))))

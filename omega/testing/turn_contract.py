@@ -1,8 +1,8 @@
-"""What every store must do for schedulers that share out their reading.
+"""What every store must do for schedulers that divide their reading.
 
-Goal     Turns as stories.
-Promise  No two of a group hold one turn, or turns of different N; those that go on asking each
-         have one of their own in the end.
+Goal     Turns as tests that read as stories.
+Promise  No two replicas of a group hold the same turn, or turns of different N. Replicas that ask
+         repeatedly get a turn each after some time.
 Source   docs/decisions/0032-turns-are-leased.md.
 """
 
@@ -19,7 +19,7 @@ from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS
 
 
 class Asker:
-    """A replica that asks for turns."""
+    """A replica that takes turns."""
 
     def __init__(self, store: TurnStore, replica: int, **more: object) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class Asker:
         self.request = replace(self.request, **more)  # type: ignore[arg-type]
 
     def ask(self, lease_ms: int = LONG_MS) -> TurnGrant | NoTurn | None:
-        """Ask once more."""
+        """Take or renew a turn."""
         self.request = replace(self.request, asked=self.request.asked + 1)
         return self._store.take_turn(self.request, lease_ms=lease_ms)
 
@@ -37,12 +37,12 @@ class Asker:
 
 
 def turns_of(*askers: Asker) -> list[TurnGrant | NoTurn | None]:
-    """Let each ask as often as it takes; return the last answers."""
+    """Let each replica ask three times; return the last answers."""
     return [[asker.ask() for asker in askers] for _ in range(3)][-1]
 
 
 class TurnContract(Contract):
-    """Who holds which turn."""
+    """Which replica has which turn."""
 
     def test_one_alone_has_the_only_turn(self, store: Store) -> None:
         alone = Asker(store, 1)

@@ -1,7 +1,8 @@
 """The slow twin: the commit rule claim by claim, as plainly as it can be written.
 
-Goal     An oracle that a reader checks by eye against the rule, and a machine against the judge.
-Promise  No array arithmetic, no shortcut: one loop over jobs, one over claims, dictionaries.
+Goal     A reference that a reader can check against the rule, and tests compare the judge with.
+Promise  There is no array arithmetic and no shortcut: one loop over jobs, one over claims,
+         dictionaries.
 Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machines.md,
          0016-quotas.md.
 """
@@ -19,12 +20,12 @@ from omega.model.outcomes import Outcome, Verdict
 from omega.testing.plain_quotas import PlainQuotas, plain_quotas
 
 TaskName = tuple[int, int]
-"""Job and task."""
+"""A job id and the index of a task."""
 
 
 @dataclass
 class PlainMachine:
-    """One machine, as plain as can be."""
+    """One machine, as lists of integers."""
 
     capacity: list[int]
     used: list[int]
@@ -33,18 +34,18 @@ class PlainMachine:
     state: int
 
     def has_room_for(self, asked: list[int]) -> bool:
-        """Say whether the machine can take so much more, in every kind."""
+        """Return whether these amounts fit into the machine, in every kind."""
         return all(
             used + more <= capacity
             for used, more, capacity in zip(self.used, asked, self.capacity, strict=True)
         )
 
     def take(self, asked: list[int]) -> None:
-        """Count the amounts as used."""
+        """Add amounts to what is used."""
         self.used = [used + more for used, more in zip(self.used, asked, strict=True)]
 
     def give_back(self, asked: list[int]) -> None:
-        """Count the amounts as free again."""
+        """Subtract amounts from what is used."""
         self.used = [used - less for used, less in zip(self.used, asked, strict=True)]
 
 
@@ -68,7 +69,7 @@ class PlainClaim:
     lease_held: bool
     unplaced: bool
     options: list[PlainOption]
-    """The claim's own machine first."""
+    """The claim's own machine comes first."""
 
 
 @dataclass(frozen=True)
@@ -84,24 +85,24 @@ class PlainVictim:
 
 @dataclass
 class PlainCommit:
-    """A cell in the middle of a commit. Copied before each job_claims, in case its gang breaks."""
+    """A cell during a commit. It is copied before each job's claims, in case its gang breaks."""
 
     rule: ConflictRule
     machines: dict[int, PlainMachine]
     victims: dict[int, PlainVictim]
     live: dict[TaskName, tuple[int, list[int]]]
-    """Machine and amounts of what was live as the commit began and has not been evicted."""
+    """Machine and amounts of tasks that ran when the commit began and were not evicted since."""
     quotas: PlainQuotas
     evicted: list[TaskName] = field(default_factory=list)
-    """In the order in which they fell."""
+    """Evicted tasks in order of eviction."""
     left: set[int] = field(default_factory=set)
-    """Machines from which something was evicted."""
+    """Machines from which tasks were evicted."""
     granted_to: set[int] = field(default_factory=set)
-    """Jobs to which an earlier claim was granted."""
+    """Jobs with an accepted claim."""
     granted: set[TaskName] = field(default_factory=set)
 
     def answer(self, claim: PlainClaim) -> tuple[Verdict, int]:
-        """Judge a claim and apply it if it stands; say where it landed."""
+        """Judge a claim, and apply it if it is accepted; return its verdict and machine."""
         own = claim.options[0].machine
         name = (claim.job, claim.task)
         if not claim.lease_held:
@@ -110,7 +111,7 @@ class PlainCommit:
         if name in self.granted:
             return Verdict.ALREADY_PLACED, own
         if not (claim.unplaced or name in self.evicted):
-            options = options[:1]  # it runs: only where the claim evicts it can it move to
+            options = options[:1]  # it runs: it can only move, with an eviction
             if name not in options[0].evicts:
                 return Verdict.ALREADY_PLACED, own
         refusals = []
@@ -123,7 +124,7 @@ class PlainCommit:
         return refusals[0], own
 
     def _try(self, option: PlainOption, claim: PlainClaim) -> Verdict:
-        """Judge a claim on one machine; the first reason counts. If it stands, apply it."""
+        """Judge a claim on one machine, first reason first, and apply it if it is accepted."""
         machine_verdict = self._machine_verdict(option)
         if machine_verdict is not Verdict.ACCEPTED:
             return machine_verdict
@@ -146,7 +147,7 @@ class PlainCommit:
         return Verdict.ACCEPTED
 
     def _machine_verdict(self, option: PlainOption) -> Verdict:
-        """Say whether a machine takes claims at all."""
+        """Return the verdict that the machine's state alone gives a claim."""
         machine = self.machines.get(option.machine)
         if machine is None or machine.state == MachineState.GONE:
             return Verdict.GONE
@@ -157,18 +158,18 @@ class PlainCommit:
         return Verdict.ACCEPTED
 
     def may_evict(self, name: TaskName, machine: int, claim: PlainClaim) -> bool:
-        """Say whether a claim on that machine may evict a task."""
+        """Return whether a claim on that machine may evict a task."""
         if name not in self.live:
             return False
         if self.live[name][0] != machine and name[0] != claim.job:
             return False
         victim = self.victims[name[0]]
         if victim.minimum > 0 and name[0] in self.granted_to:
-            return False  # the gang stands with what this transaction has granted to it
+            return False  # this could break a gang that this transaction has granted tasks to
         return victim.precedence < claim.precedence or victim.own
 
     def evict(self, name: TaskName) -> None:
-        """Take a task's place away."""
+        """Evict a task from its machine."""
         machine, amounts = self.live.pop(name)
         self.machines[machine].give_back(amounts)
         self.quotas.give_back(name[0], amounts)
@@ -176,19 +177,19 @@ class PlainCommit:
         self.left.add(machine)
 
     def fall_if_broken(self, job: int) -> None:
-        """Evict all that a job has left if evictions have brought it below its minimum."""
+        """Evict all running tasks of a job if evictions have brought it below its minimum."""
         if self.lost(job) and self.victims[job].placed - self.lost(job) < self.victims[job].minimum:
             for name in sorted(self.live):
                 if name[0] == job:
                     self.evict(name)
 
     def lost(self, job: int) -> int:
-        """Return how many tasks of a job have been evicted."""
+        """Return how many tasks of a job were evicted."""
         return sum(name[0] == job for name in self.evicted)
 
 
 def judge_slowly(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
-    """Do what `omega.cell.judge.judge` does, slowly."""
+    """Return what `omega.cell.judge.judge` returns, computed claim by claim."""
     claims = plain_claims(transaction, context)
     victims, live = plain_victims(context)
     quotas = plain_quotas(context)
@@ -229,7 +230,7 @@ def judge_slowly(rows: MachineRows, transaction: Transaction, context: CommitCon
 
 
 def plain_claims(transaction: Transaction, context: CommitContext) -> list[PlainClaim]:
-    """Return the claims one by one."""
+    """Return the claims of a transaction as a list, in order."""
     claims = transaction.claims
     return [
         PlainClaim(
@@ -271,7 +272,7 @@ def _options(transaction: Transaction, at: int) -> list[PlainOption]:
 def plain_victims(
     context: CommitContext,
 ) -> tuple[dict[int, PlainVictim], dict[TaskName, tuple[int, list[int]]]]:
-    """Return the jobs that may lose tasks, and what they have running."""
+    """Return the jobs that may lose tasks, and their running tasks."""
     victims = context.victims
     jobs = {
         int(job): PlainVictim(
@@ -293,7 +294,7 @@ def plain_victims(
 
 
 def plain_machines(rows: MachineRows) -> dict[int, PlainMachine]:
-    """Return the rows as plain machines by id."""
+    """Return the rows as a dictionary of machines by id."""
     return {
         int(rows.id[at]): PlainMachine(
             capacity=rows.capacity[at].tolist(),
@@ -307,7 +308,7 @@ def plain_machines(rows: MachineRows) -> dict[int, PlainMachine]:
 
 
 def machine_rows(machines: dict[int, PlainMachine]) -> MachineRows:
-    """Return plain machines as rows."""
+    """Return machines by id as rows, ascending by id."""
     ids = sorted(machines)
     if not ids:
         return MachineRows.none()
@@ -322,7 +323,7 @@ def machine_rows(machines: dict[int, PlainMachine]) -> MachineRows:
 
 
 def differences(expected: Outcome, actual: Outcome) -> list[str]:
-    """Say in words where two outcomes of one transaction differ; empty if nowhere."""
+    """Return the differences between two outcomes of one transaction, as sentences."""
     found = [
         f"claim {claim}: {Verdict(int(want)).name} expected, {Verdict(int(got)).name} given"
         for claim, (want, got) in enumerate(zip(expected.verdicts, actual.verdicts, strict=True))
@@ -339,12 +340,12 @@ def differences(expected: Outcome, actual: Outcome) -> list[str]:
 
 
 def evicted_by(outcome: Outcome) -> list[TaskName]:
-    """Return job and task of whatever was evicted, in the order in which they fell."""
+    """Return job and task of every evicted task, in order of eviction."""
     return list(zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True))
 
 
 def row_differences(expected: MachineRows, actual: MachineRows) -> list[str]:
-    """Say in words where two sets of rows differ; empty if nowhere."""
+    """Return the differences between two sets of rows, as sentences."""
     wanted, got = plain_machines(expected), plain_machines(actual)
     return [
         f"machine {machine}: {wanted.get(machine)} expected, {got.get(machine)} given"

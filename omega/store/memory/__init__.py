@@ -1,1 +1,1 @@
-"""A whole store in memory: what tests compare Postgres with, and the cell of virtual processes."""
+"""A store in memory: the reference for the Postgres store, and the store of virtual processes."""

@@ -1,7 +1,7 @@
-"""The allocations of a memory store: one structured array whose free rows are used again.
+"""The allocations of a memory store: a structured array whose free rows are reused.
 
-Goal     Hold millions of short-lived allocations without an object each.
-Promise  A row's position (its slot) stays the same as long as the allocation lives.
+Goal     Hold millions of short-lived allocations without an object for each.
+Promise  A row's position (its slot) is fixed as long as the allocation exists.
 Source   ARCHITECTURE.md, state and its versions.
 """
 
@@ -13,7 +13,7 @@ from omega.model.resources import KINDS
 
 ROW = np.dtype(
     [
-        ("job", np.int64),  # 0 in a free row: jobs are numbered from 1
+        ("job", np.int64),  # 0 in a free row; job ids start from 1
         ("task", np.int64),
         ("machine", np.int64),
         ("amounts", np.int64, (KINDS,)),
@@ -26,7 +26,7 @@ ROWS_AT_FIRST = 1_024
 
 
 class AllocationTable:
-    """All live allocations."""
+    """All current allocations, one in each used slot."""
 
     def __init__(self) -> None:
         self.rows = np.zeros(ROWS_AT_FIRST, dtype=ROW)
@@ -48,7 +48,7 @@ class AllocationTable:
         return slots
 
     def end(self, slots: Index) -> None:
-        """Forget the allocations in these slots."""
+        """Free these slots."""
         self.rows[slots] = 0
         self._free.extend(slots.tolist())
 
@@ -57,11 +57,11 @@ class AllocationTable:
         return np.flatnonzero(np.isin(self.rows["machine"], machines) & (self.rows["job"] > 0))
 
     def machines(self, slots: Index) -> Ids:
-        """Return the machine of each of these allocations."""
+        """Return the machine of each allocation in these slots."""
         return np.asarray(self.rows["machine"][slots])
 
     def live(self, since: int = 0) -> Allocations:
-        """Return a copy of the allocations granted by transactions above a number."""
+        """Return a copy of the allocations granted by transactions with a number above `since`."""
         return _columns(self.rows[(self.rows["job"] > 0) & (self.rows["granted_by"] > since)])
 
     def read(self, slots: Index) -> Allocations:

@@ -1,8 +1,8 @@
-"""Tasks of a memory store that lose their places: to evictions, with machines, to resizes.
+"""Forced evictions in a memory store: tasks that lose their places with machines, or to resizes.
 
-Goal     The half of a machine's life that ends what runs on it.
-Promise  What is ended by force is unplaced again, never over. A gang that falls below its minimum
-         falls whole, wherever it runs.
+Goal     Changes of machines, and the ends of tasks that they cause.
+Promise  A task that is evicted by force is unplaced again; it does not count as ended. If its gang
+         falls below its minimum, all running tasks of the gang are evicted, on any machine.
 Source   docs/decisions/0015-evictions-alternates-machines.md.
 """
 
@@ -20,10 +20,10 @@ from omega.store.status import Notice
 
 
 class ForcedEvictions(MemoryJobs):
-    """A queue whose tasks may have to go back to it."""
+    """A job queue whose running tasks can lose their places."""
 
     _transactions = 0
-    """How many there have been: the mark of reads, and the number of the next one."""
+    """The number of transactions so far; it is the mark of reads."""
 
     _quotas: QuotaTable
 
@@ -32,18 +32,18 @@ class ForcedEvictions(MemoryJobs):
         return self._machines.set_state(machine, state, self._next_transaction())
 
     def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
-        """Change a machine's capacity, for claims at once."""
+        """Change a machine's capacity; claims are judged by the new one at once."""
         ends_s = self._clock.now() + notice_ms / 1_000
         self._machines.resize(machine, capacity, ends_s, self._next_transaction())
 
     def lose_tasks(self, machine: Ids) -> int:
-        """End by force what runs on those of the machines that are down or gone."""
+        """Evict the tasks on those of the machines that are down or gone; return how many."""
         named = self._machines.named(machine)
         dead = np.isin(self._machines.state[named], DEAD)
         return self._force_end(self._allocations.on(named[dead] + 1))
 
     def enforce_notices(self) -> int:
-        """End by force what no longer fits where a notice has run out; return how many tasks."""
+        """Evict tasks above capacity on machines whose notice has ended; return how many."""
         now_s = self._clock.now()
         ended = 0
         for machine, notice in sorted(self._machines.notices.items()):
@@ -66,9 +66,10 @@ class ForcedEvictions(MemoryJobs):
         return self._transactions
 
     def _in_excess(self, machine: int) -> Index:
-        """Return the slots to be ended on a machine, those first that matter least.
+        """Return the slots of the tasks to evict from a machine, in order of eviction.
 
-        Walking in that order, whatever holds some of what is still short is ended.
+        Lowest precedence comes first, then the latest start. In this order a task is evicted if it
+        holds some of a kind that is still in excess.
         """
         slots = self._allocations.on(integers([machine]))
         rows = self._allocations.rows[slots]
@@ -80,7 +81,7 @@ class ForcedEvictions(MemoryJobs):
         return slots[order[some_kind((excess > ended_before) & (held > 0))]]
 
     def _force_end(self, slots: Index) -> int:
-        """End allocations, and what is left of the gangs that they break; return how many."""
+        """Evict tasks, and the rest of each gang that falls below its minimum; return how many."""
         rows = self._allocations.rows[slots]
         by_job = tasks_by_job(rows["job"], rows["task"])
         ended = [slots]
@@ -96,28 +97,28 @@ class ForcedEvictions(MemoryJobs):
         return len(slots)
 
     def _unplace(self, job: JobRecord, tasks: Index) -> None:
-        """Note that tasks have lost their places; a job that ran waits in line again."""
+        """Record that tasks have lost their places; queue the job again if it was running."""
         ran = job.state is State.RUNNING
         job.unplace(tasks)
         if ran:
             self._queue(job)
 
     def _free(self, slots: Index) -> None:
-        """End allocations and give their room back."""
+        """End allocations, and free their amounts on the machines."""
         if len(slots):
             rows = self._allocations.rows[slots]
             self._machines.free(rows["machine"], rows["amounts"], self._next_transaction())
             self._forget(slots)
 
     def _forget(self, slots: Index) -> None:
-        """End allocations, and their charges to quotas."""
+        """End allocations, and their charges to quotas; machines are left as they are."""
         rows = self._allocations.rows[slots]
         self._quotas.charge(rows["job"], rows["amounts"], sign=-1)
         self._allocations.end(slots)
 
 
 def tasks_by_job(job: Ids, task: Index) -> dict[int, Index]:
-    """Gather tasks by job, in the order in which jobs and tasks are named."""
+    """Group task indexes by job; jobs and tasks keep their order."""
     tasks: dict[int, list[int]] = defaultdict(list)
     for number, index in zip(job.tolist(), task.tolist(), strict=True):
         tasks[number].append(index)

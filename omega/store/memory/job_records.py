@@ -1,7 +1,7 @@
-"""One job as a memory store knows it, and the line in which jobs wait for a scheduler.
+"""One job's record in a memory store, and the queue of pending jobs.
 
-Goal     Take a job through its life by the one table of moves.
-Promise  No state is written but by a move that the table holds; a job stands in line at most once.
+Goal     Every change of a job's state goes through the one table of moves.
+Promise  A state changes only by a move of the table. A job is in a queue at most once.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -27,10 +27,10 @@ class JobRecord:
     spec: JobSpec
     submitted_s: float
     slot: Index
-    """For each task the slot of its live allocation, or UNPLACED, or OVER."""
+    """For each task the slot of its allocation, or UNPLACED, or OVER: (tasks,)."""
     state: State = State.PENDING
     placed: int = 0
-    """Tasks that have a place or are over."""
+    """How many tasks have a place or have ended."""
     ended: int = 0
     attempts: int = 0
     fruitless: int = 0
@@ -44,27 +44,27 @@ class JobRecord:
     parked_at: int = 0
     """The cell's generation when the job was parked."""
     steps: int = 0
-    """Made by a training job, as far as was reported ..."""
+    """Steps that a training job has reported ..."""
     run_ms: int = 0
     """... and the time for which it has run."""
 
     @classmethod
     def submitted(cls, number: int, spec: JobSpec, now_s: float) -> "JobRecord":
-        """Return a job as it is when it enters the queue."""
+        """Return the record of a job that was submitted now."""
         return cls(number, spec, now_s, np.full(spec.tasks, UNPLACED, dtype=np.intp))
 
     @property
     def lacking(self) -> int:
-        """Grants that the gang still needs to stand."""
+        """How many more tasks must be placed to reach the gang's minimum."""
         return max(0, self.spec.minimum - self.placed)
 
     @property
     def running(self) -> Index:
-        """The tasks that run now."""
+        """The indexes of the running tasks."""
         return np.flatnonzero(self.slot >= 0)
 
     def move(self, trigger: Trigger) -> None:
-        """Change the state as the table says; lease and parking reason end with the old state."""
+        """Change the state by the table of moves; lease and park reason end with the old state."""
         assert (self.state, trigger) in MOVES, f"job {self.id}: {trigger} while {self.state}"
         before, self.state = self.state, MOVES[self.state, trigger]
         if self.state is before:
@@ -73,42 +73,42 @@ class JobRecord:
         self.park_reason = self.park_detail = None
 
     def finish(self, trigger: Trigger, now_s: float) -> None:
-        """Move to a final state, where single tasks are of no interest any more."""
+        """Move to a final state; the slots of the tasks are dropped."""
         self.move(trigger)
         self.finished_s = now_s
         self.slot = self.slot[:0]
 
     def unplaced(self, task: Index) -> Mask:
-        """Say for each task whether the job has it and it has no place yet."""
+        """Return for each index whether the job has such a task and it has no place."""
         known = (task >= 0) & (task < len(self.slot))
         known[known] = self.slot[task[known]] == UNPLACED
         return known
 
     def durations_ms(self, task: Index) -> Ids:
-        """Return how long each task is to run; -1 for until cancelled."""
+        """Return the duration of each task; -1 if it runs until it is cancelled."""
         groups = self.spec.groups
         edges = np.cumsum([group.tasks for group in groups])
         lasts = integers([-1 if g.duration_ms is None else g.duration_ms for g in groups])
         return lasts[np.searchsorted(edges, task, side="right")]
 
     def place(self, task: Index, slot: Index) -> None:
-        """Note where tasks run; with the last of them placed, the job runs."""
+        """Record the slots of newly placed tasks; move the job to running when all are placed."""
         self.slot[task] = slot
         self.placed += len(task)
         if self.placed == self.spec.tasks:
             self.move(Trigger.PLACE_ALL)
 
     def unplace(self, task: Index) -> None:
-        """Note that running tasks have lost their places."""
+        """Record that running tasks have lost their places."""
         assert (self.slot[task] >= 0).all()
         self.slot[task] = UNPLACED
         self.placed -= len(task)
         self.move(Trigger.EVICT)
 
     def end(self, task: int, now_s: float) -> int | None:
-        """Note that a task is over; return the slot it had, or None if it was not running.
+        """Record that a task has ended; return its slot, or None if it was not running.
 
-        With the last of them over, the job is.
+        The job ends with its last task.
         """
         if not 0 <= task < len(self.slot) or self.slot[task] < 0:
             return None
@@ -124,14 +124,14 @@ class JobRecord:
 class PendingQueue:
     """The pending jobs of one kind of scheduler: highest precedence first, then oldest.
 
-    A job that was cancelled in line stays there until it is passed over.
+    A job that is cancelled while queued stays in the queue until `take` skips it.
     """
 
     ready: list[tuple[int, int, JobRecord]] = field(default_factory=list)
     delayed: list[tuple[float, int, JobRecord]] = field(default_factory=list)
 
     def join(self, job: JobRecord, not_before_s: float, now_s: float) -> None:
-        """Put a job in line; nobody takes it before its time."""
+        """Queue a job; it can be taken from `not_before_s` on."""
         assert job.state is State.PENDING
         if not_before_s > now_s:
             heappush(self.delayed, (not_before_s, job.id, job))
@@ -139,7 +139,7 @@ class PendingQueue:
             heappush(self.ready, (-job.spec.precedence, job.id, job))
 
     def take(self, jobs_max: int, now_s: float) -> list[JobRecord]:
-        """Take the jobs whose turn it is out of the line."""
+        """Remove and return up to `jobs_max` jobs that can be taken now."""
         while self.delayed and self.delayed[0][0] <= now_s:
             job = heappop(self.delayed)[-1]
             heappush(self.ready, (-job.spec.precedence, job.id, job))

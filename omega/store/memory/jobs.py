@@ -1,8 +1,8 @@
 """The job queue of a memory store: submission, leases, parking and waking.
 
-Goal     The queue half of the store, on plain records.
-Promise  A job has one lease at a time. A lease is held until somebody else ends it: what has run
-         out is only taken away by `rescue`, as in Postgres.
+Goal     The job queue of a memory store, on plain records.
+Promise  A job has one lease at a time. An expired lease is held until `rescue` ends it, as in
+         Postgres.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -30,7 +30,7 @@ def milliseconds(seconds: float) -> int:
 
 
 class MemoryJobs:
-    """Jobs from submission to their end; a job's id is its place in the order of submission."""
+    """Jobs from submission to their end; job ids count up from 1 in order of submission."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class MemoryJobs:
     def lease(
         self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
     ) -> list[LeasedJob]:
-        """Take up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest."""
+        """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest."""
         now_s = self._clock.now()
         return [
             self._leased_to(holder, job, now_s + lease_ms / 1_000)
@@ -74,7 +74,7 @@ class MemoryJobs:
         return held
 
     def hand_back(self, jobs: Sequence[HandBack]) -> int:
-        """Give jobs back; those whose lease is no longer held are passed over."""
+        """Give jobs back; return how many. Jobs whose leases are no longer held are skipped."""
         held = [back for back in jobs if self._holds(back.job, back.token)]
         for back in held:
             job = self._end_lease(back.job, Trigger.HAND_BACK)
@@ -84,7 +84,7 @@ class MemoryJobs:
         return len(held)
 
     def park(self, jobs: Sequence[Parking]) -> int:
-        """Set jobs aside; those whose lease is no longer held are passed over."""
+        """Park jobs; return how many. Jobs whose leases are no longer held are skipped."""
         held = [parking for parking in jobs if self._holds(parking.job, parking.token)]
         for parking in held:
             job = self._end_lease(parking.job, Trigger.PARK)
@@ -111,7 +111,7 @@ class MemoryJobs:
         return len(woken)
 
     def rescue(self) -> list[int]:
-        """Move jobs whose lease has run out back to pending; return them."""
+        """Move jobs whose leases have expired back to pending; return these jobs."""
         now_s = self._clock.now()
         lost = sorted(job.id for job in self._leased.values() if job.lease_ends_s <= now_s)
         for number in lost:
@@ -123,7 +123,7 @@ class MemoryJobs:
     def _recall(
         self, scheduler: str, jobs: Sequence[int] | None, *, holder: str, before: str, lease_ms: int
     ) -> list[LeasedJob]:
-        """Lease those of the jobs that run and are of that kind, ascending by id; they run on."""
+        """Lease the running jobs of a kind among these, ascending by id; their tasks go on."""
         until_s = self._clock.now() + lease_ms / 1_000
         named = self._jobs if jobs is None else sorted(set(jobs))
         known = [self._jobs[number] for number in named if number in self._jobs]
@@ -213,7 +213,7 @@ class MemoryJobs:
         )
 
     def _places(self, job: JobRecord, *, everywhere: bool = False) -> tuple[Index, Ids]:
-        """Return which tasks run on which machines, where placing the rest depends on it."""
+        """Return running tasks and their machines, if placement of other tasks needs them."""
         sited = any(group.spread_over or group.different_machines for group in job.spec.groups)
         tasks = job.running if sited or everywhere else job.running[:0]
         return tasks, self._allocations.machines(job.slot[tasks])

@@ -1,8 +1,8 @@
-"""The machines of a memory store: one array a column, one row a machine.
+"""The machines of a memory store: an array for each column, with a row for each machine.
 
-Goal     Keep and hand out the cell's rows without an object a machine.
-Promise  What is handed out is a copy. Ids are 1, 2, 3 in the order of adding. Each change of a row
-         raises its revision and notes the number of the transaction that made it.
+Goal     Keep and return the cell's rows without an object for each machine.
+Promise  Returned rows are copies. Ids are 1, 2, 3 in the order of adding. Each change of a row
+         raises its revision, and records the number of the transaction that made it.
 Source   ARCHITECTURE.md, state and its versions.
 """
 
@@ -25,25 +25,25 @@ from omega.model.machines import (
 from omega.model.resources import KINDS
 
 LOGGED_MAX = 4_096
-"""Transactions of which it is known which rows they changed."""
+"""The number of transactions for which the log keeps the changed rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Notice:
-    """What may be used of a machine above its capacity, and until when."""
+    """The amounts that may be used above a machine's capacity, and until when."""
 
     tolerated: Amounts
     ends_s: float
 
 
 class _Log:
-    """Which rows the latest transactions changed: few need not be looked for among all."""
+    """The rows that the latest transactions changed; reads of changes then need no search."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
         self._rows: list[Index] = []
         self._from = -1
-        """What transactions up to this number changed is forgotten."""
+        """The changes of transactions up to this number were dropped."""
 
     def note(self, at: Index, number: int) -> None:
         if len(self._numbers) == LOGGED_MAX:
@@ -54,7 +54,7 @@ class _Log:
         self._rows.append(at)
 
     def since(self, number: int) -> Index | None:
-        """Return the rows that later ones changed, distinct and ascending; None if forgotten."""
+        """Return the positions changed after a number, distinct, ascending; None if dropped."""
         if number < self._from:
             return None
         first = bisect_right(self._numbers, number)
@@ -78,7 +78,7 @@ class MachineTable:
         self._log = _Log()
         self.generation = 0
         self.notices: dict[int, Notice] = {}
-        """By machine; a machine without a notice is used within its capacity."""
+        """By machine id; a machine without a notice uses no more than its capacity."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -105,7 +105,7 @@ class MachineTable:
         return ids
 
     def named(self, ids: Ids) -> Index:
-        """Return the positions of those of the machines that exist, distinct and ascending."""
+        """Return the positions of those of these ids that exist, distinct and ascending."""
         at = distinct(ids) - 1
         there = (at >= 0) & (at < len(self))
         return at if holds(there) else at[there]
@@ -122,7 +122,7 @@ class MachineTable:
         )
 
     def write(self, rows: MachineRows, number: int) -> None:
-        """Take over use, sequence and revision of those of the rows that are newer than ours."""
+        """Copy use, sequence and revision of those rows that are newer than the table's."""
         newer = rows.revision > self.revision[rows.id - 1]
         if not holds(newer):
             rows = rows.take(newer.nonzero()[0])
@@ -133,7 +133,7 @@ class MachineTable:
         self.changed(at, number)
 
     def free(self, machine: Ids, amounts: Amounts, number: int) -> None:
-        """Count amounts on machines as free again: revisions rise, sequences stay."""
+        """Free amounts on machines; the rows' revisions rise and their sequences do not."""
         np.subtract.at(self.used, machine - 1, amounts)
         at = distinct(machine) - 1
         self.revision[at] += 1
@@ -142,7 +142,7 @@ class MachineTable:
     def set_state(self, machine: Ids, state: MachineState, number: int) -> int:
         """Change the state of machines that are not gone; return how many changed.
 
-        Raises BadInput for a machine that never was.
+        Raises BadInput for an id that never existed.
         """
         at = self._known(machine)
         at = at[(self.state[at] != state) & (self.state[at] != MachineState.GONE)]
@@ -151,9 +151,9 @@ class MachineTable:
         return len(at)
 
     def resize(self, machine: int, capacity: Amounts, ends_s: float, number: int) -> None:
-        """Change a capacity; what is used above it is tolerated until a moment, and noted.
+        """Change a capacity; use above it is tolerated until `ends_s`, and recorded as a notice.
 
-        Raises BadInput for a machine that never was or is gone.
+        Raises BadInput for an id that never existed or a machine that is gone.
         """
         at = self._known(integers([machine]))
         if self.state[at] == MachineState.GONE:
@@ -166,16 +166,16 @@ class MachineTable:
         self._claimable_changed(at, number)
 
     def excess(self, machine: int) -> Amounts:
-        """Return what is used of a machine above its capacity, in each kind."""
+        """Return the amounts used on a machine above its capacity: (kinds,)."""
         return np.asarray(np.maximum(self.used[machine - 1] - self.capacity[machine - 1], 0))
 
     def end_notice_if_it_fits(self, machine: int) -> None:
-        """Forget a notice that is no longer needed."""
+        """Remove a machine's notice if its use is within its capacity."""
         if not self.excess(machine).any():
             del self.notices[machine]
 
     def _known(self, machine: Ids) -> Index:
-        """Return where these machines are, distinct and ascending; refuse those that never were."""
+        """Return distinct, ascending positions of these ids; raise BadInput if one is unknown."""
         at = self.named(machine)
         if unknown := sorted(set(machine.tolist()) - set((at + 1).tolist())):
             raise BadInput(f"there is no machine {unknown[0]}", field="machine")
@@ -187,7 +187,7 @@ class MachineTable:
         self.changed(at, number)
 
     def snapshot(self, mark: int) -> Snapshot:
-        """Return a copy of everything."""
+        """Return a copy of all machines."""
         return Snapshot(
             self.rows(np.arange(len(self))),
             self.names,
@@ -198,7 +198,7 @@ class MachineTable:
         )
 
     def changes_since(self, since: int, mark: int, parts: Parts = WHOLE) -> Changes:
-        """Return the rows that transactions above the number `since` changed, in these parts."""
+        """Return the rows in these parts that were changed by transactions after number `since`."""
         at = self._log.since(since)
         if at is None:
             at = np.flatnonzero(self.changed_by > since)
@@ -207,7 +207,7 @@ class MachineTable:
         return Changes(self.rows(at), mark, self.generation)
 
     def changed(self, at: Index, number: int) -> None:
-        """Note which transaction changed these rows last."""
+        """Record the number of the transaction that changed these rows last."""
         self.changed_by[at] = number
         self._log.note(at, number)
 

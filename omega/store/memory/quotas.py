@@ -1,8 +1,8 @@
-"""The quotas of a memory store, and what is used of each.
+"""The quotas of a memory store, and how much of each is used.
 
-Goal     Know at commit what a tenant or a kind of scheduler holds.
-Promise  What is used is counted anew when a quota is set, and with each change from then on; a
-         store without quotas counts nothing.
+Goal     Know at each commit what the jobs of a tenant or of a kind of scheduler hold.
+Promise  Use is summed up from the allocations when a quota is set, and updated with each change
+         after that. A store without quotas sums up nothing.
 Source   docs/decisions/0016-quotas.md.
 """
 
@@ -21,22 +21,22 @@ _Key = tuple[QuotaScope, str]
 
 
 class QuotaTable:
-    """All quotas. `jobs` are the store's, by id."""
+    """All quotas; `jobs` are all jobs of the store by id."""
 
     def __init__(self, jobs: Mapping[int, JobRecord]) -> None:
         self._jobs = jobs
         self._quotas: dict[_Key, Quota] = {}
         self._used: dict[_Key, Amounts] = {}
         self._running: dict[int, int] = {}
-        """By job, its live allocations; kept while there are quotas."""
+        """By job, how many tasks run; kept only while there are quotas."""
 
     def set(self, quota: Quota, live: Allocations) -> None:
-        """Set a quota, or change its limits."""
+        """Set a quota or change its limits; sum up its use from all allocations."""
         self._quotas[quota.scope, quota.name] = quota
         self._recount(live)
 
     def remove(self, scope: QuotaScope, name: str) -> bool:
-        """Remove a quota; False if there was none."""
+        """Remove a quota; return False if there was none."""
         self._used.pop((scope, name), None)
         return self._quotas.pop((scope, name), None) is not None
 
@@ -47,7 +47,7 @@ class QuotaTable:
         return [QuotaUse.of_rows(*key, row, row - self._used[key]) for key, row in rows.items()]
 
     def charge(self, job: Ids, amounts: Amounts, *, sign: int) -> None:
-        """Take in that allocations, told by job and amounts, have begun (1) or ended (-1)."""
+        """Charge allocations that begin (`sign` 1) or end (-1): `amounts` is (tasks, kinds)."""
         if not self._quotas:
             return
         numbers, at, tasks = np.unique(job, return_inverse=True, return_counts=True)
@@ -66,7 +66,7 @@ class QuotaTable:
                 del self._running[number]
 
     def balances(self, jobs: Collection[int]) -> QuotaBalances:
-        """Return what is left of the quotas that these jobs are charged to."""
+        """Return the balances of the quotas that these jobs draw on."""
         if not self._quotas:
             return NO_QUOTA_BALANCES
         drawn = {job: keys for job in jobs if job in self._jobs and (keys := self._keys(job))}
@@ -79,7 +79,7 @@ class QuotaTable:
         )
 
     def broken(self, live: Allocations) -> list[Violation]:
-        """Count what is used from scratch; return where it is not what is kept."""
+        """Sum up all use from the allocations; return the quotas whose recorded use differs."""
         anew = QuotaTable(self._jobs)
         anew._quotas = self._quotas
         anew._recount(live)

@@ -1,7 +1,7 @@
-"""What processes say of themselves, kept in memory.
+"""The reports of processes, kept in memory.
 
-Goal     The registry half of a memory store.
-Promise  One report a process, the last one; a new process id is a new start.
+Goal     The registry of a memory store.
+Promise  One report is kept for each process, the last one. A new process id is a new start.
 Source   ARCHITECTURE.md, processes.
 """
 
@@ -31,7 +31,7 @@ class MemoryRegistry:
         self._said: dict[tuple[str, str], _Said] = {}
 
     def report(self, kind: str, replica: str, *, pid: int, facts: Mapping[str, object]) -> None:
-        """Replace what this process said of itself."""
+        """Replace the report of this process."""
         told = json.loads(readable_text(facts, bytes_max=LIMITS.facts_bytes_max))
         now_s = self._clock.now()
         before = self._said.get((kind, replica))
@@ -55,5 +55,5 @@ class MemoryRegistry:
         ]
 
     def forget(self, kind: str, replica: str) -> None:
-        """Remove a process that has ended cleanly."""
+        """Remove the report of a process that has ended cleanly."""
         self._said.pop((kind, replica), None)

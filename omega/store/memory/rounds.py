@@ -1,7 +1,7 @@
 """Rounds, kept in memory.
 
-Goal     The part of a memory store that remembers who plans a round, and what the last one noted.
-Promise  A memo is what JSON makes of it, as in Postgres.
+Goal     A memory store records who plans a round, and the memo of the last one.
+Promise  A memo is converted to JSON and back, as in Postgres.
 Source   docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
@@ -18,7 +18,7 @@ from omega.store.rounds import NotYet, Round
 
 @dataclass
 class LastRound:
-    """The last round of a kind of scheduler, and what it noted."""
+    """The last round of a kind of scheduler, and its memo."""
 
     number: int
     began_s: float
@@ -26,7 +26,7 @@ class LastRound:
     memo: str
     holder: str
     before: str
-    """Who held the round before."""
+    """The holder of the round before."""
 
 
 class MemoryRounds:
@@ -37,7 +37,7 @@ class MemoryRounds:
         self._rounds: dict[str, LastRound] = {}
 
     def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
-        """Begin the next round of a kind of scheduler, if the last one is over."""
+        """Begin the next round of a kind of scheduler if the last one is over; otherwise NotYet."""
         now_s = self._clock.now()
         kept = self._rounds.setdefault(scheduler, LastRound(0, now_s, now_s, "{}", "", ""))
         ends_s = min(kept.ends_s, kept.began_s + length_ms / 1_000)
@@ -53,7 +53,7 @@ class MemoryRounds:
         return self._rounds.get(scheduler)
 
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
-        """Keep what the next round is to know; False if it has begun already."""
+        """Keep the memo for the next round; return False if that has begun already."""
         text = readable_text(memo, bytes_max=LIMITS.memo_bytes_max)
         kept = self._rounds.get(scheduler)
         if kept is None or kept.number != number:

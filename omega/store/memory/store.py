@@ -1,7 +1,8 @@
-"""A whole store in memory: the simulator's cell, and the tests' model of Postgres.
+"""A store in memory: the cell of virtual processes, and the tests' reference for Postgres.
 
-Goal     Do what the Postgres store does, in one process and as fast as arrays go.
-Promise  Passes the same contracts; judges by `omega.cell.judge`; every time in it is its clock's.
+Goal     Do what the Postgres store does, in one process, at the speed of arrays.
+Promise  The store passes the same contracts. It judges by `omega.cell.judge`. All its times are its
+         clock's.
 Source   docs/decisions/0002-one-store-protocol.md.
 """
 
@@ -46,13 +47,13 @@ from omega.store.memory.verify import broken_invariants
 from omega.store.status import CellUse, Violation
 
 OUTCOMES_KEPT_MAX = 100_000
-"""Transactions whose outcomes are remembered; a reply that was lost is asked for long before."""
+"""The most outcomes that are kept; a client repeats a commit long before its outcome is dropped."""
 
 NO_ROWS = MachineRows.none()
 
 
 class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
-    """A cell, its queue and its registry. Marks are counts of the transactions so far."""
+    """A cell, its job queue and its registry. A mark is the number of transactions so far."""
 
     def __init__(
         self,
@@ -67,11 +68,11 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         ForcedEvictions.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
         self._quotas = QuotaTable(self._jobs)
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
-        """By transaction, its outcome without rows, and the machines evicted from."""
+        """By transaction: its outcome without rows, and the machines of the evicted tasks."""
         self._outcomes_kept_max = outcomes_kept_max
 
     def add_machines(self, machines: Machines) -> Ids:
-        """Add machines; return their ids in order. Raises BadInput for a name that is taken."""
+        """Add machines; return their ids in order. Raises BadInput for a name already in use."""
         return self._machines.add(machines, self._next_transaction())
 
     def snapshot(self) -> Snapshot:
@@ -79,11 +80,11 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         return self._machines.snapshot(self._transactions)
 
     def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
-        """Read the rows changed by transactions after `mark`, in these parts."""
+        """Read the rows in these parts that were changed by transactions after `mark`."""
         return self._machines.changes_since(mark, self._transactions, parts)
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Judge the claims against the cell as it is now and apply those that stand."""
+        """Judge the claims against the cell as it is now; apply the accepted ones."""
         recorded = self._judged.get(transaction.id)
         if recorded is not None:
             outcome, evicted_from = recorded
@@ -97,7 +98,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         return outcome
 
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
-        """End the live ones among these tasks, free their room; return how many were live."""
+        """End those of these tasks that run, and free their amounts; return how many ran."""
         now_s = self._clock.now()
         meant = [None] * len(job) if started_ms is None else started_ms.tolist()
         slots: list[int] = []
@@ -115,7 +116,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
     def recall(
         self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
     ) -> list[LeasedJob]:
-        """Lease to a round's holder those of the jobs that run, ascending by id; they run on."""
+        """Lease to a round's holder those of the jobs that run, ascending by id; tasks go on."""
         last = self.last_round(scheduler)
         if last is None or last.number != number:
             return []
@@ -124,7 +125,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         )
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Note how far training jobs have come since they were submitted."""
+        """Record steps made and milliseconds run by training jobs since they were submitted."""
         for number, made, ran in zip(job.tolist(), steps.tolist(), run_ms.tolist(), strict=True):
             assert min(made, ran) >= 0
             record = self._jobs.get(number)
@@ -134,7 +135,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
             record.run_ms = max(record.run_ms, ran)
 
     def training(self, job: Ids) -> TrainingProgress:
-        """Read of those of these jobs that train how far they have come."""
+        """Return the progress of those of these jobs that train, ascending by id."""
         known = [self._jobs[number] for number in sorted(self._jobs.keys() & set(job.tolist()))]
         jobs = [(it, it.spec.training) for it in known if it.spec.training is not None]
         return TrainingProgress(
@@ -148,7 +149,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         )
 
     def cancel(self, job: int) -> bool:
-        """End a job and free its room; False if it was over already or never was."""
+        """Cancel a job and free its amounts; return False if it has ended or never existed."""
         record = self._jobs.get(job)
         if record is None or record.state in FINAL:
             return False
@@ -161,15 +162,15 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         return True
 
     def set_quota(self, quota: Quota) -> None:
-        """Limit what a tenant or a kind of scheduler may hold; ends nothing."""
+        """Limit what a tenant or a kind of scheduler may hold; running tasks are not evicted."""
         self._quotas.set(quota, self._allocations.live())
 
     def remove_quota(self, scope: QuotaScope, name: str) -> bool:
-        """Lift a quota; False if there was none."""
+        """Remove a quota; return False if there was none."""
         return self._quotas.remove(scope, name)
 
     def quotas(self) -> list[QuotaUse]:
-        """Return all quotas with what is left of each, by scope and name."""
+        """Return all quotas with their balances, by scope and name."""
         return self._quotas.uses()
 
     def allocations(self) -> Allocations:
@@ -181,7 +182,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         return self._allocations.read(self._allocations.on(machine))
 
     def unfinished(self, jobs: Sequence[int]) -> set[int]:
-        """Return those of the jobs that are there and not over, wherever they stand."""
+        """Return those of the jobs that exist and have not ended, in any state."""
         return {job for job in jobs if job in self._jobs and self._jobs[job].state not in FINAL}
 
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
@@ -191,7 +192,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         return self._allocations.read(np.concatenate([np.zeros(0, np.intp), *slots]))
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
-        """Read live allocations granted by transactions after `mark`, and the next mark."""
+        """Read allocations granted by transactions after `mark`; return them and the next mark."""
         return self._allocations.live(since=mark), self._transactions
 
     def now_ms(self) -> int:
@@ -204,7 +205,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         return broken + self._quotas.broken(self._allocations.live())
 
     def use(self) -> CellUse:
-        """Sum up the cell and its queue; machines that are gone count for nothing."""
+        """Sum up the cell and its queue; machines that are gone are left out."""
         state = self._machines.state
         here = state != MachineState.GONE
         capacity = self._machines.capacity[here].sum(axis=0).tolist()
@@ -227,30 +228,30 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         )
 
     def close(self) -> None:
-        """Do nothing: there is nothing to let go of."""
+        """Do nothing: a memory store holds no connection."""
 
     def _whole_since_ms(self, job: JobRecord) -> int:
-        """Return when the last task of a job was granted; -1 while not all run."""
+        """Return when the last task of a job was granted; -1 unless all its tasks run."""
         slots = job.slot[job.running]
         if len(slots) < job.spec.tasks:
             return -1
         return int(self._allocations.rows["started_ms"][slots].max())
 
     def _slot(self, number: int, task: int) -> int | None:
-        """Return the slot of a task's live allocation, if it has one."""
+        """Return the slot of a task's allocation; None if the task does not run."""
         job = self._jobs.get(number)
         if job is None or not 0 <= task < len(job.slot) or job.slot[task] < 0:
             return None
         return int(job.slot[task])
 
     def _rows(self, transaction: Transaction, others: Ids) -> MachineRows:
-        """Return the rows of the machines that a transaction names, and of some others."""
+        """Return the rows of the machines in the claims, in their alternates and in `others`."""
         claims = transaction.claims
         named = np.concatenate([claims.machine, claims.alternates.machine, others])
         return self._machines.rows(self._machines.named(named))
 
     def _context(self, transaction: Transaction) -> CommitContext:
-        """Say how the transaction's jobs stand; those without their lease need no closer look."""
+        """Return the commit context; a job whose lease is not held gets zeros."""
         held = [self._holds(part.job, part.token) for part in transaction.jobs]
         minimum, placed, precedence = np.zeros((3, len(held)), dtype=np.int64)
         unplaced = np.zeros(len(transaction.claims), dtype=np.bool_)
@@ -273,7 +274,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         )
 
     def _victims(self, named: Ids, own: Collection[int]) -> Victims:
-        """Return what runs of the jobs that evictions name."""
+        """Return the running tasks of the jobs that evictions name."""
         if not len(named):
             return NO_VICTIMS
         jobs = [self._jobs[job] for job in sorted(set(named.tolist()) & self._jobs.keys())]
@@ -294,7 +295,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
     def _apply(self, transaction: Transaction, outcome: Outcome) -> None:
         number = self._next_transaction()
         self._machines.write(outcome.fresh, number)
-        # First what falls, then what is granted: a task may do both.
+        # Evict first and place afterwards, because one task may do both.
         for job, tasks in tasks_by_job(outcome.evicted_job, outcome.evicted_task).items():
             self._forget(self._jobs[job].slot[tasks])
             self._unplace(self._jobs[job], tasks)

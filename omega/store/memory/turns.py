@@ -1,8 +1,8 @@
 """Turns of partitioned synchronisation, kept in memory.
 
-Goal     The part of a memory store that leases turns.
-Promise  Grants what Postgres would, to any number of holders; nobody else ever asks at the same
-         moment.
+Goal     A memory store leases turns.
+Promise  Grants are those of Postgres, for any number of holders. Calls come one after the other, so
+         nothing is locked.
 Source   docs/decisions/0032-turns-are-leased.md; functions/turns.sql.
 """
 
@@ -27,7 +27,7 @@ class _Held:
 
 
 class MemoryTurns:
-    """The turns that are leased, and those who wait for one."""
+    """The leased turns, and the replicas that have asked for one."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -35,7 +35,7 @@ class MemoryTurns:
         self._joined = 0
 
     def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
-        """Ask for a turn, or renew it; None: what the holder has is as it was."""
+        """Take a turn or renew it; None means that the holder's grant has not changed."""
         now_s = self._clock.now()
         if not lease_ms:
             before = self._turns.get(request.holder)

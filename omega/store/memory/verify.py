@@ -1,7 +1,7 @@
 """The invariants of a memory store, each checked from scratch.
 
-Goal     Find a bug by its traces, whatever made it.
-Promise  Nothing kept by the store is believed: sums are made anew from the allocations.
+Goal     Find the trace of a bug, whatever caused it.
+Promise  No sum that the store keeps is relied on: sums are computed from the allocations.
 Source   docs/decisions/0003-the-commit-rule.md; the same invariants as `omega db verify`.
 """
 
@@ -21,7 +21,7 @@ from omega.store.status import Violation
 def broken_invariants(
     machines: MachineTable, table: AllocationTable, jobs: Iterable[JobRecord]
 ) -> list[Violation]:
-    """Check machines, allocations and jobs against one another."""
+    """Compare machines, allocations and jobs; return the violations."""
     live = table.live()
     by_id = {job.id: job for job in jobs}
     return [
@@ -80,7 +80,7 @@ def _of_job(job: JobRecord, table: AllocationTable) -> Iterator[Violation]:
 
 
 def _state_fits(job: JobRecord) -> bool:
-    """Say whether counts, lease and parking reason are what the state says."""
+    """Return whether counts, lease and park reason agree with the state."""
     leased = job.token is not None
     is_parked = job.park_reason is not None
     match job.state:

@@ -1,1 +1,1 @@
-"""The store on Postgres: tables, functions, and thin calls of those functions."""
+"""The store on Postgres: tables, functions, and thin calls of these functions."""

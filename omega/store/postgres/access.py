@@ -1,9 +1,9 @@
-"""What logins may do in a database besides calling our functions, as its catalogues have it.
+"""What logins may do in a database besides calling Omega's functions, read from its catalogues.
 
-Goal     One value that says what is left open, for what closes it and for what reports it.
-Promise  Changes nothing, and takes no more than a login of any role has. Logins are those that are
-         members of our roles and may connect to this database; whoever has the rights of the cell's
-         or the database's owner is not among them.
+Goal     One value that says what is left open, for the code that closes it and that reports it.
+Promise  Reading changes nothing, and any role's login may do it. Logins are the members of Omega's
+         roles that may connect to this database, except those with the rights of the cell's or the
+         database's owner.
 Source   PostgreSQL's manual: pg_database, pg_proc, pg_db_role_setting, pg_auth_members; decision
          docs/decisions/0017-roles.md.
 """
@@ -25,9 +25,9 @@ FUNCTIONS: Final = (
     "^(pg_(try_)?advisory_(xact_)?lock(_shared)?"
     "|lo_(creat|create|from_bytea|unlink)|pg_logical_emit_message)$"
 )
-"""Functions of Postgres that anybody may call, and that fill what all logins share: the table of
-locks, large objects, the log. Advisory locks and large objects take an entry of the table of locks
-each; a message in the log gives each savepoint a transaction id, and with it an entry."""
+"""Functions of Postgres that every login may call and that use up what all logins share: the lock
+table, large objects, the log. Each advisory lock and each large object takes an entry of the lock
+table. A message in the log gives each savepoint a transaction id, and with it an entry."""
 TIMEOUTS: Final = ("statement_timeout", "idle_in_transaction_session_timeout")
 POWERS: Final = ("SUPERUSER", "CREATEROLE", "CREATEDB", "REPLICATION", "BYPASSRLS")
 
@@ -96,15 +96,15 @@ MEMBERS: Final = """
 
 @dataclass(frozen=True)
 class Member:
-    """A login that is a member of one of our roles, itself or through another role."""
+    """A login that is a member of one of Omega's roles, directly or through another role."""
 
     name: str
     connections_max: int
-    """-1 for any number."""
+    """-1 for no limit."""
     connections: int
-    """How many it has at this moment."""
+    """How many connections it has at this moment."""
     powers: tuple[str, ...] = ()
-    """Which of POWERS it has, whatever its roles may do."""
+    """Those of POWERS that it has, apart from its roles."""
 
 
 @dataclass(frozen=True)
@@ -115,27 +115,27 @@ class Access:
     owner: str
     """Of the database."""
     cell_owner: str
-    """Of our schema; the database's, where there is no cell."""
+    """The owner of Omega's schema; the database's owner if there is no cell."""
     of_public: tuple[str, ...] = ()
     """Rights of PUBLIC on this database: CONNECT, CREATE, TEMPORARY."""
     open_databases: tuple[str, ...] = ()
-    """Databases of this server to which PUBLIC may connect, this one first."""
+    """Databases of this server to which PUBLIC may connect; this one comes first."""
     public_owner: str = ""
     """Of the schema public."""
     public_is_open: bool = False
-    """Whether PUBLIC may create something in it."""
+    """Whether PUBLIC may create objects in it."""
     open_functions: tuple[str, ...] = ()
     """Those of FUNCTIONS that PUBLIC may call."""
     owner_lacks: tuple[str, ...] = ()
     """Those of FUNCTIONS that the cell's owner may not call."""
     timeouts: Mapping[str, str] = field(default_factory=dict)
-    """Those of TIMEOUTS that somebody has set for this database, all databases or the server."""
+    """Those of TIMEOUTS that are set for this database, for all databases or for the server."""
     members: tuple[Member, ...] = ()
 
 
 @contextmanager
 def catalogue_connection(url: str) -> Iterator[_Connection]:
-    """Open a connection with our search_path, so that others' objects cannot shadow catalogues.
+    """Open a connection with Omega's search_path, so that other objects cannot hide catalogues.
 
     Raises StoreUnavailable if the server does not answer.
     """
@@ -143,7 +143,7 @@ def catalogue_connection(url: str) -> Iterator[_Connection]:
         with closing(
             psycopg.connect(url, autocommit=True, connect_timeout=10, client_encoding="utf8")
         ) as connection:
-            # Said afterwards: as an option of the connection it would replace the URL's own.
+            # Set after connecting: as a connection option it would replace the URL's options.
             connection.execute(f"SET search_path = {SEARCH_PATH}".encode())
             yield connection
     except psycopg.OperationalError as silence:
@@ -152,7 +152,7 @@ def catalogue_connection(url: str) -> Iterator[_Connection]:
 
 
 def read_access(connection: _Connection) -> Access:
-    """Look at everything once."""
+    """Read everything that Access holds, once."""
     ((database, owner, of_schema),) = connection.execute(OWNERS, (SCHEMA,)).fetchall()
     owners = list({owner, of_schema or owner})
     of_databases = connection.execute(OF_DATABASES).fetchall()
@@ -178,12 +178,12 @@ def read_access(connection: _Connection) -> Access:
 
 
 def is_off(timeout: str) -> bool:
-    """Say whether a timeout, as it was set, is none."""
+    """Return whether a timeout, as it was set, means no timeout."""
     return re.fullmatch(r"\s*0*(\.0*)?\s*[a-z]*\s*", timeout) is not None
 
 
 def _timeouts(connection: _Connection) -> dict[str, str]:
-    """Return what is set, as it was written; what a role brings along for itself does not count."""
+    """Return the timeouts as they were set; settings of single roles do not count."""
     of_server = connection.execute(OF_SERVER, (list(TIMEOUTS),)).fetchall()
     entries = connection.execute(DATABASE_SETTINGS).fetchall()
     said = [str(entry).partition("=") for (entry,) in entries]

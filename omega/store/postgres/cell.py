@@ -1,7 +1,7 @@
 """The cell in Postgres: each operation is one call of one function.
 
-Goal     Carry arrays to the functions and answers back; decide nothing here.
-Promise  A commit is one round trip; everything a view is made of comes from one statement.
+Goal     Pass arrays to the functions and return their answers; nothing is decided here.
+Promise  A commit is one round trip. All machine rows of a read come from one statement.
 Source   docs/decisions/0003-the-commit-rule.md, 0008-packed-rows.md.
 """
 
@@ -41,16 +41,16 @@ class _Profiles:
 
 
 class PostgresCell:
-    """Machines and allocations, and what is asked of them."""
+    """The operations on machines, allocations and quotas."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._profiles: _Profiles | None = None
 
     def add_machines(self, machines: Machines) -> Ids:
-        """Add machines; return their ids in order. Raises BadInput for a name that is taken."""
-        # Interning reads the catalogue first: whoever adds machines meanwhile is noticed by the
-        # generation, and we intern again.
+        """Add machines; return their ids in order. Raises BadInput for a name already in use."""
+        # Encoding reads the catalogue first. If others add machines meanwhile, the generation has
+        # changed, the function returns null, and the machines are encoded again.
         ids = None
         while ids is None:
             ((generation, stored),) = self._link.call(
@@ -70,7 +70,7 @@ class PostgresCell:
         return np.asarray(ids)
 
     def snapshot(self) -> Snapshot:
-        """Read the whole cell; what does not change with claims is read once a generation."""
+        """Read the whole cell; names and attributes are read only if the generation has changed."""
         while True:
             pieces = self._link.call(
                 "SELECT mark, generation, omega.read_machines() FROM omega.read_mark()"
@@ -94,7 +94,7 @@ class PostgresCell:
         return _Profiles(generation, tuple(names), catalogue, table)
 
     def changes_since(self, mark: int, parts: Parts = WHOLE) -> Changes:
-        """Read the rows changed by transactions that were not over at `mark`, in these parts."""
+        """Read the rows in these parts changed by transactions that had not ended at `mark`."""
         ((next_mark, generation, packed),) = self._link.call(
             "SELECT mark, generation, machines FROM omega.read_changes(%s, %s, %s)",
             (mark, parts.of, Int(parts.numbers)),
@@ -102,7 +102,7 @@ class PostgresCell:
         return Changes(unpack_machines(packed), next_mark, generation)
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Judge the claims against the cell as it is now and apply those that stand, atomically."""
+        """Judge the claims against the cell as it is now; apply the accepted ones, atomically."""
         jobs, claims = transaction.jobs, transaction.claims
         others, evictions = claims.alternates, claims.evictions
         parameters: tuple[Any, ...] = (
@@ -141,7 +141,7 @@ class PostgresCell:
         )
 
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
-        """End the live ones among these tasks, free their room; return how many were live."""
+        """End those of these tasks that run, and free their amounts; return how many ran."""
         started = None if started_ms is None else Big(started_ms)
         ((ended,),) = self._link.call(
             "SELECT omega.end_tasks(%s, %s, %s)", (Big(job), Int(task), started)
@@ -149,13 +149,13 @@ class PostgresCell:
         return int(ended)
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Note how far training jobs have come since they were submitted."""
+        """Record steps made and milliseconds run by training jobs since they were submitted."""
         self._link.call(
             "SELECT omega.report_progress(%s, %s, %s)", (Big(job), Big(steps), Big(run_ms))
         )
 
     def training(self, job: Ids) -> TrainingProgress:
-        """Read of those of these jobs that train how far they have come."""
+        """Return the progress of those of these jobs that train, ascending by id."""
         ((jobs, models, wanted, done, run_ms, tasks, since_ms),) = self._link.call(
             "SELECT jobs, models, wanted, done, run_ms, tasks, since_ms"
             " FROM omega.read_training(%s)",
@@ -179,19 +179,19 @@ class PostgresCell:
         return int(changed)
 
     def lose_tasks(self, machine: Ids) -> int:
-        """End by force what runs on those of the machines that are down or gone."""
+        """Evict the tasks on those of the machines that are down or gone; return how many."""
         ((lost,),) = self._link.call("SELECT omega.lose_tasks(%s)", (Int(machine),))
         return int(lost)
 
     def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
-        """Change a machine's capacity, for claims at once."""
+        """Change a machine's capacity; claims are judged by the new one at once."""
         self._link.call(
             "SELECT omega.resize_machine(%s, %s, %s)", (machine, Int(capacity), notice_ms)
         )
 
     def enforce_notices(self) -> int:
-        """End by force what no longer fits where a notice has run out; return how many tasks."""
-        # One machine a transaction, for each locks jobs before its machine.
+        """Evict tasks above capacity on machines whose notice has ended; return how many."""
+        # One transaction for each machine, because each locks jobs before its machine.
         machines = self._link.call("SELECT omega.notices_that_end()")
         ended = 0
         for (machine,) in machines:
@@ -200,26 +200,26 @@ class PostgresCell:
         return ended
 
     def set_quota(self, quota: Quota) -> None:
-        """Limit what a tenant or a kind of scheduler may hold; ends nothing.
+        """Limit what a tenant or a kind of scheduler may hold; running tasks are not evicted.
 
-        Raises StoreUnavailable if a new quota could not be counted since a transaction that began
-        before it goes on: it grants nothing then, until it is set again.
+        Raises StoreUnavailable if the use of a new quota cannot be counted, because a transaction
+        that began earlier has not ended. Until it is set again, such a quota grants nothing.
         """
         whose = (quota.scope.value, quota.name)
         ((counted,),) = self._link.call(
             "SELECT omega.set_quota(%s, %s, %s)", (*whose, Big(quota.row))
         )
         if not counted:
-            # In a transaction of its own: from now on everybody finds the quota.
+            # A transaction of its own: every commit after the first one finds the quota.
             self._link.call("SELECT omega.count_quota(%s, %s)", whose)
 
     def remove_quota(self, scope: QuotaScope, name: str) -> bool:
-        """Lift a quota; False if there was none."""
+        """Remove a quota; return False if there was none."""
         ((removed,),) = self._link.call("SELECT omega.remove_quota(%s, %s)", (scope.value, name))
         return bool(removed)
 
     def quotas(self) -> list[QuotaUse]:
-        """Return all quotas with what is left of each, by scope and name."""
+        """Return all quotas with their balances, by scope and name."""
         rows = self._link.call(
             "SELECT scope, name, limits, remains, counted FROM omega.read_quotas()"
         )
@@ -242,9 +242,9 @@ class PostgresCell:
         return read_allocations(self._link, "read_allocations(NULL, %s)", Int(machine))[0]
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
-        """Read live allocations granted by transactions not over at `mark`, and the next mark.
+        """Read allocations granted by transactions that had not ended at `mark`, and the next mark.
 
-        For a login that stands for some machines only, those on these.
+        A login that stands for some machines only gets the allocations on these.
         """
         return read_allocations(self._link, "own_allocations(%s)", mark)
 
@@ -259,9 +259,9 @@ class PostgresCell:
         return [Violation(*row) for row in rows]
 
     def verify_amounts(self) -> Sequence[Violation]:
-        """Return the live tasks whose allocated amounts differ from their job's request.
+        """Return the running tasks whose allocated amounts differ from their job's request.
 
-        A commit does not compare the two: schedulers are trusted with it (docs/guide/roles.md).
+        A commit does not compare the two; it trusts schedulers (docs/guide/roles.md).
         """
         rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify_amounts()")
         return [Violation(*row) for row in rows]

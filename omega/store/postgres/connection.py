@@ -1,9 +1,9 @@
-"""One connection: opened when needed, errors translated once, collisions tried again.
+"""One connection, opened when needed; it translates errors and repeats calls after collisions.
 
-Goal     Let the calls above be one line each.
-Promise  Every database error leaves as one of omega.errors, from its SQLSTATE. Deadlocks,
-         serialization failures and lock timeouts are tried again here and counted. A broken
-         connection is replaced at the next call. No message holds the URL's password.
+Goal     A call of a function is one line of code.
+Promise  Every database error is raised as one of omega.errors, chosen by its SQLSTATE. Calls that
+         end in deadlocks, serialization failures or lock timeouts are repeated here and counted. A
+         broken connection is replaced at the next call. No message has the URL's password.
 Source   docs/decisions/0009-errors-and-retries.md.
 """
 
@@ -27,10 +27,10 @@ from omega.limits import LIMITS
 from omega.store.postgres import json_text, packing
 
 COLLISIONS_MAX = 5
-"""How often one call is tried again after a deadlock or the like."""
+"""How often one call is repeated after a deadlock, serialization failure or lock timeout."""
 
 SEARCH_PATH: Final = "omega,pg_temp"
-"""Named last, temporary tables, which anybody may make, hide none of ours."""
+"""With pg_temp named last, temporary tables, which any login may create, hide none of Omega's."""
 
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 _SCHEMA = (
@@ -57,7 +57,7 @@ class Link:
         self._statement_timeout_ms = statement_timeout_ms
         self._connection: psycopg.Connection[TupleRow] | None = None
         self.counts: Counter[str] = Counter()
-        """What had to be done again, by cause."""
+        """How many calls were repeated or replayed and connections replaced, by cause."""
 
     def __repr__(self) -> str:
         known = conninfo_to_dict(self._url)
@@ -66,11 +66,11 @@ class Link:
     def call(
         self, query: str, parameters: Sequence[Any] | Mapping[str, Any] = ()
     ) -> list[TupleRow]:
-        """Run one statement in a transaction of its own and return its rows.
+        """Run one statement in a transaction of its own; return its rows.
 
-        Raises StoreUnavailable when no answer came, so that the effect is unknown; SchemaMismatch;
-        NotAllowed; BadInput for arguments that the database refuses; InvariantBroken when a CHECK
-        failed.
+        Raises StoreUnavailable if no answer came, so that the effect is unknown. Raises
+        SchemaMismatch, NotAllowed, BadInput if the database refuses an argument, and
+        InvariantBroken if a CHECK failed.
         """
         return self._translating(lambda: self._call(query, parameters))
 
@@ -79,7 +79,7 @@ class Link:
         self._translating(lambda: self._each(query, rows))
 
     def close(self) -> None:
-        """Close the connection; the next call would open another."""
+        """Close the connection; the next call opens another."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -111,7 +111,7 @@ class Link:
                         "jit": "off",
                         "max_parallel_workers_per_gather": 0,
                         "timezone": "UTC",
-                        # Whoever has waited for a row judges it as it is then (0003).
+                        # After waiting for a row a function must see its newest version (0003).
                         "default_transaction_isolation": r"read\ committed",
                         "search_path": SEARCH_PATH,
                     }.items()
@@ -139,10 +139,10 @@ class Link:
                 raise InvariantBroken(_sentence(broken)) from broken
             except _REFUSED as refused:
                 raise BadInput(_sentence(refused)) from refused
-            except UnicodeError as refused:  # a lone surrogate, such as a command line may hold
+            except UnicodeError as refused:  # a lone surrogate, which a command line may contain
                 raise BadInput(f"a text cannot be written as UTF-8: {refused}") from refused
             except psycopg.Error as silence:
-                # QueryCanceled, AdminShutdown, a lost connection: the effect is unknown.
+                # QueryCanceled, AdminShutdown or a lost connection: the effect is unknown.
                 raise StoreUnavailable(_sentence(silence)) from silence
 
     def _denied(self, denied: psycopg.Error) -> str:
@@ -150,7 +150,7 @@ class Link:
         return f"{self._connection.info.user} may not do this: {_sentence(denied)}"
 
     def _explained(self, mismatch: psycopg.Error) -> str:
-        # Here, and not above: Alembic takes long to load, and nothing else here needs it.
+        # Imported here because Alembic loads slowly, and nothing else in this module needs it.
         from omega.store.postgres import revision  # noqa: PLC0415
 
         at_fault = f"{_sentence(mismatch)}; run: omega db migrate"

@@ -1,10 +1,10 @@
-"""Databases of a server: one that is made anew for whoever asks.
+"""Databases of a server: one that is dropped and created again for its caller.
 
-Goal     Let a demo have a database of its own, empty each time, beside the user's.
-Promise  Two processes never share it: the second is refused while the first holds it. No other
-         database is touched.
-Source   Advisory locks are per database: this one is taken in the URL's own, after which the other
-         is named, so whoever would share the one meets the lock in the other.
+Goal     A demo has a database of its own, empty at each start, beside the user's.
+Promise  Two processes never share it: the second is refused while the first uses it. No other
+         database is changed.
+Source   Advisory locks are per database. This one is taken in the URL's own database, and the other
+         is named after that, so processes that would share the other compete for the same lock.
 """
 
 import re
@@ -20,11 +20,11 @@ from psycopg.conninfo import conninfo_to_dict
 from omega.errors import SettingsError, StoreUnavailable
 
 NAME_LENGTH_MAX: Final = 63
-"""Bytes of a name in Postgres; what is longer is cut."""
+"""The most bytes in a name in Postgres; longer names are cut."""
 
 
 _URL: Final = re.compile(r"(\w+://(?:[^@/]*@)?[^/?]*)(?:/[^?]*)?(?:\?(.*))?", re.DOTALL)
-"""What comes before the database, and what after; libpq allows a ? in a password."""
+"""What stands before the database's name and after it; libpq allows a ? in a password."""
 
 
 def beside(url: str, name: str) -> str:
@@ -37,7 +37,7 @@ def beside(url: str, name: str) -> str:
 
 
 def name_of(url: str) -> str:
-    """Return the name of the URL's database; libpq takes the user's where none is said."""
+    """Return the name of the URL's database; libpq's default is the user's name."""
     known: dict[str, object] = {
         option.keyword.decode(): option.val.decode()
         for option in pq.Conninfo.get_defaults()
@@ -48,18 +48,18 @@ def name_of(url: str) -> str:
 
 
 def suffixed(url: str, suffix: str) -> str:
-    """Return the URL of the database that is named like the URL's own, with a suffix."""
+    """Return the URL of the database with the name of the URL's own database and a suffix."""
     return beside(url, name_of(url)[: NAME_LENGTH_MAX - len(suffix)] + suffix)
 
 
 @contextmanager
 def made_anew(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
-    """Drop the database beside the URL's own, make it empty, and give its URL.
+    """Drop the database beside the URL's own if it exists, create it empty, and yield its URL.
 
-    It stays afterwards for whoever wants to look, unless told otherwise.
+    The database is kept afterwards, unless `stays` is False.
 
-    Raises StoreUnavailable if another process holds it or the server does not answer, and
-    SettingsError if the URL's user may not make databases, or take the lock.
+    Raises StoreUnavailable if another process uses the database or the server does not answer,
+    SettingsError if the URL's user may not create databases or take the lock.
     """
     there = suffixed(url, suffix)
     name = name_of(there)
@@ -68,7 +68,7 @@ def made_anew(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
     except psycopg.OperationalError as silence:
         raise StoreUnavailable(" ".join(str(silence).split())) from silence
     with closing(connection):
-        # A busy server takes long to copy a database, or to end those who are in it.
+        # A busy server needs a long time to copy a database or to end the sessions in it.
         connection.execute("SET statement_timeout = 0")
         _hold(connection, name)
         _make(connection, name)

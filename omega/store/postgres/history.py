@@ -1,9 +1,9 @@
-"""Retention: what is over is removed when it is old enough.
+"""Retention: records of the past are removed when they are old enough.
 
-Goal     Let the tables of history stop growing, on a cell that is at work.
-Promise  In small transactions, each of which reads some blocks of a table once and waits for
-         nobody; interrupted, what is done is done. Live jobs and allocations are not touched, and
-         every invariant holds after each step.
+Goal     Keep the history tables from growing, while the cell is at work.
+Promise  Each transaction is small: it reads some blocks of a table once and waits for no lock. An
+         interrupted run keeps what it has done. Unfinished jobs and allocations are not touched.
+         Every invariant holds after each step.
 Source   functions/history.sql; docs/decisions/0019-history.md.
 """
 
@@ -14,18 +14,18 @@ from typing import Final
 from omega.store.postgres.connection import Link
 
 TABLES: Final = ("machine_change", "transaction", "ended_task", "job")
-"""In this order: a job goes once no commit on record is as old as its end."""
+"""In this order, because a job is removed once every recorded commit is newer than its end."""
 BLOCKS_AT_A_TIME: Final = 512
-"""Four megabytes: some fifty thousand ended tasks, a fraction of a second."""
+"""Four megabytes: some fifty thousand ended tasks, which take a fraction of a second."""
 
 Progress = Callable[[int, int], None]
-"""Told how many blocks of how many are done."""
+"""Is called with the number of blocks done, and of all blocks."""
 
 
 def prune(
     url: str, *, older_than_ms: int, statement_timeout_ms: int, progress: Progress
 ) -> Mapping[str, int]:
-    """Remove what has been over for longer than that; return how many rows of each table."""
+    """Remove records older than that; return the number of removed rows by table."""
     link = Link(url, application_name="omega prune", statement_timeout_ms=statement_timeout_ms)
     with closing(link):
         link.call("SELECT omega.forget_changes()")

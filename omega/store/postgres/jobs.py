@@ -1,7 +1,8 @@
-"""The job queue in Postgres: leases, hand-backs, parking, and what users ask about jobs.
+"""The job queue in Postgres: leases, hand-backs, parking, and the status of jobs.
 
-Goal     Carry jobs to the queue's functions and back; decide nothing here.
-Promise  Every time that is compared comes from the server's clock; a lost lease changes nothing.
+Goal     Pass jobs to the queue's functions and return their answers; nothing is decided here.
+Promise  All times that are compared are of the server's clock. A call under a lost lease changes
+         nothing.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -36,7 +37,7 @@ _STATUS = """
       FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
 """
 _STATUS_FIELDS = tuple(field.name for field in fields(JobStatus))
-"""What the columns of `_STATUS` are, in order."""
+"""The fields of JobStatus in the order of the columns of `_STATUS`."""
 
 
 class PostgresJobs:
@@ -63,9 +64,9 @@ class PostgresJobs:
     def lease(
         self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
     ) -> list[LeasedJob]:
-        """Take up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
+        """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
 
-        One whose row this program cannot read is parked, and not among them.
+        A job whose row this program cannot read is parked, and not returned.
         """
         rows = self._link.call(
             "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, age_ms,"
@@ -73,7 +74,7 @@ class PostgresJobs:
             (scheduler, holder, jobs_max, lease_ms),
         )
         jobs, unreadable = leased_jobs(rows)
-        if unreadable:  # or they would stop every scheduler of their kind, one after the other
+        if unreadable:  # otherwise it would stop every scheduler of its kind in turn
             self.park(unreadable)
         return jobs
 
@@ -86,7 +87,7 @@ class PostgresJobs:
         return {int(job) for job in kept}
 
     def hand_back(self, jobs: Sequence[HandBack]) -> int:
-        """Give jobs back; those whose lease is no longer held are passed over."""
+        """Give jobs back; return how many. Jobs whose leases are no longer held are skipped."""
         return self._count(
             "SELECT omega.hand_back_jobs(%s, %s, %s, %s)",
             Big([it.job for it in jobs]),
@@ -96,9 +97,9 @@ class PostgresJobs:
         )
 
     def park(self, jobs: Sequence[Parking]) -> int:
-        """Set jobs aside; those whose lease is no longer held are passed over.
+        """Park jobs; return how many. Jobs whose leases are no longer held are skipped.
 
-        A detail is kept as `readable_sentence` has it.
+        A detail is stored as `readable_sentence` returns it.
         """
         return self._count(
             "SELECT omega.park_jobs(%s, %s, %s, %s)",
@@ -111,7 +112,7 @@ class PostgresJobs:
     def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest.
 
-        One whose row this program cannot read is not among them; a later program may read it.
+        A job whose row this program cannot read is left out; a later version may read it.
         """
         rows = self._link.call(
             "SELECT id, wire, reason, placed, running, generation, starts, stops,"
@@ -125,12 +126,12 @@ class PostgresJobs:
         return self._count("SELECT omega.wake_jobs(%s)", Big(jobs))
 
     def rescue(self) -> list[int]:
-        """Move jobs whose lease has run out back to pending; return them."""
+        """Move jobs whose leases have expired back to pending; return these jobs."""
         ((jobs,),) = self._link.call("SELECT omega.rescue_jobs()")
         return [int(job) for job in jobs]
 
     def cancel(self, job: int) -> bool:
-        """End a job and free its room; False if it was over already or never was."""
+        """Cancel a job and free its amounts; return False if it has ended or never existed."""
         ((cancelled,),) = self._link.call("SELECT omega.cancel_job(%s)", (job,))
         return bool(cancelled)
 
@@ -171,7 +172,7 @@ class PostgresJobs:
 
 
 def leased_jobs(rows: Iterable[tuple[Any, ...]]) -> tuple[list[LeasedJob], list[Parking]]:
-    """Read rows of leased jobs; say of those that cannot be read how they would be parked."""
+    """Return leased jobs from their rows, and a Parking for each row that cannot be read."""
     jobs: list[LeasedJob] = []
     unreadable: list[Parking] = []
     for row in rows:
@@ -184,7 +185,7 @@ def leased_jobs(rows: Iterable[tuple[Any, ...]]) -> tuple[list[LeasedJob], list[
 
 
 def _leased(row: tuple[Any, ...]) -> LeasedJob:
-    """Read one row of omega.lease_jobs; raise BadInput if no job can be made of it."""
+    """Return a job from one row of omega.lease_jobs; raise BadInput if it cannot be read."""
     job, token, wire, starts, stops, placed, fruitless, waited_ms, age_ms, tasks, machines = row
     spec = spec_from_wire(decoded(wire))
     return LeasedJob(
@@ -202,7 +203,7 @@ def _leased(row: tuple[Any, ...]) -> LeasedJob:
 
 
 def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
-    """Read one parked job; None if no job can be made of it."""
+    """Return a parked job from its row; None if it cannot be read."""
     job, wire, reason, placed, running, generation, starts, stops, tasks, machines = row
     try:
         spec = spec_from_wire(decoded(wire))
@@ -223,10 +224,10 @@ def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
 
 
 def _tasks(starts: Index | None, stops: Index | None, tasks: int) -> Index:
-    """Spell out the tasks of a multirange, given its ranges' bounds; null for none.
+    """Return the tasks in a multirange, ascending; `starts` and `stops` bound its ranges.
 
-    Raises BadInput for more than a job may have, before room is made for them, and for a task
-    that the job has not.
+    None stands for no ranges. Raises BadInput, before memory is allocated, if the job has more
+    tasks than the limit, or if a range lies outside its tasks.
     """
     if tasks > LIMITS.tasks_per_job_max:
         raise BadInput(f"the job has {tasks} tasks, more than {LIMITS.tasks_per_job_max}")

@@ -1,9 +1,9 @@
 """JSON columns, decoded one value at a time.
 
-Goal     Let a value that this program cannot read spoil its own row and no other.
-Promise  A connection of ours returns JSON as text; whoever reads a column decodes it here.
-Source   docs/decisions/0029-hostile-logins.md. Python's decoder raises for what is nested by a
-         thousand levels, and for a whole number of more than 4,300 digits.
+Goal     A value that this program cannot read affects its own row and no other.
+Promise  Omega's connections return JSON as text; callers that read a column decode it here.
+Source   docs/decisions/0029-hostile-logins.md. Python's decoder raises an error at a thousand
+         nested levels, and at a whole number of more than 4,300 digits.
 """
 
 import json
@@ -20,7 +20,7 @@ _BINARY_VERSION: Final = 1
 
 
 class _Text(Loader):
-    """Binary jsonb is one version byte, then the text."""
+    """Loads binary jsonb, which is one version byte and then the text."""
 
     format = Format.BINARY
 
@@ -30,7 +30,7 @@ class _Text(Loader):
 
 
 def register(connection: Connection[Any]) -> None:
-    """Have this connection return values of type jsonb as their text."""
+    """Let a connection return values of type jsonb as text."""
     connection.adapters.register_loader("jsonb", _Text)
 
 
@@ -43,7 +43,7 @@ def decoded(text: str) -> Any:  # noqa: ANN401 - whatever JSON has
 
 
 def an_object(text: str) -> Mapping[str, Any]:
-    """Return the object of a JSON text, or an empty one for any other text."""
+    """Return the object in a JSON text; an empty one if the text is anything else."""
     try:
         value = decoded(text)
     except BadInput:

@@ -1,8 +1,8 @@
-"""Arrays over the wire: numpy on this side, Postgres' binary formats on the other.
+"""Arrays on the wire: numpy arrays here, Postgres' binary formats on the other side.
 
-Goal     Move thousands of numbers a call without touching each in Python.
-Promise  One-dimensional arrays without nulls, both ways; machine rows as one packed value. A number
-         that is too wide for its type is BadInput.
+Goal     Send and receive thousands of numbers a call without a Python object for each.
+Promise  One-dimensional arrays without nulls go both ways; machine rows come as one packed value. A
+         number that is too wide for its type raises BadInput.
 Source   PostgreSQL's array_send and int4send; docs/decisions/0008-packed-rows.md.
 """
 
@@ -29,7 +29,7 @@ MACHINE = np.dtype(
         ("used", ">i4", (KINDS,)),
     ]
 )
-"""A packed machine row, as the table holds it: `packed_capacity`, and then `packed_use`."""
+"""A packed machine row, as the table stores it: `packed_capacity`, then `packed_use`."""
 
 _WORD = np.dtype(">i4")
 _WORDS = MACHINE.itemsize // _WORD.itemsize
@@ -37,7 +37,7 @@ _LOW = 0xFFFFFFFF
 
 
 def _place(name: str) -> int:
-    """Return at which word of a row a field begins."""
+    """Return the position, in words, of a field in a row."""
     assert MACHINE.fields is not None
     return MACHINE.fields[name][1] // _WORD.itemsize
 
@@ -47,9 +47,9 @@ _ID, _CAPACITY, _SEQUENCE, _REVISION, _STATE, _USED = map(
 )
 
 _HEADER = Struct(">iiI")
-"""Dimensions, whether there are nulls, and the elements' type."""
+"""The number of dimensions, whether there are nulls, and the elements' type."""
 _SIDE = Struct(">ii")
-"""The length of one dimension, and where it begins."""
+"""The length of one dimension, and its first index."""
 
 
 def _elements(wire: str) -> np.dtype[Any]:
@@ -97,7 +97,7 @@ class _ArrayDumper(Dumper):
         body = np.empty(count, obj.elements)
         body["size"] = wire.itemsize
         body["value"] = obj.values
-        # numpy cuts off what is too wide
+        # numpy truncates numbers that are too wide
         if not np.can_cast(obj.values.dtype, wire) and (body["value"] != obj.values).any():
             raise BadInput(f"a number does not fit {8 * wire.itemsize} bits")
         return _HEADER.pack(1, 0, obj.element_oid) + _SIDE.pack(count, 1) + body.tobytes()
@@ -117,7 +117,7 @@ class _ArrayLoader(Loader):
 
 
 def register(connection: Connection[Any]) -> None:
-    """Let this connection send `Small`, `Int`, `Big`, and return such arrays as int64 arrays."""
+    """Let a connection send `Small`, `Int` and `Big`, and return such arrays as int64 arrays."""
     for kind in _KINDS_OF_ARRAY:
         dumper = type(f"{kind.__name__}Dumper", (_ArrayDumper,), {"oid": kind.array_oid})
         loader = type(f"{kind.__name__}Loader", (_ArrayLoader,), {"elements": kind.elements})
@@ -126,11 +126,11 @@ def register(connection: Connection[Any]) -> None:
 
 
 def unpack_machines(packed: Buffer) -> MachineRows:
-    """Turn packed rows into machine rows, ascending by id; a kind's amounts lie side by side."""
-    # As words, all of one type: numpy takes and turns them faster than fields of many.
+    """Return the rows in packed bytes, ascending by id; each kind's amounts are contiguous."""
+    # As words, which have one type: numpy copies and transposes them faster than mixed fields.
     rows = np.frombuffer(packed, _WORD).reshape(-1, _WORDS)
     if (rows[1:, _ID] < rows[:-1, _ID]).any():
-        # Pages come in order, and most rows on them: an order that exploits it is the fastest.
+        # Pages come in order, and so do most rows: a stable sort uses that and is the fastest.
         rows = rows.take(np.argsort(rows[:, _ID].astype(np.int64), kind="stable"), axis=0)
     words = np.empty((_WORDS, len(rows)), dtype=np.int64)
     words[...] = rows.T

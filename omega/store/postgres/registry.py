@@ -1,7 +1,7 @@
-"""What processes say of themselves, and the cell in sums.
+"""The reports of processes, and sums over the cell.
 
-Goal     Let a screen be drawn from the database alone.
-Promise  Reads never wait for commits; a report replaces the one before.
+Goal     A screen can be drawn from the database alone.
+Promise  Reads never wait for commits. A report replaces the one before.
 Source   docs/decisions/0005-events.md.
 """
 
@@ -18,13 +18,13 @@ from omega.store.status import CellUse, ProcessReport
 
 
 class PostgresRegistry:
-    """Reports of processes, and sums."""
+    """Reports of processes, and sums over the cell."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     def report(self, kind: str, replica: str, *, pid: int, facts: Mapping[str, object]) -> None:
-        """Replace what this process said of itself."""
+        """Replace the report of this process."""
         self._link.call(
             "SELECT omega.report_process(%s, %s, %s, %s)", (kind, replica, pid, Jsonb(facts))
         )
@@ -44,7 +44,7 @@ class PostgresRegistry:
         ]
 
     def forget(self, kind: str, replica: str) -> None:
-        """Remove a process that has ended cleanly."""
+        """Remove the report of a process that has ended cleanly."""
         self._link.call("SELECT omega.forget_process(%s, %s)", (kind, replica))
 
     def use(self) -> CellUse:

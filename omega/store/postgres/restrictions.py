@@ -1,10 +1,10 @@
-"""Limits on what a login can use up: sets what the user may set; returns the rest.
+"""Limits on what a login can use up: those that the user may set are set, the others returned.
 
-Goal     Keep one login from taking all locks, connections and disk from the others.
-Promise  Harmless when repeated: what is set stays, also what an operator has set otherwise.
-         Whatever the user may not set is returned, with who may and by which statement; that is no
-         error. Owners and superusers get no connection limit; the timeouts apply to their sessions
-         as well.
+Goal     Keep one login from using up locks, connections and disk space of all others.
+Promise  The call may be repeated: a limit that is set is kept, also one that an operator chose. A
+         limit that the user may not set is returned with who may and the statement to run; that is
+         no error. Owners and superusers get no connection limit; the timeouts apply to their
+         sessions as well.
 Source   docs/decisions/0017-roles.md; docs/guide/roles.md says what remains possible.
 """
 
@@ -23,9 +23,9 @@ TIMEOUTS_SET: Final = {
     "statement_timeout": "5min",
     "idle_in_transaction_session_timeout": "1min",
 }
-"""For sessions by hand: our own connections set the first, and never meet the second."""
+"""For sessions by hand: Omega's connections set the first, and never reach the second."""
 CONNECTIONS_MAX: Final = 20
-"""Of one login: a scheduler holds two, and twice as many for a while when it starts anew."""
+"""For one login: a scheduler has two connections, and twice as many while it starts again."""
 
 SUPERUSER: Final = "A superuser"
 
@@ -43,29 +43,29 @@ REVOKING_FUNCTIONS: Final = f"""
         END LOOP;
     END $$
 """
-"""For the cell's database alone: other databases have functions of their own."""
+"""Only for the cell's database, because every database has its own functions."""
 
 
 @dataclass(frozen=True)
 class Restriction:
-    """One limit that is missing."""
+    """A limit that is not set."""
 
     about: str
-    """What it limits; no two limits are about the same."""
+    """What is limited; it identifies the limit."""
     what: str
-    """What holds once it is set."""
+    """What is true once the limit is set."""
     sql: str
     who: str
-    """Who may set it, at the beginning of a sentence."""
+    """Who may set it; begins a sentence."""
 
 
 @dataclass(frozen=True)
 class Restricted:
-    """What was missing, and what has come of it."""
+    """The limits that were missing: those that were set, and those that could not be."""
 
     done: tuple[Restriction, ...] = ()
     left: tuple[Restriction, ...] = ()
-    """What the user may not set."""
+    """Limits that the user may not set."""
 
 
 def restrict(url: str) -> Restricted:
@@ -76,8 +76,8 @@ def restrict(url: str) -> Restricted:
     with catalogue_connection(url) as connection:
         before = missing(read_access(connection))
         for one in before:
-            # Some refusals are only warnings, and another database's owner may be setting the same
-            # login's limit: what there is afterwards is what counts.
+            # Some refusals are only warnings, and another database's owner may set the same limit
+            # at this moment. So the result is what is missing afterwards.
             with suppress(psycopg.DatabaseError):
                 connection.execute(one.sql.encode())
         left = {one.about: one for one in missing(read_access(connection))} if before else {}
@@ -97,28 +97,28 @@ def missing(access: Access) -> list[Restriction]:
 
 
 def is_unlimited(member: Member) -> bool:
-    """Say whether a login may open any number of connections, and should not."""
+    """Return whether a login may open any number of connections although it is no superuser."""
     return member.connections_max < 0 and "SUPERUSER" not in member.powers
 
 
 def revoking(access: Access, right: str) -> str:
-    """Return what takes a right on the database from PUBLIC."""
+    """Return the statement that revokes a right on the database from PUBLIC."""
     return f"REVOKE {right} ON DATABASE {named(access.database)} FROM PUBLIC"
 
 
 def setting(access: Access, timeout: str) -> str:
-    """Return what sets a timeout for the database."""
+    """Return the statement that sets a timeout for the database."""
     value = TIMEOUTS_SET[timeout]
     return f"ALTER DATABASE {named(access.database)} SET {timeout} = '{value}'"
 
 
 def limiting(member: Member) -> str:
-    """Return what limits a login to the usual number of connections, or to twice what it has."""
+    """Return the statement that limits a login to the usual connections, or to twice its own."""
     return f"ALTER ROLE {named(member.name)} CONNECTION LIMIT {_connections_max(member)}"
 
 
 def named(name: str) -> str:
-    """Return a name as SQL has it."""
+    """Return a name quoted as in SQL."""
     return sql.Identifier(name).as_string(None)
 
 

@@ -1,8 +1,7 @@
 """The revision of a database's schema, and the one that this code needs.
 
 Goal     Say what to run when the two differ.
-Promise  Reads only. What may go wrong becomes one sentence; the server's words never hold a
-         password.
+Promise  The database is only read. Errors are raised with one sentence, without a password.
 Source   Alembic.
 """
 
@@ -26,7 +25,7 @@ NOT_ALLOWED = "the database's user may not do this"
 
 
 def current(url: str) -> str | None:
-    """Return the revision that the database is at; None for none.
+    """Return the revision of the database; None if it has none.
 
     Raises StoreUnavailable if the server does not answer.
     """
@@ -45,7 +44,7 @@ def head() -> str:
 
 
 def mismatch(url: str) -> str | None:
-    """Say what to run before this code can use the database; None if its revision is the right one.
+    """Return what to run before this code can use the database; None if the revision is right.
 
     Raises StoreUnavailable if the server does not answer.
     """
@@ -62,7 +61,7 @@ def mismatch(url: str) -> str | None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Turn what may go wrong into one sentence; the server's words never hold a password."""
+    """Raise errors of the block as one of omega.errors, each with one sentence and no password."""
     try:
         yield
     except OperationalError as silence:
@@ -73,12 +72,12 @@ def answering() -> Iterator[None]:
         raise SchemaMismatch(f"the schema cannot be used: {_sentence(refusal)}") from refusal
     except psycopg.errors.InsufficientPrivilege as refusal:
         raise NotAllowed(f"{NOT_ALLOWED}: {refusal.diag.message_primary}") from refusal
-    except psycopg.Error as refusal:  # from the functions, which go past SQLAlchemy
+    except psycopg.Error as refusal:  # from the functions, which are not run through SQLAlchemy
         said = refusal.diag.message_primary or str(refusal)
         raise SchemaMismatch(
             f"the functions cannot be installed: {' '.join(said.split())}"
         ) from refusal
-    except CommandError as refusal:  # such as a revision of a later program
+    except CommandError as refusal:  # for example a revision of a later program
         raise SchemaMismatch(
             f"the schema cannot be migrated by this program: {refusal}"
         ) from refusal
@@ -92,7 +91,7 @@ def _sentence(error: DBAPIError) -> str:
 
 
 def alembic_config() -> Config:
-    """Return Alembic's configuration: where the migrations are."""
+    """Return Alembic's configuration, which names the folder of the migrations."""
     config = Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
@@ -100,18 +99,18 @@ def alembic_config() -> Config:
 
 
 def _scripts() -> Path:
-    """Find the migrations: beside the package in a checkout, inside it in a wheel."""
+    """Return the migrations' folder: beside the package in a checkout, inside it in a wheel."""
     package = Path(omega.__file__).parent
     inside = package / "migrations"
     return inside if inside.is_dir() else package.parent / "migrations"
 
 
 def engine(url: str) -> Engine:
-    """Return an engine that makes a connection for each block and keeps none."""
-    # Past SQLAlchemy's own reading of URLs, which knows fewer than libpq: none with two hosts, say.
+    """Return an engine that opens a connection for each block and closes it afterwards."""
+    # Without SQLAlchemy's parser of URLs, which knows fewer than libpq: none with two hosts.
     return create_engine(
         "postgresql+psycopg://",
-        # SQLAlchemy cannot read what a database without an encoding says, unless it is told one.
+        # In a database without an encoding SQLAlchemy can read texts only if it is given one.
         creator=lambda: psycopg.connect(url, connect_timeout=10, client_encoding="utf8"),
         poolclass=NullPool,
     )

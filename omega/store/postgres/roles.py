@@ -1,9 +1,9 @@
-"""Who may do what: the roles, the functions that each may call and the tables that each may read.
+"""The roles, the functions that each may call and the tables that each may read.
 
-Goal     One table that says it all; whatever is not in it is the owner's alone.
-Promise  A function that a role may call runs as its owner under a pinned search_path; every other
-         is called by functions only. No role writes a table, and none reads a lease's token.
-         Grants are made afresh each time: what was granted by hand to these roles is gone then.
+Goal     One table has all rights; what is not in it is left to the cell's owner.
+Promise  A function that a role may call runs as its owner under a fixed search_path; all others are
+         called only by functions. No role writes a table, and none reads a lease's token. Grants
+         are made again each time, so that grants made to these roles by hand are lost.
 Source   docs/decisions/0017-roles.md; PostgreSQL's manual, "Writing SECURITY DEFINER Functions
          Safely".
 """
@@ -16,10 +16,10 @@ from omega.store.postgres.connection import SEARCH_PATH
 from omega.store.postgres.tables import SCHEMA, metadata
 
 SECRETS: Final = {"job": frozenset({"lease_token"})}
-"""Columns that are for nobody to read: who knows a lease's token, holds the lease."""
+"""Columns that no role may read: whoever knows a lease's token can use the lease."""
 TABLES: Final = tuple(table.name for table in metadata.sorted_tables)
 REVISION: Final = "alembic_version"
-"""Read by every role: so a program can say that the database is not at its revision."""
+"""Every role reads it, so that a program can report that the database has another revision."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Role:
 
     name: str
     calls: tuple[str, ...]
-    """Functions, by the names that they have in our schema."""
+    """Functions, by their names in Omega's schema."""
     reads: tuple[str, ...] = ()
     """Tables, apart from the columns in SECRETS."""
 
@@ -112,25 +112,26 @@ OWNERS: Final = (
     "forget_changes",
     "prune_history",
 )
-"""What the owner's own verbs call. Functions that are in no list are called by functions only."""
+"""Functions that the owner's commands call. A function in no list is called only by functions."""
 
 
 def making() -> str:
-    """Return what makes those roles that are not there yet; others are left as they are."""
+    """Return the SQL that creates the missing roles; roles that exist are left as they are."""
     return "\n".join(_making(role.name) for role in ROLES)
 
 
 def granting(there: Collection[str]) -> str:
-    """Return what gives each role its due, and nobody else anything, once all functions are made.
+    """Return the SQL that grants each role its rights and revokes all others.
 
-    `there` are the names of the roles that this server has: the others get nothing.
+    It is to be run after all functions were created. `there` are the names of the roles of
+    this server; a role that is missing gets nothing.
     """
     roles = [role for role in ROLES if role.name in there]
     return ";\n".join([*_revocations(roles), *_definitions(), *_grants(roles)])
 
 
 def _making(name: str) -> str:
-    # Another database of this server may be making the same role at this moment.
+    # Another database of this server may create the same role at this moment.
     return f"""
         DO $$ BEGIN
             IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') THEN
@@ -166,7 +167,7 @@ def _grants(roles: Collection[Role]) -> Iterator[str]:
 
 
 def _columns(table: str) -> str:
-    """Name the columns that may be read, or none if all may."""
+    """Return the columns that may be read, in parentheses; nothing if all may be."""
     secret = SECRETS.get(table)
     if secret is None:
         return ""

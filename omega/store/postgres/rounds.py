@@ -1,7 +1,7 @@
-"""Rounds in Postgres, and the running jobs that they are about.
+"""Rounds in Postgres, and the running jobs that they plan.
 
-Goal     Carry rounds to their functions and back; decide nothing here.
-Promise  Every time that is compared comes from the server's clock.
+Goal     Pass rounds to their functions and return the answers; nothing is decided here.
+Promise  All times that are compared are of the server's clock.
 Source   docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
@@ -20,13 +20,13 @@ from omega.store.rounds import NotYet, Round
 
 
 class PostgresRounds:
-    """Rounds of schedulers, and what runs for some jobs."""
+    """Rounds of schedulers, and the allocations of jobs."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:
-        """Begin the next round of a kind of scheduler, if the last one is over."""
+        """Begin the next round of a kind of scheduler if the last one is over; otherwise NotYet."""
         ((number, began_ms, memo, due_in_ms),) = self._link.call(
             "SELECT number, began_ms, memo, due_in_ms FROM omega.begin_round(%s, %s, %s)",
             (scheduler, holder, length_ms),
@@ -36,7 +36,7 @@ class PostgresRounds:
         return Round(number, began_ms, an_object(memo))
 
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
-        """Keep what the next round is to know; False, and nothing kept, if it has begun already."""
+        """Keep the memo for the next round; return False if that has begun already."""
         ((kept,),) = self._link.call(
             "SELECT omega.note_round(%s, %s, %s)", (scheduler, number, Jsonb(memo))
         )
@@ -45,9 +45,9 @@ class PostgresRounds:
     def recall(
         self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
     ) -> list[LeasedJob]:
-        """Lease to a round's holder those of the jobs that run, ascending by id; they run on.
+        """Lease to a round's holder those of the jobs that run, ascending by id; tasks go on.
 
-        One whose row this program cannot read is not among them, and runs on.
+        A job whose row this program cannot read is left out, and goes on.
         """
         rows = self._link.call(
             "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, age_ms,"
@@ -58,7 +58,7 @@ class PostgresRounds:
         return jobs_read
 
     def unfinished(self, jobs: Sequence[int]) -> set[int]:
-        """Return those of the jobs that are there and not over, wherever they stand."""
+        """Return those of the jobs that exist and have not ended, in any state."""
         ((found,),) = self._link.call("SELECT omega.unfinished_jobs(%s)", (Big(jobs),))
         return {int(job) for job in found}
 

@@ -1,9 +1,9 @@
-"""The schema: brought up to date by Alembic, with the functions installed anew each time.
+"""The schema: migrated by Alembic; all functions are installed again each time.
 
-Goal     One call that makes any database of ours the one that this code expects.
-Promise  All in one transaction: a migration that fails leaves the database as it was. Who may do
-         what is said afresh each time, by omega.store.postgres.roles. Limits on logins are set
-         afterwards, when roles are wanted, by omega.store.postgres.restrictions.
+Goal     One call that brings any database of Omega to the schema that this code expects.
+Promise  Everything is done in one transaction: a migration that fails leaves the database as it
+         was. Rights are granted again each time, by omega.store.postgres.roles. If roles are
+         wanted, limits on logins are set afterwards, by omega.store.postgres.restrictions.
 Source   docs/decisions/0007-functions-are-installed-anew.md, 0017-roles.md.
 """
 
@@ -28,13 +28,13 @@ STRANGERS_TABLE = """
 
 
 def migrate(url: str, *, make_roles: bool = False) -> Restricted:
-    """Bring the database to the newest schema; harmless when it is there already.
+    """Bring the database to the newest schema; a database that is there already is not harmed.
 
-    Makes the roles that the server lacks, if wanted; those that it has get what is theirs. Then it
-    also limits what logins can use up, as far as the URL's user may, and returns what was set.
+    With `make_roles` missing roles are created, and what logins can use up is limited as far as the
+    URL's user may do so; the limits are returned. Roles that exist get their rights in any case.
     Raises StoreUnavailable if the server does not answer, NotAllowed if the URL's user lacks a
-    right, and SchemaMismatch if the database's schema `omega` is somebody else's or cannot be
-    migrated; it is as it was then.
+    right, SchemaMismatch if the schema `omega` is not Omega's own or cannot be migrated. After an
+    error the database is as it was.
     """
     _run(url, "head", make_roles=make_roles)
     return restrict(url) if make_roles else Restricted()
@@ -46,19 +46,19 @@ def downgrade(url: str, revision: str) -> None:
 
 
 def install_functions(connection: Connection) -> None:
-    """Drop all functions of ours and make them anew, within the connection's transaction."""
+    """Drop all of Omega's functions and create them again, in the connection's transaction."""
     remove_functions(connection)
     for sql in rendered():
         _execute(connection, sql)
 
 
 def remove_functions(connection: Connection) -> None:
-    """Drop all functions of ours."""
+    """Drop all of Omega's functions."""
     _execute(connection, DROP_ALL)
 
 
 def _execute(connection: Connection, sql: str) -> None:
-    # Past SQLAlchemy and without parameters: the texts hold % and : of their own.
+    # Without SQLAlchemy and without parameters, because the texts contain % and : themselves.
     raw = connection.connection.driver_connection
     assert isinstance(raw, psycopg.Connection)
     raw.execute(sql.encode())
@@ -67,16 +67,16 @@ def _execute(connection: Connection, sql: str) -> None:
 def _run(url: str, revision: str, *, make_roles: bool = False) -> None:
     config = alembic_config()
     with answering(), engine(url).begin() as connection:
-        # Whatever else lies on this user's path, and who may put something there, is not our doing.
+        # Objects of other schemas on this user's search_path must not be used.
         connection.execute(text(f"SET LOCAL search_path = {SEARCH_PATH}"))
-        # A migration takes as long as its tables are large.
+        # A migration of large tables takes long.
         connection.execute(text("SET LOCAL statement_timeout = 0"))
         connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         _refuse_another_encoding(connection)
         _refuse_a_strangers(connection)
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
-        # One migration at a time: this locks the schema, as none but its owner can. Any login could
-        # take an advisory lock, and keep it.
+        # One migration at a time: this locks the schema, as only its owner can. Any login could
+        # take an advisory lock and keep it.
         connection.execute(text(f"COMMENT ON SCHEMA {SCHEMA} IS 'A cell of omega'"))
         remove_functions(connection)
         config.attributes["connection"] = connection
@@ -106,7 +106,7 @@ def _grant(connection: Connection) -> None:
 
 
 def _refuse_another_encoding(connection: Connection) -> None:
-    """Raise SchemaMismatch if names and jobs could not be kept as they were written."""
+    """Raise SchemaMismatch if the encoding cannot keep names and jobs as they were written."""
     encoding = connection.scalar(text("SELECT current_setting('server_encoding')"))
     if encoding != "UTF8":
         raise SchemaMismatch(
@@ -116,7 +116,7 @@ def _refuse_another_encoding(connection: Connection) -> None:
 
 
 def _refuse_a_strangers(connection: Connection) -> None:
-    """Raise SchemaMismatch if there are tables in a schema `omega` that no migration has made."""
+    """Raise SchemaMismatch if a schema `omega` has tables that no migration created."""
     strange = connection.scalar(text(STRANGERS_TABLE), {"schema": SCHEMA})
     if strange is not None:
         raise SchemaMismatch(

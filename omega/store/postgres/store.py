@@ -1,7 +1,7 @@
 """The store on Postgres: its parts on one connection.
 
-Goal     One object that is all of a store.
-Promise  One connection, opened at the first call; not to be shared between threads.
+Goal     One object that has all operations of a store.
+Promise  It has one connection, opened at the first call, and must not be shared between threads.
 Source   docs/decisions/0002-one-store-protocol.md.
 """
 
@@ -35,9 +35,9 @@ class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresTurns, P
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What had to be done again, by cause."""
+        """How many calls were repeated or replayed and connections replaced, by cause."""
         return dict(self._link.counts)
 
     def close(self) -> None:
-        """Close the connection; harmless when repeated."""
+        """Close the connection; closing twice is harmless."""
         self._link.close()

@@ -1,7 +1,7 @@
-"""The tables, declared once: Alembic compares the database with this, and columns follow `Kind`.
+"""The tables, declared once: Alembic compares the database with this; columns follow `Kind`.
 
 Goal     One declaration of what is stored, with every invariant that a row can state as a CHECK.
-Promise  A bug becomes an error, never an oversold machine; hot updates touch no index.
+Promise  A bug raises an error and never oversells a machine. Frequent updates touch no index.
 Source   docs/decisions/0006-tables.md.
 """
 
@@ -38,7 +38,7 @@ from omega.model.resources import COLUMNS
 
 SCHEMA = "omega"
 SHARDS = 16
-"""Pieces that each quota lies in: about as many as processes that commit at a time."""
+"""Into how many rows a quota is divided: about as many as processes that commit at a time."""
 _EMPTY_CATALOGUE = """'{"names": [], "values": []}'"""
 _PENDING = text(f"'{State.PENDING.value}'")
 
@@ -87,14 +87,14 @@ def _one_of(column: str, values: type[Enum]) -> CheckConstraint:
 
 
 def _word(name: str, values: type[Enum]) -> DOMAIN:
-    """A type of few words: its list is read once a session, a CHECK's with every statement."""
+    """Return a type of a few words; its list is parsed once a session, a CHECK's each time."""
     return DOMAIN(
         name, Text(), schema=SCHEMA, constraint_name=f"{name}_known", check=_known(values, "VALUE")
     )
 
 
 def _packed(*columns: str) -> str:
-    """Join the bytes of integer columns, two of them at a time: each piece costs a call."""
+    """Return SQL that joins the bytes of integer columns, two at a time, to save calls."""
     pairs = zip(columns[::2], columns[1::2], strict=True)
     return " || ".join(f"int8send(({left}::bigint << 32) | {right})" for left, right in pairs)
 
@@ -106,7 +106,7 @@ _PACKED_USE = " || ".join(
         _packed("state", *(f"{kind}_used" for kind in COLUMNS)),
     ]
 )
-"""A machine's row as views want it, in two: `MACHINE` in packing.py reads them."""
+"""A machine's row as views read it, in two parts; `MACHINE` in packing.py unpacks them."""
 
 _USED = ", ".join(f"{kind}_used" for kind in COLUMNS)
 _FREE = ", ".join(f"{kind}_capacity - {kind}_used" for kind in COLUMNS)
@@ -125,7 +125,7 @@ cell = Table(
     ),
     CheckConstraint("single", name="one_row"),
 )
-"""One row. Written when machines are added or attributes change, never by a commit.
+"""One row. It is written when machines are added or attributes change, never by a commit.
 
 `changes_from`: from this transaction on, every change of a machine is on record.
 """
@@ -134,8 +134,8 @@ machine = Table(
     "machine",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    # Whoever reads a row passes over all that comes before: what views are made of comes first.
-    # What commits change lies together: the ends that stay as they were are not logged anew.
+    # A reader skips all columns before the one that it needs, so those that views read come first.
+    # Columns that commits change adjoin, because Postgres does not log unchanged ends of a row.
     Column("packed_capacity", LargeBinary, Computed(_PACKED_CAPACITY, persisted=True)),
     _written_by(),
     Column("packed_use", LargeBinary, Computed(_PACKED_USE, persisted=True)),
@@ -146,12 +146,12 @@ machine = Table(
     *(Column(f"{kind}_capacity", Integer, nullable=False) for kind in COLUMNS),
     Column("notice", ARRAY(Integer)),
     _moment("notice_ends_at", required=False),
-    # Postgres reads the text of each CHECK anew for each statement that writes: few, and short.
+    # Every statement that writes parses all CHECKs again, so they are few and short.
     CheckConstraint(f"least({_USED}) >= 0", name="used_is_positive"),
     CheckConstraint(f"notice IS NOT NULL OR least({_FREE}) >= 0", name="used_within_capacity"),
     CheckConstraint(f"state BETWEEN 0 AND {max(MachineState)}", name="state_known"),
-    # Half-empty pages keep the new version of a row on the row's page, and no index covers what
-    # a commit changes: every commit's update is heap-only.
+    # Half-empty pages keep the new version of a row on the row's page, and no index covers the
+    # columns that a commit changes, so that every commit's update is heap-only.
     postgresql_with={"fillfactor": 50},
 )
 
@@ -162,7 +162,7 @@ machine_profile = Table(
     Column("name", Text, nullable=False, unique=True),
     Column("codes", ARRAY(Integer), nullable=False),
 )
-"""What does not change with claims, apart from the rows that do."""
+"""Names and attributes of machines, which claims do not change, apart from rows that they do."""
 
 machine_change = Table(
     "machine_change",
@@ -171,7 +171,7 @@ machine_change = Table(
     _written_by(),
     Index("machine_change_changed_by", "changed_by"),
 )
-"""Which machines were changed by others than commits, whose own records tell of theirs."""
+"""Machines that were changed without a commit; commits name theirs in their own records."""
 
 job = Table(
     "job",
@@ -209,7 +209,7 @@ job = Table(
     CheckConstraint(
         "state NOT IN ('running', 'succeeded') OR isempty(unplaced)", name="running_iff_placed"
     ),
-    # A fifth of all jobs that ever were is too many dead ones for the queue to read past.
+    # The default, a fifth of all jobs ever, would leave too many dead rows for the queue's scans.
     postgresql_with={"fillfactor": 70, "autovacuum_vacuum_scale_factor": 0.02},
 )
 
@@ -241,7 +241,7 @@ job_spec = Table(
     Column("wire", JSONB, nullable=False),
     Column("wire_bytes", Integer, Computed("octet_length(wire::text)", persisted=True)),
 )
-"""What was submitted. `sited`: placing the rest needs to know where its siblings are."""
+"""Submitted jobs. `sited`: placement of a task needs to know where its siblings run."""
 
 progress = Table(
     "progress",
@@ -253,7 +253,7 @@ progress = Table(
     CheckConstraint("run_ms >= 0", name="run_is_positive"),
     postgresql_with={"fillfactor": 50},
 )
-"""How far training jobs have come; no row: not yet reported. Apart from the rows of the queue."""
+"""Progress of training jobs, apart from the queue's rows; no row if none was reported yet."""
 
 allocation = Table(
     "allocation",
@@ -265,7 +265,7 @@ allocation = Table(
     _moment("started_at"),
     postgresql_with={"autovacuum_vacuum_scale_factor": 0.05},
 )
-"""Live allocations only: the primary key is the promise of one live allocation a task."""
+"""Running tasks. The primary key ensures that a task has at most one allocation."""
 
 ended_task = Table(
     "ended_task",
@@ -277,7 +277,7 @@ ended_task = Table(
     _moment("ended_at"),
     Column("cause", Text, nullable=False, server_default="ended"),
 )
-"""History, only ever appended to, apart from the rows that commits touch."""
+"""The history of ended tasks: rows are only added, apart from the rows that commits change."""
 
 transaction = Table(
     "transaction",
@@ -312,9 +312,9 @@ quota = Table(
     _one_of("scope", QuotaScope),
     CheckConstraint(f"cardinality(limits) = {BUDGETS}", name="limits_whole"),
 )
-"""What a tenant or a kind of scheduler may hold. Written by hand, never by a commit.
+"""What a tenant or a kind of scheduler may hold. It is written by hand, never by a commit.
 
-`counted`: what its jobs hold has been added up; until then it grants nothing.
+`counted`: the use of its jobs has been summed up; until then the quota grants nothing.
 """
 
 quota_shard = Table(
@@ -328,9 +328,9 @@ quota_shard = Table(
     CheckConstraint("closed OR 0 <= ALL (free)", name="open_has_some"),
     postgresql_with={"fillfactor": 20},
 )
-"""What is left of a quota, in pieces: commits that draw on different ones need not meet.
+"""The balance of a quota, divided into rows so that commits on different rows run in parallel.
 
-While any budget is overdrawn all pieces are closed: nobody draws on one alone.
+While any budget is overdrawn all rows are closed: no commit draws on one row alone.
 """
 
 Table(
@@ -347,7 +347,7 @@ Table(
     Column("login_before", Text, nullable=False, server_default=text("''")),
     postgresql_with={"fillfactor": 50},
 )
-"""The last round of each kind of scheduler that plans by rounds, and what it left for the next."""
+"""The last round of each kind of scheduler that plans by rounds, and its memo for the next one."""
 
 turn = Table(
     "turn",
@@ -371,7 +371,7 @@ turn = Table(
     ),
     postgresql_with={"fillfactor": 50},
 )
-"""Who shares out its reading, and whose turn it holds: scheduler `number`, from 0; null: none."""
+"""Replicas that divide their reading; each has the turn of scheduler `number`, from 0, or null."""
 
 process = Table(
     "process",
@@ -393,4 +393,4 @@ node = Table(
     Column("machines", INT4MULTIRANGE, nullable=False),
     _written_by(),
 )
-"""Which machines a role stands for: whoever logs in under it may end the tasks on these."""
+"""The machines that a role stands for: its logins may end the tasks on these."""

@@ -1,7 +1,7 @@
 """Turns of partitioned synchronisation, in Postgres.
 
-Goal     Carry requests for turns to their function and back; decide nothing here.
-Promise  Every time that is compared comes from the server's clock.
+Goal     Pass requests for turns to their function and return the answers; nothing is decided here.
+Promise  All times that are compared are of the server's clock.
 Source   docs/decisions/0032-turns-are-leased.md.
 """
 
@@ -16,7 +16,7 @@ class PostgresTurns:
         self._link = link
 
     def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:
-        """Ask for a turn, or renew it; None: what the holder has is as it was."""
+        """Take a turn or renew it; None means that the holder's grant has not changed."""
         ((granted, number, of, held_by),) = self._link.call(
             "SELECT granted, number, schedulers, held_by"
             " FROM omega.take_turn(%s, %s, %s, %s, %s, %s, %s, %s, %s)",

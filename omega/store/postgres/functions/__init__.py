@@ -1,11 +1,12 @@
-"""The functions in Postgres: SQL files, and how they are rendered for the kinds and installed.
+"""The functions in Postgres: SQL files, and how they are rendered and installed.
 
-Goal     Keep SQL in SQL files, with one line for all kinds where a kind is a column.
-Promise  `{{ text }}` becomes the text once a kind, joined by commas or by what follows the last
-         ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1. A
-         file that holds `${of_kinds}` is rendered once for each set of kinds in KINDS_OF.
-         `[[ text ]]` is the same once a budget of quotas. Elsewhere, `${name}` is one of CONSTANTS,
-         limits among them. All functions are dropped and made anew in one transaction.
+Goal     Keep SQL in SQL files, and write code that is repeated for each kind only once.
+Promise  `{{ text }}` is replaced by one copy of the text for each kind, joined by commas or by what
+         follows the last ` | ` in the braces. In it `${kind}` is the kind's column and `${number}`
+         its position from 1. A file that contains `${of_kinds}` is rendered once for each set of
+         kinds in KINDS_OF. `[[ text ]]` is repeated in the same way for each budget of quotas.
+         Elsewhere `${name}` is one of CONSTANTS, limits among them. All functions are dropped and
+         created again in one transaction.
 Source   docs/decisions/0007-functions-are-installed-anew.md.
 """
 
@@ -22,7 +23,7 @@ from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 from omega.store.postgres.tables import SHARDS
 
-# In order: a function of LANGUAGE sql needs those it calls to be there.
+# The order matters: a function of LANGUAGE sql needs the functions that it calls.
 FILES = (
     "arguments.sql",
     "claim_arrays.sql",
@@ -52,7 +53,7 @@ FILES = (
 )
 
 KINDS_OF = {"any_kind": COLUMNS, "no_device": COLUMNS[: DEVICES.start]}
-"""Sets of kinds, by what `${of_kinds}` becomes. Each begins with the first kind: places stay."""
+"""Sets of kinds by the value of `${of_kinds}`; each begins with the first kind of all."""
 
 _A_KIND = re.compile(r"\{\{ (.+?)(?: \| (\S+))? \}\}", re.DOTALL)
 _A_BUDGET = re.compile(r"\[\[ (.+?)(?: \| (\S+))? \]\]", re.DOTALL)
@@ -98,7 +99,7 @@ def rendered() -> Iterator[str]:
 
 
 def render(sql: str, columns: Sequence[str] = COLUMNS) -> str:
-    """Write out, in SQL as it lies in the files, what is said once for all kinds or budgets."""
+    """Return the SQL with what is written once for all kinds or budgets repeated for each."""
     sql = _A_KIND.sub(partial(_repeated, [{"kind": name} for name in columns]), sql)
     sql = _A_BUDGET.sub(partial(_repeated, _BUDGETS), sql)
     for name, value in CONSTANTS.items():

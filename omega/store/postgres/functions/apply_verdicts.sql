@@ -1,5 +1,5 @@
--- Write what was granted and what was evicted for it: allocations, use of machines, what is left of
--- the jobs. The CHECKs on machine are the second assertion of a pair.
+-- Write what was granted, and what was evicted for it: allocations, use of machines, counts of the
+-- jobs. The CHECKs on machine assert the same a second time.
 CREATE FUNCTION omega.apply_verdicts(
     _jobs bigint[], _ends integer[],
     _tasks integer[], _landed integer[], _shapes integer[], _amounts integer[], _verdicts smallint[],
@@ -10,7 +10,7 @@ DECLARE
     lost integer[];      -- (evicted, kinds)
 BEGIN
     IF cardinality(_evicted_jobs) > 0 THEN
-        -- First, in a statement of its own: the same task may be placed anew below.
+        -- In a statement of its own and first, because the same task may be placed again below.
         WITH evicted AS (
             DELETE FROM allocation a USING unnest(_evicted_jobs, _evicted_tasks) AS w (job_id, task)
              WHERE a.job_id = w.job_id AND a.task = w.task

@@ -1,7 +1,7 @@
--- What an argument must be before a function looks at it: programs of ours send nothing else. An
--- argument that is not is the caller's mistake (invalid_parameter_value), and is said in a sentence.
+-- Checks of arguments. Omega's own programs send only valid ones. A bad argument is the caller's
+-- mistake (invalid_parameter_value), and the message is a sentence.
 
--- The length of an array such as ours are: from 1, in one dimension, without nulls.
+-- The length of an array in the form that Omega sends: one dimension, from 1, without nulls.
 CREATE FUNCTION omega.length_of(_array anyarray)
 RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -13,7 +13,7 @@ BEGIN
     RETURN cardinality(_array);
 END $$;
 
--- A length of time; refuses none, negative ones, and more than ten years, which is a mistake.
+-- A duration; null, negative ones and more than ten years, which is a mistake, are refused.
 CREATE FUNCTION omega.milliseconds(_count bigint)
 RETURNS interval LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -34,15 +34,15 @@ BEGIN
           USING ERRCODE = 'invalid_parameter_value';
 END $$;
 
--- How many bytes of a job's wire form count against what one answer may hold. Small jobs count nothing: however
--- many large ones there are, they hide none of the others.
+-- How many bytes of a job's wire form count against the most that one answer may hold. Small jobs count nothing, so
+-- that large jobs, however many there are, never hide them.
 CREATE FUNCTION omega.counted_bytes(_wire_bytes integer)
 RETURNS integer LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN _wire_bytes > ${wire_bytes_small} THEN _wire_bytes ELSE 0 END
 $$;
 
--- Refuse any other isolation level than the one that all functions that write are made for: under it, whoever
--- has waited for a row sees it, and all that others have committed, as they are then.
+-- Refuse every isolation level but READ COMMITTED, which all functions that write need: after waiting for a row they
+-- see it, and everything else that was committed, as it is then.
 CREATE FUNCTION omega.needs_read_committed()
 RETURNS void LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -52,7 +52,7 @@ BEGIN
     END IF;
 END $$;
 
--- A number of things to be given; refuses none at all and negative ones.
+-- A number of items to return; null and negative numbers are refused.
 CREATE FUNCTION omega.at_most(_count integer)
 RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -65,16 +65,16 @@ END $$;
 -- Whether a JSON value is a whole number within bounds, written as one.
 CREATE FUNCTION omega.is_whole(_value jsonb, _lowest bigint, _highest bigint)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    -- Never as a text: that of 1e130000 is 13,000 times as long as the number.
+    -- Never compared as text: the text of 1e130000 is 13,000 times as long as the number.
     SELECT CASE WHEN jsonb_typeof(_value) = 'number'
                 THEN scale(_value::numeric) = 0 AND _value::numeric BETWEEN _lowest AND _highest ELSE false END
 $$;
 
--- Whether a text can name something: not too long for an index, and without what moves a terminal's
--- cursor or turns the direction of its text.
+-- Whether a text can be a name: not too long for an index, and without characters that move a terminal's
+-- cursor or turn the direction of text.
 CREATE FUNCTION omega.can_name(_text text, _length_max integer)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    -- Characters by their numbers: what a backslash means is for whoever calls to set.
+    -- Characters by number, because the meaning of a backslash depends on a setting of the caller.
     -- Controls and soft hyphens, marks of direction, letters without a width, separators of lines, tags.
     SELECT length(_text) BETWEEN 1 AND _length_max
        AND _text !~ ('[' || chr(1) || '-' || chr(31) || chr(127) || '-' || chr(159) || chr(173) || chr(1564)
@@ -83,13 +83,13 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
                      || chr(65440) || chr(65529) || '-' || chr(65531) || chr(917504) || '-' || chr(917631) || ']')
 $$;
 
--- Whether a JSON value is such a text.
+-- Whether a JSON value is such a name.
 CREATE FUNCTION omega.is_name(_value jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(jsonb_typeof(_value) = 'string' AND omega.can_name(_value #>> '{}', ${name_length_max}), false)
 $$;
 
--- Whether a text is such a name; false for none.
+-- Whether a text is such a name; false for null.
 CREATE FUNCTION omega.is_name(_value text)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(omega.can_name(_value, ${name_length_max}), false)
@@ -101,9 +101,9 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN jsonb_typeof(_value) = 'object' THEN _value - _keys = '{}' ELSE false END
 $$;
 
--- Whether a JSON value is an object that every program of ours can read: not too long, not nested too
--- deeply, and without a number that takes more digits than any double does. The text comes last: before the
--- numbers are known to be short, it may be thousands of times as long as the value.
+-- Whether a JSON value is an object that every program of Omega can read: not too long, not nested too deeply, and
+-- without numbers of more digits than a double has. The text is made last: before its numbers are known to be
+-- short, it may be thousands of times as long as the value.
 CREATE FUNCTION omega.is_readable(_value jsonb, _bytes_max integer)
 RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -119,7 +119,7 @@ BEGIN
     RETURN octet_length(_value::text) <= _bytes_max;
 END $$;
 
--- Whether a JSON value is an array of so many such texts at most.
+-- Whether a JSON value is an array of at most so many such names.
 CREATE FUNCTION omega.are_names(_value jsonb, _length_max integer)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN jsonb_typeof(_value) IS DISTINCT FROM 'array' THEN false

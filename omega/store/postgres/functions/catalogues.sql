@@ -1,12 +1,12 @@
--- New machines and what the codes of their attributes stand for, before they are taken in: a machine
--- that a view cannot read, or a code that means something else, would be everybody's trouble.
+-- Checks of new machines and of the catalogue that their attributes' codes refer to. A machine that a view cannot
+-- read, or a code whose meaning has changed, would break every scheduler of the cell.
 
--- What keeps machines from being added; null if nothing does.
+-- The reason why machines cannot be added; null if there is none.
 CREATE FUNCTION omega.problem_with_machines(_names text[], _amounts integer[], _catalogue jsonb, _codes integer[])
 RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
 DECLARE
     width integer;
-    sizes integer[];    -- an entry an attribute: how many values it has
+    sizes integer[];    -- an entry for each attribute: how many values it has
 BEGIN
     IF length_of(_names) * ${kinds} <> length_of(_amounts) OR 0 > ANY (_amounts) THEN
         RETURN 'each has ${kinds} amounts, none of them negative';
@@ -30,7 +30,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Whether a list of texts begins with another, and has none twice.
+-- Whether a list of texts begins with another list, and has no text twice.
 CREATE FUNCTION omega.extends(_before jsonb, _after jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT a.texts[1 : cardinality(b.texts)] = b.texts
@@ -39,7 +39,7 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
            (SELECT ARRAY(SELECT jsonb_array_elements_text(_after)) AS texts) AS a
 $$;
 
--- Whether all codes of a catalogue mean in another what they meant before.
+-- Whether all codes of a catalogue have the same meaning in another.
 CREATE FUNCTION omega.follows(_before jsonb, _after jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT omega.extends(_before -> 'names', _after -> 'names')

@@ -1,6 +1,6 @@
--- Small pieces that the commit's functions share.
+-- Functions that the functions of a commit share.
 
--- For each claim, the job it belongs to.
+-- The job of each claim.
 CREATE FUNCTION omega.claimants(_jobs bigint[], _ends integer[])
 RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(array_agg(_jobs[j] ORDER BY j, c), '{}')
@@ -8,20 +8,20 @@ RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
            generate_series(coalesce(_ends[j - 1], 0) + 1, _ends[j]) AS c
 $$;
 
--- Whether no entry is less than the one before it.
+-- Whether no entry is smaller than the one before it.
 CREATE FUNCTION omega.ascends(_entries integer[])
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT NOT EXISTS (SELECT FROM generate_subscripts(_entries, 1) AS n WHERE _entries[n] < _entries[n - 1])
 $$;
 
--- Whether no entry is there twice.
+-- Whether no entry occurs twice.
 CREATE FUNCTION omega.are_distinct(_entries bigint[])
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT count(DISTINCT entry) = count(*) FROM unnest(_entries) AS entry
 $$;
 
--- Refuse arguments that no scheduler of ours sends, before anything is locked. No subquery here: what
--- PL/pgSQL sees as a plain expression it evaluates without starting an executor.
+-- Refuse arguments that Omega's own schedulers never send, before anything is locked. There is no subquery here:
+-- PL/pgSQL evaluates a plain expression without starting an executor.
 CREATE FUNCTION omega.check_transaction(
     _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[]
@@ -70,7 +70,7 @@ BEGIN
     END IF;
 END $$;
 
--- The same for what claims may name besides their machine.
+-- The same for alternates and evictions.
 CREATE FUNCTION omega.check_choices(
     _claims integer, _shapes integer,
     _other_claims integer[], _other_machines integer[], _other_seen bigint[], _other_shapes integer[],

@@ -1,36 +1,36 @@
--- The commit rule: docs/decisions/0003, 0015 and 0016. omega/cell/judge.py says the same in numpy, and a
--- property test compares.
+-- The commit rule: docs/decisions/0003, 0015 and 0016. omega/cell/judge.py has the same rule in numpy, and a
+-- property test compares the two.
 --
--- Lock order, always: jobs by id, then quotas by id, then machines by id. Two commits that want the same rows queue
--- behind one another and cannot deadlock. Needs READ COMMITTED: a row is judged as it is once
--- its lock is held.
+-- Locks are always taken in this order: jobs by id, then quotas by id, then machines by id. So two commits on the
+-- same rows queue behind one another and cannot deadlock. The function needs READ COMMITTED: a row is judged as it
+-- is when its lock has been taken.
 CREATE FUNCTION omega.commit_claims(
     _id uuid, _scheduler text, _replica text, _by_sequence boolean,
     _jobs bigint[], _tokens uuid[], _minimums integer[], _ends integer[],      -- an entry a job
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[],  -- an entry a claim
     _amounts integer[],                               -- all kinds of shape 1, then of shape 2 ...
-    -- An entry an alternate, and an eviction; both ascending by claim, from 1. Most have none: not sent,
-    -- they cost nothing.
+    -- An entry for each alternate, and for each eviction; both ascend by claim, from 1. Most transactions have none,
+    -- and do not send these.
     _other_claims integer[] DEFAULT '{}', _other_machines integer[] DEFAULT '{}',
     _other_seen bigint[] DEFAULT '{}', _other_shapes integer[] DEFAULT '{}',
     _evict_claims integer[] DEFAULT '{}', _evict_jobs bigint[] DEFAULT '{}', _evict_tasks integer[] DEFAULT '{}',
     OUT verdicts smallint[], OUT landed integer[],
     OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT fresh bytea, OUT replayed boolean
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp
--- For this function and those it calls: planned anew for each call's arrays, small commits take a quarter more.
+-- For this function and those it calls: planning anew for each call makes small commits a quarter slower.
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
-    named integer[];       -- all machines named
-    touched integer[];     -- and those that the fall of a gang can touch
-    held boolean[];        -- an entry a job: is the lease still theirs?
-    some_held boolean;     -- if none is, nothing is granted, and no row is locked
-    rest int4multirange[];  -- an entry a job: its unplaced tasks if all claims stand
-    sound boolean;         -- all claims stand, as far as jobs and quotas are concerned
-    with_devices boolean;  -- some claim asks for some
+    named integer[];       -- all machines named in claims and alternates
+    touched integer[];     -- and the machines that lose tasks if a gang breaks
+    held boolean[];        -- an entry for each job: is its lease held under the token?
+    some_held boolean;     -- if no lease is held, nothing is granted and no row is locked
+    rest int4multirange[];  -- an entry for each job: the tasks that stay unplaced if all claims are accepted
+    sound boolean;         -- jobs and leases allow all claims to be accepted
+    with_devices boolean;  -- some claim asks for a device
     limited boolean;       -- there are quotas
-    draw record;           -- what is held of them
+    draw record;           -- what was locked of the quotas
     evicted_machines integer[];
-    is_the_same boolean;   -- as the one that has this id, as far as it is recorded
+    is_the_same boolean;   -- as the recorded transaction with this id
     judged record;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -48,12 +48,12 @@ BEGIN
     END IF;
     named := _machines || _other_machines;
 
-    -- One who asks twice waits here for the first call to end, and then finds its record.
+    -- A repeated call waits here until the first call ends, and then finds its record.
     WITH locked AS MATERIALIZED (
         SELECT id, state, lease_token, placed, minimum, unplaced
           FROM job
          WHERE id = ANY (_jobs || _evict_jobs)
-           -- A job that is not held is nobody's to lock, unless it may lose tasks to one that is.
+           -- A job is locked only if its lease is held, or if it may lose tasks to a job whose lease is.
            AND (lease_token = ANY (_tokens)
                 OR id = ANY (_evict_jobs)
                    AND EXISTS (SELECT FROM job h WHERE h.id = ANY (_jobs) AND h.lease_token = ANY (_tokens)))
@@ -78,7 +78,7 @@ BEGIN
       FROM facts f;
     some_held := true = ANY (held);
 
-    -- Quotas too are looked for in a statement of its own, after the locks: docs/decisions/0029.
+    -- Quotas are read in a statement of their own, after the locks: docs/decisions/0029.
     SELECT q.there, t.id IS NOT NULL, t.verdicts, t.machines, t.evicted_jobs, t.evicted_tasks, t.evicted_machines,
            t.jobs = _jobs AND t.ends = _ends AND t.tasks = _tasks
       INTO limited, replayed, verdicts, landed, evicted_jobs, evicted_tasks, evicted_machines, is_the_same
@@ -98,7 +98,7 @@ BEGIN
     END IF;
     IF sound AND draw.covered AND cardinality(_evict_claims) = 0 THEN
         IF cardinality(_other_machines) > 0 THEN
-            -- The rows of alternates are answered too: unlocked, they could be those of another moment.
+            -- The rows of alternates are returned too; without locks they could be of another moment.
             PERFORM 1 FROM machine WHERE id = ANY (named) ORDER BY id FOR NO KEY UPDATE;
         END IF;
         IF with_devices THEN
@@ -149,8 +149,8 @@ BEGIN
     VALUES (_id, _scheduler, _replica, _by_sequence, _jobs, _ends, _tasks, landed, verdicts,
             evicted_jobs, evicted_tasks, evicted_machines)
         ON CONFLICT DO NOTHING;
-    -- One with the same id was under way, and naming no job in common, neither waited for the other
-    -- above. One that granted nothing is harmless: its twins name jobs that never were.
+    -- Another commit with this id ran at the same time; it names none of these jobs, so neither waited for the other
+    -- above. If this one granted nothing, there is nothing to undo: its twins name jobs that never existed.
     IF NOT FOUND AND 0 = ANY (verdicts) THEN
         RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
     END IF;

@@ -1,8 +1,8 @@
--- Tasks that are ended by force become unplaced again, and the gangs that break fall whole.
+-- Forced evictions: tasks become unplaced again, and broken gangs lose all their tasks.
 
--- End those of these tasks that are live as they were started then, and not placed anew since, with the
--- rest of each gang that is left with less than its minimum; how many ended. Lock order as in a commit:
--- jobs, quotas, machines, each by id.
+-- Evict those of these tasks that still run as they were started then, and the rest of each gang that falls below
+-- its minimum; return how many. A task that was placed again since is left. Lock order as in a commit: jobs, quotas,
+-- machines, each by id.
 CREATE FUNCTION omega.force_end(_jobs bigint[], _tasks integer[], _starts timestamptz[], _cause text)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -54,8 +54,8 @@ BEGIN
     RETURN cardinality(jobs);
 END $$;
 
--- End by force what runs on machines that are down or gone. No commit adds to them meanwhile. If one of them has
--- been opened again before its row was locked, nothing is done: the call is to be made again.
+-- Evict what runs on machines that are down or gone; return how many tasks. No commit adds tasks meanwhile. If one of
+-- the machines was opened again before its row was locked, nothing is done and the call must be repeated.
 CREATE FUNCTION omega.lose_tasks(_machines integer[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -72,14 +72,14 @@ BEGIN
       FROM allocation a JOIN machine m ON m.id = a.machine_id
      WHERE a.machine_id = ANY (_machines) AND m.state IN (2, 3);
     ended := force_end(jobs, tasks, starts, 'lost');
-    -- Those on which something has ended are locked by now.
+    -- The machines on which tasks were evicted are locked here.
     IF EXISTS (SELECT FROM machine m WHERE m.id = ANY (dead) AND m.state NOT IN (2, 3)) THEN
         RAISE EXCEPTION 'a machine was opened again meanwhile' USING ERRCODE = 'serialization_failure';
     END IF;
     RETURN ended;
 END $$;
 
--- The machines whose notice is over, or no longer needed.
+-- The machines whose notice has ended or is no longer needed.
 CREATE FUNCTION omega.notices_that_end()
 RETURNS SETOF integer LANGUAGE sql STABLE AS $$
     SELECT m.id FROM omega.machine m
@@ -88,9 +88,9 @@ RETURNS SETOF integer LANGUAGE sql STABLE AS $$
      ORDER BY m.id
 $$;
 
--- End by force what no longer fits on one machine whose notice is over, and the notice with it:
--- lowest precedence first, then what was started last; what holds nothing that is short is spared. If the
--- machine has changed before its row was locked, nothing is done: the call is to be made again.
+-- Evict tasks above capacity from one machine whose notice has ended, and end the notice: lowest precedence first,
+-- then latest start; a task that holds nothing of a kind in excess is left. If the machine changed before its row was
+-- locked, nothing is done and the call must be repeated.
 CREATE FUNCTION omega.enforce_notice(_machine integer)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -98,7 +98,7 @@ DECLARE
     tasks integer[];
     starts timestamptz[];
     ended integer := 0;
-    before bigint;    -- its revision as it was judged
+    before bigint;    -- the machine's revision when the tasks were chosen
 BEGIN
     PERFORM needs_read_committed();
     SELECT max(v.revision), coalesce(array_agg(v.job_id), '{}'), coalesce(array_agg(v.task), '{}'), coalesce(array_agg(v.started_at), '{}')

@@ -1,18 +1,18 @@
--- The common case of a commit: every claim stands on its own machine, whatever the order.
+-- The common case of a commit: every claim is accepted on its own machine, in any order.
 
--- Write the grants if all claims stand, and return the fresh rows; else return null, with nothing
--- written and no machine locked. The caller holds the jobs' rows and knows that all is sound but for
--- the machines; `_rest` is what is left of each job. One such function a set of kinds: claims ask for
--- these alone. The CHECKs on machine are the second assertion of a pair.
+-- Write the grants if all claims can be accepted, and return the fresh rows; otherwise return null, with nothing
+-- written and no machine locked. The caller has locked the jobs and checked everything but the machines; `_rest` are
+-- the tasks of each job that stay unplaced. There is one such function for each set of kinds; claims ask for no
+-- other kinds. The CHECKs on machine assert the same a second time.
 --
--- One statement locks machines, judges and writes: docs/decisions/0024. It takes them by id since the
--- settings leave no plan but to look up each in the order of `asked`, or all in that of the index.
+-- One statement locks machines, judges and writes: docs/decisions/0024. It locks them by id, because the settings
+-- leave only two plans: to look up each in the order of `asked`, or to scan the index in its order.
 CREATE FUNCTION omega.grant_${of_kinds}(
     _by_sequence boolean, _jobs bigint[], _rest int4multirange[], _ends integer[],
     _tasks integer[], _machines integer[], _seen bigint[], _shapes integer[], _amounts integer[]
 ) RETURNS bytea LANGUAGE plpgsql
 SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off SET enable_bitmapscan = off
--- Whoever calls may have set these otherwise.
+-- The caller may have set these differently.
 SET enable_indexscan = on SET enable_nestloop = on SET random_page_cost = 4 SET cpu_tuple_cost = 0.01 SET cpu_index_tuple_cost = 0.005 AS $$
 DECLARE
     all_stand boolean;
@@ -38,7 +38,7 @@ BEGIN
                    changed_by = pg_current_xact_id()
               FROM asked a
              WHERE m.id = a.machine
-               -- Without a notice no kind is overfull, and those that nobody asks for need no look.
+               -- Without a notice no kind is above capacity, so kinds that no claim asks for need no check.
                AND m.state = 0 AND m.notice IS NULL
                AND NOT (_by_sequence AND (a.least_seen <> m.sequence OR a.most_seen <> m.sequence))
                AND {{ m.${kind}_used + a.${kind} <= m.${kind}_capacity | AND }}
@@ -52,7 +52,7 @@ BEGIN
         RETURN NULL;
     END;
 
-    -- Out here: a row that was locked outside of the block above and changed inside would need a MultiXact.
+    -- Outside the block above: a row locked before the block and changed in it would need a MultiXact.
     UPDATE job j
        SET unplaced = won.unplaced,
            placed = j.placed + won.granted,

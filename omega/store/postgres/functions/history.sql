@@ -1,7 +1,7 @@
--- What is over, removed once nobody asks for it any more: changes, commits, ended tasks, and jobs.
+-- Removal of old records: changes, commits, ended tasks and jobs.
 
--- Have deltas no longer rely on records of earlier transactions: views that have not heard of them all
--- scan the machines until they have. The records may go then.
+-- Stop reads of changes from using the records of earlier transactions, so that these may be removed: for a view with
+-- an older mark all machines are scanned.
 CREATE FUNCTION omega.forget_changes()
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
@@ -9,16 +9,15 @@ BEGIN
     UPDATE cell SET changes_from = pg_current_xact_id();
 END $$;
 
--- Remove from so many blocks of a table, from the given one on, what has been over for longer than
--- that; how many rows. Nobody waits for it: blocks, and no index, so that each is read once, and
--- rows that somebody holds are left for the next time.
+-- Remove the rows of a table that ended longer ago than that, in so many blocks from the given one on; return how
+-- many. No other transaction waits for this: blocks are read in order without an index, so that each is read once, and
+-- rows that are locked are left for the next call.
 --
--- A commit stays while a delta of allocations may still repeat it, and while a job to which it granted something is
--- being planned: a task that has come back to such a job would be granted again to whoever repeats the commit
--- under the same lease. A job stays while a commit is on
--- record that is not older than its end: who evicted whom can be checked as long as either is kept.
--- The oldest is found by its number, which has an index; no commit is so slow that its time differs by
--- an hour from that of its neighbours.
+-- A commit is kept while a delta of allocations may still return it, and while a job that it granted tasks to is
+-- being planned: if such a task became unplaced again, a repeated commit under the same lease would grant it twice.
+-- A job is kept while a commit is on record that is not older than the job's end, so that evictions can be checked as
+-- long as either is kept. The oldest commit is found by its number, which has an index. No commit is so slow that its
+-- time differs by an hour from those of neighbouring numbers.
 CREATE FUNCTION omega.prune_history(_table text, _older_than_ms bigint, _block bigint, _blocks bigint)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

@@ -1,5 +1,5 @@
--- The commit rule, claim by claim: taken when some claim may not stand on its own machine or within
--- its quotas, or has something to evict. Locks are held by the caller; nothing is written here.
+-- The commit rule, claim by claim, for transactions in which some claim may be refused by its machine or
+-- its quotas, or evicts tasks. The caller has taken the locks; nothing is written here.
 --
 -- Verdicts: 0 accepted, 1 stale, 2 overcommit, 3 gang broken, 4 lease lost, 5 already placed,
 -- 6 gone, 7 closed, 8 precedence, 9 quota.
@@ -36,16 +36,16 @@ DECLARE
     victim_amounts bigint[];
     live boolean[];
     evict_victim integer[]; -- an entry an eviction: its victim, or null
-    fallen integer[] := '{}';  -- victims, in the order in which they fell
-    falling integer[];         -- those that fall to the claim under judgement
+    fallen integer[] := '{}';  -- victims, in order of eviction
+    falling integer[];         -- victims of the claim that is being judged
     before record;             -- what a broken gang goes back to
     here int4multirange;       -- tasks granted to the job under judgement
     granted integer;
     stands boolean[];          -- an entry a job: was an earlier claim of it granted?
     needed integer;
     verdict smallint;
-    charge bigint[];           -- what the quotas are left with if the claim stands
-    e integer := 1;            -- the next eviction, and alternate, to be looked at
+    charge bigint[];           -- the balances of the quotas if the claim is accepted
+    e integer := 1;            -- the next eviction, and alternate, to be judged
     o integer := 1;
     victim integer;
     kind integer;
@@ -99,7 +99,7 @@ BEGIN
                     IF victim IS NOT NULL AND live[victim] AND NOT victim = ANY (falling)
                        AND (victim_at[victim] = place OR victim_party[victim] = j)
                        AND (precedence[victim_party[victim]] < precedence[j] OR held[victim_party[victim]])
-                       -- A gang stands with what this transaction has granted to it.
+                       -- No eviction may break a gang that this transaction has granted tasks to.
                        AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(stands[victim_party[victim]], false)) THEN
                         falling := falling || victim;
                     ELSE

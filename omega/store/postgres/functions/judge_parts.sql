@@ -1,7 +1,7 @@
--- What omega.judge_claims looks at, as arrays, and the questions it asks of them.
+-- What omega.judge_claims reads, as arrays, and the functions that it calls on them.
 
--- The machines by id; free is all kinds of the first, then of the second; and the place among them
--- of each claim's machine and of each alternate's, null for one that never was.
+-- The machines by id; free is all kinds of the first, then of the second; and the position among them of each
+-- claim's machine and of each alternate's, null for an id that never existed.
 CREATE FUNCTION omega.machines_named(
     _touched integer[], _machines integer[], _other_machines integer[],
     OUT ids integer[], OUT states smallint[], OUT sequences bigint[], OUT free bigint[],
@@ -33,7 +33,7 @@ CREATE FUNCTION omega.parties(
       LEFT JOIN omega.job j ON j.id = p.id
 $$;
 
--- The live allocations of the jobs named in evictions, by job and task; and which of them each
+-- The running tasks of the jobs that evictions name, by job and task; and the position among them of the task that each
 -- eviction names.
 CREATE FUNCTION omega.victims(
     _party bigint[], _ids integer[], _evict_jobs bigint[], _evict_tasks integer[],
@@ -62,7 +62,7 @@ RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN _state IS NULL OR _state = 3 THEN 6 WHEN _state <> 0 THEN 7 WHEN _is_stale THEN 1 ELSE 0 END::smallint
 $$;
 
--- Whether a machine has room for a shape, once what falls on it has fallen.
+-- Whether a shape fits into a machine once its victims there have been evicted.
 CREATE FUNCTION omega.fits(
     _free bigint[], _place integer, _asked integer[], _amounts integer[], _shape integer,
     _falling integer[], _victim_at integer[], _victim_amounts bigint[]
@@ -86,8 +86,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- What falls, with the rest of each gang that is left with less than its minimum. The victims of one job lie
--- together, by task: only those of gangs that break are looked at.
+-- The victims of a claim, and the rest of each gang that falls below its minimum. The victims of one job adjoin, by
+-- task: only those of gangs that break are searched.
 CREATE FUNCTION omega.with_their_gangs(
     _falling integer[], _party integer[], _live boolean[], _minimum integer[], _placed integer[]
 ) RETURNS integer[] LANGUAGE plpgsql IMMUTABLE AS $$

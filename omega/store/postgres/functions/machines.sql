@@ -1,9 +1,9 @@
--- Machines join the cell; their ids, in order, or null if the catalogue was read too long ago. The
--- cell's one row is locked first, so that ids are given one at a time.
+-- Add machines to the cell; return their ids, in order, or null if the catalogue has changed since it was read.
+-- The cell's one row is locked first, so that ids are assigned one call after the other.
 CREATE FUNCTION omega.add_machines(
-    _generation bigint,                   -- the one that the catalogue was read at
+    _generation bigint,                   -- the generation at which the catalogue was read
     _names text[], _amounts integer[],    -- all kinds of the first machine, then of the second ...
-    _catalogue jsonb, _codes integer[]    -- a code an attribute of the catalogue and machine
+    _catalogue jsonb, _codes integer[]    -- one code for each machine and attribute of the catalogue
 ) RETURNS integer[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     first integer;
@@ -31,7 +31,7 @@ BEGIN
         RAISE EXCEPTION 'there is a machine named % already', taken USING ERRCODE = 'unique_violation';
     END IF;
 
-    UPDATE machine_profile    -- machines that came before an attribute lack it
+    UPDATE machine_profile    -- older machines lack new attributes
        SET codes = codes || array_fill(0, ARRAY[width - cardinality(codes)])
      WHERE cardinality(codes) < width;
     INSERT INTO machine_profile (id, name, codes)
@@ -45,7 +45,7 @@ BEGIN
     RETURN (SELECT coalesce(array_agg(first + n ORDER BY n), '{}') FROM generate_subscripts(_names, 1) AS n);
 END $$;
 
--- Open, drain, take down or remove machines; how many changed. Gone is for good.
+-- Open, drain, take down or remove machines; return how many changed. Gone is final.
 CREATE FUNCTION omega.set_state(_machines integer[], _state smallint)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -67,7 +67,7 @@ BEGIN
     RETURN changed;
 END $$;
 
--- Change a machine's capacity, for claims at once; use above it is tolerated until the notice ends.
+-- Change a machine's capacity; claims are judged by it at once. Use above it is tolerated until the notice ends.
 CREATE FUNCTION omega.resize_machine(_machine integer, _capacity integer[], _notice_ms bigint)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -93,7 +93,7 @@ BEGIN
     INSERT INTO machine_change (machines) VALUES (ARRAY[_machine]);
 END $$;
 
--- Lock machines in id order; refuse ids that never were.
+-- Lock machines in id order; refuse ids that never existed.
 CREATE FUNCTION omega.known_machines(_machines integer[])
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

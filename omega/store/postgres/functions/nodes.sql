@@ -1,15 +1,15 @@
--- What a node may do: hear of the tasks on its own machines, and end them. Its login tells which
--- machines those are. Functions that processes call run as their owner (omega/store/postgres/roles.py),
--- so here current_user is the owner, and session_user who has logged in.
+-- Functions for nodes: a node reads the tasks on its own machines, and ends them. The login determines which
+-- machines those are. Functions that processes call run as their owner (omega/store/postgres/roles.py), so
+-- here current_user is the owner, and session_user is the login.
 
--- Whether the caller is the owner, or may act as such.
+-- Whether the caller is the owner, or a member of the owner's role.
 CREATE FUNCTION omega.is_owner()
 RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT pg_has_role(session_user, current_user, 'member')
 $$;
 
--- The machines that the caller stands for, and whether some became its own since the mark. All are
--- the owner's.
+-- The machines that the caller stands for, and whether some were assigned to it since the mark. The owner stands
+-- for all.
 CREATE FUNCTION omega.own_machines(_mark bigint, OUT machines int4multirange, OUT are_new boolean)
 LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
 BEGIN
@@ -27,7 +27,7 @@ BEGIN
     END IF;
 END $$;
 
--- End those of these tasks that are live, as release_tasks does. Changes nothing if one of them
+-- End those of these tasks that run, as release_tasks does. Changes nothing and raises an error if one of them
 -- runs on a machine that is not the caller's own.
 CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
@@ -38,7 +38,7 @@ BEGIN
     PERFORM needs_read_committed();
     IF NOT is_owner() THEN
         SELECT machines INTO own FROM own_machines(NULL);
-        -- Of jobs of which none of these tasks is live no row is locked: a node has no business with them.
+        -- Jobs without such a running task are not locked: a node must not hold up other jobs.
         IF cardinality(_jobs) = cardinality(_tasks) AND (_started_ms IS NULL OR cardinality(_jobs) = cardinality(_started_ms)) THEN
             SELECT coalesce(array_agg(w.job_id), '{}'), coalesce(array_agg(w.task), '{}'),
                    CASE WHEN _started_ms IS NOT NULL THEN coalesce(array_agg(w.started_ms), '{}') END
@@ -46,9 +46,9 @@ BEGIN
               FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
              WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;
         END IF;
-        -- While the jobs' rows are held, nobody begins or ends a task of theirs.
+        -- While the jobs' rows are locked, no other transaction places or ends a task of theirs.
         PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
-        -- Materialized, or the limit would have the planner walk all allocations in search of one.
+        -- Materialized, because for the limit's sake the planner would otherwise search all allocations for one row.
         WITH meant AS MATERIALIZED (
             SELECT a.job_id, a.task, a.machine_id
               FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
@@ -65,8 +65,8 @@ BEGIN
     RETURN release_tasks(_jobs, _tasks, _started_ms);
 END $$;
 
--- Have a role stand for the machines of these names and for no others, or for every machine that
--- there is or will be if there is no list; for how many it stands now.
+-- Assign a role the machines of these names and no others, or, if the list is null, every machine that exists or
+-- will exist; return how many the role stands for now.
 CREATE FUNCTION omega.assign_machines(_role text, _names text[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

@@ -1,8 +1,8 @@
--- The job queue. States and moves: omega/lifecycle/states.py. Every time that processes compare
--- comes from this server's clock. Rows are locked only of jobs that the call may change: a transaction
--- that is left open holds up nobody else's.
+-- The job queue. States and moves: omega/lifecycle/states.py. All times that processes compare are of this
+-- server's clock. A call locks only jobs that it may change, so that a transaction that is left open holds up
+-- no others.
 
--- Add jobs, all or none, in the wire form of omega/model/wire.py; their ids, in order.
+-- Add jobs, all or none, in the wire form of omega/model/wire.py; return their ids, in order.
 CREATE FUNCTION omega.submit_jobs(_specs jsonb)
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -48,8 +48,8 @@ BEGIN
     RETURN ids;
 END $$;
 
--- Take pending jobs of a kind, highest precedence first, then oldest: no more bytes of them than one lease may
--- hold, but one at least. A row that is locked but exceeds the byte limit stays pending.
+-- Lease pending jobs of a kind, highest precedence first, then oldest. The bytes of large jobs are limited, but one
+-- job is always leased. A row that is locked but exceeds the byte limit stays pending.
 CREATE FUNCTION omega.lease_jobs(_scheduler text, _holder text, _jobs_max integer, _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
@@ -99,7 +99,7 @@ BEGIN
      ORDER BY l.precedence DESC, l.id;
 END $$;
 
--- Prolong leases that are still held; the jobs they are for.
+-- Prolong leases that are still held; return their jobs.
 CREATE FUNCTION omega.renew_leases(_jobs bigint[], _tokens uuid[], _lease_ms bigint)
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -122,8 +122,8 @@ BEGIN
     RETURN kept;
 END $$;
 
--- Give jobs back; how many were still held. Those with tasks left wait in line, for no longer than a lease could
--- last; a recalled one that has lost nothing goes on.
+-- Give jobs back; return how many leases were still held. A job with unplaced tasks is pending after its delay, which
+-- is at most the longest lease. A recalled job that has lost no task is running again.
 CREATE FUNCTION omega.hand_back_jobs(_jobs bigint[], _tokens uuid[], _delays_ms bigint[], _progressed boolean[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -144,7 +144,7 @@ BEGIN
     RETURN returned;
 END $$;
 
--- Set jobs aside with a reason, but for those that have lost nothing; how many were still held.
+-- Park jobs with a reason; return how many leases were still held. A job without unplaced tasks is running again.
 CREATE FUNCTION omega.park_jobs(_jobs bigint[], _tokens uuid[], _reasons text[], _details text[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -171,7 +171,7 @@ BEGIN
     RETURN parked;
 END $$;
 
--- Parked jobs of a kind, highest precedence first, then oldest; as many bytes of them as one lease may hold.
+-- Parked jobs of a kind, highest precedence first, then oldest; with the byte limit of a lease.
 CREATE FUNCTION omega.parked_jobs(_scheduler text, _jobs_max integer)
 RETURNS TABLE (
     id bigint, wire jsonb, reason text, placed integer, running integer, generation bigint,
@@ -191,7 +191,7 @@ RETURNS TABLE (
      ORDER BY j.precedence DESC, j.id
 $$;
 
--- Put parked jobs back into the queue; how many were parked.
+-- Move parked jobs back to pending; return how many were parked.
 CREATE FUNCTION omega.wake_jobs(_jobs bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -206,7 +206,7 @@ BEGIN
     RETURN woken;
 END $$;
 
--- End the leases that have run out; of which jobs. With tasks left, they are in line again.
+-- End expired leases; return their jobs. A job with unplaced tasks is pending again, another one is running.
 CREATE FUNCTION omega.rescue_jobs()
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

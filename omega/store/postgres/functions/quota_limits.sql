@@ -1,8 +1,8 @@
--- Setting quotas: docs/decisions/0016 and 0029. Only commits and ends of the jobs that a
--- quota covers wait while it is set.
+-- Setting quotas: docs/decisions/0016 and 0029. Meanwhile only commits and ends of jobs that the quota covers
+-- have to wait.
 
--- Set a quota or change its limits; whether it counts what its jobs hold. A new one does not: until count_quota
--- has, it is overdrawn by more than anybody can give back, so that nothing more is granted.
+-- Set a quota or change its limits; return whether its use is counted. A new quota's use is not: until count_quota
+-- was called, its balance is lower than any use that can end, so that it grants nothing.
 CREATE FUNCTION omega.set_quota(_scope text, _name text, _limits bigint[])
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -17,7 +17,7 @@ BEGIN
     IF NOT is_name(_name) OR _scope NOT IN ('tenant', 'scheduler') IS NOT FALSE THEN
         RAISE EXCEPTION 'bad quota: it is for a tenant or for a scheduler, by name' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- What is there already is only locked here: its limits are still those of before.
+    -- An existing row is only locked here and keeps its limits for now.
     INSERT INTO quota AS q (scope, name, limits) VALUES (_scope, _name, _limits)
         ON CONFLICT (scope, name) DO UPDATE SET name = excluded.name
     RETURNING q.id, q.limits, q.counted INTO it;
@@ -36,9 +36,9 @@ BEGIN
     RETURN it.counted;
 END $$;
 
--- The open transactions of others that may have granted or ended something under no quota at all: they have
--- looked for one, and hold jobs. Locks on tables are taken before a statement looks at its rows, and kept to
--- the end. An entry a transaction in each array; one that is prepared has no process.
+-- The open transactions of others that may have granted or ended tasks without seeing any quota: they have read the
+-- table of quotas, and locked jobs. Locks on tables are taken before a statement reads rows, and kept until the
+-- transaction ends. Each array has an entry for each transaction; a prepared one has no process.
 CREATE FUNCTION omega.transactions_past_quotas(OUT transactions text[], OUT pids integer[])
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(array_agg(l.virtualtransaction), '{}'), coalesce(array_agg(l.pid), '{}')
@@ -49,9 +49,9 @@ LANGUAGE sql STABLE AS $$
              GROUP BY virtualtransaction, pid HAVING count(DISTINCT relation) = 2) AS l
 $$;
 
--- Add up what the jobs of a quota hold, and have it count from now on; false if there is no such quota. In a
--- transaction after the one that set it, for from then on whoever looks for quotas finds it: those that looked
--- before are waited for, for a second, and then commits of this quota alone, while they are added up.
+-- Sum up what the jobs of a quota hold, and count its use from now on; false if there is no such quota. This needs a
+-- later transaction than the one that set it, because by then every commit sees the quota. It waits at most a second
+-- for transactions that did not see it. While it sums up, only commits of this quota wait.
 CREATE FUNCTION omega.count_quota(_scope text, _name text)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -85,7 +85,7 @@ BEGIN
         END IF;
         PERFORM pg_sleep(0.01);
     END LOOP;
-    -- Whoever changes what these jobs hold locks one of these first.
+    -- A commit or end that changes what these jobs hold locks one of these first.
     PERFORM 1 FROM quota_shard WHERE quota_id = it.id ORDER BY shard FOR NO KEY UPDATE;
     SELECT u.used INTO held FROM used_of_quotas() AS u WHERE u.quota = it.id;
     held := ARRAY[ [[ it.limits[${number}] - coalesce(held[${number}], 0) ]] ];
@@ -94,7 +94,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- Lift a quota; false if there was none. Who waits for a shard of it finds it gone.
+-- Remove a quota; false if there was none. A commit that waited for one of its shards then finds none.
 CREATE FUNCTION omega.remove_quota(_scope text, _name text)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -110,7 +110,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- All quotas, their limits and what is left of each: nothing, until it counts.
+-- All quotas with their limits and balances; the balance is 0 until the use is counted.
 CREATE FUNCTION omega.read_quotas()
 RETURNS TABLE (scope text, name text, limits bigint[], remains bigint[], counted boolean) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     SELECT q.scope, q.name, q.limits, ARRAY[ [[ CASE WHEN q.counted THEN sum(s.free[${number}]) ELSE 0 END::bigint ]] ], q.counted

@@ -1,4 +1,4 @@
--- What the jobs of each quota hold, added up from scratch; a quota of which nothing is held is not there.
+-- What the jobs of each quota hold, summed up from the allocations; a quota without use has no row.
 CREATE FUNCTION omega.used_of_quotas()
 RETURNS TABLE (quota integer, used bigint[]) LANGUAGE sql STABLE AS $$
     SELECT u.quota, u.cost[1 : ${budgets} - 1] || u.jobs

@@ -1,14 +1,14 @@
--- Quotas: docs/decisions/0016. What is left of each lies in rows, its shards, so that commits of one
--- tenant need not meet. Lock order: jobs by id, then quotas by id and their shards in order, then
+-- Quotas: docs/decisions/0016. The balance of each is divided into rows, its shards, so that commits of one
+-- tenant can run in parallel. Lock order: jobs by id, then quotas by id and their shards in order, then
 -- machines by id. Budgets are in the order of omega/model/quotas.py; jobs are the last.
 
--- What amounts of the kinds are charged at.
+-- The cost of amounts in each budget.
 CREATE FUNCTION omega.cost({{ _${kind} bigint }})
 RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT ARRAY[${costs}]
 $$;
 
--- The quotas that jobs are charged to; a job that is idle has nothing running.
+-- The quotas that jobs draw on; a job is idle if none of its tasks run.
 CREATE FUNCTION omega.quotas_of(_jobs bigint[])
 RETURNS TABLE (job bigint, quota integer, is_idle boolean) LANGUAGE sql STABLE AS $$
     SELECT j.id, q.id, j.placed = j.ended
@@ -17,8 +17,8 @@ RETURNS TABLE (job bigint, quota integer, is_idle boolean) LANGUAGE sql STABLE A
      WHERE j.id = ANY (_jobs)
 $$;
 
--- Of which quota, by its place among these, each party's tenant and then its scheduler kind draws;
--- null where there is none. Two entries a party.
+-- For each party, the position among these quotas of its tenant's and then of its kind's; null if there is no
+-- such quota. Two entries for each party.
 CREATE FUNCTION omega.draws(_party bigint[], _quotas integer[])
 RETURNS integer[] LANGUAGE sql STABLE AS $$
     SELECT array_agg(array_position(_quotas, q.id) ORDER BY p.n, k.scope DESC)
@@ -28,22 +28,22 @@ RETURNS integer[] LANGUAGE sql STABLE AS $$
       LEFT JOIN omega.quota q ON q.scope = k.scope AND q.name = CASE k.scope WHEN 'tenant' THEN s.tenant ELSE j.scheduler END
 $$;
 
--- Take hold of what a transaction may need of quotas. A shard that covers it and that nobody holds is
--- enough; else all shards of the quota, whose sum is exact. `shards` names the one, or is null.
+-- Lock the shards that a transaction needs. One unlocked shard that covers all it may need is enough; otherwise all
+-- shards of the quota are locked, whose sum is exact. `shards` has the one shard's number, or null.
 CREATE FUNCTION omega.hold_quotas(
     _jobs bigint[], _ends integer[], _shapes integer[], _amounts integer[],
     _other_claims integer[], _other_shapes integer[], _evict_jobs bigint[],
     OUT quotas integer[], OUT shards integer[],
-    OUT budget bigint[],      -- what is held: all budgets of the first quota, then of the second ...
-    OUT asked bigint[],       -- what the claims ask for on their own machines, likewise
-    OUT covered boolean       -- no quota can refuse anything
+    OUT budget bigint[],      -- the balances of the shards: all budgets of the first quota, then of the second ...
+    OUT asked bigint[],       -- what the claims cost on their own machines, in the same order
+    OUT covered boolean       -- no quota can refuse a claim
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
-    drawing bigint[];   -- the jobs that have a quota ...
-    drawn integer[];    -- ... and which
-    idle boolean[];     -- ... and whether they have nothing running
-    jobs integer[];     -- an entry a quota: how many of them would count anew
-    most bigint[];      -- like asked, with alternates as if they were asked for as well
+    drawing bigint[];   -- the jobs that draw on a quota ...
+    drawn integer[];    -- ... which quota ...
+    idle boolean[];     -- ... and whether the job is idle
+    jobs integer[];     -- an entry for each quota: how many idle jobs may begin to count
+    most bigint[];      -- like asked, but with all alternates as well
     claimants bigint[] := claimants(_jobs, _ends);
     asking record;
     charge bigint[];
@@ -51,7 +51,7 @@ DECLARE
     shard integer;
     held bigint[];
 BEGIN
-    -- One look for all: a quota may be set or removed at any moment.
+    -- Quotas are read once, because they may be set or removed at any moment.
     SELECT array_agg(d.job), array_agg(d.quota), array_agg(d.is_idle) INTO drawing, drawn, idle
       FROM quotas_of(_jobs || _evict_jobs) AS d;
     SELECT coalesce(array_agg(q.quota ORDER BY q.quota), '{}'), array_agg(q.jobs ORDER BY q.quota) INTO quotas, jobs
@@ -85,14 +85,14 @@ BEGIN
              ORDER BY (s.shard + pg_backend_pid()) % ${shards} LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED;
         END IF;
         IF shard IS NULL THEN
-            -- A shard that was drawn on while it was looked at is locked by now, and of no use. Whoever
-            -- holds one must not wait for another: all at once, or try again from the beginning.
+            -- A shard that changed while it was read is locked now, but does not cover the need. A transaction that
+            -- holds one shard must not wait for another: it locks all without waiting, or the commit is repeated.
             IF EXISTS (SELECT FROM quota_shard s WHERE s.quota_id = quotas[q] AND s.xmax = pg_current_xact_id()::xid) THEN
                 PERFORM 1 FROM quota_shard s WHERE s.quota_id = quotas[q] FOR NO KEY UPDATE NOWAIT;
             END IF;
             SELECT ARRAY[ [[ sum(s.free[${number}])::bigint ]] ] INTO held
               FROM (SELECT a.free FROM quota_shard a WHERE a.quota_id = quotas[q] ORDER BY a.shard FOR NO KEY UPDATE) AS s;
-            IF held[1] IS NULL THEN  -- the quota was removed while we waited for it
+            IF held[1] IS NULL THEN  -- the quota was removed while this waited for its shards
                 held := array_fill(${unlimited}::bigint, ARRAY[${budgets}]);
             END IF;
             covered := covered AND [[ (need[${number}] = 0 OR held[${number}] >= need[${number}]) | AND ]];
@@ -102,14 +102,14 @@ BEGIN
     END LOOP;
 END $$;
 
--- One array less another, entry by entry.
+-- One array minus another, entry by entry.
 CREATE FUNCTION omega.minus(_from bigint[], _less bigint[])
 RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT array_agg(f - l ORDER BY n) FROM unnest(_from, _less) WITH ORDINALITY AS u (f, l, n)
 $$;
 
--- Write what is left of the quotas held. A sum is spread anew, half of it at most to the shard of this
--- connection if it goes on asking for as much.
+-- Write the balances of the locked quotas. If all shards were locked their sum is divided again; this connection's
+-- shard gets eight times what was asked for, but at most half and at least an equal share.
 CREATE FUNCTION omega.settle_quotas(_quotas integer[], _shards integer[], _budget bigint[], _asked bigint[])
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -137,8 +137,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- What is left once a claim has taken its cost and what falls for it has given back its own; null if
--- that would raise the use of one of the claimant's quotas above its limit.
+-- The balances after a claim has been charged and its victims' charges were given back; null if one of the
+-- claimant's quotas would be used above its limit, and more than before.
 CREATE FUNCTION omega.charged(
     _budget bigint[], _drawn integer[], _running integer[], _claimant integer, _cost bigint[],
     _falling integer[], _victim_party integer[], _victim_amounts bigint[]
@@ -180,8 +180,8 @@ BEGIN
     RETURN remains;
 END $$;
 
--- Charge jobs no more for live tasks that are about to end; where starts are told, only allocations
--- that began then are meant. The jobs are locked.
+-- Give the charges of running tasks that are about to end back to the quotas; with starts, only those of
+-- allocations that began then. The jobs are locked.
 CREATE FUNCTION omega.give_back_to_quotas(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

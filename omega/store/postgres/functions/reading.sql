@@ -1,15 +1,15 @@
--- What views are made of. Rows and mark come from one statement, so from one snapshot.
+-- Reads for views. Rows and mark come from one statement, and so from one snapshot.
 
--- These machines' rows, in whatever order: who unpacks them sorts.
+-- The rows of these machines, in any order; the reader sorts them.
 CREATE FUNCTION omega.packed_machines(_machines integer[])
 RETURNS bytea LANGUAGE sql STABLE AS $$
     SELECT coalesce(string_agg(m.packed_capacity || m.packed_use, ''::bytea), ''::bytea)
       FROM omega.machine m WHERE m.id = ANY (_machines)
 $$;
 
--- All machines' rows in pieces, page by page, in whatever order. One piece is on its way while the next is
--- read, and each is built in memory that is at hand: for megabytes at once, the server asks its kernel
--- for fresh pages with every read.
+-- All machines' rows in pieces, in the order of pages. One piece is sent while the next is read. Pieces are small
+-- enough for memory that the server has already: for megabytes at once it would ask the kernel for new pages at
+-- every read.
 CREATE FUNCTION omega.read_machines()
 RETURNS SETOF bytea LANGUAGE sql STABLE AS $$
     SELECT coalesce((SELECT string_agg(m.packed_capacity || m.packed_use, ''::bytea)
@@ -18,13 +18,13 @@ RETURNS SETOF bytea LANGUAGE sql STABLE AS $$
       FROM generate_series(0, pg_relation_size('omega.machine') / current_setting('block_size')::bigint, 64) AS page
 $$;
 
--- The mark of the statement that asks.
+-- The mark of the calling statement.
 CREATE FUNCTION omega.read_mark(OUT mark bigint, OUT generation bigint)
 LANGUAGE sql STABLE AS $$
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation FROM omega.cell c
 $$;
 
--- What about machines is as it was while the generation is: names and attributes, ascending by id.
+-- The names and attributes of all machines, ascending by id; they change only with the generation.
 CREATE FUNCTION omega.read_profiles(OUT generation bigint, OUT catalogue jsonb, OUT names text[], OUT codes integer[])
 LANGUAGE sql STABLE AS $$
     SELECT c.generation, c.catalogue,
@@ -34,16 +34,15 @@ LANGUAGE sql STABLE AS $$
       FROM omega.cell c
 $$;
 
--- Machines changed by transactions that were not over at the mark. They are looked up as the records of
--- commits and of other changes name them, some more than once; or found by a scan if the records do
--- not go back so far, or name so many that a scan is no dearer: one machine in eight.
---
--- Of a cell that is divided into parts (omega/cell/partition.py), only the machines of some.
+-- The part of a machine in a cell that is divided into so many parts (omega/cell/partition.py).
 CREATE FUNCTION omega.part_of(_machine integer, _of integer)
 RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT ((_machine * 2654435761 & 4294967295) >> 16) % _of
 $$;
 
+-- Machines in these parts that were changed by transactions that had not ended at the mark. The records of commits and
+-- of other changes name them, some more than once. If the records do not go back to the mark, or name more than about
+-- one machine in eight, all rows are scanned instead, which then costs no more.
 CREATE FUNCTION omega.read_changes(
     _mark bigint, _of integer, _parts integer[],
     OUT mark bigint, OUT generation bigint, OUT machines bytea
@@ -78,8 +77,8 @@ BEGIN
       FROM cell c CROSS JOIN named n;
 END $$;
 
--- Live allocations; all of them without a mark, else those granted by transactions not over at it.
--- With machines and no mark, those on them; with jobs, theirs; with machines of one's own, none elsewhere.
+-- Allocations: all of them without a mark, otherwise those granted by transactions that had not ended at it. With
+-- machines and no mark, those on them; with jobs, theirs; with a caller's own machines, only those on these.
 CREATE FUNCTION omega.live_allocations(
     _mark bigint, _on integer[], _own int4multirange, _of bigint[],
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
@@ -107,7 +106,7 @@ CREATE FUNCTION omega.live_allocations(
      WHERE _own IS NULL OR _own @> l.machine_id
 $$;
 
--- The same for whoever may hear of every machine ...
+-- The same for callers that may read every machine ...
 CREATE FUNCTION omega.read_allocations(
     _mark bigint, _on integer[],
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
@@ -125,7 +124,7 @@ CREATE FUNCTION omega.read_allocations_of(
     SELECT * FROM omega.live_allocations(NULL, NULL, NULL, coalesce(_jobs, '{}'))
 $$;
 
--- ... and for a node, of its own machines: anew, too, when some have become its own since the mark.
+-- ... and for a node, on its own machines: all of them if some were assigned to it since the mark.
 CREATE FUNCTION omega.own_allocations(
     _mark bigint,
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
@@ -136,7 +135,7 @@ CREATE FUNCTION omega.own_allocations(
            LATERAL omega.live_allocations(CASE WHEN NOT o.are_new THEN _mark END, NULL, nullif(o.machines, '{(,)}'), NULL) AS l
 $$;
 
--- Machines on which more is used than counts: how much, and how much longer that is tolerated.
+-- Machines used above their capacity: by how much, and for how much longer that is tolerated.
 CREATE FUNCTION omega.read_notices(OUT machine integer, OUT excess integer[], OUT ends_in_ms bigint)
 RETURNS SETOF record LANGUAGE sql STABLE AS $$
     SELECT m.id, ARRAY[{{ greatest(m.${kind}_used - m.${kind}_capacity, 0) }}],

@@ -1,5 +1,5 @@
--- What processes say of themselves. A report is its login's: two logins that use one name have a report each, so
--- that nobody takes another's name away.
+-- Reports of processes. A report belongs to its login: two logins with the same name of a process have a report each,
+-- so that none can replace another's.
 
 CREATE FUNCTION omega.report_process(_kind text, _replica text, _pid integer, _facts jsonb)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
@@ -16,8 +16,8 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
-    -- A process that was killed has left its last report behind, and may have had another login. Such reports are
-    -- kept for a day, unless they are so many that they would keep new processes away.
+    -- A killed process has left its last report, perhaps under another login. Such reports are kept for a day, or
+    -- for ten seconds if the login has so many that new processes could not report.
     DELETE FROM process
      WHERE (kind, replica, login) IN (
                SELECT kind, replica, login FROM process
@@ -34,7 +34,7 @@ BEGIN
         ON CONFLICT (kind, replica, login) DO UPDATE SET facts = excluded.facts, seen_at = excluded.seen_at, pid = excluded.pid;
 END $$;
 
--- Remove a process that has ended cleanly. Other logins' reports of that name stay, unless the owner calls.
+-- Remove the report of a process that has ended. Other logins' reports of that name are kept, unless the owner calls.
 CREATE FUNCTION omega.forget_process(_kind text, _replica text)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN

@@ -1,8 +1,8 @@
--- Rounds: one kind of scheduler plans all its jobs at once, again and again. Who plans the next one, and
--- what it is to know, is told here, so that any replica can be the next.
+-- Rounds: one kind of scheduler plans all its jobs at once, repeatedly. The row of the kind has the holder of the
+-- last round and its memo, so that any replica can plan the next one.
 
--- In how many milliseconds the last round of a kind is over for whoever would begin the next one: by its own
--- length, or by that of the next if it is shorter; to another login a round is left for a second. Null if none was.
+-- Milliseconds until a kind's next round may begin; null if it had none. The last round is over after its own length,
+-- or after the next one's if that is shorter; for another login it lasts at least a second.
 CREATE FUNCTION omega.round_ends_in(_scheduler text, _lasts interval)
 RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT greatest(0, ceil(extract(epoch FROM
@@ -11,9 +11,9 @@ RETURNS bigint LANGUAGE sql VOLATILE AS $$
       FROM omega.round r WHERE r.scheduler = _scheduler
 $$;
 
--- Begin the next round if the last one is over: its number, its beginning and what the last one noted. Otherwise
--- the number is null, and it is told in how many milliseconds the last one will be over. The round is its
--- login's, and remembers whose the last one was.
+-- Begin the next round if the last one is over; return its number, its beginning and the memo of the last one.
+-- Otherwise the number is null, and the milliseconds until the last one is over are returned. The row keeps the
+-- login of this round and of the one before.
 CREATE FUNCTION omega.begin_round(
     _scheduler text, _holder text, _length_ms bigint,
     OUT number bigint, OUT began_ms bigint, OUT memo jsonb, OUT due_in_ms bigint
@@ -44,13 +44,13 @@ BEGIN
      WHERE least(r.ends_at, r.began_at + CASE WHEN r.login = session_user THEN lasts ELSE greatest(lasts, '1 s') END)
            <= clock_timestamp()
     RETURNING r.number, (extract(epoch FROM r.began_at) * 1000)::bigint, r.memo INTO number, began_ms, memo;
-    IF NOT FOUND THEN  -- somebody else was faster
+    IF NOT FOUND THEN  -- another replica was faster
         due_in_ms := round_ends_in(_scheduler, lasts);
     END IF;
 END $$;
 
--- Keep what the next round is to know, unless it has begun already, or this one is another login's; whether
--- it is kept.
+-- Keep the memo for the next round; return whether it is kept. It is not if the next round has begun, or if this one
+-- belongs to another login.
 CREATE FUNCTION omega.note_round(_scheduler text, _number bigint, _memo jsonb)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
@@ -64,10 +64,10 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Lease to the holder of this round those of the jobs, or of all if they are null, that are of its kind and run,
--- or that whoever held the round before has still under a lease; what runs runs on, and each tells where. None
--- if the round is no longer the last, or another login's. Large jobs beyond what one answer may hold run on without
--- being recalled. The columns are those of lease_jobs.
+-- Lease to the holder of this round those of the jobs, or of all jobs if null, that are of its kind and run, or that
+-- the holder of the round before still has leased. Their tasks go on; the machine of each is returned. Returns no rows
+-- if the round is not the last one or belongs to another login. Large jobs beyond the byte limit of one answer go on
+-- without being recalled. The columns are those of lease_jobs.
 CREATE FUNCTION omega.recall_jobs(_scheduler text, _number bigint, _jobs bigint[], _lease_ms bigint)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
@@ -83,7 +83,7 @@ BEGIN
     lasts := lease_length(_lease_ms);
     SELECT * INTO of FROM round r
      WHERE r.scheduler = _scheduler AND r.number = _number AND (r.login = session_user OR is_owner());
-    -- In a statement of its own: where a job runs is read below as it is now that its row is locked.
+    -- In a statement of its own, so that the places of a job are read after its row was locked.
     SELECT array_agg(t.id) FILTER (WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO taken
       FROM (SELECT j.id, counted_bytes(s.wire_bytes) AS large, sum(counted_bytes(s.wire_bytes)) OVER (ORDER BY j.id) AS bytes
               FROM (SELECT j.id FROM job j
@@ -93,7 +93,7 @@ BEGIN
                      ORDER BY j.id FOR NO KEY UPDATE) AS j
               JOIN job_spec s ON s.job_id = j.id) AS t;
     IF NOT EXISTS (SELECT FROM round r WHERE r.scheduler = _scheduler AND r.number = _number) THEN
-        RETURN;  -- the next one has begun while we waited
+        RETURN;  -- the next round began while this waited
     END IF;
     RETURN QUERY
     WITH leased AS (
@@ -114,7 +114,7 @@ BEGIN
      ORDER BY l.id;
 END $$;
 
--- Those of the jobs that are not over.
+-- Those of the jobs that have not ended.
 CREATE FUNCTION omega.unfinished_jobs(_jobs bigint[])
 RETURNS bigint[] LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     SELECT coalesce(array_agg(id), '{}') FROM job WHERE id = ANY (_jobs) AND state NOT IN ('succeeded', 'cancelled')

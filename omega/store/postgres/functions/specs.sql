@@ -1,7 +1,7 @@
--- The wire form of a job, as omega/model/wire.py writes and reads it. Whatever is not in it, or has a field
--- besides, is refused when it is submitted: a scheduler that met it could only set it aside.
+-- The wire form of a job, which omega/model/wire.py writes and reads. A job in another form, or with other fields, is
+-- refused when it is submitted, because a scheduler could only park it.
 
--- Whether a constraint on a machine's attribute is in the wire form.
+-- Whether this is a constraint on a machine's attribute in the wire form.
 CREATE FUNCTION omega.is_constraint(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT omega.has_only(_it, '{attribute,operator,values}') AND omega.is_name(_it -> 'attribute')
@@ -11,7 +11,7 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
                 ELSE false END
 $$;
 
--- Whether a task group is in the wire form.
+-- Whether this is a task group in the wire form.
 CREATE FUNCTION omega.is_group(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT omega.has_only(_it, '{tasks,cpu_milli,memory_mib,disk_mib,gpus,gpu_slices,duration_ms,constraints,spread_over,different_machines}')
@@ -30,13 +30,13 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
                                   WHERE NOT coalesce(omega.is_constraint(c.it), false)) END
 $$;
 
--- Whether what a job says of its training is in the wire form.
+-- Whether this is a job's training in the wire form.
 CREATE FUNCTION omega.is_training(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT omega.has_only(_it, '{model,steps}') AND omega.is_name(_it -> 'model') AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
 $$;
 
--- What keeps a job from being in the wire form; null if it is.
+-- Why a job is not in the wire form; null if it is.
 CREATE FUNCTION omega.problem_with_job(_spec jsonb)
 RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -69,6 +69,6 @@ BEGIN
             RETURN 'its tasks have durations, but a training job ends after its steps';
         END IF;
     END IF;
-    -- Last: a number that is not yet known to be short may be thousands of times as long as a text.
+    -- Last, because a number that is not known to be short may be thousands of times as long as text.
     RETURN CASE WHEN octet_length(_spec::text) > ${wire_bytes_max} THEN 'it is longer than ${wire_bytes_max} bytes' END;
 END $$;

@@ -1,10 +1,11 @@
--- Ends of tasks, and of jobs by hand. Lock order as in a commit: jobs, quotas, machines, each by id.
+-- Ends of tasks, and cancelling of jobs. Lock order as in a commit: jobs, quotas, machines, each by id.
 
--- End those of these tasks that are live, give their room back, and finish the jobs whose last
--- task is over. Where the start is told, only the allocation that began then is meant. Raises a machine's revision but not its sequence: an end makes nobody conflict.
+-- End those of these tasks that run, free their amounts, and finish the jobs whose last task has ended. With starts,
+-- only allocations that began then are ended. Revisions of machines rise and their sequences do not, so that an end
+-- causes no conflict.
 CREATE FUNCTION omega.release_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp
--- Planned anew for each call's arrays, the end of a single task takes twice as long.
+-- Planning anew for each call makes the end of a single task take twice as long.
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     freed integer;
@@ -14,7 +15,7 @@ BEGIN
         RAISE EXCEPTION 'jobs, tasks and starts differ in length' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
-    -- The jobs' rows are held, so nobody else can begin or end a task of theirs now.
+    -- While the jobs' rows are locked, no other transaction places or ends a task of theirs.
     IF EXISTS (SELECT FROM quota) THEN
         PERFORM give_back_to_quotas(_jobs, _tasks, _started_ms);
     END IF;
@@ -54,7 +55,7 @@ BEGIN
     RETURN freed;
 END $$;
 
--- Cancel a job: whatever it runs ends, whatever it waits for is dropped. False if it was over.
+-- Cancel a job: its running tasks end, its unplaced tasks are dropped. False if it has ended.
 CREATE FUNCTION omega.cancel_job(_job bigint)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

@@ -1,10 +1,10 @@
 -- How far training jobs have come: reported by nodes, read by whoever decides what runs next.
 
--- Note steps made and time run by these jobs, both since they were submitted: what is less than is
--- on record changes nothing, so a report may come twice, or late. Nobody makes more steps than are wanted.
+-- Record steps made and milliseconds run by these jobs, both since they were submitted. Values below those on record
+-- change nothing, so that a report may come twice or late. The steps on record never exceed those wanted.
 --
--- Jobs that are over or train nothing are passed over; so are, if the caller stands for some
--- machines only, those of which nothing runs on these: a gang may have moved on since it was seen.
+-- Jobs that have ended or do not train are skipped. If the caller stands for some machines only, so are jobs without a
+-- running task on these, because a gang may have moved since the caller read it.
 CREATE FUNCTION omega.report_progress(_jobs bigint[], _steps bigint[], _run_ms bigint[])
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -27,14 +27,13 @@ BEGIN
      WHERE j.state NOT IN ('succeeded', 'cancelled') AND s.wire -> 'training' <> 'null'
        AND (own = '{(,)}' OR EXISTS (SELECT FROM allocation a WHERE a.job_id = w.job_id AND own @> a.machine_id))
      GROUP BY w.job_id
-     ORDER BY w.job_id  -- in this order rows are locked
+     ORDER BY w.job_id  -- rows are locked in this order
     ON CONFLICT (job_id) DO UPDATE
        SET steps = greatest(p.steps, excluded.steps), run_ms = greatest(p.run_ms, excluded.run_ms)
      WHERE p.steps < excluded.steps OR p.run_ms < excluded.run_ms;
 END $$;
 
--- Those of these jobs that train, ascending: what, how far they have come, and since when all their
--- tasks run; -1 while not all do.
+-- Those of these jobs that train, ascending: the model, the progress, and since when all tasks run; -1 unless all do.
 CREATE FUNCTION omega.read_training(
     _jobs bigint[],
     OUT jobs bigint[], OUT models text[], OUT wanted bigint[], OUT done bigint[], OUT run_ms bigint[],

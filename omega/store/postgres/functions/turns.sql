@@ -1,11 +1,11 @@
--- Turns of partitioned synchronisation. Replicas with the same gap and parts form a group that shares out its reading:
--- each holds the turn of scheduler number i of N under a lease, and at no time do two of a group hold one turn, or
--- turns of different N.
+-- Turns of partitioned synchronisation. Replicas with the same gap and number of parts form a group, which divides the
+-- reading: each leases the turn of scheduler i of N. Two replicas of a group never hold the same turn at the same time,
+-- nor turns of different N.
 
--- Ask for a turn, or renew it: for the one that is given, or for one among all of the group if it is null. A holder
--- counts what it asks. A lease of 0 ms gives the turn back. Granted is null if somebody else is asking at this moment,
--- or this holder has asked something later whose lease goes on: then all is as it was. False: the caller holds no
--- turn, whatever it held before; if another holds the very one that was asked for, it is told who.
+-- Take or renew a turn: the one given, or, if the number is null, one among all of the group. The holder numbers its
+-- requests. A lease of 0 ms gives the turn back. `granted` is null, and nothing changes, if another call runs at this
+-- moment, or if a later request of this holder was answered and its lease goes on. `granted` is false if the caller
+-- holds no turn now, whatever it held before; `held_by` names the holder of the turn that it asked for.
 CREATE FUNCTION omega.take_turn(
     _holder uuid, _asked bigint, _kind text, _replica text, _gap_ms bigint, _parts integer, _number integer,
     _schedulers integer, _lease_ms bigint, OUT granted boolean, OUT number integer, OUT schedulers integer, OUT held_by text
@@ -24,7 +24,7 @@ BEGIN
         RAISE EXCEPTION 'bad turn: it takes a holder, a kind, a replica, a gap of at most ${lease_ms_max} ms, at most ${parts_max} parts, and no number or one below that of schedulers'
               USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    IF _lease_ms = 0 THEN  -- it is given back; that can be in nobody's way
+    IF _lease_ms = 0 THEN  -- giving back conflicts with nobody
         DELETE FROM turn t
          WHERE t.ctid IN (SELECT o.ctid FROM turn o
                            WHERE o.login = session_user AND o.holder = _holder AND o.asked < _asked
@@ -32,8 +32,8 @@ BEGIN
         granted := false;
         RETURN;
     END IF;
-    -- One at a time, and nobody waits for long: a login that keeps its transaction open must not stop the reading of
-    -- others. Many that ask at the same moments have to get out of step.
+    -- One call at a time, and none waits for long: a login that keeps its transaction open must not stop the others'
+    -- reading. Calls that come at the same moments wait for random times.
     FOR tries IN 1 .. 4 LOOP
         EXIT WHEN pg_try_advisory_xact_lock(hashtext('omega.turn'), 0);
         IF tries = 4 THEN

@@ -1,4 +1,4 @@
--- Every invariant, as rows of what breaks it; no rows is clean. One snapshot for all.
+-- All invariants: a row for each violation. One statement, so one snapshot for all.
 CREATE FUNCTION omega.verify()
 RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     WITH held AS (

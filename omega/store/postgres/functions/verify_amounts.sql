@@ -1,5 +1,5 @@
--- The live tasks whose allocated amounts differ from their job's request, as rows like those of verify: a commit does not
--- compare the two, and this is how a scheduler that should not have been trusted with amounts is found.
+-- The running tasks whose allocated amounts differ from their job's request, as rows like those of verify. A commit
+-- does not compare the two; this shows schedulers that claim other amounts.
 CREATE FUNCTION omega.verify_amounts()
 RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     WITH asked AS (

@@ -1,1 +1,1 @@
-"""The health of a Postgres server, as far as it concerns a cell: signs, and what they mean."""
+"""The health of a Postgres server as far as it concerns a cell: checks and their findings."""

@@ -1,8 +1,8 @@
-"""One examination of the server that a cell lies on.
+"""One examination of the server that a cell is on.
 
-Goal     Everything that can be said, worst first.
-Promise  Takes no more than a login of any role has; changes nothing.
-Source   omega.store.postgres.health.server_state, settings, state, of_logins.
+Goal     All findings, worst first.
+Promise  The examination changes nothing, and any role's login may do it.
+Source   omega.store.postgres.health.server_state, settings, state, logins.
 """
 
 from contextlib import closing
@@ -19,18 +19,18 @@ STATEMENT_TIMEOUT_MS: Final = 30_000
 
 
 def examine(url: str, clock: Clock, *, open_for_s: float) -> list[Finding]:
-    """Look at the server of the URL; `open_for_s` is for how long a transaction may be open."""
+    """Examine the server of the URL; transactions open for more than `open_for_s` are reported."""
     link = Link(url, application_name="omega doctor", statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     with closing(link):
         server = read_server_state(link, clock)
-    # Not by the link, which has timeouts of its own and cannot see those of the database.
+    # Not with the link, whose own timeouts hide those of the database.
     with catalogue_connection(url) as connection:
         access = read_access(connection)
     return diagnose(server, access, open_for_s=open_for_s)
 
 
 def diagnose(server: ServerState, access: Access, *, open_for_s: float) -> list[Finding]:
-    """Return what it all means, worst first, else in the order of the lists."""
+    """Return all findings, worst first, otherwise in the order of the lists."""
     findings = [
         state.cell(server),
         *(judge(server) for judge in settings.SETTINGS),

@@ -1,8 +1,7 @@
-"""What an examination comes to.
+"""The findings of an examination.
 
-Goal     One form for everything that can be said of a server, whoever says it.
-Promise  Whatever is no good says why it matters to a cell, and what to run.
-Source   `omega db doctor`.
+Goal     One form for all findings about a server.
+Promise  A finding that is not good says why it matters to a cell, and what to run.
 """
 
 from dataclasses import dataclass
@@ -10,19 +9,19 @@ from enum import Enum
 
 
 class Severity(Enum):
-    """How bad it is; from bad to good."""
+    """How bad a finding is, from worst to best."""
 
     UNSAFE = "unsafe"
     SLOW = "costs speed"
     LOOK = "worth a look"
     HIDDEN = "not seen"
-    """This login may not see it."""
+    """This login may not read it."""
     GOOD = "good"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     severity: Severity
@@ -30,12 +29,12 @@ class Finding:
     why: str = ""
     """Why it matters here."""
     run: str = ""
-    """What to run, in SQL or in a shell."""
+    """What to run, as SQL or in a shell."""
 
     def __post_init__(self) -> None:
         assert self.severity is Severity.GOOD or (self.why and self.run), self.what
 
 
 def good(what: str, found: str) -> Finding:
-    """Return that there is nothing to complain of."""
+    """Return a finding without anything to complain of."""
     return Finding(what, Severity.GOOD, found)

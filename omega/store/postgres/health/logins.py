@@ -1,8 +1,8 @@
 """What logins may do besides their work, and what that means for a cell.
 
-Goal     Say which login could take what all share, or go around its role.
-Promise  One pure function for each check. Without logins in our roles every check passes. What
-         `omega db init --roles` sets is no complaint.
+Goal     Report logins that can use up what all logins share, or do more than their roles allow.
+Promise  Each check is one pure function. Every check passes if no login has one of Omega's roles.
+         What `omega db init --roles` sets is not reported.
 Source   docs/guide/roles.md, "Set limits".
 """
 
@@ -15,12 +15,12 @@ from omega.store.postgres.health.findings import Finding, Severity, good
 from omega.store.postgres.restrictions import named
 
 NAMED_MAX: Final = 3
-"""Logins and databases whose names we put on the screen."""
+"""How many logins and databases a finding names."""
 NOBODY: Final = "no login has a role of ours here"
 
 
 def connection_limits(access: Access) -> Finding:
-    """Whether each login leaves connections to the others."""
+    """Check that each login leaves connections to the others."""
     unlimited = [one for one in access.members if restrictions.is_unlimited(one)]
     if not unlimited:
         most = [one.connections_max for one in access.members if one.connections_max >= 0]
@@ -35,7 +35,7 @@ def connection_limits(access: Access) -> Finding:
 
 
 def powers(access: Access) -> Finding:
-    """Whether what a login may do is what its roles say."""
+    """Check that logins may do only what their roles allow."""
     powerful = [one for one in access.members if one.powers]
     if not powerful:
         found = "none besides those of their roles" if access.members else NOBODY
@@ -52,7 +52,7 @@ def powers(access: Access) -> Finding:
 
 
 def timeouts(access: Access) -> Finding:
-    """Whether what a session forgets ends by itself."""
+    """Check that sessions which hang, or are left open, are ended by a timeout."""
     found = ", ".join(f"{name} {access.timeouts.get(name, 'off')}" for name in TIMEOUTS)
     off = [name for name in TIMEOUTS if is_off(access.timeouts.get(name, ""))]
     if not off or not access.members:
@@ -68,7 +68,7 @@ def timeouts(access: Access) -> Finding:
 
 
 def rights_of_public(access: Access) -> Finding:
-    """Whether anybody who may connect may also make things."""
+    """Check that not every login that may connect may also create objects."""
     rights = [right for right in ("CREATE", "TEMPORARY") if right in access.of_public]
     found = [f"{right} on {access.database}" for right in rights]
     cures = [restrictions.revoking(access, right) for right in rights]
@@ -87,7 +87,7 @@ def rights_of_public(access: Access) -> Finding:
 
 
 def shared_functions(access: Access) -> Finding:
-    """Whether one statement can take every lock that there is."""
+    """Check that no login can fill the lock table by one statement."""
     which = access.open_functions
     if not which or not access.members:
         return good("lock functions", f"PUBLIC may call {len(which)}")
@@ -102,7 +102,7 @@ def shared_functions(access: Access) -> Finding:
 
 
 def open_databases(access: Access) -> Finding:
-    """Whether those who may connect have been chosen; in other databases other limits hold."""
+    """Check that CONNECT is granted to chosen logins; in other databases other limits hold."""
     names = access.open_databases
     if not names or not access.members:
         return good("CONNECT", f"PUBLIC may connect to {_some(names) or 'no database'}")
@@ -129,7 +129,7 @@ LOGINS: Final[tuple[Callable[[Access], Finding], ...]] = (
     shared_functions,
     open_databases,
 )
-"""In the order of the screen."""
+"""In the order in which they are shown."""
 
 
 def _some(names: list[str] | tuple[str, ...]) -> str:

@@ -1,11 +1,11 @@
-"""What a server shows of itself to anybody, read once.
+"""The state of a server as far as any login can read it, read once.
 
-Goal     All that a diagnosis needs, in one value, so that it can be a pure function.
-Promise  Reads catalogues and statistics alone, which every login may; what it may not see is
-         counted, and what it may not time is left out. Nothing is left behind: the commits that are
-         timed write to the log alone.
+Goal     Collect all that a diagnosis needs in one value, so that the diagnosis is a pure function.
+Promise  Only catalogues and statistics are read, which every login may read. Sessions that the
+         login may not see are counted, and what it may not time is left out. Nothing is left in the
+         tables: the commits that are timed write only to the log.
 Source   PostgreSQL's manual: "System Catalogs", "The Cumulative Statistics System", and
-         pg_logical_emit_message, whose message nobody but the log's readers ever meets.
+         pg_logical_emit_message, whose messages only readers of the log see.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ SETTINGS: Final = (
     "track_counts",
 )
 UNITS: Final = {"8kB": 8_192, "kB": 2**10, "MB": 2**20, "min": 60, "s": 1, "ms": 0.001, "B": 1}
-"""Of settings: bytes and seconds."""
+"""The factor from a setting's unit to bytes or seconds."""
 ROUND_TRIPS: Final = 30
 COMMITS: Final = 10
 
@@ -97,7 +97,7 @@ SEVENTEEN: Final = 170_000
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as our own connections see it."""
+    """A setting as Omega's own connections see it."""
 
     value: str
     unit: str = ""
@@ -105,25 +105,25 @@ class Setting:
 
     @property
     def number(self) -> float:
-        """Its value in bytes or seconds, or what is counted."""
+        """The value in bytes or seconds, or a plain count."""
         return float(self.value) * UNITS.get(self.unit, 1)
 
     @property
     def on(self) -> bool:
-        """Whether it is switched on."""
+        """Whether the setting is switched on."""
         return self.value != "off"
 
 
 @dataclass(frozen=True)
 class TableState:
-    """One of our tables."""
+    """The statistics of one of Omega's tables."""
 
     name: str
     live: int
     dead: int
     updated: int
     hot: int
-    """Updates that touched no index, of all."""
+    """How many of the updates touched no index."""
     estimate: int
     heap_bytes: int
     bytes: int
@@ -131,13 +131,13 @@ class TableState:
 
     @property
     def rows(self) -> int:
-        """Rows that live, as far as the statistics know."""
+        """The number of rows, as far as the statistics know it."""
         return max(self.live, self.estimate)
 
 
 @dataclass(frozen=True)
 class Session:
-    """A transaction of somebody else that is open and holds something back."""
+    """Another session with an open transaction that holds back marks or vacuum."""
 
     pid: int
     login: str
@@ -149,7 +149,7 @@ class Session:
 
 @dataclass(frozen=True)
 class RoleSetting:
-    """A setting that a role or a database brings along."""
+    """A setting that belongs to a role or a database."""
 
     role: str
     database: str
@@ -157,13 +157,13 @@ class RoleSetting:
 
     @property
     def name(self) -> str:
-        """Name of the setting."""
+        """The name of the setting."""
         return self.entry.partition("=")[0]
 
 
 @dataclass(frozen=True)
 class ServerState:
-    """All of it."""
+    """All that the checks of a server read."""
 
     login: str
     database: str
@@ -172,29 +172,29 @@ class ServerState:
     tables: Mapping[str, TableState]
     sessions: tuple[Session, ...]
     hidden: int
-    """Sessions of which this login sees no more than that they are there."""
+    """Other sessions of which this login sees nothing but that they exist."""
     ours: int
-    """Connections of omega's own processes."""
+    """Connections of Omega's own processes."""
     connections: int
     behind: int
-    """Transactions begun since the oldest that is still open began."""
+    """How many transactions began after the oldest one that is still open."""
     prepared: tuple[tuple[str, float], ...]
-    """Name of each prepared transaction, and for how many seconds it has been so."""
+    """The name of each prepared transaction, and the seconds since it was prepared."""
     idle_slots: tuple[str, ...]
     role_settings: tuple[RoleSetting, ...]
     checkpoints_timed: int
     checkpoints_requested: int
     round_trips_s: tuple[float, ...]
     commits_s: tuple[float, ...]
-    """None on a standby, nor for a login that may not write to the log."""
+    """Empty on a standby, and for a login that may not write to the log."""
 
     def setting(self, name: str) -> Setting:
-        """Return a setting; an older server may lack one of the few that count from nothing."""
+        """Return a setting; "0" if an older server lacks it."""
         return self.settings.get(name, Setting("0"))
 
 
 def read_server_state(link: Link, clock: Clock) -> ServerState:
-    """Look at everything once."""
+    """Read everything once."""
     ((login, database, is_standby),) = link.call(
         "SELECT current_user::text, current_database()::text, pg_is_in_recovery()"
     )
@@ -235,12 +235,12 @@ def read_server_state(link: Link, clock: Clock) -> ServerState:
 def _commits(link: Link, clock: Clock) -> tuple[float, ...]:
     try:
         return _times(link, clock, DURABLE_COMMIT, COMMITS)
-    except NotAllowed:  # omega.store.postgres.restrictions leaves this function to the cell's owner
+    except NotAllowed:  # omega.store.postgres.restrictions reserves it for the cell's owner
         return ()
 
 
 def _times(link: Link, clock: Clock, query: str, number: int) -> tuple[float, ...]:
-    link.call(query)  # once for the plan
+    link.call(query)  # once, so that it is planned
     times = []
     for _ in range(number):
         began = clock.now()

@@ -1,10 +1,10 @@
 """What a server's settings mean for a cell.
 
-Goal     Say which settings cost safety or speed here, and which only look as if they did.
-Promise  Pure functions of the signs, one a setting. What is to be run undoes the setting where it
-         was made: for the server, the database, the role.
-Source   PostgreSQL's manual, chapter "Server Configuration"; omega/store/packaged_postgres.py sets
-         the same.
+Goal     Report the settings that cost safety or speed, and no others.
+Promise  Each check is a pure function of the server's state, for one setting. The statement to run
+         undoes the setting where it was made: for the server, the database or the role.
+Source   PostgreSQL's manual, chapter "Server Configuration"; omega/store/packaged_postgres.py has
+         the same settings.
 """
 
 from collections.abc import Callable
@@ -38,11 +38,11 @@ IN_OUR_WAY: Final = frozenset(
         "transaction_timeout",
     }
 )
-"""What roles and databases may set that our connections do not set for themselves."""
+"""Settings of roles and databases that Omega's connections do not set for themselves."""
 
 
 def version(server: ServerState) -> Finding:
-    """Postgres 15 to 18 are what the functions are written for."""
+    """The functions are written for Postgres 15 to 18."""
     said = server.setting("server_version").value
     if server.setting("server_version_num").number >= OLDEST:
         return good("version", said)
@@ -56,7 +56,7 @@ def version(server: ServerState) -> Finding:
 
 
 def encoding(server: ServerState) -> Finding:
-    """Names and jobs are kept as they were written in UTF8 alone."""
+    """Only UTF8 keeps names and jobs as they were written."""
     said = server.setting("server_encoding").value
     if said == "UTF8":
         return good("encoding", said)
@@ -70,7 +70,7 @@ def encoding(server: ServerState) -> Finding:
 
 
 def fsync(server: ServerState) -> Finding:
-    """Without it nothing is on the disk when it is said to be."""
+    """Without fsync a commit may not be on the disk when it is reported."""
     return _on(
         server,
         "fsync",
@@ -81,7 +81,7 @@ def fsync(server: ServerState) -> Finding:
 
 
 def full_page_writes(server: ServerState) -> Finding:
-    """Without it a page that was half written stays so."""
+    """Without full_page_writes a page that is half written in a crash stays so."""
     return _on(
         server,
         "full_page_writes",
@@ -91,7 +91,7 @@ def full_page_writes(server: ServerState) -> Finding:
 
 
 def synchronous_commit(server: ServerState) -> Finding:
-    """Off is a choice; we say what it gives and what it risks."""
+    """Off is a valid choice; the finding says what it gains and what it risks."""
     return _on(
         server,
         "synchronous_commit",
@@ -103,7 +103,7 @@ def synchronous_commit(server: ServerState) -> Finding:
 
 
 def shared_buffers(server: ServerState) -> Finding:
-    """What commits touch belongs into memory."""
+    """The tables that commits read and write should fit into shared_buffers."""
     has = server.setting("shared_buffers").number
     hot = sum(server.tables[name].bytes for name in HOT if name in server.tables)
     found = f"{has / MIB:,.0f} MiB, for {hot / MIB:,.0f} MiB that commits touch"
@@ -122,7 +122,7 @@ def shared_buffers(server: ServerState) -> Finding:
 
 
 def max_connections(server: ServerState) -> Finding:
-    """Each scheduler holds two connections; starting all anew takes twice as many for a while."""
+    """Each scheduler has two connections; while all start again, there are twice as many."""
     reserved = ("superuser_reserved_connections", "reserved_connections")
     most = int(server.setting("max_connections").number)
     free = most - int(sum(server.setting(name).number for name in reserved)) - server.connections
@@ -140,17 +140,17 @@ def max_connections(server: ServerState) -> Finding:
 
 
 def max_wal_size(server: ServerState) -> Finding:
-    """Checkpoints are to wait for the clock, not for the volume of the log."""
+    """Checkpoints should come by time, not because the log is full."""
     return _at_least(server, "max_wal_size", MAX_WAL_MIB * MIB, "2GB", MIB, "MiB")
 
 
 def checkpoint_timeout(server: ServerState) -> Finding:
-    """After each checkpoint every page that changes goes into the log as a whole."""
+    """After each checkpoint every page that changes is written to the log as a whole."""
     return _at_least(server, "checkpoint_timeout", CHECKPOINT_S, "15min", 1, "s")
 
 
 def checkpoints(server: ServerState) -> Finding:
-    """Count those that came because the log was full, or because somebody asked."""
+    """Compare the checkpoints that came by time with those that were requested."""
     timed, requested = server.checkpoints_timed, server.checkpoints_requested
     found = f"{timed:,} by the clock, {requested:,} asked for"
     if requested <= max(timed, REQUESTED_MIN):
@@ -166,7 +166,7 @@ def checkpoints(server: ServerState) -> Finding:
 
 
 def jit(server: ServerState) -> Finding:
-    """Our connections turn it off for themselves; a pooler may have kept that from the server."""
+    """Omega's connections switch jit off; a pooler between may drop that option."""
     if not server.setting("jit").on:
         return good("jit", "off, on our connections")
     return Finding(
@@ -179,7 +179,7 @@ def jit(server: ServerState) -> Finding:
 
 
 def autovacuum(server: ServerState) -> Finding:
-    """Nobody else sweeps up."""
+    """Only autovacuum removes dead rows."""
     for name in ("autovacuum", "track_counts"):
         if not server.setting(name).on:
             return _on(
@@ -192,7 +192,7 @@ def autovacuum(server: ServerState) -> Finding:
 
 
 def autovacuum_naptime(server: ServerState) -> Finding:
-    """How often it looks."""
+    """How often autovacuum runs."""
     seconds = server.setting("autovacuum_naptime").number
     if seconds <= NAPTIME_S:
         return good("autovacuum_naptime", f"{seconds:,.0f} s")
@@ -206,7 +206,7 @@ def autovacuum_naptime(server: ServerState) -> Finding:
 
 
 def role_settings(server: ServerState) -> Finding:
-    """Our connections set timeouts, isolation, jit and search_path themselves; the rest counts."""
+    """Omega's connections set timeouts, isolation, jit, search_path; other role settings apply."""
     ours = [one for one in server.role_settings if one.name in IN_OUR_WAY]
     if not ours:
         return good("settings of roles", "none that concern a cell")
@@ -244,7 +244,7 @@ SETTINGS: Final[tuple[Callable[[ServerState], Finding], ...]] = (
     autovacuum_naptime,
     role_settings,
 )
-"""In the order of the screen."""
+"""In the order in which they are shown."""
 
 
 def _on(server: ServerState, name: str, severity: Severity, why: str) -> Finding:
@@ -271,7 +271,7 @@ def _at_least(
 
 
 def _set(server: ServerState, name: str, value: str) -> str:
-    """Return what undoes a setting where it was made."""
+    """Return the statement that undoes a setting where it was made."""
     database, role = _named(server.database), _named(server.login)
     match server.setting(name).source:
         case "database":

@@ -1,8 +1,8 @@
-"""What the state of tables and sessions, and the time that a call takes, mean for a cell.
+"""What the state of tables and sessions, and the time of a call, mean for a cell.
 
-Goal     Say what has gone wrong since the settings were made.
-Promise  Pure functions of the signs, one a thing. What the login may not see is said to be unseen,
-         and what it sees instead.
+Goal     Report what has gone wrong since the settings were made.
+Promise  Each check is a pure function of the server's state. A finding says what the login may not
+         see, and what it sees instead.
 Source   docs/decisions/0006-tables.md, 0011-low-water-marks.md.
 """
 
@@ -16,25 +16,25 @@ from omega.store.postgres.health.settings import HOT, MIB
 from omega.store.postgres.tables import SCHEMA, metadata
 
 HEAP_ONLY: Final = ("machine", "quota_shard")
-"""Tables whose updates are to touch no index."""
+"""Tables whose updates should touch no index."""
 HISTORY: Final = ("transaction", "ended_task")
 DEAD_MIN: Final = 1_000
 UPDATES_MIN: Final = 1_000
 HOT_SHARE_MIN: Final = 0.8
 BYTES_A_MACHINE_MAX: Final = 4_000
-"""Fresh, a row takes six hundred, half of them to be written to."""
+"""A new row takes six hundred bytes; half of them are room for updates on its page."""
 HEAP_MIN: Final = 4 * MIB
 HISTORY_MAX: Final = 10_000_000
 BEHIND_MAX: Final = 1_000
 NAMED_MAX: Final = 3
-"""Culprits whose names we put on the screen."""
+"""How many sessions or objects a finding names."""
 ROUND_TRIP_LOOK_S: Final = 0.001
 ROUND_TRIP_S: Final = 0.005
 COMMIT_S: Final = 0.010
 
 
 def cell(server: ServerState) -> Finding:
-    """Whether there is one at all, on a server that can be written to."""
+    """Check that the database has a cell, and that the server takes writes."""
     if server.is_standby:
         return Finding(
             "server",
@@ -56,7 +56,7 @@ def cell(server: ServerState) -> Finding:
 
 
 def vacuuming(server: ServerState) -> Finding:
-    """Whether the tables have the settings that the migrations gave them."""
+    """Check that the tables have the settings that the migrations gave them."""
     wrong = {
         name: missing
         for name in HOT
@@ -91,13 +91,13 @@ def vacuuming(server: ServerState) -> Finding:
 
 
 def declared(name: str) -> set[str]:
-    """Return a table's storage options as the declaration has them."""
+    """Return a table's storage options as declared in the schema."""
     given = metadata.tables[f"{SCHEMA}.{name}"].dialect_options["postgresql"]["with"] or {}
     return {f"{option}={value}" for option, value in given.items()}
 
 
 def dead_rows(server: ServerState) -> Finding:
-    """Rows that nobody sees and everybody reads past."""
+    """Dead rows, which every scan reads past."""
     tables = [server.tables[name] for name in HOT if name in server.tables]
     bad = [one for one in tables if one.dead >= DEAD_MIN and one.dead > one.live]
     found = ", ".join(
@@ -116,7 +116,7 @@ def dead_rows(server: ServerState) -> Finding:
 
 
 def heap_only(server: ServerState) -> Finding:
-    """Updates that touch no index."""
+    """Updates that touch no index should be most of all."""
     tables = [server.tables[name] for name in HEAP_ONLY if name in server.tables]
     shares = {one.name: one.hot / one.updated for one in tables if one.updated >= UPDATES_MIN}
     found = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
@@ -134,7 +134,7 @@ def heap_only(server: ServerState) -> Finding:
 
 
 def size_of_machine(server: ServerState) -> Finding:
-    """A delta reads all of the table, however little of it is alive."""
+    """A delta may scan the whole table, including its dead space."""
     table = server.tables.get("machine")
     if table is None:
         return good("size of machine", "no table")
@@ -152,7 +152,7 @@ def size_of_machine(server: ServerState) -> Finding:
 
 
 def history(server: ServerState) -> Finding:
-    """What is kept of commits and of tasks that are over."""
+    """Records that are kept of commits and of ended tasks."""
     tables = [server.tables[name] for name in HISTORY if name in server.tables]
     found = ", ".join(f"{one.name} {one.rows:,} rows" for one in tables)
     if sum(one.rows for one in tables) < HISTORY_MAX:
@@ -167,7 +167,7 @@ def history(server: ServerState) -> Finding:
 
 
 def sessions(server: ServerState, open_for_s: float) -> Finding:
-    """Transactions that stay open hold back the marks of deltas, and what vacuum may remove."""
+    """An open transaction holds back the marks of deltas, and the rows that vacuum may remove."""
     long = [one for one in server.sessions if one.open_s >= open_for_s]
     if long:
         return Finding(
@@ -216,7 +216,7 @@ def prepared(server: ServerState, open_for_s: float) -> Finding:
 
 
 def replication_slots(server: ServerState) -> Finding:
-    """A slot that nobody reads keeps the log, until the disk is full."""
+    """An unused slot keeps the log until the disk is full."""
     if not server.idle_slots:
         return good("replication slots", "none unused")
     return Finding(
@@ -229,7 +229,7 @@ def replication_slots(server: ServerState) -> Finding:
 
 
 def round_trip(server: ServerState) -> Finding:
-    """Every commit and every refresh is one."""
+    """Every commit and every refresh takes one round trip."""
     best, found = _fastest(server.round_trips_s)
     if best <= ROUND_TRIP_LOOK_S:
         return good("round trip", found)
@@ -243,7 +243,7 @@ def round_trip(server: ServerState) -> Finding:
 
 
 def commit(server: ServerState) -> Finding:
-    """How long the disk takes to have a commit for good."""
+    """How long the disk takes to make a commit durable."""
     if server.is_standby:
         return good("durable commit", "not tried on a standby")
     if not server.commits_s:
