@@ -53,13 +53,13 @@ def compared(
             _spread([one[name] or 0.0 for one in runs]) for runs in (live, simulated)
         )
         # Both are means: over the contests, and over the simulations of them.
-        rng = float(np.hypot(sd, virtual_sd))
+        deviation = float(np.hypot(sd, virtual_sd))
         compared[name] = {
             "live": mean,
             "live_sd": sd,
             "simulated": virtual,
             "simulated_sd": virtual_sd,
-            "agree": bool(abs(mean - virtual) <= SDS * rng + GRAIN),
+            "agree": bool(abs(mean - virtual) <= SDS * deviation + GRAIN),
         }
     return compared
 

@@ -21,7 +21,7 @@ from benchmarks.conflict_curves import curves
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
 from benchmarks.postgres import statements
-from benchmarks.scenarios import Drawn, Ground, Replayed
+from benchmarks.scenarios import Drawn, Replayed, WorkloadSource
 from benchmarks.steady_state import AS_RECORDED, FULL, Point, Tally, Testbed, rivals
 from omega.config import Settings
 from omega.errors import BadInput
@@ -111,7 +111,7 @@ class Conflicts:
             for number in rng.permutation(len(modes)).tolist()
         )
 
-    def ground(self, settings: Settings) -> Ground:
+    def ground(self, settings: Settings) -> WorkloadSource:
         """Return the cell and its work. Raises BadInput for more schedulers than can connect."""
         if self.trace is None:
             return Drawn(self.machines, self.tasks_mean, self.arrival_ms)
@@ -165,7 +165,7 @@ class Conflicts:
         along = {axis: self._along(findings.rows, axis) for axis in varied}
         return curves(findings.finding, along, note=self._note(findings.rows[0]["workload"]))
 
-    def _contests(self, ground: Ground, stage: Stage) -> Iterator[tuple[Point, Tally]]:
+    def _contests(self, ground: WorkloadSource, stage: Stage) -> Iterator[tuple[Point, Tally]]:
         """Hold one contest after the other on one cell."""
         slice_s = self.seconds / len(self.points)
         warm_up_s = WARM_UP * slice_s
@@ -345,9 +345,9 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
     Takes a quarter of an hour; --schedulers 4,16 --fill 80 --gap-ms 0 --seconds 120 is shorter.
     """
-    workers_by_side = schedulers or (MANY if trace is None else FEW)
+    number_of_schedulers = schedulers or (MANY if trace is None else FEW)
     asked = Conflicts(
-        schedulers=numbers(workers_by_side, option="--schedulers", most=SCHEDULERS_MAX),
+        schedulers=numbers(number_of_schedulers, option="--schedulers", most=SCHEDULERS_MAX),
         t_job_ms=numbers(t_job, option="--t-job-ms", most=MS_MAX),
         t_task_ms=numbers(t_task, option="--t-task-ms", most=MS_MAX, least=0),
         fill=numbers(fill, option="--fill", most=FULL) if trace is None else (AS_RECORDED,),

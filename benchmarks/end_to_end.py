@@ -40,7 +40,7 @@ from omega.workload.demo_cell import demo_machines
 MACHINES_MAX: Final = 200_000
 SCHEDULERS_MAX: Final = 16
 """Each scheduler has two connections, and the embedded server takes a hundred."""
-SPOKEN_OF: Final = (10_000, 4, 100)
+HEADLINE: Final = (10_000, 4, 100)
 """Machines, schedulers and tasks per job of the finding, if they were measured."""
 NONE: Final = "none"
 
@@ -209,7 +209,7 @@ class EndToEnd:
         machines, schedulers, tasks = (
             wanted if wanted in measured else max(measured)
             for wanted, measured in zip(
-                SPOKEN_OF, (self.machines, self.schedulers, self.tasks), strict=True
+                HEADLINE, (self.machines, self.schedulers, self.tasks), strict=True
             )
         )
         drain, stream = next(

@@ -27,7 +27,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.machines import Catalogue, MachineRows, Snapshot
 from omega.model.resources import DEVICES
-from omega.placement.fragmentation import Typical, place_alone
+from omega.placement.fragmentation import TypicalTasks, place_alone
 from omega.plots.picture import Picture, bars, series, steps
 from omega.testing.builders import a_job
 from omega.workload.arrivals import Workload
@@ -145,7 +145,7 @@ def _lowest(findings: Findings) -> Iterator[tuple[str, float]]:
 
 def policies(jobs: Sequence[LeasedJob]) -> Mapping[str, Place]:
     """Return the functions that place jobs with GPUs; "shapes known" means those of `jobs`."""
-    known = Typical.of(group for job in jobs for group in job.spec.groups)
+    known = TypicalTasks.of(group for job in jobs for group in job.spec.groups)
     return {
         OURS: MlGpuScheduler(known).place,
         GUESSED: MlGpuScheduler().place,
@@ -181,7 +181,7 @@ def fill(
             if len(claims):
                 placed += 1
                 slices += int(claims.demand[:, DEVICES].sum())
-                view.try_on(claims)
+                view.assume_claims(claims)
                 checksum = crc32(claims.machine.tobytes(), checksum)
                 continue
             failed += 1
@@ -195,7 +195,7 @@ def fill(
 
 
 def _place_alone(
-    view: View, job: LeasedJob, rng: np.random.Generator, *, typical: Typical, nearly: float
+    view: View, job: LeasedJob, rng: np.random.Generator, *, typical: TypicalTasks, nearly: float
 ) -> Claims:
     return place_alone(view, job, typical, rng, nearly=nearly)
 

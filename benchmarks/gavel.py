@@ -29,13 +29,23 @@ from schedulers.ml_gpu.replay import Replay, Rules
 from schedulers.ml_gpu.rounds import LeftoverPolicy
 
 HOUR_S: Final = 3_600.0
-BLIND: Final = "max_min_fairness"
-AWARE: Final = "max_min_fairness_perf"
+TYPE_UNAWARE: Final = "max_min_fairness"
+TYPE_AWARE: Final = "max_min_fairness_perf"
 PACKED: Final = "max_min_fairness_packed"
-FAST_FIRST: Final = f"{BLIND} fast types first"
-LAST: Final = f"{AWARE} holes last"
+FAST_FIRST: Final = f"{TYPE_UNAWARE} fast types first"
+LAST: Final = f"{TYPE_AWARE} holes last"
 FILLED: Final = "max_min_fairness_water_filling_perf"
-LINES: Final = (BLIND, FAST_FIRST, "fifo_perf", "gandiva", "allox", AWARE, LAST, FILLED, PACKED)
+LINES: Final = (
+    TYPE_UNAWARE,
+    FAST_FIRST,
+    "fifo_perf",
+    "gandiva",
+    "allox",
+    TYPE_AWARE,
+    LAST,
+    FILLED,
+    PACKED,
+)
 RESTART_S: Final = 30.0
 ROUNDS_S: Final = (60.0, 120.0, 360.0, 1_440.0, 2_880.0, 5_760.0, 11_520.0, 23_040.0)
 BASELINE_ROUND_S: Final = 360.0
@@ -135,7 +145,7 @@ class Gavel:
 
     def _plays(self) -> list[Play]:
         base = Play(
-            line=AWARE,
+            line=TYPE_AWARE,
             jobs_per_hour=self.loads[0],
             jobs=self.jobs_by_round,
             gpus=self.gpus,
@@ -172,10 +182,10 @@ class Gavel:
             (row,) = where(by_load, line=line, jobs_per_hour=load)
             return float(row["jct_h"])
 
-        gains = [jct_h(BLIND, load) / jct_h(AWARE, load) for load in self.loads]
-        honest = [jct_h(FAST_FIRST, load) / jct_h(AWARE, load) for load in self.loads]
-        emptied = [jct_h(AWARE, load) / jct_h(LAST, load) for load in self.loads]
-        shared = jct_h(AWARE, most) / jct_h(PACKED, most)
+        gains = [jct_h(TYPE_UNAWARE, load) / jct_h(TYPE_AWARE, load) for load in self.loads]
+        honest = [jct_h(FAST_FIRST, load) / jct_h(TYPE_AWARE, load) for load in self.loads]
+        emptied = [jct_h(TYPE_AWARE, load) / jct_h(LAST, load) for load in self.loads]
+        shared = jct_h(TYPE_AWARE, most) / jct_h(PACKED, most)
         return [
             Claim(
                 "fair shares that know rates finish jobs sooner than fair shares that count GPUs,"

@@ -160,7 +160,7 @@ class GavelPolicies:
             return None
         try:
             # Imported here: no other module needs it, and it takes a second.
-            from benchmarks.modelled import MODELS  # noqa: PLC0415
+            from benchmarks.cvxpy_policies import MODELS  # noqa: PLC0415
         except ImportError as error:
             raise BadInput(f"the modelling layer is not installed (extra bench): {error}") from None
         return MODELS.get(name)

@@ -16,7 +16,7 @@ from omega.config import Settings, load_settings
 from omega.plots.picture import Picture, refuse_undrawable
 from omega.processes.stopping import stop_on_signals
 from omega.store.opening import server
-from omega.store.postgres.databases import made_anew
+from omega.store.postgres.databases import recreated_database
 from omega.terminal.consoles import Output
 from omega.terminal.terminal import PrintableConsole
 
@@ -52,7 +52,7 @@ class Stage:
         """Yield the URL of a new, empty database; it is dropped afterwards."""
         with server(self.settings) as url:
             self.about["postgres"] = dict(_settings_of(url))
-            with made_anew(url, f"{SUFFIX}{name}", stays=False) as new:
+            with recreated_database(url, f"{SUFFIX}{name}", stays=False) as new:
                 yield new
 
     def go_on(self) -> None:

@@ -14,7 +14,7 @@ MARKER: Final = re.compile(r" *(?:[*+-]|\d+[.)])(?: +|$)")
 RULER: Final = re.compile(r":?-+:?")
 
 
-class CannotBeSet(ValueError):
+class LayoutError(ValueError):
     """Lines whose meaning would change on the page, or that are wider than a screen."""
 
 
@@ -54,7 +54,7 @@ def aligned(lines: Sequence[str]) -> list[str]:
     """Return a table with its columns below each other; raise CannotBeSet for one too wide."""
     rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
     if any(len(row) != len(rows[0]) for row in rows):
-        raise CannotBeSet("the rows of the table have different numbers of columns")
+        raise LayoutError("the rows of the table have different numbers of columns")
     rights = [cell.endswith(":") for cell in rows[1]]
     widths = [
         max(3, *(len(row[column]) for number, row in enumerate(rows) if number != 1))
@@ -62,7 +62,7 @@ def aligned(lines: Sequence[str]) -> list[str]:
     ]
     found = [f"| {' | '.join(map(_cell, row, widths, rights))} |" for row in rows]
     if len(found[0]) > WIDTH:
-        raise CannotBeSet(f"the table is {len(found[0])} characters wide, over {WIDTH}")
+        raise LayoutError(f"the table is {len(found[0])} characters wide, over {WIDTH}")
     return found
 
 
@@ -81,7 +81,7 @@ def wrapped(lines: Sequence[str], indent: str = "") -> list[str]:
         break_on_hyphens=False,
     )
     if any(MARKER.match(line) for line in found[1:]):
-        raise CannotBeSet("a line of the page would begin as an item of a list does: reword it")
+        raise LayoutError("a line of the page would begin as an item of a list does: reword it")
     return found
 
 

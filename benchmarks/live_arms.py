@@ -29,7 +29,7 @@ from omega.placement.best_fit import fill
 from omega.placement.feasibility import Room
 from omega.placement.groups import place_groups
 from omega.sim.experiment import Experiment
-from omega.sim.live_run import LiveRun, Synchronising
+from omega.sim.live_run import LiveRun, SyncConfig
 from omega.sim.results import Result
 from omega.sync.choice import Sync
 from omega.workload.arrivals import BATCH
@@ -76,7 +76,7 @@ class LivePoint(Point):
 
     def simulate(self, experiment: Experiment) -> Result:
         """Run the same in virtual time, as `omega sim run --queue live` does."""
-        sync = Synchronising(by=Sync(self.sync), gap_s=GAP_S)
+        sync = SyncConfig(by=Sync(self.sync), gap_s=GAP_S)
         return LiveRun(experiment, sync, lambda _: None).finish()
 
 

@@ -29,7 +29,7 @@ from rich.text import Text
 
 from benchmarks.environment import ROOT
 from benchmarks.figures import NoSuchFigure, Results, filled, found
-from benchmarks.layout import FENCE, Block, CannotBeSet, aligned, blocks, wrapped
+from benchmarks.layout import FENCE, Block, LayoutError, aligned, blocks, wrapped
 from omega.terminal.terminal import PrintableConsole
 
 FOLDERS: Final = ("benchmarks", "benchmarks/findings", "docs/guide")
@@ -178,7 +178,7 @@ def _at(line: int) -> Iterator[None]:
     """Add the line to errors that the block raises."""
     try:
         yield
-    except (NoSuchFigure, CannotBeSet) as error:
+    except (NoSuchFigure, LayoutError) as error:
         raise _Wrong(line, str(error)) from error
 
 
@@ -196,7 +196,7 @@ def _grid(text: str) -> _Grid:
     try:
         return _Grid.model_validate(yaml.load(text, Loader=yaml.BaseLoader))
     except (ValidationError, yaml.YAMLError) as error:
-        raise CannotBeSet(f"this is no table: {' '.join(str(error).split())}") from error
+        raise LayoutError(f"this is no table: {' '.join(str(error).split())}") from error
 
 
 def _table(grid: _Grid, results: Results) -> Iterator[str]:

@@ -37,7 +37,7 @@ CHURN_S: Final = 60.0
 ROUNDS_MIN: Final = 3
 MACHINES_MAX: Final = 200_000
 TASKS_MAX: Final = 10_000
-SPOKEN_OF: Final = 10_000
+HEADLINE: Final = 10_000
 """Machines of the finding, if they were measured."""
 
 
@@ -87,14 +87,14 @@ class Case:
         with self._view.trying():
             began = clock.now()
             claims = self._scheduler.place(self._view, self._job, rng)
-            self._view.try_on(claims)
+            self._view.assume_claims(claims)
             took_s = clock.now() - began
         return took_s, claims
 
     def check(self, claims: Claims) -> None:
         """Raise InvariantBroken unless all tasks are placed, and on machines that have room."""
         with self._view.trying():
-            self._view.try_on(claims)
+            self._view.assume_claims(claims)
             fits = bool(every_kind(self._view.free >= 0).all())
         if set(claims.task.tolist()) != set(self._job.unplaced.tolist()) or not fits:
             raise InvariantBroken(f"{self._job.spec}: {len(claims)} claims, of which fit: {fits}")
@@ -197,7 +197,7 @@ class Placement:
         return times_s, checksum
 
     def _finding(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        machines = SPOKEN_OF if SPOKEN_OF in self.machines else max(self.machines)
+        machines = HEADLINE if HEADLINE in self.machines else max(self.machines)
         small, large = (
             {
                 row["policy"]: row["tasks_per_s"]

@@ -36,7 +36,7 @@ MS_PER_S: Final = 1_000
 NOT_RUNNING: Final = "a scheduler of the benchmark ended before its time"
 
 
-class Seldom:
+class ThrottledRefresher:
     """A refresher that calls another one at most once per gap."""
 
     def __init__(self, inner: Refresher, clock: Clock, gap_s: float) -> None:
@@ -86,7 +86,9 @@ class Role:
         """The function that creates its refresher."""
 
         def seldom(store: SharedViewSource, clock: Clock, sink: Sink) -> Refresher:
-            return Seldom(DeltaRefresher(store, clock, sink), clock, self.gap_ms / MS_PER_S)
+            return ThrottledRefresher(
+                DeltaRefresher(store, clock, sink), clock, self.gap_ms / MS_PER_S
+            )
 
         if not self.as_paper:
             turn = Turn(*self.turn, self.sync_gap_s)

@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.churn import ConstantLoad, Nodes
 from benchmarks.harness import Stage
+from benchmarks.resumed_trace import resumed_trace
 from benchmarks.rival import MS_PER_S
 from benchmarks.steady_state import TIMEOUT_S, Point, Scenario
-from benchmarks.taken_up import taken_up
 from omega.config import Settings
 from omega.errors import BadInput
 from omega.events import ignore
@@ -30,7 +30,7 @@ MEMORY_GIB: Final = 16
 """Size of a drawn cell's machine, as in the paper's open simulator: it holds four tasks."""
 
 
-class Ground(Protocol):
+class WorkloadSource(Protocol):
     """A cell, and the work for it."""
 
     @property
@@ -111,7 +111,7 @@ class Replayed:
         """Return the trace from a time on at which its machines are in use."""
         if len(self.trace.prefill):
             return self
-        return replace(self, trace=taken_up(self.trace, TAKEN_UP_AT, settings, seed))
+        return replace(self, trace=resumed_trace(self.trace, TAKEN_UP_AT, settings, seed))
 
     @property
     def machines(self) -> Machines:

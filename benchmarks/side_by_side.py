@@ -285,8 +285,8 @@ class SideBySide:
 
 def _nodes(store: Store, stage: Stage, seed: int) -> Nodes:
     rng = np.random.default_rng(seed)
-    give_up = Retry(stage.clock, ignore, stage.settings, rng, stage.stop)
-    return Nodes(store, stage.clock, give_up, speedup=1.0)
+    retry = Retry(stage.clock, ignore, stage.settings, rng, stage.stop)
+    return Nodes(store, stage.clock, retry, speedup=1.0)
 
 
 def _kind_of(point: Point) -> str:

@@ -55,7 +55,7 @@ DESIGNS: Final[Mapping[str, tuple[Architecture, int]]] = {
     f"shared-state-{MANY}": (Architecture.SHARED_STATE, MANY),
 }
 """(architecture, number of batch schedulers) of each design, by name."""
-SPOKEN_OF: Final = ("shared-state", "two-level")
+HEADLINE: Final = ("shared-state", "two-level")
 PUBLISHED_PER_S: Final = 1_000_000
 """Task events per second and core: the order of magnitude of the Omega paper's open simulator."""
 
@@ -303,7 +303,7 @@ def _finding(size: Size, alone: Mapping[tuple[str, str], Mapping[str, Any]]) -> 
     told = "; ".join(
         f"{name} {alone[name, COMPILED]['cpu_s']:,.1f} s compiled,"
         f" {alone[name, NUMPY]['cpu_s']:,.1f} s not"
-        for name in SPOKEN_OF
+        for name in HEADLINE
     )
     return (
         f"{size.hours:g} hours of {size.machines:,} machines and {size.tasks:,} tasks,"

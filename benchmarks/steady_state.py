@@ -154,7 +154,9 @@ class Rivals:
         self._url = url
 
     @contextmanager
-    def at_work(self, point: Point, kinds: Sequence[str], seed: int) -> Iterator["AtWork"]:
+    def at_work(
+        self, point: Point, kinds: Sequence[str], seed: int
+    ) -> Iterator["RunningSchedulers"]:
         """Start one scheduler for each of these kinds; stop all at the end of the block."""
         mine = self._processes[: len(kinds)]
         replicas: Counter[str] = Counter()
@@ -165,12 +167,12 @@ class Rivals:
                 process.send("start", url=self._url, role=asdict(role))
             for process in mine:
                 process.receive()
-            yield AtWork(mine)
+            yield RunningSchedulers(mine)
         finally:
             _ask(mine, "stop")
 
 
-class AtWork:
+class RunningSchedulers:
     """The schedulers of the current contest."""
 
     def __init__(self, processes: Sequence[ClientProcess]) -> None:

@@ -43,7 +43,7 @@ ROUNDS_MIN: Final = 3
 OF_FIRST: Final = 0.2
 """Share of the time for reads by new connections."""
 MACHINES_MAX: Final = 200_000
-SPOKEN_OF: Final = (10_000, 100)
+HEADLINE: Final = (10_000, 100)
 """Machines and rows changed of the finding, if they were measured."""
 
 Samples = Mapping[tuple[str, int], Sequence[tuple[float, int]]]
@@ -185,9 +185,9 @@ class Sync:
         return samples, found["full"]
 
     def _finding(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        machines = SPOKEN_OF[0] if SPOKEN_OF[0] in self.machines else max(self.machines)
+        machines = HEADLINE[0] if HEADLINE[0] in self.machines else max(self.machines)
         fits = [count for count in self.changed if count <= machines]
-        changed = SPOKEN_OF[1] if SPOKEN_OF[1] in fits else max(fits, default=0)
+        changed = HEADLINE[1] if HEADLINE[1] in fits else max(fits, default=0)
         told = {
             row["way"]: row
             for row in rows

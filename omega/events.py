@@ -103,7 +103,7 @@ class TasksLost:
 
 
 @dataclass(frozen=True)
-class StoreFaltered:
+class StoreCallFailed:
     """The store did not answer; the call will be repeated."""
 
     what: str
@@ -150,7 +150,7 @@ Event = (
     | JobsWoken
     | JobsRescued
     | TasksLost
-    | StoreFaltered
+    | StoreCallFailed
     | MemoRefused
     | TasksEnded
     | RateUnknown

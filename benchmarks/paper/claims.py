@@ -7,7 +7,7 @@ from typing import Any, Final
 from rich.table import Table
 from rich.text import Text
 
-WAIT_AIM_S: Final = 30.0
+WAIT_TARGET_S: Final = 30.0
 """The paper's target: the time within which the first attempt at a job begins."""
 LEFT_MAX: Final = 0.02
 """Share of jobs that may be unfinished at the end, because they have just arrived."""
@@ -44,7 +44,7 @@ def keeps_up(row: Row, workload: str) -> bool:
     told = row[workload]
     wait_s = told["wait_mean_s"]
     left = told["jobs_unfinished"] / max(1, told["jobs"])
-    return wait_s is not None and wait_s <= WAIT_AIM_S and left <= LEFT_MAX
+    return wait_s is not None and wait_s <= WAIT_TARGET_S and left <= LEFT_MAX
 
 
 def first_not(rows: Sequence[Row], x: str, holds: Callable[[Row], bool]) -> float | None:

@@ -18,7 +18,7 @@ from benchmarks.paper.setting import RECORDED, Setting, simulate
 from omega.errors import BadInput, InvariantBroken
 from omega.plots.picture import Picture, Stroke, magnitudes, series
 from omega.processes.workers import cores, processes
-from omega.sim.sweep import Figures, Trial, folded, run_trials
+from omega.sim.sweep import Figures, Trial, mean_and_deviation, run_trials
 from omega.terminal.options import number_option
 
 _Work = TypeVar("_Work")
@@ -84,7 +84,7 @@ class Figure:
             runs[trial.point][trial.seed] = figures
         rows = []
         for setting, found in zip(settings, runs.values(), strict=True):
-            means, deviations = folded([found[seed] for seed in sorted(found)])
+            means, deviations = mean_and_deviation([found[seed] for seed in sorted(found)])
             values = {name: value for name, value in asdict(setting).items() if name not in BESIDE}
             rows.append(
                 {**values, **means, **({"deviation": deviations} if self.seeds > 1 else {})}

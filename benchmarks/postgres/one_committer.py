@@ -85,23 +85,23 @@ class OneCommitter:
 
     def _commit(self, requests: list[tuple[Connection, Request]]) -> None:
         granted = [self._cell.grant(machine) for _, (_, _, _, machine) in requests]
-        context = [
+        granted_requests = [
             request for (_, request), stands in zip(requests, granted, strict=True) if stands
         ]
-        if len(context) == 1:
-            ((number, job, task, machine),) = context
+        if len(granted_requests) == 1:
+            ((number, job, task, machine),) = granted_requests
             shapes = np.ones(len(task), dtype=np.int64)
             self._link.call(
                 WRITE,
                 (number, "one", job, Int(task), Int(machine), Int(shapes), Int(DEMAND)),
             )
-        elif context:
-            self._write_together(context)
+        elif granted_requests:
+            self._write_together(granted_requests)
         for (client, _), stands in zip(requests, granted, strict=True):
             client.send(stands)
 
-    def _write_together(self, context: list[Request]) -> None:
-        numbers, jobs, tasks, machines = zip(*context, strict=True)
+    def _write_together(self, granted_requests: list[Request]) -> None:
+        numbers, jobs, tasks, machines = zip(*granted_requests, strict=True)
         ends = np.cumsum([len(task) for task in tasks])
         self._link.call(
             "SELECT baseline.write_transactions(%s, %s, %s, %s, %s, %s, %s)",

@@ -201,7 +201,7 @@ class View:
                 self._free[at] = free
             self._undo = outer
 
-    def try_on(self, claims: Claims) -> None:
+    def assume_claims(self, claims: Claims) -> None:
         """Subtract claims from `free`, inside a `trying` block, so that later jobs see them."""
         assert self._undo is not None, "claims are tried on inside a `trying` block"
         at = self.where(claims.machine)
@@ -217,7 +217,7 @@ class View:
         """
         self._free_more(machine, amounts)
 
-    def put_back(self, machine: Ids, amounts: Amounts) -> None:
+    def undo_removal(self, machine: Ids, amounts: Amounts) -> None:
         """Subtract what `take_off` added, whether there is room or not."""
         self._free_more(machine, -amounts)
 

@@ -20,7 +20,9 @@ from omega.store.postgres.store import PostgresStore
 DEMO: Final = "_demo"
 """Suffix that turns the name of the cell's database into that of the demo's."""
 
-OfDemo = Annotated[bool, typer.Option("--demo", help="Look at the cell that the last demo left.")]
+DemoOption = Annotated[
+    bool, typer.Option("--demo", help="Look at the cell that the last demo left.")
+]
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def read_trace_options(pairs: Sequence[str]) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in read}
 
 
-def a_name(value: str) -> str:
+def process_name(value: str) -> str:
     """Return a process's name; raise typer.BadParameter if it is empty, too long or unprintable."""
     if not value.strip() or len(value) > LIMITS.name_length_max or not is_printable_name(value):
         raise typer.BadParameter(f"it is not 1 to {LIMITS.name_length_max} printable characters")

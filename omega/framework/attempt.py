@@ -18,7 +18,7 @@ from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.errors import InvariantBroken
 from omega.framework.effects import Steps, committed, drawn, refreshed, thought
-from omega.framework.progress import Attempted, Progress
+from omega.framework.progress import JobResult, Progress
 from omega.framework.rng import rng_for, seed_of
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
@@ -44,7 +44,7 @@ class Replica:
     """Whether to diagnose why there is no room, for users to read; simulations do not."""
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
     """Returns the signals for a view on which these jobs will be placed; None: no signals."""
-    driver_draws: bool = False
+    driver_places: bool = False
     """Whether to yield `Draw` for plain jobs; only drivers of simulations place such jobs."""
 
     def rng(self, job: LeasedJob, tries: int) -> np.random.Generator:
@@ -69,10 +69,10 @@ class Replica:
         return len(claims) if all_or_nothing else job.lacking
 
 
-def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[Attempted]]:
+def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[JobResult]]:
     """Plan leased jobs together on one view, commit them together, and retry what was refused.
 
-    Returns one `Attempted` for each job. Raises InvariantBroken if the scheduler's `order` loses or
+    Returns one `JobResult` for each job. Raises InvariantBroken if the scheduler's `order` loses or
     adds jobs, or if its `place` claims for tasks that were not asked for.
     """
     view = yield from refreshed()
@@ -127,7 +127,7 @@ def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
     one = together[0]
     job = one.job
     is_drawn = (
-        replica.driver_draws
+        replica.driver_places
         and len(together) == 1
         and one.asked is job
         and job.spec.is_plain
@@ -159,7 +159,7 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
                 claims = Claims.none()  # these claims of a gang would be refused
             placed.append(claims)
             if len(placed) < len(together):
-                view.try_on(claims)
+                view.assume_claims(claims)
     return placed
 
 

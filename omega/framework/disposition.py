@@ -13,13 +13,13 @@ from typing import Final
 import numpy as np
 
 from omega.config import Settings
-from omega.framework.progress import Attempted, Ending
+from omega.framework.progress import AttemptEnd, JobResult
 from omega.lifecycle.backoff import delay_ms
 from omega.lifecycle.states import ParkReason
 from omega.model.jobs import JobSpec
 from omega.store.leases import HandBack, Parking
 
-Policy = Callable[[Attempted], HandBack | Parking | None]
+Policy = Callable[[JobResult], HandBack | Parking | None]
 """Returns the disposition of a job after an attempt; None if its lease has ended already."""
 
 NO_ROOM_ATTEMPTS_MAX = 3
@@ -29,13 +29,13 @@ LOST: Final = frozenset({None, ParkReason.CONFLICTS, ParkReason.NO_ROOM})
 
 
 def disposition(
-    attempted: Attempted, settings: Settings, rng: np.random.Generator
+    attempted: JobResult, settings: Settings, rng: np.random.Generator
 ) -> HandBack | Parking | None:
     """Return how to hand back or park a job; None if its lease has ended with the attempt."""
     job = attempted.job
-    if attempted.ending is Ending.LEASE_LOST:
+    if attempted.ending is AttemptEnd.LEASE_LOST:
         return None
-    if attempted.ending is Ending.DONE:
+    if attempted.ending is AttemptEnd.DONE:
         # Tasks placed before the last commit may have lost their places since, by an eviction or
         # with their machine, and only the store knows. So the job is handed back. If the commit
         # completed the job, its lease has ended, and the store ignores the call.
@@ -46,7 +46,7 @@ def disposition(
     reason = _reason_to_park(attempted, fruitless, settings)
     if settings.losers_first and reason in LOST:
         # The queue is in order of submission: a job handed back without delay returns to its head.
-        wait_ms = 0 if attempted.ending is Ending.CONFLICTS else settings.backoff_initial_ms
+        wait_ms = 0 if attempted.ending is AttemptEnd.CONFLICTS else settings.backoff_initial_ms
         return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
     if reason is not None:
         return Parking(job.id, job.token, reason, _detail(attempted, fruitless))
@@ -59,20 +59,20 @@ def disposition(
     return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
 
 
-def _reason_to_park(attempted: Attempted, fruitless: int, settings: Settings) -> ParkReason | None:
-    if attempted.ending is Ending.OVER_QUOTA:
+def _reason_to_park(attempted: JobResult, fruitless: int, settings: Settings) -> ParkReason | None:
+    if attempted.ending is AttemptEnd.OVER_QUOTA:
         return ParkReason.OVER_QUOTA
-    if attempted.ending is Ending.CONFLICTS:
+    if attempted.ending is AttemptEnd.CONFLICTS:
         return ParkReason.CONFLICTS if fruitless >= settings.attempts_max else None
     if attempted.diagnosis is not None and attempted.diagnosis.reason.is_permanent:
         return attempted.diagnosis.reason
     return ParkReason.NO_ROOM if fruitless >= NO_ROOM_ATTEMPTS_MAX else None
 
 
-def _detail(attempted: Attempted, fruitless: int) -> str:
-    if attempted.ending is Ending.OVER_QUOTA:
+def _detail(attempted: JobResult, fruitless: int) -> str:
+    if attempted.ending is AttemptEnd.OVER_QUOTA:
         return over_quota(attempted.job.spec)
-    if attempted.ending is Ending.CONFLICTS:
+    if attempted.ending is AttemptEnd.CONFLICTS:
         return f"others were faster in {fruitless} attempts in a row"
     if attempted.diagnosis is not None:
         return attempted.diagnosis.detail

@@ -24,7 +24,7 @@ class Driver:
         self._store = store
         self._refresher = refresher
         self._clock = clock
-        self._patiently = retry
+        self._retry = retry
         self._view: View | None = None
 
     def answer(self, effect: Effect) -> object:
@@ -36,12 +36,12 @@ class Driver:
             case Refresh():
                 assert self._refresher is not None, "somebody asks for a view and has none"
                 refresher = self._refresher
-                self._view = self._patiently("refresh", lambda: refresher.refresh(self._view))
+                self._view = self._retry("refresh", lambda: refresher.refresh(self._view))
                 return self._view
             case Commit(transaction):
-                return self._patiently("commit", lambda: self._store.commit(transaction))
+                return self._retry("commit", lambda: self._store.commit(transaction))
             case Call(operation, make):
-                return self._patiently(operation, lambda: make(self._store))
+                return self._retry(operation, lambda: make(self._store))
             case Think(seconds) | Draw(seconds):  # this driver does not place jobs
                 if seconds > 0:
                     self._clock.sleep(seconds)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from omega.errors import StoreUnavailable
-from omega.events import Sink, StoreFaltered
+from omega.events import Sink, StoreCallFailed
 from omega.framework.leasing import Leases
 from omega.store.protocols import SchedulerStore
 
@@ -75,7 +75,7 @@ class Heartbeat:
                 self._store = self._open_store()
             renew(self._leases, self._store, lease_ms=self._lease_ms)
         except StoreUnavailable as error:
-            self._sink(StoreFaltered("renew", str(error)))
+            self._sink(StoreCallFailed("renew", str(error)))
             self._let_go()
 
     def check(self) -> None:

@@ -20,14 +20,14 @@ from omega.clock import Clock
 from omega.config import Settings
 from omega.events import JobsRescued, Sink, fan_out
 from omega.framework.attempt import Replica
-from omega.framework.by_rounds import ByRounds
-from omega.framework.clearing import Clearing
+from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Policy, disposition
 from omega.framework.effects import Steps, Wait, asked, refreshed
-from omega.framework.job_by_job import JobByJob
+from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leases, Leasing
-from omega.framework.metering import Meter, NoMeter
+from omega.framework.machine_clearing import MachineClearing
 from omega.framework.planner import Planner
+from omega.framework.round_planner import RoundPlanner
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.framework.signal_tracker import SignalTracker
 from omega.framework.timer import Timer
@@ -60,15 +60,15 @@ class Process:
     limits: Limits = LIMITS
     policy: Policy | None = None
     """What happens to a job after an attempt; None: `disposition`, by the settings."""
-    driver_draws: bool = False
+    driver_places: bool = False
     """Whether to yield `Draw` for plain jobs. Such attempts are not measured, so this excludes
-    `attends_to_cell`."""
-    attends_to_cell: bool = True
+    `housekeeps`."""
+    housekeeps: bool = True
     """Whether the process rescues jobs, clears machines, wakes parked jobs, diagnoses, measures and
     reports. Experiments that do this by themselves set False."""
 
     def __post_init__(self) -> None:
-        assert not (self.driver_draws and self.attends_to_cell)
+        assert not (self.driver_places and self.housekeeps)
         kind = self.scheduler.kind
         name = f"{kind}/{self.replica}"
         self.fold = SchedulerFold(self.clock)
@@ -77,10 +77,10 @@ class Process:
         """Computes the signals of its views."""
         self.emit = self.sink
         """Passes an event to all sinks."""
-        if self.attends_to_cell:
+        if self.housekeeps:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
-        self._clearing = Clearing(self.emit)
+        self._clearing = MachineClearing(self.emit)
         self._waker = Waker(kind, self.emit, self.scheduler.granularity)
         self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
         self._planner = self._plans()
@@ -122,16 +122,16 @@ class Process:
             new_id=self.new_id,
             decision_time=self.decision_time,
             limits=self.limits,
-            explains=self.attends_to_cell,
-            driver_draws=self.driver_draws,
-            signals=self.signal_tracker.signals if self.attends_to_cell else None,
+            explains=self.housekeeps,
+            driver_places=self.driver_places,
+            signals=self.signal_tracker.signals if self.housekeeps else None,
         )
-        meter = Meter(self.clock, self.emit) if self.attends_to_cell else NoMeter()
+        meter = AttemptMeter(self.clock, self.emit) if self.housekeeps else NoAttemptMeter()
         leasing, settings = self._leasing, self.settings
         if self.scheduler.rounds is not None:
-            return ByRounds(replica, self.scheduler.rounds, leasing, meter, settings, self.emit)
+            return RoundPlanner(replica, self.scheduler.rounds, leasing, meter, settings, self.emit)
         policy = self.policy or partial(disposition, settings=settings, rng=self.rng)
-        return JobByJob(
+        return JobPlanner(
             replica, leasing, meter, self.clock, settings, self.rng, self._between, policy
         )
 
@@ -142,7 +142,7 @@ class Process:
 
     def _housekeep(self) -> Steps[None]:
         """Do the periodic work that is due: rescue, clear machines, wake parked jobs, report."""
-        if not self.attends_to_cell:
+        if not self.housekeeps:
             return
         if self._rescues.due():
             rescued = yield from asked("rescue", lambda store: store.rescue())

@@ -27,7 +27,7 @@ STUCK_MAX = 2
 """Tries in a row without a grant before the attempt ends; a later attempt is more likely to win."""
 
 
-class Ending(Enum):
+class AttemptEnd(Enum):
     """Why a job left the loop."""
 
     DONE = "done"  # every task has a place
@@ -43,7 +43,7 @@ QUOTA: Final = int(Verdict.QUOTA)
 
 
 @dataclass(frozen=True, eq=False)
-class Attempted:
+class JobResult:
     """The result of one job's attempt."""
 
     job: LeasedJob
@@ -52,7 +52,7 @@ class Attempted:
     tries: int
     decided: int
     """Number of tasks that placement was asked for, summed over the tries."""
-    ending: Ending
+    ending: AttemptEnd
     diagnosis: Diagnosis | None = None
     """For NO_ROOM, why placement found no room; None if that is not known."""
     at_once: bool = False
@@ -64,7 +64,7 @@ class Attempted:
         return len(self.job.unplaced)
 
 
-def events_of(attempted: Sequence[Attempted], thought_s: float) -> Iterator[JobAttempted]:
+def events_of(attempted: Sequence[JobResult], thought_s: float) -> Iterator[JobAttempted]:
     """Yield the events of jobs attempted together, their decision time divided by tasks decided."""
     decided = max(1, sum(one.decided for one in attempted))
     for one in attempted:
@@ -82,13 +82,13 @@ class Progress:
         self.pending = job.unplaced
         self.placed = self.tries = self.decided = self.stuck = 0
         self.at_once = False
-        self.ending: Ending | None = None
+        self.ending: AttemptEnd | None = None
         self._limits = limits
         self._explains = explains
         if not len(job.unplaced):
-            self.ending = Ending.DONE
+            self.ending = AttemptEnd.DONE
         elif self._too_large:
-            self.ending = Ending.NO_ROOM
+            self.ending = AttemptEnd.NO_ROOM
 
     @property
     def _too_large(self) -> bool:
@@ -118,7 +118,7 @@ class Progress:
         self.placed += grants
         self.at_once = grants == self.job.spec.tasks
         self.job, self.pending = placed, placed.unplaced
-        self.ending = Ending.DONE
+        self.ending = AttemptEnd.DONE
 
     def learn(self, claims: Claims, verdicts: Verdicts, machine: Ids) -> None:
         """Record the outcome of a try and set `ending` if the attempt is over for this job.
@@ -144,20 +144,20 @@ class Progress:
                 self.pending = np.concatenate([again, self.pending])
 
         if grants < len(verdicts) and (verdicts == LEASE_LOST).any():
-            self.ending = Ending.LEASE_LOST
+            self.ending = AttemptEnd.LEASE_LOST
         elif not len(self.job.unplaced):
-            self.ending = Ending.DONE
+            self.ending = AttemptEnd.DONE
         elif not len(claims) or not len(self.pending):
-            self.ending = Ending.NO_ROOM
+            self.ending = AttemptEnd.NO_ROOM
         elif not grants and (verdicts == QUOTA).any():
-            self.ending = Ending.OVER_QUOTA
+            self.ending = AttemptEnd.OVER_QUOTA
         elif self.stuck >= STUCK_MAX or self.tries >= self._limits.tries_max:
-            self.ending = Ending.CONFLICTS
+            self.ending = AttemptEnd.CONFLICTS
 
-    def attempted(self, view: View) -> Attempted:
+    def attempted(self, view: View) -> JobResult:
         """Return the result of the attempt, after `ending` was set."""
         assert self.ending is not None
-        return Attempted(
+        return JobResult(
             self.job,
             self.placed,
             self.tries,
@@ -168,7 +168,7 @@ class Progress:
         )
 
     def _diagnosis(self, view: View) -> Diagnosis | None:
-        if self.ending is not Ending.NO_ROOM or not self._explains:
+        if self.ending is not AttemptEnd.NO_ROOM or not self._explains:
             return None
         if self._too_large:
             return Diagnosis(

@@ -1,7 +1,7 @@
 """Retries of calls to a store that is unavailable, with growing delay.
 
 Goal     Survive a restart of the database without a special case in any loop.
-Promise  Only StoreUnavailable leads to a retry, and each failure emits one `StoreFaltered`. Calls
+Promise  Only StoreUnavailable leads to a retry, and each failure emits one `StoreCallFailed`. Calls
          must be idempotent; a commit is, by the id of its transaction.
 Source   docs/decisions/0003-the-commit-rule.md, on lost replies; jittered back-off.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from omega.clock import Clock
 from omega.config import Settings
 from omega.errors import StoreUnavailable
-from omega.events import Sink, StoreFaltered
+from omega.events import Sink, StoreCallFailed
 from omega.lifecycle.backoff import delay_ms
 
 _T = TypeVar("_T")
@@ -49,7 +49,7 @@ class Retry:
                 return call()
             except StoreUnavailable as error:
                 failures += 1
-                self._sink(StoreFaltered(what, str(error)))
+                self._sink(StoreCallFailed(what, str(error)))
                 if self._stop.is_set():
                     raise
                 self._clock.sleep(self._delay_s(failures))

@@ -13,7 +13,7 @@ import numpy as np
 from omega.cell.view import View
 from omega.framework.attempt import Replica
 from omega.framework.effects import Steps, committed, refreshed, thought
-from omega.framework.progress import Attempted, Ending, with_grants, without
+from omega.framework.progress import AttemptEnd, JobResult, with_grants, without
 from omega.framework.rng import rng_for
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.limits import Limits
@@ -40,7 +40,7 @@ def plan_round(
 
 def commit_round(
     replica: Replica, rounds: Rounds, state: RoundState, view: View, plan: RoundPlan
-) -> Steps[list[Attempted]]:
+) -> Steps[list[JobResult]]:
     """Commit a plan, and try refused claims again; return the result for each job of the state."""
     progress = _RoundProgress([*state.waiting, *state.running])
     rng = rng_for(replica.run_seed, state.number, replica.name, 1)
@@ -118,24 +118,24 @@ class _RoundProgress:
         hopeless = {Verdict.LEASE_LOST, Verdict.QUOTA} & refusals
         return bool(refusals) and not hopeless and bool(len(self.jobs[job].unplaced))
 
-    def attempted(self, job: int, view: View) -> Attempted:
+    def attempted(self, job: int, view: View) -> JobResult:
         """Return the result of the round for a job."""
         now, refusals = self.jobs[job], self._refusals[job]
         if Verdict.LEASE_LOST in refusals:
-            ending = Ending.LEASE_LOST
+            ending = AttemptEnd.LEASE_LOST
         elif not len(now.unplaced):
-            ending = Ending.DONE
+            ending = AttemptEnd.DONE
         elif Verdict.QUOTA in refusals:
-            ending = Ending.OVER_QUOTA
+            ending = AttemptEnd.OVER_QUOTA
         else:
-            ending = Ending.CONFLICTS if refusals else Ending.NO_ROOM
-        return Attempted(
+            ending = AttemptEnd.CONFLICTS if refusals else AttemptEnd.NO_ROOM
+        return JobResult(
             now,
             self._granted[job],
             self._tries[job],
             self._granted[job] + len(now.unplaced),
             ending,
-            _first_diagnosis(view, now) if ending is Ending.NO_ROOM else None,
+            _first_diagnosis(view, now) if ending is AttemptEnd.NO_ROOM else None,
         )
 
 

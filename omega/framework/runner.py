@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from omega.clock import Clock
 from omega.config import Settings
 from omega.errors import NotAllowed, StoreUnavailable
-from omega.events import Sink, StoreFaltered
+from omega.events import Sink, StoreCallFailed
 from omega.framework.driver import Driver
 from omega.framework.effects import Commit, Effect, Wait, drive
 from omega.framework.heartbeat import Heartbeat
@@ -118,4 +118,4 @@ class SchedulerProcess:
             drive(self._process.end(), self._driver.answer_once)
             self._refresher.close()
         except (StoreUnavailable, NotAllowed) as error:
-            self._process.emit(StoreFaltered("finish", str(error)))
+            self._process.emit(StoreCallFailed("finish", str(error)))

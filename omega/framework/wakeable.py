@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 
 from omega.cell.view import View
-from omega.framework.allowance import Admission
+from omega.framework.quota_admission import QuotaAdmission
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.placement.diagnosis import has_room
@@ -27,7 +27,7 @@ from omega.store.leases import ParkedJob
 BATCHES_MAX = 256
 """The number of batches whose claims are tried on; later jobs must only fit beside those."""
 
-NO_QUOTAS = Admission({})
+NO_QUOTAS = QuotaAdmission({})
 """Admits every job."""
 
 NOBODYS = UUID(int=0)
@@ -35,7 +35,7 @@ NOBODYS = UUID(int=0)
 
 
 def wakeable(
-    view: View, parked: Sequence[ParkedJob], admission: Admission = NO_QUOTAS
+    view: View, parked: Sequence[ParkedJob], admission: QuotaAdmission = NO_QUOTAS
 ) -> list[int]:
     """Return, in order, the ids of the jobs that fit beside those before them."""
     known: dict[Hashable, _Alike] = {}
@@ -55,7 +55,7 @@ def wakeable(
                     alike.is_full = not alike.held
             if alike.held:
                 alike.held -= 1
-                admission.let_in(job)
+                admission.admit(job)
                 fit.append(job.id)
     return fit
 
@@ -91,7 +91,7 @@ class _Alike:
             # The last job needs only the tasks that its gang lacks, or one; the others get all.
             self.held = (len(claims) - max(1, self.job.lacking)) // tasks + 1
             if self.held:
-                view.try_on(claims)
+                view.assume_claims(claims)
         self.is_full = self.held < self._batch
         self._batch = max(1, min(2 * self._batch, LIMITS.claims_per_transaction_max // tasks))
         return self.held > 0

@@ -16,8 +16,8 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.events import JobsWoken, Sink
-from omega.framework.allowance import Allowances
 from omega.framework.effects import Steps, asked
+from omega.framework.quota_admission import QuotasLeft
 from omega.framework.wakeable import wakeable
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
@@ -45,7 +45,7 @@ class Waker:
         self._generation = -1
         self._conflicts = False
         self._held_back = False
-        self._allowances = Allowances(granularity)
+        self._allowances = QuotasLeft(granularity)
         self._woken: set[int] = set()
         """Jobs woken since the view last gained room; they have been tried in that room."""
 

@@ -21,7 +21,7 @@ from omega.events import (
     JobsWoken,
     MemoRefused,
     RateUnknown,
-    StoreFaltered,
+    StoreCallFailed,
     TasksEnded,
     TasksLost,
     TransactionJudged,
@@ -116,7 +116,7 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
             return {"jobs_rescued": jobs}
         case TasksLost(tasks, why):
             return {"tasks_lost": tasks, f"lost/{why}": tasks}
-        case StoreFaltered(what, _):
+        case StoreCallFailed(what, _):
             return {"store_faults": 1, f"faltered/{what}": 1}
         case MemoRefused():
             return {"memos_refused": 1}

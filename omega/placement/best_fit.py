@@ -13,7 +13,7 @@ from omega.model.arrays import Codes, Counts, Index
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.placement.devices import free_devices, gpus_left
 from omega.placement.feasibility import Room
-from omega.placement.scores import Preference, best_first, left_fullest
+from omega.placement.scores import ScoreFunction, best_first, most_allocated
 
 
 def best_fit(
@@ -21,7 +21,7 @@ def best_fit(
     wanted: int,
     rng: np.random.Generator | None,
     *,
-    prefer: Preference = left_fullest,
+    prefer: ScoreFunction = most_allocated,
 ) -> Counts:
     """Return how many tasks each machine of the room gets if the best are filled first.
 
@@ -51,7 +51,7 @@ def spread(
     wanted: int,
     rng: np.random.Generator,
     *,
-    prefer: Preference = left_fullest,
+    prefer: ScoreFunction = most_allocated,
 ) -> Counts:
     """Return how many tasks each machine of the room gets if failure domains are balanced.
 

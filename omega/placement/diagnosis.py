@@ -102,7 +102,7 @@ def _why_never(empty: View, job: LeasedJob, group: int) -> Diagnosis | None:
     asked = job.spec.groups[group]
     unknown = _unknown_attribute(empty, asked)
     if unknown is not None:
-        somebodys = (name for name in empty.catalogue.names if _somebody_has(empty, name))
+        somebodys = (name for name in empty.catalogue.names if _any_machine_has(empty, name))
         return Diagnosis(
             ParkReason.UNKNOWN_ATTRIBUTE,
             f"group {group} names the attribute {unknown!r}, which no machine has"
@@ -121,13 +121,13 @@ def _unknown_attribute(empty: View, asked: TaskGroup) -> str | None:
     """Return an attribute that the group requires and no machine has; None if there is none."""
     for constraint in asked.constraints:
         needed = constraint.operator in (Operator.IN, Operator.EXISTS)
-        if needed and not _somebody_has(empty, constraint.attribute):
+        if needed and not _any_machine_has(empty, constraint.attribute):
             return constraint.attribute
     spread = asked.spread_over
     return spread if spread is not None and empty.catalogue.column(spread) is None else None
 
 
-def _somebody_has(view: View, attribute: str) -> bool:
+def _any_machine_has(view: View, attribute: str) -> bool:
     return bool((meets(view, Constraint(attribute, Operator.EXISTS)) & view.open).any())
 
 

@@ -24,7 +24,7 @@ from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES
 from omega.placement.devices import free_devices
 from omega.placement.feasibility import Room, room
 from omega.placement.groups import claims_for, waiting_groups
-from omega.placement.scores import best_first, left_fullest
+from omega.placement.scores import best_first, most_allocated
 
 POPULAR: Final = 0.95
 """The most popular shapes that make up this share of all tasks are typical; the paper's value."""
@@ -40,7 +40,7 @@ GANGS: Final = np.arange(2, DEVICES_MAX + 1)
 
 
 @dataclass(frozen=True, eq=False)
-class Typical:
+class TypicalTasks:
     """Typical tasks with GPUs: their shapes, and how often each shape is asked for."""
 
     demand: Amounts
@@ -58,7 +58,7 @@ class Typical:
         freeze(self.demand, self.gpus, self.slices, self.share)
 
     @classmethod
-    def of(cls, groups: Iterable[TaskGroup], *, popular: float = POPULAR) -> "Typical":
+    def of(cls, groups: Iterable[TaskGroup], *, popular: float = POPULAR) -> "TypicalTasks":
         """Return the most popular shapes of these groups; at least one group must ask for GPUs."""
         seen: Counter[tuple[int, ...]] = Counter()
         for one in groups:
@@ -125,7 +125,7 @@ def together(whole: Counts, popular: Score) -> Score:
     return np.asarray(wanted * whole * GPU_SLICES)
 
 
-def usable(free: Amounts, typical: Typical) -> Score:
+def usable(free: Amounts, typical: TypicalTasks) -> Score:
     """Return how many free slices of each machine a typical task could use, on average.
 
     The other free slices are fragments. A task that does not fit on a machine can use none of its
@@ -137,7 +137,7 @@ def usable(free: Amounts, typical: Typical) -> Score:
     return np.asarray(typical.alone(devices, one).sum(axis=1) + together(whole, several))
 
 
-def lost(room: Room, typical: Typical) -> Score:
+def lost(room: Room, typical: TypicalTasks) -> Score:
     """Return how many usable slices a machine loses if a slot gets the task: (machines, slots).
 
     It is infinite for a slot that has no room for the task. Several whole GPUs are taken together,
@@ -161,7 +161,7 @@ def lost(room: Room, typical: Typical) -> Score:
 def place_alone(
     view: View,
     job: LeasedJob,
-    typical: Typical,
+    typical: TypicalTasks,
     rng: np.random.Generator,
     *,
     nearly: float = NEARLY,
@@ -180,7 +180,7 @@ def place_alone(
     loss = lost(its_room, typical)
     near = loss <= loss.min() + nearly
     likely = np.flatnonzero(near.any(axis=1))
-    fullness = left_fullest(Room(view, job, group, its_room.at[likely], its_room.tasks[likely]))
+    fullness = most_allocated(Room(view, job, group, its_room.at[likely], its_room.tasks[likely]))
     machine = likely[rng.choice(best_first(fullness, rng)[:among])]
     given = np.zeros_like(its_room.tasks)
     given[machine] = 1

@@ -161,5 +161,5 @@ def _in_turn(
     with view.trying():
         for group in groups:
             parts[group] = place(group)
-            view.try_on(parts[group])
+            view.assume_claims(parts[group])
     return Claims.of([parts[group] for group in sorted(groups)])

@@ -13,11 +13,11 @@ from omega.model.arrays import Index, Score
 from omega.model.resources import KINDS
 from omega.placement.feasibility import Room
 
-Preference = Callable[[Room], Score]
+ScoreFunction = Callable[[Room], Score]
 """Returns a score for each machine of a room, (machines,), for one more task."""
 
 
-def left_fullest(room: Room) -> Score:
+def most_allocated(room: Room) -> Score:
     """Score machines higher the smaller the share of them that one more task would leave free.
 
     The shares of all kinds that a machine has are added. Kinds that the task does not ask for count

@@ -16,7 +16,7 @@ from omega.reports.wording import things
 from omega.sim.sweep import DEVIATION, WORKLOADS
 from omega.workload.arrivals import BATCH
 
-WAIT_AIM_S: Final = 30.0
+WAIT_TARGET_S: Final = 30.0
 NAMED_MAX: Final = 3
 """Lines that the title names; if there are more, it gives their number."""
 SPANS_MAGNITUDES: Final = 20.0
@@ -42,7 +42,7 @@ class Axis:
     """The option, as it is written on the command line."""
     values: Sequence[Any]
     """Its values as JSON types."""
-    speaks: bool = True
+    labels_itself: bool = True
     """Whether a text among its values, such as an architecture, is a label without the title."""
 
 
@@ -97,7 +97,7 @@ def draw(results: SweepResults) -> Picture:
             if name == WAIT:
                 magnitudes(panel)
                 panel.axhline(
-                    WAIT_AIM_S, color="#111111", linestyle=":", linewidth=1.2, label="30 s"
+                    WAIT_TARGET_S, color="#111111", linestyle=":", linewidth=1.2, label="30 s"
                 )
             else:
                 panel.set_ylim(0, max(panel.get_ylim()[1], LEAST_HEIGHT))
@@ -116,7 +116,9 @@ def finding(lines: Sequence[Line], axis: Axis) -> str:
     workload = BATCH if any(BATCH in row for line in lines for row in line.rows) else WORKLOADS[-1]
     missed: dict[str, Any] = {}
     for line in lines:
-        late = [at for at, wait, _ in line.points(axis.name, workload, WAIT) if wait > WAIT_AIM_S]
+        late = [
+            at for at, wait, _ in line.points(axis.name, workload, WAIT) if wait > WAIT_TARGET_S
+        ]
         if late:
             missed[line.label] = min(late, key=axis.values.index)
     name = axis.title
@@ -146,7 +148,7 @@ def _lines(results: SweepResults, others: Sequence[Axis]) -> list[Line]:
 
 def _said(axis: Axis, value: object) -> str:
     """Return a value as a label; numbers and settings get the axis' title before them."""
-    return value if isinstance(value, str) and axis.speaks else f"{axis.title} {value}"
+    return value if isinstance(value, str) and axis.labels_itself else f"{axis.title} {value}"
 
 
 def _draw_line(

@@ -19,10 +19,10 @@ from typing import Any, Final
 
 from omega.errors import BadInput, SettingsError
 from omega.reports.wording import things
-from omega.terminal.terminal import print_what_can_be
+from omega.terminal.terminal import escape_standard_streams
 
 CONNECT_S: Final = 10
-HANDED_OUT_MIN: Final = 64
+SUBMITTED_MIN: Final = 64
 """Least number of runs that a cluster is given at a time: it may add workers meanwhile."""
 
 
@@ -76,7 +76,7 @@ def cluster(address: str) -> Iterator[Workers]:
         raise BadInput(f"no Dask scheduler answers at {address}", field="--dask") from error
     with client:
         threads = sum(client.nthreads().values())
-        at_once = max(HANDED_OUT_MIN, 2 * threads)
+        at_once = max(SUBMITTED_MIN, 2 * threads)
         # With pure=True, calls with the same argument would share one result, and one failure.
         yield Workers(
             client.get_executor(pure=False), at_once, things(threads, "thread") + " of Dask"
@@ -85,7 +85,7 @@ def cluster(address: str) -> Iterator[Workers]:
 
 def _begin() -> None:
     """Make this worker ignore Ctrl-C, end with its parent, and print only printable text."""
-    print_what_can_be()
+    escape_standard_streams()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
 

@@ -13,7 +13,7 @@ from omega.metrics.facts import merge
 from omega.model.quotas import QuotaUse
 from omega.model.resources import Kind
 from omega.reports.machines import notices_summary, states_of
-from omega.reports.processes import NODES, conflicts_of, is_heard_of
+from omega.reports.processes import NODES, conflicts_of, is_alive
 from omega.reports.quotas import row_of, used_up
 from omega.store.protocols import ReaderStore
 from omega.store.status import CellUse, Notice, ProcessReport
@@ -78,7 +78,7 @@ class CellReport:
                 "pid": report.pid,
                 "started_ms": report.started_ms,
                 "seen_ms_ago": report.seen_ms_ago,
-                "heard_of": is_heard_of(report),
+                "alive": is_alive(report),
                 "facts": dict(report.facts),
             }
             for report in self.reports

@@ -15,7 +15,7 @@ from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, integers
 from omega.model.machines import MachineRows, MachineState, Snapshot
 from omega.model.resources import Kind, named
-from omega.reports.processes import kinds_heard_of
+from omega.reports.processes import live_kinds
 from omega.reports.wording import amounts, duration, things
 from omega.store.protocols import ReaderStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport
@@ -53,7 +53,7 @@ def notices_summary(notices: Sequence[Notice]) -> dict[str, int | None]:
 
 def overdue(use: CellUse, notices: Sequence[Notice], reports: Sequence[ProcessReport]) -> list[str]:
     """Return sentences on overdue work of schedulers; none if a scheduler has reported lately."""
-    if kinds_heard_of(reports):
+    if live_kinds(reports):
         return []
     nobody = "and no scheduler has been heard of lately that would end them"
     said = []

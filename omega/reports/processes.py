@@ -2,7 +2,7 @@
 
 Goal     Turn the reports in the store into rates and states that a person understands.
 Promise  A process that has not reported for SILENT_AFTER_MS is shown as silent, whatever its last
-         report holds. What a process did before it crashed still counts in a `Ledger`.
+         report holds. What a process did before it crashed still counts in a `LatestFacts`.
 Source   JobReader.reports; omega.metrics.facts.
 """
 
@@ -44,14 +44,14 @@ class SchedulerLine:
     view_age_s: float | None = None
 
 
-def is_heard_of(report: ProcessReport) -> bool:
+def is_alive(report: ProcessReport) -> bool:
     """Return whether a process has reported in the last SILENT_AFTER_MS."""
     return report.seen_ms_ago < SILENT_AFTER_MS
 
 
-def kinds_heard_of(reports: Iterable[ProcessReport]) -> set[str]:
+def live_kinds(reports: Iterable[ProcessReport]) -> set[str]:
     """Return the kinds of scheduler of which a replica has reported lately."""
-    return {report.kind for report in reports if is_heard_of(report)} - {NODES}
+    return {report.kind for report in reports if is_alive(report)} - {NODES}
 
 
 def name_of(kind: str, replica: str) -> str:
@@ -83,7 +83,7 @@ def lines_of(reports: Sequence[ProcessReport], *, recent: bool = True) -> list[S
     return [
         line_of(
             name_of(report.kind, report.replica),
-            ProcessState.RUNNING if is_heard_of(report) else ProcessState.SILENT,
+            ProcessState.RUNNING if is_alive(report) else ProcessState.SILENT,
             report.facts,
             recent=recent,
         )
@@ -103,7 +103,7 @@ def conflicts_of(facts: Mapping[str, Any]) -> dict[str, int]:
     return {v: int(n) for v, n in sorted(refused.items(), key=lambda one: -one[1])}
 
 
-class Ledger:
+class LatestFacts:
     """The last facts of every process, also of those that have crashed or ended."""
 
     def __init__(self) -> None:

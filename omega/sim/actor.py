@@ -13,7 +13,7 @@ from functools import partial
 
 from omega.framework.effects import Effect, Steps
 
-GoOn = Callable[[], Effect]
+Resume = Callable[[], Effect]
 """Resumes a generator with the answer that it waits for; returns its next effect."""
 
 
@@ -43,7 +43,7 @@ class Actor(ABC):
         assert life is not None, "its life is over"
         self._live(life, partial(life.send, answer))
 
-    def _live(self, life: Steps[None], go_on: GoOn) -> None:
+    def _live(self, life: Steps[None], go_on: Resume) -> None:
         """Answer effects until one takes time, or the generator ends."""
         while life is self._steps:
             try:
@@ -62,5 +62,5 @@ class Actor(ABC):
             go_on = later
 
     @abstractmethod
-    def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
+    def _next(self, life: Steps[None], effect: Effect) -> Resume | None:
         """Answer an effect; return what resumes the generator, or None if the answer takes time."""

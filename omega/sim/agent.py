@@ -15,7 +15,7 @@ from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, 
 from omega.framework.process import Process
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.outcomes import Outcome
-from omega.sim.actor import Actor, GoOn
+from omega.sim.actor import Actor, Resume
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
 from omega.sim.queue import GiveUpPolicy, Queue
@@ -31,19 +31,19 @@ class Agent(Actor):
         process: Process,
         world: World,
         *,
-        sees_the_present: bool,
+        reads_current_state: bool,
         give_up: GiveUpPolicy,
         horizon_s: float,
     ) -> None:
         """Drive a process.
 
-        With `sees_the_present` placement reads the cell as it is when the decision time is over,
+        With `reads_current_state` placement reads the cell as it is when the decision time is over,
         which is right for a scheduler that is alone on its machines. Without it placement reads
         the cell as it was when the attempt began.
         """
         super().__init__()
         self._world = world
-        self._sees_the_present = sees_the_present
+        self._sees_the_present = reads_current_state
         self._horizon_s = horizon_s
         self.ledger = Ledger(process.replica)
         self._queue = Queue(world.engine, give_up, self.ledger, self._wake)
@@ -70,7 +70,7 @@ class Agent(Actor):
             self._waits = False
             self._resume(None)
 
-    def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
+    def _next(self, life: Steps[None], effect: Effect) -> Resume | None:
         if isinstance(effect, Wait):
             self._waits = True
             return None
@@ -135,7 +135,7 @@ class Agent(Actor):
 
     def _refresh(self) -> View:
         self._forget()
-        if not self._sees_the_present:  # with `sees_the_present` placement reads the cell later
+        if not self._sees_the_present:  # with `reads_current_state` placement reads the cell later
             self._look = self._view.look()
         return self._view
 

@@ -20,7 +20,7 @@ from omega.sim.world import World
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offering:
+class OfferPolicy:
     """When offers are made, and which ones."""
 
     batch_s: float = 1.0
@@ -49,7 +49,7 @@ class Offer:
     def take_over(self, other: "Offer") -> None:
         """Move everything free in another offer into this one; the other is empty afterwards."""
         machine = np.concatenate(other._freed)  # noqa: SLF001 - of its own class
-        other.cell.hand_over(machine, self.cell)
+        other.cell.move_free(machine, self.cell)
         other._freed, other.rows = [integers()], 0  # noqa: SLF001 - likewise
         self._note(machine)
 
@@ -75,26 +75,26 @@ class Framework(Protocol):
 class Allocator:
     """Offers all free amounts to one framework at a time."""
 
-    def __init__(self, world: World, offering: Offering) -> None:
+    def __init__(self, world: World, offering: OfferPolicy) -> None:
         self._world = world
         self._offering = offering
-        self._wishes: list[Framework] = []
+        self._requests: list[Framework] = []
         self._is_armed = False
         self._free = Offer(world.cell.copy(), world.cell.view.id)
         """Amounts that no task uses and that are not offered."""
         self._empty: list[Offer] = []
         """Offers that were taken back and have nothing free; they are used again."""
-        world.when_tasks_end.append(self._hear_of_an_end)
+        world.when_tasks_end.append(self._on_tasks_end)
 
-    def wish(self, framework: Framework) -> None:
+    def request_offer(self, framework: Framework) -> None:
         """Enter a framework that has tasks to place; an offer is made after `batch_s`."""
-        if framework not in self._wishes:
-            self._wishes.append(framework)
+        if framework not in self._requests:
+            self._requests.append(framework)
         self.arm()
 
     def withdraw(self, framework: Framework) -> None:
         """Remove a framework that has nothing to place."""
-        self._wishes.remove(framework)
+        self._requests.remove(framework)
 
     def arm(self) -> None:
         """Make an offer after `batch_s`, unless one is already scheduled or on its way."""
@@ -114,17 +114,17 @@ class Allocator:
         self._world.cell.cpu_locked -= cpu_milli
         self.arm()
 
-    def _hear_of_an_end(self, machine: Ids, amounts: Amounts) -> None:
+    def _on_tasks_end(self, machine: Ids, amounts: Amounts) -> None:
         self._free.add(machine, amounts)
         self.arm()
 
     def _offer(self) -> None:
         cell, engine = self._world.cell, self._world.engine
-        if not self._wishes or cell.free_cpu_milli < self._offering.least_cpu_milli:
+        if not self._requests or cell.free_cpu_milli < self._offering.least_cpu_milli:
             self._is_armed = False
             return
         # Of two frameworks with equal shares the later to ask goes first, as in the open simulator.
-        framework = min(reversed(self._wishes), key=lambda one: one.share)
+        framework = min(reversed(self._requests), key=lambda one: one.share)
         offered = self._free
         self._free = self._empty.pop() if self._empty else Offer(cell.twin(), integers())
         cell.cpu_locked += offered.cell.free_cpu_milli

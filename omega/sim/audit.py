@@ -16,7 +16,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import Machines, MachineState
 from omega.model.outcomes import Outcome
 from omega.model.resources import Kind
-from omega.sim.allocator import Allocator, Offer, Offering
+from omega.sim.allocator import Allocator, Offer, OfferPolicy
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine
 from omega.sim.ledger import SimulatedJob
@@ -145,7 +145,7 @@ class AuditedWorld(World):
 class AuditedAllocator(Allocator):
     """An allocator that enters its offers, and what is given back of them, in the shadow state."""
 
-    def __init__(self, world: World, offering: Offering) -> None:
+    def __init__(self, world: World, offering: OfferPolicy) -> None:
         assert isinstance(world.cell, AuditedCell)
         super().__init__(world, offering)
         self._cell = world.cell

@@ -123,15 +123,15 @@ class SimulatedCell:
             self.cpu_used += len(machine) * job.spec.groups[0].cpu_milli
         return machine
 
-    def claim_plain(self, machine: Ids, demand: Amounts) -> None:
+    def claim_one_shape(self, machine: Ids, demand: Amounts) -> None:
         """Grant tasks of one shape, all of which fit; the machine ids ascend, one for each task."""
-        self.view.claim_plain(machine, demand)
+        self.view.claim_one_shape(machine, demand)
         self.cpu_used += len(machine) * int(demand[CPU])
 
     def release(self, machine: Ids, amounts: Amounts) -> None:
         """Free what ended tasks used: (tasks, kinds), or (kinds,) if all tasks have one shape."""
         if amounts.ndim == 1:
-            self.view.release_plain(machine, amounts)
+            self.view.release_one_shape(machine, amounts)
         else:
             self.view.release(machine, amounts)
         self.cpu_used -= int(sum_of(machine, amounts)[CPU])
@@ -168,9 +168,9 @@ class SimulatedCell:
         """Return another cell of the same machines, on which nothing is free."""
         return SimulatedCell(self._made_of, self.view.capacity.copy(), compiled=self._compiled)
 
-    def hand_over(self, machine: Ids, other: "SimulatedCell") -> None:
+    def move_free(self, machine: Ids, other: "SimulatedCell") -> None:
         """Move what is free of some machines to the same machines of another cell."""
-        cpu_milli = self.view.hand_over(machine, other.view)
+        cpu_milli = self.view.move_free(machine, other.view)
         self.cpu_used += cpu_milli
         other.cpu_used -= cpu_milli
 

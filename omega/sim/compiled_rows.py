@@ -14,7 +14,7 @@ from omega.model.arrays import Amounts, Ids, integers
 from omega.model.jobs import LeasedJob
 from omega.model.machines import Snapshot
 from omega.sim import kernels
-from omega.sim.kernels import NOT_CLAIMED, NOTHING_KEPT, STATE_WORDS, Kept, Rows, Scratch
+from omega.sim.kernels import NOT_CLAIMED, NOTHING_KEPT, STATE_WORDS, RowHistory, Rows, Scratch
 from omega.sim.rows import CellRows, Look
 
 NOT_SEEN: Final = integers()
@@ -59,23 +59,23 @@ class CompiledRows(CellRows):
         machine += 1
         return machine
 
-    def claim_plain(self, machine: Ids, demand: Amounts) -> None:
+    def claim_one_shape(self, machine: Ids, demand: Amounts) -> None:
         """Grant tasks of one shape, one an entry, all of which fit; the machine ids ascend."""
         kept = self._room_for(len(machine))
         end = kernels.claim(self._rows, kept, self._end, demand, NOT_SEEN, machine - 1)
         assert end != NOT_CLAIMED, "all of them fit"
         self._end_at(end)
 
-    def release_plain(self, machine: Ids, demand: Amounts) -> None:
+    def release_one_shape(self, machine: Ids, demand: Amounts) -> None:
         """Free what tasks of one shape used, one an entry."""
         kept, at = self._room_for(len(machine)), machine - 1
         at.sort()
         self._end_at(kernels.release(self._rows, kept, self._end, demand, at))
 
-    def hand_over(self, machine: Ids, other: CellRows) -> int:
+    def move_free(self, machine: Ids, other: CellRows) -> int:
         """Move what is free of some machines to other rows of the same machines; return the CPU."""
         assert isinstance(other, CompiledRows), "of cells of one kind"
-        return kernels.hand_over(self._rows.free, other._rows.free, machine)  # noqa: SLF001 - of its own class
+        return kernels.move_free(self._rows.free, other._rows.free, machine)  # noqa: SLF001 - of its own class
 
     @property
     def _end(self) -> int:
@@ -85,8 +85,8 @@ class CompiledRows(CellRows):
         if end >= 0:
             self._log.kept = end
 
-    def _room_for(self, changes: int) -> Kept:
+    def _room_for(self, changes: int) -> RowHistory:
         """Return the arrays of the log; they are new ones after it has grown."""
         log = self._log
-        log.make_room(changes)
-        return Kept(log.at, *log.were)
+        log.add_evictions(changes)
+        return RowHistory(log.at, *log.were)

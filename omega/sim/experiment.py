@@ -24,13 +24,13 @@ from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.sim.agent import Agent
-from omega.sim.allocator import Allocator, Offering
+from omega.sim.allocator import Allocator, OfferPolicy
 from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.ledger import SimulatedJob, ratio
 from omega.sim.machine_changes import play
-from omega.sim.monolithic import DecisionTimeByKind, one_for_all
+from omega.sim.monolithic import DecisionTimeByKind, combined_scheduler
 from omega.sim.offers import Framework
 from omega.sim.prefill import StartState
 from omega.sim.queue import GiveUpPolicy
@@ -108,7 +108,7 @@ class Experiment:
     assignment: Assignment = Assignment.DEALT
     parts: Mapping[str, float] = field(default_factory=dict)
     """For a static partition, the share of the machines of each workload; by default equal."""
-    offering: Offering = field(default_factory=Offering)
+    offering: OfferPolicy = field(default_factory=OfferPolicy)
     gangs: bool = False
     """Whether each job is placed either whole or not at all."""
     give_up: GiveUpPolicy = field(default_factory=GiveUpPolicy)
@@ -306,7 +306,7 @@ class Run:
         return Agent(
             process,
             self._worlds[workload],
-            sees_the_present=experiment.architecture.is_monolithic
+            reads_current_state=experiment.architecture.is_monolithic
             or (partitioned and len(self._of(workload)) == 1),
             give_up=experiment.give_up,
             horizon_s=experiment.horizon_s,
@@ -327,7 +327,7 @@ class Run:
         """Make the process that takes the jobs of some workloads."""
         experiment = self.experiment
         return Process(
-            scheduler=one_for_all({one: experiment.scheduler(one) for one in workloads}),
+            scheduler=combined_scheduler({one: experiment.scheduler(one) for one in workloads}),
             clock=self._clock,
             settings=ONE_JOB_A_LEASE,
             sink=ignore,
@@ -338,8 +338,8 @@ class Run:
             decision_time=DecisionTimeByKind(by_kind=experiment.decision_times),
             limits=experiment.limits,
             policy=experiment.give_up.policy,
-            attends_to_cell=False,
-            driver_draws=experiment.is_compiled,
+            housekeeps=False,
+            driver_places=experiment.is_compiled,
         )
 
     def _lease(self, number: int, spec: JobSpec) -> LeasedJob:

@@ -55,7 +55,7 @@ class Rows(NamedTuple):
     revision: Sequences
 
 
-class Kept(NamedTuple):
+class RowHistory(NamedTuple):
     """The log of earlier contents of rows, oldest change first."""
 
     at: Index
@@ -184,7 +184,7 @@ def _draw(rows: Rows, demand: Amounts, words: Words, scratch: Scratch, machine: 
 
 
 @compiled
-def _exchange(rows: Rows, kept: Kept, nth: int) -> None:
+def _exchange(rows: Rows, kept: RowHistory, nth: int) -> None:
     """Swap the contents of a row with those in the log."""
     at = kept.at[nth]
     for kind in range(rows.free.shape[1]):
@@ -197,7 +197,7 @@ def _exchange(rows: Rows, kept: Kept, nth: int) -> None:
 
 
 @compiled
-def _keep(rows: Rows, kept: Kept, nth: int, at: int) -> None:
+def _keep(rows: Rows, kept: RowHistory, nth: int, at: int) -> None:
     kept.at[nth] = at
     for kind in range(rows.free.shape[1]):
         kept.free[nth, kind] = rows.free[at, kind]
@@ -217,7 +217,9 @@ def _fit_together(rows: Rows, demand: Amounts, machine: Ids) -> bool:
 
 
 @compiled
-def _change(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids, tasks: int) -> int:
+def _change(
+    rows: Rows, kept: RowHistory, end: int, demand: Amounts, machine: Ids, tasks: int
+) -> int:
     """Add so many tasks, 1 or -1, on each of these rows; return the new end of the log.
 
     Equal rows adjoin. Only claims raise sequences. If `end` is NOTHING_KEPT nothing is logged.
@@ -236,7 +238,9 @@ def _change(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids, tas
 
 
 @compiled
-def claim(rows: Rows, kept: Kept, end: int, demand: Amounts, seen: Sequences, machine: Ids) -> int:
+def claim(
+    rows: Rows, kept: RowHistory, end: int, demand: Amounts, seen: Sequences, machine: Ids
+) -> int:
     """Claim a task on each of these rows if all of them fit; equal rows adjoin.
 
     If `seen` is not empty, the rows must also have these sequences. Returns the new end of the
@@ -253,7 +257,7 @@ def claim(rows: Rows, kept: Kept, end: int, demand: Amounts, seen: Sequences, ma
 @compiled
 def draw_and_claim(
     rows: Rows,
-    kept: Kept,
+    kept: RowHistory,
     changes: tuple[int, int, bool],
     demand: Amounts,
     draw: tuple[Words, bool],
@@ -280,7 +284,7 @@ def draw_and_claim(
 
 
 @compiled
-def release(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> int:
+def release(rows: Rows, kept: RowHistory, end: int, demand: Amounts, machine: Ids) -> int:
     """Free the amounts of a task on each of these rows; equal rows adjoin.
 
     Returns the new end of the log. If `end` is NOTHING_KEPT nothing is logged.
@@ -289,7 +293,7 @@ def release(rows: Rows, kept: Kept, end: int, demand: Amounts, machine: Ids) -> 
 
 
 @compiled
-def hand_over(free: Amounts, other: Amounts, machine: Ids) -> int:
+def move_free(free: Amounts, other: Amounts, machine: Ids) -> int:
     """Move what is free of machines, given by id, to another array of rows; return its CPU."""
     cpu_milli = 0
     for nth in range(len(machine)):

@@ -47,10 +47,10 @@ class SimulatedJob:
     stage: Stage = Stage.ELSEWHERE
     tasks_lost: int = 0
     """Tasks that lost their places because a machine went down or their gang broke."""
-    forgiven: int = 0
+    attempts_before_loss: int = 0
     """Attempts made before tasks were lost; the give-up policy does not count them."""
 
-    def falls_without(self, tasks: int) -> bool:
+    def breaks_without(self, tasks: int) -> bool:
         """Return whether the job is a gang that falls below its minimum without so many tasks."""
         minimum = self.lease.spec.minimum
         return minimum > 0 and self.lease.placed - tasks < minimum

@@ -35,7 +35,7 @@ START = "start"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Synchronising:
+class SyncConfig:
     """How all schedulers of an experiment keep their views fresh."""
 
     by: Sync = Sync.DELTA
@@ -63,7 +63,7 @@ class _Job:
 class LiveRun:
     """An experiment with live processes that is being simulated."""
 
-    def __init__(self, experiment: Experiment, sync: Synchronising, advance: Advance) -> None:
+    def __init__(self, experiment: Experiment, sync: SyncConfig, advance: Advance) -> None:
         assert experiment.architecture is Architecture.SHARED_STATE, "processes share one cell"
         self.experiment = experiment
         self._advance = advance
@@ -134,7 +134,7 @@ class LiveRun:
             audited=0,
         )
 
-    def _begin_schedulers(self, sync: Synchronising) -> dict[str, list[Ledger]]:
+    def _begin_schedulers(self, sync: SyncConfig) -> dict[str, list[Ledger]]:
         """Start all replicas; return their ledgers by workload."""
         experiment, ledgers = self.experiment, dict[str, list[Ledger]]()
         replicas = [

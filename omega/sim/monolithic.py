@@ -49,7 +49,7 @@ class Monolithic(Scheduler):
         return self._by_kind[job.spec.scheduler].place(view, job, rng)
 
 
-def one_for_all(by_kind: Mapping[str, Scheduler]) -> Scheduler:
+def combined_scheduler(by_kind: Mapping[str, Scheduler]) -> Scheduler:
     """Return one scheduler for the jobs of all these kinds; if there is one kind, its own."""
     first, *others = by_kind.values()
     return Monolithic(by_kind) if others else first

@@ -19,7 +19,7 @@ from omega.model.arrays import Amounts, Ids
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
-from omega.sim.actor import Actor, GoOn
+from omega.sim.actor import Actor, Resume
 from omega.sim.allocator import Allocator, Offer
 from omega.sim.engine import Order
 from omega.sim.ledger import Ledger, SimulatedJob
@@ -109,9 +109,9 @@ class Framework(Actor):
         engine.at(engine.now_s + filling.thinks_s, Order.DECISION, answer)
 
     def _wish(self) -> None:
-        self._allocator.wish(self)
+        self._allocator.request_offer(self)
 
-    def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
+    def _next(self, life: Steps[None], effect: Effect) -> Resume | None:
         """Answer at once; the process waits when no job is queued or nothing is free."""
         return None if isinstance(effect, Wait) else partial(life.send, self._answered(effect))
 
@@ -202,14 +202,14 @@ class Framework(Actor):
             outcome = cell.commit(grant.what, grant.lease)
             assert outcome.accepted.all(), "what is offered is nobody else's"
             self._runs += claims.demand.sum(axis=0)
-            world.run(job, claims, outcome, tell=self._hear_of_end)
+            world.run(job, claims, outcome, tell=self._on_task_end)
         else:
             demand = job.lease.spec.groups[0].demand
-            cell.claim_plain(grant.what, demand)
+            cell.claim_one_shape(grant.what, demand)
             self._runs += len(grant.what) * demand
-            world.run_whole(job, grant.what, tell=self._hear_of_end)
+            world.run_whole(job, grant.what, tell=self._on_task_end)
 
-    def _hear_of_end(self, machine: Ids, amounts: Amounts) -> None:
+    def _on_task_end(self, machine: Ids, amounts: Amounts) -> None:
         self._runs -= sum_of(machine, amounts)
 
 

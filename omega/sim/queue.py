@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from omega.framework.disposition import Policy
-from omega.framework.progress import Attempted, with_all_placed, with_grants, without
+from omega.framework.progress import JobResult, with_all_placed, with_grants, without
 from omega.model.arrays import Ids, Index, Mask
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
@@ -36,7 +36,7 @@ class GiveUpPolicy:
         """A policy that hands every job back after an attempt; the queue gives jobs up."""
         delay_ms = round(self.retry_s * MS_PER_S)
 
-        def hand_back(attempted: Attempted) -> HandBack:
+        def hand_back(attempted: JobResult) -> HandBack:
             job = attempted.job
             return HandBack(job.id, job.token, delay_ms, progressed=attempted.placed > 0)
 
@@ -128,12 +128,12 @@ class Queue:
         """
         job.tasks_lost += len(tasks)
         job.lease = without(job.lease, tasks)
-        job.forgiven = job.attempts
+        job.attempts_before_loss = job.attempts
         if job.stage is Stage.ELSEWHERE and not job.abandoned:
             self.join(job)
 
     def _gives_up(self, job: SimulatedJob) -> bool:
-        attempts = job.attempts - job.forgiven
+        attempts = job.attempts - job.attempts_before_loss
         if attempts > self._give_up.attempts_max:
             return True
         return not job.lease.placed and attempts > self._give_up.fruitless_max

@@ -152,7 +152,7 @@ class CellRows(View):
         self._revision[at] += 1
         return True
 
-    def claim_plain(self, machine: Ids, demand: Amounts) -> None:
+    def claim_one_shape(self, machine: Ids, demand: Amounts) -> None:
         """Grant tasks of one shape, one an entry, all of which fit; the machine ids ascend."""
         granted = self.claim(machine, None, demand)
         assert granted, "all of them fit"
@@ -177,7 +177,7 @@ class CellRows(View):
         self._revision[at] += 1
         self._settle(at)
 
-    def release_plain(self, machine: Ids, demand: Amounts) -> None:
+    def release_one_shape(self, machine: Ids, demand: Amounts) -> None:
         """Free what tasks of one shape used, one an entry."""
         at, times = counted(machine)
         at -= 1
@@ -205,7 +205,7 @@ class CellRows(View):
         self._capacity[at] = capacity
         self._claimable_changed(at)
 
-    def hand_over(self, machine: Ids, other: "CellRows") -> int:
+    def move_free(self, machine: Ids, other: "CellRows") -> int:
         """Move what is free of some machines to other rows of the same machines; return the CPU.
 
         Neither set of rows may have looks.

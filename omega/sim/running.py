@@ -82,7 +82,7 @@ class Running:
             if gone.job is not None:
                 counts[gone.job] = counts.get(gone.job, 0) + len(gone)
         for job, tasks in counts.items():
-            if job.falls_without(tasks):
+            if job.breaks_without(tasks):
                 siblings = [*self._of.get(job.lease.id, ())]
                 lost += [self._take(one, np.ones(len(one), dtype=np.bool_)) for one in siblings]
         return lost

@@ -8,7 +8,7 @@ Source   docs/decisions/0031-one-process-two-drivers.md.
 from enum import StrEnum
 
 from omega.sim.experiment import Advance, Experiment, Run
-from omega.sim.live_run import LiveRun, Synchronising
+from omega.sim.live_run import LiveRun, SyncConfig
 
 
 class Queueing(StrEnum):
@@ -21,7 +21,7 @@ class Queueing(StrEnum):
 
 
 def begin(
-    experiment: Experiment, queueing: Queueing, sync: Synchronising, advance: Advance
+    experiment: Experiment, queueing: Queueing, sync: SyncConfig, advance: Advance
 ) -> Run | LiveRun:
     """Return a run before its first event."""
     if queueing is Queueing.LIVE:

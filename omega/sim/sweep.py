@@ -79,7 +79,7 @@ def run_trials(
     return False
 
 
-def folded(runs: Sequence[Figures]) -> tuple[dict[str, Any], dict[str, Any]]:
+def mean_and_deviation(runs: Sequence[Figures]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return for each figure its mean over the runs and its sample standard deviation.
 
     Runs without a figure are left out of it. For one run the figures are returned as they are.
@@ -89,7 +89,7 @@ def folded(runs: Sequence[Figures]) -> tuple[dict[str, Any], dict[str, Any]]:
     for name, first in runs[0].items():
         values = [run[name] for run in runs]
         if isinstance(first, Mapping):
-            means[name], deviations[name] = folded(values)
+            means[name], deviations[name] = mean_and_deviation(values)
         elif len(values) == 1:
             means[name], deviations[name] = first, None
         else:

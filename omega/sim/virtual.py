@@ -17,12 +17,12 @@ import numpy as np
 from omega.cell.view import View
 from omega.config import Settings
 from omega.errors import StoreUnavailable
-from omega.events import Sink, StoreFaltered, ignore
+from omega.events import Sink, StoreCallFailed, ignore
 from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, Think, Wait
 from omega.framework.heartbeat import renew
 from omega.framework.process import Process
 from omega.lifecycle.backoff import delay_ms
-from omega.sim.actor import Actor, GoOn
+from omega.sim.actor import Actor, Resume
 from omega.sim.engine import Engine, Order
 from omega.store.protocols import Store
 from omega.sync.refresher import Refresher
@@ -77,12 +77,12 @@ class StoreActor(Actor):
         self._steps, self._view, self._failures = life, None, 0
         self._after(0.0, life, partial(next, life))
 
-    def _after(self, seconds: float, life: Steps[None], go_on: GoOn) -> None:
+    def _after(self, seconds: float, life: Steps[None], go_on: Resume) -> None:
         """Resume a generator later, unless it has ended or was killed by then."""
         at_s = self._engine.now_s + seconds
         self._engine.at(at_s, Order.DECISION, partial(self._live, life, go_on))
 
-    def _next(self, life: Steps[None], effect: Effect) -> GoOn | None:
+    def _next(self, life: Steps[None], effect: Effect) -> Resume | None:
         if isinstance(effect, Think | Draw | Wait):  # this driver does not draw
             if not isinstance(effect, Wait):
                 self._thinks(effect.seconds)
@@ -123,7 +123,7 @@ class StoreActor(Actor):
         """Report that the store is away; return the seconds until the next call."""
         self._failures += 1
         operation = effect.operation if isinstance(effect, Call) else type(effect).__name__.lower()
-        self._sink(StoreFaltered(operation, str(error)))
+        self._sink(StoreCallFailed(operation, str(error)))
         wait_ms = delay_ms(
             self._failures,
             initial_ms=self._settings.backoff_initial_ms,
@@ -174,7 +174,7 @@ class VirtualProcess(StoreActor):
         except StoreUnavailable as error:
             if not self.process.stop.is_set():
                 raise
-            self._sink(StoreFaltered("finish", str(error)))  # the leases expire
+            self._sink(StoreCallFailed("finish", str(error)))  # the leases expire
 
     def _gives_up(self) -> bool:
         return self.process.stop.is_set()
@@ -190,5 +190,5 @@ class VirtualProcess(StoreActor):
         try:
             renew(self.process.leases, self._store, lease_ms=self._settings.lease_ms)
         except StoreUnavailable as error:
-            self._sink(StoreFaltered("renew", str(error)))
+            self._sink(StoreCallFailed("renew", str(error)))
         self._beat_later(life)

@@ -91,7 +91,7 @@ class CommitStore(Protocol):
         ...
 
 
-class ForcedEnds(Protocol):
+class ForcedEvictionStore(Protocol):
     """Forced evictions from machines that have failed, left or shrunk.
 
     The owner changes the state or capacity of a machine; the owner or any scheduler then evicts
@@ -131,7 +131,7 @@ class SchedulerStore(
     QuotaReader,
     JobLeases,
     CommitStore,
-    ForcedEnds,
+    ForcedEvictionStore,
     RoundStore,
     Protocol,
 ):
@@ -220,7 +220,7 @@ class ReaderStore(ViewSource, JobReader, Protocol):
         ...
 
 
-class OwnerStore(ReaderStore, ForcedEnds, Protocol):
+class OwnerStore(ReaderStore, ForcedEvictionStore, Protocol):
     """The calls of the cell's owner: reads, and changes of machines and quotas."""
 
     def add_machines(self, machines: Machines) -> Ids:

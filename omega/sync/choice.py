@@ -15,7 +15,7 @@ from omega.sync.delta import DeltaRefresher
 from omega.sync.full import FullRefresher
 from omega.sync.partitioned import PartitionedRefresher
 from omega.sync.refresher import Refresher
-from omega.sync.turns import Sharing, Turn
+from omega.sync.turns import Turn, TurnSettings
 
 ALONE: Final = Turn()
 
@@ -32,7 +32,7 @@ class Sync(Enum):
         store: SharedViewSource,
         clock: Clock,
         sink: Sink,
-        turn: Turn | Sharing = ALONE,
+        turn: Turn | TurnSettings = ALONE,
     ) -> Refresher:
         """Return a refresher of this kind; only a partitioned one uses the turn."""
         match self:

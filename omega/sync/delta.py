@@ -12,7 +12,7 @@ from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
 from omega.store.protocols import ViewSource
-from omega.sync.refresher import Stopwatch
+from omega.sync.refresher import RefreshTimer
 
 
 class DeltaRefresher:
@@ -20,7 +20,7 @@ class DeltaRefresher:
 
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink) -> None:
         self._store = store
-        self._stopwatch = Stopwatch(clock, sink)
+        self._stopwatch = RefreshTimer(clock, sink)
 
     def refresh(self, view: View | None) -> View:
         """Return the view, patched; a new view if there was none or the generation changed."""

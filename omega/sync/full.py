@@ -11,7 +11,7 @@ from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
 from omega.store.protocols import ViewSource
-from omega.sync.refresher import Stopwatch
+from omega.sync.refresher import RefreshTimer
 
 
 class FullRefresher:
@@ -19,7 +19,7 @@ class FullRefresher:
 
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink) -> None:
         self._store = store
-        self._stopwatch = Stopwatch(clock, sink)
+        self._stopwatch = RefreshTimer(clock, sink)
 
     def refresh(self, view: View | None) -> View:
         """Return a new view of the whole cell."""

@@ -17,7 +17,7 @@ from omega.cell.view import View
 from omega.clock import Clock
 from omega.events import Sink
 from omega.store.protocols import ViewSource
-from omega.sync.refresher import Stopwatch
+from omega.sync.refresher import RefreshTimer
 from omega.sync.turns import Turn, Turns
 from omega.workload.arrivals import MS_PER_S
 
@@ -28,7 +28,7 @@ class PartitionedRefresher:
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink, turns: Turns) -> None:
         self._store = store
         self._turns = turns
-        self._stopwatch = Stopwatch(clock, sink)
+        self._stopwatch = RefreshTimer(clock, sink)
         self._ahead_s = 0.0
         """By how much the store's clock is ahead of this process's clock."""
         self._round = 0

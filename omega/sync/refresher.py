@@ -33,7 +33,7 @@ class Refresher(Protocol):
         ...
 
 
-class Stopwatch:
+class RefreshTimer:
     """Measures refreshes and reports them."""
 
     def __init__(self, clock: Clock, sink: Sink) -> None:

@@ -83,7 +83,7 @@ class Turns(Protocol):
 
 
 @dataclass(frozen=True)
-class Sharing:
+class TurnSettings:
     """How one process, of several that divide the reading of the cell, leases its turn."""
 
     kind: str
@@ -130,7 +130,7 @@ class Sharing:
 class LeasedTurns:
     """Leases the turn of one process; `current` requests or renews it when that is due."""
 
-    def __init__(self, sharing: Sharing, store: TurnStore, clock: Clock, sink: Sink) -> None:
+    def __init__(self, sharing: TurnSettings, store: TurnStore, clock: Clock, sink: Sink) -> None:
         self._sharing = sharing
         self._store = store
         self._clock = clock

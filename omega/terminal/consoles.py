@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from omega import __version__
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.events import Event, MemoRefused, RateUnknown, StoreFaltered, TurnChanged
+from omega.events import Event, MemoRefused, RateUnknown, StoreCallFailed, TurnChanged
 from omega.reports.printable import printable
 from omega.terminal.terminal import PrintableConsole
 
@@ -38,7 +38,7 @@ def warn(event: Event) -> None:
     is the event sink of schedulers and nodes.
     """
     match event:
-        case StoreFaltered(what, why):
+        case StoreCallFailed(what, why):
             pass
         case RateUnknown(why):
             what = "rates"

@@ -55,7 +55,9 @@ PlotTo = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE.png", help="Draw the results; also .svg and .pdf."),
 ]
-Seed = Annotated[int, typer.Option(min=0, max=SEED_MAX, metavar="N", help="Seed of all random draws.")]
+Seed = Annotated[
+    int, typer.Option(min=0, max=SEED_MAX, metavar="N", help="Seed of all random draws.")
+]
 
 
 def read_pairs(pairs: Sequence[str], *, option: str) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from rich.text import Text
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, UnknownScheduler
 from omega.reports.printable import SENTENCE_MAX, printable
 from omega.terminal.consoles import warnings
-from omega.terminal.terminal import print_what_can_be
+from omega.terminal.terminal import escape_standard_streams
 
 DEBUG: Final = "OMEGA_DEBUG"
 NO: Final = frozenset({"", "0", "false", "no", "off"})
@@ -35,30 +35,30 @@ def run_command_line(
 
     Error messages begin with `name`; `program` is what its user types, if that differs.
     """
-    print_what_can_be()
+    escape_standard_streams()
     try:
         code = _run(make(), said, program or name)
         if code == INTERRUPTED:
-            _complain(name, "interrupted")
+            _print_error(name, "interrupted")
         sys.exit(code)
     except OmegaError as error:
         if _debugs(said):
             raise
         story = error.story if isinstance(error, InvariantBroken) else ()
         what = error.what if isinstance(error, InvariantBroken) else str(error)
-        _complain(name, what, *story)
+        _print_error(name, what, *story)
         sys.exit(exit_code(error))
     except KeyboardInterrupt:  # while the verb was being imported
-        _complain(name, "interrupted")
+        _print_error(name, "interrupted")
         sys.exit(INTERRUPTED)
     except typer.Abort:  # a prompt found no input
-        _complain(name, "aborted")
+        _print_error(name, "aborted")
         sys.exit(FAILED)
     except OSError as error:  # a folder that cannot be made, a disk that is full
         if _debugs(said) or error.strerror is None:
             raise
         where = "" if error.filename is None else f"{error.filename}: "
-        _complain(name, f"{where}{error.strerror}")
+        _print_error(name, f"{where}{error.strerror}")
         sys.exit(FAILED)
 
 
@@ -69,7 +69,7 @@ def _run(app: typer.Typer, said: Sequence[str], program: str) -> int:
     except Exception as error:
         if not isinstance(error, BAD_USAGE_ERRORS):
             raise
-        return _complain_of_usage(error)
+        return _print_usage_error(error)
     return code if isinstance(code, int) else DONE
 
 
@@ -77,13 +77,13 @@ def _debugs(said: Sequence[str]) -> bool:
     return "--debug" in said or os.environ.get(DEBUG, "").strip().lower() not in NO
 
 
-def _complain(name: str, sentence: str, *story: str) -> None:
+def _print_error(name: str, sentence: str, *story: str) -> None:
     told = [printable(each, SENTENCE_MAX) for each in (sentence, *story)]
     for line in (f"{name}: {told[0]}", *(f"  {each}" for each in told[1:])):
         warnings().print(line, highlight=False, soft_wrap=True)
 
 
-def _complain_of_usage(error: Any) -> int:  # noqa: ANN401 - typer hands out no name of its class
+def _print_usage_error(error: Any) -> int:  # noqa: ANN401 - typer hands out no name of its class
     """Print typer's message, with the user's input made printable; return the exit code."""
     console, context = warnings(), error.ctx
     if type(error).__name__ == "NoArgsIsHelpError":  # typer has already printed the help

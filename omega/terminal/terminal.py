@@ -88,7 +88,7 @@ class PrintableStream(io.TextIOBase):
         return self.rich_proxied_file.fileno()
 
 
-def print_what_can_be() -> None:
+def escape_standard_streams() -> None:
     """Make everything that this process prints printable from now on.
 
     Characters that the terminal's encoding lacks are replaced instead of raising an error.

@@ -185,7 +185,7 @@ class SchedulerContract:
         view = a_view(a_cell(2, cpu_milli=4_000))
         with view.trying():
             first = plan(scheduler, view, a_job(6, job=1))
-            view.try_on(first)
+            view.assume_claims(first)
             second = plan(scheduler, view, a_job(6, job=2))
 
         assert (6, 2) == (len(first), len(second))

@@ -160,19 +160,19 @@ def _service(demo: Demo, machines: Machines, rng: np.random.Generator) -> tuple[
         shapes=SERVICE_SHAPES,
     )
 
-    def with_wishes(spec: JobSpec) -> JobSpec:
-        wish = rng.choice(["zone", "platform", ""], p=[0.4, 0.3, 0.3])
+    def with_constraints(spec: JobSpec) -> JobSpec:
+        request_offer = rng.choice(["zone", "platform", ""], p=[0.4, 0.3, 0.3])
         spread = rng.choice(["rack", "zone", ""], p=[0.4, 0.3, 0.3])
         group = replace(
             spec.groups[0],
-            constraints=(_one_of(machines, str(wish), rng),) if wish else (),
+            constraints=(_one_of(machines, str(request_offer), rng),) if request_offer else (),
             spread_over=str(spread) or None,
         )
         is_gang = rng.random() < SERVICE_GANG_SHARE
         return replace(spec, groups=(group,), minimum=group.tasks if is_gang else 0)
 
     drawn = arrivals_of(jobs, demo.seconds, rng)
-    return tuple(replace(arrival, spec=with_wishes(arrival.spec)) for arrival in drawn)
+    return tuple(replace(arrival, spec=with_constraints(arrival.spec)) for arrival in drawn)
 
 
 def _ml_gpu(

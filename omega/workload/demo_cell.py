@@ -14,7 +14,7 @@ from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS, Kind
 from omega.model.resources import machine_capacity as machine
 from omega.workload.arrivals import BATCH, ML_GPU, MS_PER_S, SERVICE, Prefill
 from omega.workload.synthetic import Shape
-from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of
+from omega.workload.tasks import NO_END, SCHEDULERS, Tasks, prefill_of
 
 GIB = 1_024
 TIB = 1_024 * GIB
@@ -176,7 +176,7 @@ def _kinds_of_jobs(
 ) -> tuple[Codes, Ids]:
     serves = rng.random(jobs) < SERVICE_SHARE
     life_ms = rng.exponential(BATCH_LIFE_IN_CHURNS * churn_s * MS_PER_S, jobs)
-    duration_ms = np.where(serves, RUNS_ON, np.rint(life_ms)).astype(np.int64)
+    duration_ms = np.where(serves, NO_END, np.rint(life_ms)).astype(np.int64)
     scheduler = np.where(serves, SCHEDULERS.index(SERVICE), SCHEDULERS.index(BATCH))
     scheduler[:gpu_jobs] = SCHEDULERS.index(ML_GPU)
     return scheduler.astype(np.int32), duration_ms

@@ -17,9 +17,9 @@ from omega.model.jobs import JobSpec, TaskGroup
 from omega.model.machines import Machines
 from omega.model.resources import amounts, machine_capacity
 from omega.workload.arrivals import BATCH, MS_PER_S, SERVICE, Arrival, Prefill, Workload
-from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of
+from omega.workload.tasks import NO_END, SCHEDULERS, Tasks, prefill_of
 
-DARTS_MAX = 64
+RANDOM_TRIES_MAX = 64
 """Random machines that are tried before one is drawn from those that have room."""
 
 
@@ -163,14 +163,14 @@ def scattered(machines: Machines, tasks: int, shape: Shape, rng: np.random.Gener
         precedence=np.zeros(tasks, np.int64),
         amounts=np.tile(demand, (tasks, 1)),
         different_machines=np.zeros(tasks, np.bool_),
-        duration_ms=np.full(tasks, RUNS_ON, np.int64),
+        duration_ms=np.full(tasks, NO_END, np.int64),
     )
     return prefill_of(columns, machine, lambda _: "prefill") if tasks else Prefill.none()
 
 
 def _hit(room: Index, rng: np.random.Generator) -> int:
     """Draw a machine uniformly from those that have room, and reduce its room by one."""
-    for _ in range(DARTS_MAX):
+    for _ in range(RANDOM_TRIES_MAX):
         at = int(rng.integers(len(room)))
         if room[at] > 0:
             break

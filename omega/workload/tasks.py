@@ -19,7 +19,7 @@ from omega.model.resources import DEVICES, GPU_SLICES, Kind
 from omega.workload.arrivals import BATCH, ML_GPU, SERVICE, Prefill
 
 SCHEDULERS = (BATCH, SERVICE, ML_GPU)
-RUNS_ON = -1
+NO_END = -1
 """Duration of a task that runs until it is cancelled."""
 
 _PER_JOB = 3  # the first columns of the key: what all tasks of a job share
@@ -143,7 +143,7 @@ def _group(key: list[int], tasks: int) -> TaskGroup:
         disk_mib=key[_PER_JOB + Kind.DISK_MIB],
         gpus=gpus,
         gpu_slices=gpu_slices,
-        duration_ms=None if duration_ms == RUNS_ON else duration_ms,
+        duration_ms=None if duration_ms == NO_END else duration_ms,
         different_machines=bool(different_machines),
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.model.arrays import Counts, Index, Score
-from schedulers.ml_gpu.problem import NOBODY, Allocation, Problem, Shares, Together
+from schedulers.ml_gpu.problem import NOBODY, Allocation, JobPairs, Problem, Shares
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class Modes:
+class TimeVariables:
     """Ways of spending time: a group alone on a type, or with another on the same GPUs.
 
     A variable counts the total time that the pairs (or jobs) of a mode have. Two jobs of one
@@ -70,7 +70,7 @@ class Modes:
         return len(self.first)
 
     @classmethod
-    def joined(cls, parts: Iterable["Modes"]) -> "Modes":
+    def joined(cls, parts: Iterable["TimeVariables"]) -> "TimeVariables":
         """Join several lists of modes."""
         columns = zip(
             *((p.first, p.second, p.type, p.times, p.rate, p.second_rate) for p in parts),
@@ -79,19 +79,19 @@ class Modes:
         return cls(*(np.concatenate(column) for column in columns))
 
 
-def modes(problem: Problem, groups: Groups) -> Modes:
+def modes(problem: Problem, groups: Groups) -> TimeVariables:
     """Return every way in which the groups can spend time on GPUs."""
     kind = problem.kind[groups.example]
     group, type_ = np.nonzero(problem.table[kind] > 0)
     nobody = np.full(len(group), NOBODY)
     ones, zeros = np.ones(len(group)), np.zeros(len(group))
-    alone = Modes(group, nobody, type_, ones, problem.table[kind[group], type_], zeros)
+    alone = TimeVariables(group, nobody, type_, ones, problem.table[kind[group], type_], zeros)
     if problem.pairs is None:
         return alone
-    return Modes.joined([alone, *_pairs(problem, groups, kind)])
+    return TimeVariables.joined([alone, *_pairs(problem, groups, kind)])
 
 
-def _pairs(problem: Problem, groups: Groups, kind: Index) -> Iterable[Modes]:
+def _pairs(problem: Problem, groups: Groups, kind: Index) -> Iterable[TimeVariables]:
     assert problem.pairs is not None
     first, second = np.triu_indices(len(kind))
     fits = problem.gang[kind[first]] == problem.gang[kind[second]]
@@ -108,7 +108,7 @@ def _pairs(problem: Problem, groups: Groups, kind: Index) -> Iterable[Modes]:
         worth = turns > 1  # else the two do as well by taking turns, and spend less time
         same = first == second
         two, one = worth & ~same, worth & same
-        yield Modes(
+        yield TimeVariables(
             first[two],
             second[two],
             np.full(two.sum(), type_),
@@ -116,7 +116,7 @@ def _pairs(problem: Problem, groups: Groups, kind: Index) -> Iterable[Modes]:
             mine[two],
             theirs[two],
         )
-        yield Modes(
+        yield TimeVariables(
             first[one],
             np.full(one.sum(), NOBODY),
             np.full(one.sum(), type_),
@@ -127,7 +127,7 @@ def _pairs(problem: Problem, groups: Groups, kind: Index) -> Iterable[Modes]:
 
 
 def allocation(
-    problem: Problem, groups: Groups, ways: Modes, time: Score, *, solves: int
+    problem: Problem, groups: Groups, ways: TimeVariables, time: Score, *, solves: int
 ) -> Allocation:
     """Return what it means for each job that each mode has so much time in total."""
     shape = (len(groups.count), len(problem.types))
@@ -157,7 +157,9 @@ def _whole(share: Shares) -> Shares:
     return np.asarray(share / np.maximum(1.0, share.sum(axis=1, keepdims=True)))
 
 
-def _who(groups: Groups, ways: Modes, time: Score, is_shared: NDArray[np.bool_]) -> Together:
+def _who(
+    groups: Groups, ways: TimeVariables, time: Score, is_shared: NDArray[np.bool_]
+) -> JobPairs:
     """Pair jobs so that each of a group has an equal part of each of its modes."""
     order = np.argsort(groups.of, kind="stable")
     members = np.split(order, np.cumsum(groups.count)[:-1])
@@ -171,8 +173,8 @@ def _who(groups: Groups, ways: Modes, time: Score, is_shared: NDArray[np.bool_])
         parts.append((first, second, np.full(len(first), ways.type[way]), part * time[way]))
     if not parts:
         nobody = np.zeros(0, np.intp)
-        return Together(nobody, nobody, nobody, np.zeros(0))
-    return Together(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return JobPairs(nobody, nobody, nobody, np.zeros(0))
+    return JobPairs(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _round_table(jobs: Index) -> tuple[Index, Index, Score]:

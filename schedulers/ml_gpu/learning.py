@@ -22,7 +22,7 @@ NEWS: Final = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class ObservedRates:
     """What was seen of kinds of jobs, in steps/s; NaN where nothing was."""
 
     types: tuple[str, ...]
@@ -30,7 +30,7 @@ class Learnt:
 
     def observed(
         self, kinds: Sequence[Kind], kind: Index, on: Index, steps: Score, seconds: Score
-    ) -> "Learnt":
+    ) -> "ObservedRates":
         """Return what is known once jobs of these kinds have made steps on these types.
 
         A mean of what equal jobs have just done weighs as much as all that was seen before.

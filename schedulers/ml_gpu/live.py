@@ -22,10 +22,10 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.training import TrainingProgress
 from omega.placement.groups import place_groups
-from omega.placement.making_room import make_room
+from omega.placement.preemption import add_evictions
 from omega.workload.throughputs import Kind, Rates, Throughputs
 from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds, kinds_of, size_of
-from schedulers.ml_gpu.learning import Learnt, is_news
+from schedulers.ml_gpu.learning import ObservedRates, is_news
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import Record
@@ -67,7 +67,7 @@ class GpuRounds(Rounds):
         beside = self._beside(view, waiting, rng)
         with view.trying():
             for job_claims in beside:
-                view.try_on(job_claims.claims)
+                view.assume_claims(job_claims.claims)
             record, table, gangs = self._by_rounds(view, state, rng)
         return RoundPlan([*beside, *gangs], record.memo(), table.ids.tolist())
 
@@ -84,8 +84,8 @@ class GpuRounds(Rounds):
         kept, gangs = _given_out(view, table, rate, record.ledger, self._config, rng)
         self._chosen = {job.id: (table.cluster, type_) for job, type_, _ in gangs}
         parts = [(job, claims) for job, _, claims in gangs]
-        may_go = set(table.ids.tolist()) - kept
-        claims = make_room(view, parts, state.allocations, may_go)
+        preemptible = set(table.ids.tolist()) - kept
+        claims = add_evictions(view, parts, state.allocations, preemptible)
         claims_by_job = [
             JobClaims(job, its, len(its)) for (job, _), its in zip(parts, claims, strict=True)
         ]
@@ -102,7 +102,7 @@ class GpuRounds(Rounds):
                 if job.id in self._chosen:
                     cluster, type_ = self._chosen[job.id]
                     claims = _placed(view, cluster, type_, job, rng)
-                    view.try_on(claims)
+                    view.assume_claims(claims)
                     if len(claims):
                         claims_by_job.append(JobClaims(job, claims, len(claims)))
         return [*claims_by_job, *self._beside(view, beside, rng)]
@@ -115,7 +115,7 @@ class GpuRounds(Rounds):
         with view.trying():
             for job in jobs:
                 claims = self._place_beside(view, job, rng)
-                view.try_on(claims)
+                view.assume_claims(claims)
                 if len(claims):
                     claims_by_job.append(JobClaims(job, claims, job.lacking))
         return claims_by_job
@@ -184,7 +184,7 @@ class _Table:
         """How many GPUs each job uses at once."""
         return integers(size_of(job.spec) for job in self.jobs)
 
-    def rates(self, learnt: Learnt, config: RoundsConfig) -> Rates:
+    def rates(self, learnt: ObservedRates, config: RoundsConfig) -> Rates:
         """Return the steps/s that are believed of each job on each type; 0 where it cannot run."""
         believed = learnt.rates(self.kinds, config.table)
         return np.asarray(believed[self.kind].reshape(self.fits.shape) * self.fits)
@@ -318,7 +318,7 @@ def _given_out(
                 if type_ == table.on[at] and _put_back(view, table.running, job):
                     kept.add(job.id)
                 elif len(claims := _placed(view, table.cluster, type_, job, rng)):
-                    view.try_on(claims)
+                    view.assume_claims(claims)
                     placed.append((job, type_, claims))
                 else:
                     rate[at, type_] = 0
@@ -334,7 +334,7 @@ def _given_out(
 def _put_back(view: View, running: Allocations, job: LeasedJob) -> bool:
     """Leave a gang that found no room on a better type where it is, if nobody is to come there."""
     its = running.only(np.asarray(running.job == job.id))
-    view.put_back(its.machine, its.amounts)
+    view.undo_removal(its.machine, its.amounts)
     if (view.free[view.where(its.machine)] >= 0).all():
         return True
     view.take_off(its.machine, its.amounts)

@@ -158,7 +158,7 @@ class Allocation:
     """GPUs of each type that are busy, on average; two jobs on one GPU keep one GPU busy."""
     solves: int = 1
     """Linear programmes solved for it."""
-    together: "Together | None" = None
+    together: "JobPairs | None" = None
     """Who shares GPUs with whom; None where nobody does."""
     assignment_cost: float | None = None
     """Sum of finish times, where that is what a policy minimises."""
@@ -180,7 +180,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, eq=False)
-class Together:
+class JobPairs:
     """Pairs of jobs on the same GPUs, and the fraction of time that each pair has on a type."""
 
     first: Index

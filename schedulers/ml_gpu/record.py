@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from omega.model.arrays import Ids, Mask, Score, integers
 from omega.workload.throughputs import Rates
-from schedulers.ml_gpu.learning import Learnt
+from schedulers.ml_gpu.learning import ObservedRates
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Shares
 from schedulers.ml_gpu.rounds import Ledger
 
@@ -70,7 +70,7 @@ class Record:
     knows."""
     promised_by: Rates
     """The rates that each was last promised its share by: (jobs, types)."""
-    learnt: Learnt
+    learnt: ObservedRates
     charged_ms: Ids = field(default_factory=integers)
     """Up to when what each has had has been counted, by the store's clock."""
     reset_ms: int | None = None
@@ -91,7 +91,7 @@ class Record:
             gpus=(),
             ledger=ledger,
             promised_by=np.zeros((0, len(types))),
-            learnt=Learnt(tuple(types), {}),
+            learnt=ObservedRates(tuple(types), {}),
         )
 
     @classmethod
@@ -232,12 +232,12 @@ def _columns(table: Rates, before: Sequence[str], types: Sequence[str], otherwis
     return np.asarray(padded[:, places])
 
 
-def _learnt(told: _Memo, types: Sequence[str]) -> Learnt:
+def _learnt(told: _Memo, types: Sequence[str]) -> ObservedRates:
     seen = {}
     for model, gpus, rates in told.seen:
         row = np.array([[np.nan if rate is None else rate for rate in rates]], np.float64)
         seen[model, gpus] = _columns(row.reshape(1, len(told.types)), told.types, types, np.nan)[0]
-    return Learnt(tuple(types), seen)
+    return ObservedRates(tuple(types), seen)
 
 
 def _in_order(ledger: Ledger, order: Ids) -> Ledger:

@@ -22,14 +22,14 @@ from omega.model.jobs import LeasedJob, TaskGroup
 from omega.model.resources import GPU_SLICES
 from omega.placement.best_fit import best_fit, best_fit_slots
 from omega.placement.feasibility import Room
-from omega.placement.fragmentation import Typical, place_alone
+from omega.placement.fragmentation import TypicalTasks, place_alone
 from omega.placement.gangs import on_fewest_machines
 from omega.placement.groups import place_groups, waiting_groups
 from schedulers.ml_gpu.cluster import CONSOLIDATED
 
 SOLVERS: Final = frozenset({"highspy", "scipy"})
 """What rounds need beyond omega itself."""
-PLAIN: Final = Typical.of(
+PLAIN: Final = TypicalTasks.of(
     (
         TaskGroup(tasks=1, gpus=1, gpu_slices=GPU_SLICES // 4),
         TaskGroup(tasks=2, gpus=1, gpu_slices=GPU_SLICES // 2),
@@ -50,7 +50,7 @@ class MlGpuScheduler(Scheduler):
     kind = "ml-gpu"
     jobs_per_transaction = 8
 
-    def __init__(self, typical: Typical | None = PLAIN) -> None:
+    def __init__(self, typical: TypicalTasks | None = PLAIN) -> None:
         """Keep room for tasks that are typical; for None, lone tasks go where the others go."""
         self._typical = typical
 

@@ -30,7 +30,7 @@ class Solution:
     """For each group, how much the level would rise if it asked for one unit less."""
 
 
-class Sharing:
+class SharingProgram:
     """Times of modes, and a level: the rate of each group >= slope x level + floor."""
 
     def __init__(self, problem: Problem, groups: Groups) -> None:

@@ -14,9 +14,9 @@ from benchmarks.__main__ import main
 from benchmarks.churn import ConstantLoad
 from benchmarks.conflict_comparison import COMPARISONS, compared
 from benchmarks.conflicts import AXES, GRANULARITIES, RULES, SMOKE, Conflicts
-from benchmarks.rival import Rival, Role, Seldom
+from benchmarks.resumed_trace import resumed_trace
+from benchmarks.rival import Rival, Role, ThrottledRefresher
 from benchmarks.steady_state import FULL, Point, Rivals, Tally
-from benchmarks.taken_up import taken_up
 from omega.clock import ManualClock
 from omega.config import load_settings
 from omega.errors import InvariantBroken
@@ -152,7 +152,7 @@ def test_one_who_refreshes_seldom_keeps_the_view_meanwhile() -> None:
     clock = ManualClock()
     store = MemoryStore(clock)
     store.add_machines(a_cell(1))
-    refresher = Seldom(FullRefresher(store, clock, ignore), clock, gap_s=2.0)
+    refresher = ThrottledRefresher(FullRefresher(store, clock, ignore), clock, gap_s=2.0)
 
     first = refresher.refresh(None)
     clock.advance(1.9)
@@ -176,7 +176,7 @@ def test_a_trace_is_taken_up_with_what_still_runs_by_then() -> None:
     ]
     trace = Workload("a trace", a_cell(2), Prefill.none(), tuple(arrivals))
 
-    later = taken_up(trace, 75, load_settings(), seed=0)
+    later = resumed_trace(trace, 75, load_settings(), seed=0)
 
     assert [0.0, 2.0] == [one.submit_s for one in later.arrivals]
     groups = {
@@ -204,7 +204,7 @@ def test_a_role_says_how_to_think_and_how_to_look() -> None:
     assert 0.3 == pytest.approx(a_role().decision_time.of(10))
     assert DeltaRefresher is a_role().refresher
     seldom = a_role(gap_ms=10).refresher(MemoryStore(ManualClock()), ManualClock(), ignore)
-    assert isinstance(seldom, Seldom)
+    assert isinstance(seldom, ThrottledRefresher)
 
 
 def test_a_contender_takes_part_in_one_contest_after_another(database_url: str) -> None:

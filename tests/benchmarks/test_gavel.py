@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gavel import AWARE, LINES, RESTART_S, ROUNDS_S, Play, play
+from benchmarks.gavel import LINES, RESTART_S, ROUNDS_S, TYPE_AWARE, Play, play
 from tests.benchmarks.conftest import PNG, Bench
 
 
@@ -32,6 +32,6 @@ def test_the_seed_alone_decides() -> None:
 @pytest.mark.trace
 def test_the_published_rates_can_be_used(published: Path) -> None:
     rates = published / "gavel" / "simulation_throughputs.json"
-    played = play(Play(line=AWARE, jobs_per_hour=4.0, jobs=6, gpus=1, seed=0, table=rates))
+    played = play(Play(line=TYPE_AWARE, jobs_per_hour=4.0, jobs=6, gpus=1, seed=0, table=rates))
 
     assert 0 < played["jct_h"] <= played["makespan_h"]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from benchmarks.cvxpy_policies import MODELS
 from benchmarks.gavel_policies import NAMES, GavelPolicies
-from benchmarks.modelled import MODELS
 from schedulers.ml_gpu.policies.named import POLICIES
 from tests.benchmarks.conftest import PNG, Bench
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.docs.documents import Block
 from tests.fixtures.command_line import Omega
 
-TURN_S = 0.2
+CYCLE_S = 0.2
 TURNS_MAX = 600
 """How often a step may be found at work before it counts as stuck: no step comes near it."""
 ASSIGNMENT = re.compile(r"([A-Z_]+)=(.*)")
@@ -80,7 +80,7 @@ class Shell:
         for _ in range(TURNS_MAX):
             assert [] == [other.args for other in self._running if other.poll() is not None]
             try:
-                said, _ = process.communicate(timeout=TURN_S)
+                said, _ = process.communicate(timeout=CYCLE_S)
             except subprocess.TimeoutExpired:
                 continue
             assert process.returncode == 0, said

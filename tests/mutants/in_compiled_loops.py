@@ -43,7 +43,7 @@ MUTANTS = (
         "log-not-grown",
         ROWS,
         "_room_for",
-        "«log.make_room(changes)»\nreturn Kept(log.at, *log.were)",
+        "«log.add_evictions(changes)»\nreturn Kept(log.at, *log.were)",
         "del changes",
         "Runs of any size end with an error, or with the process.",
     ),
@@ -114,7 +114,7 @@ MUTANTS = (
     mutant(
         "ends-not-kept",
         ROWS,
-        "release_plain",
+        "release_one_shape",
         "self._end_at(kernels.release(self._rows, kept, self._end, demand, at))",
         "kernels.release(self._rows, kept, NOTHING_KEPT, demand, at)",
         "Compiled schedulers see room that became free while they thought.",
@@ -139,7 +139,7 @@ MUTANTS = (
     mutant(
         "offer-kept-by-both",
         KERNELS,
-        "hand_over",
+        "move_free",
         "free[at, kind] = 0",
         "free[at, kind] += 0",
         "What is taken back of an offer is offered twice.",

@@ -3,11 +3,11 @@
 from tests.mutants.mutant import Mutant
 
 PROCESS = "omega/framework/process.py"
-METERING = "omega/framework/metering.py"
+METERING = "omega/framework/attempt_meter.py"
 LEASING = "omega/framework/leasing.py"
 EFFECTS = "omega/framework/effects.py"
-JOBS = "omega/framework/job_by_job.py"
-ROUNDS = "omega/framework/by_rounds.py"
+JOBS = "omega/framework/job_planner.py"
+ROUNDS = "omega/framework/round_planner.py"
 VIRTUAL = "omega/sim/virtual.py"
 ACTOR = "omega/sim/actor.py"
 TESTS = ("tests/unit/framework", "tests/unit/sim", "tests/simulation/test_loop.py")
@@ -58,7 +58,7 @@ MUTANTS = (
         "leases-too-much",
         JOBS,
         "_adapt",
-        "if took_s > 2 * TURN_S:",
+        "if took_s > 2 * CYCLE_S:",
         "if False:",
         "Jobs wait behind a slow decision while other replicas are idle.",
     ),

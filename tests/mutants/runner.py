@@ -25,7 +25,7 @@ COPIED = ("omega", "schedulers", "migrations", "tests", "pyproject.toml")
 """What the tests of mutants need of the project."""
 PROFILE = "mutants"
 """Of hypothesis: the same examples each time, and no search for a smaller one."""
-TURN_S = 0.5
+CYCLE_S = 0.5
 """How often a run of tests is checked for its time limit."""
 GRACE_S = 20.0
 """How long tests that are told to stop may take to clean up."""
@@ -131,7 +131,7 @@ class MutantRunner:
         ) as process:
             while not self._stop.is_set() and self._clock.now() < until:
                 try:
-                    output, _ = process.communicate(timeout=TURN_S)
+                    output, _ = process.communicate(timeout=CYCLE_S)
                 except subprocess.TimeoutExpired:
                     continue
                 return process.returncode, output

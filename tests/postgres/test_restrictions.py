@@ -12,7 +12,7 @@ from omega.clock import RealClock
 from omega.errors import SettingsError
 from omega.store.postgres import history, revision, roles, schema
 from omega.store.postgres.access import FUNCTIONS, Access, catalogue_connection, read_access
-from omega.store.postgres.databases import made_anew, name_of
+from omega.store.postgres.databases import name_of, recreated_database
 from omega.store.postgres.health.examination import examine
 from omega.store.postgres.restrictions import (
     CONNECTIONS_MAX,
@@ -136,7 +136,7 @@ def test_the_owner_of_a_limited_cell_works_as_before(
     assert set(ATTACKS) == succeeded(owner)
     assert ((), ()) == tuple(vars(schema.migrate(owner, make_roles=True)).values())
     schema.migrate(owner)
-    with made_anew(owner, "_x", stays=False) as beside:
+    with recreated_database(owner, "_x", stays=False) as beside:
         schema.migrate(beside)
         assert revision.head() == revision.current(beside)
     with closing(PostgresStore(owner)) as store:
@@ -348,7 +348,7 @@ def test_a_migration_may_take_longer_than_the_database_lets_others(
 
 
 def test_a_database_beside_it_may_take_longer_to_make(impatient: str) -> None:
-    with made_anew(impatient, "_x", stays=False) as beside:
+    with recreated_database(impatient, "_x", stays=False) as beside:
         assert revision.current(beside) is None
 
 
@@ -358,5 +358,5 @@ def test_who_may_not_take_the_lock_on_a_database_is_told(
     schema.migrate(empty_database_url, make_roles=True)
     url = own_login("alice", "CREATEDB")
 
-    with pytest.raises(SettingsError, match="may not take a lock"), made_anew(url, "_x"):
+    with pytest.raises(SettingsError, match="may not take a lock"), recreated_database(url, "_x"):
         pass

@@ -13,8 +13,8 @@ from omega.errors import SettingsError, StoreUnavailable
 from omega.store.postgres.databases import (
     NAME_LENGTH_MAX,
     beside,
-    made_anew,
     name_of,
+    recreated_database,
     suffixed,
 )
 from omega.store.postgres.revision import current, head
@@ -63,7 +63,7 @@ def test_a_url_of_two_hosts_is_as_good_as_any(empty_database_url: str) -> None:
     url = "postgresql:///?" + urlencode({**rest, "host": hosts[0], "port": hosts[1]})
 
     migrate(url)
-    with made_anew(url, "_x") as beside_it:
+    with recreated_database(url, "_x") as beside_it:
         assert current(beside_it) is None
         migrate(beside_it)
 
@@ -73,7 +73,10 @@ def test_a_url_of_two_hosts_is_as_good_as_any(empty_database_url: str) -> None:
 
 def test_it_is_empty_each_time_and_stays(empty_database_url: str) -> None:
     for _ in range(2):
-        with made_anew(empty_database_url, "_x") as url, psycopg.connect(url) as connection:
+        with (
+            recreated_database(empty_database_url, "_x") as url,
+            psycopg.connect(url) as connection,
+        ):
             connection.execute("CREATE TABLE met (id int)")
     with psycopg.connect(url) as connection:
         assert (0,) == connection.execute("SELECT count(*) FROM met").fetchone()
@@ -81,7 +84,7 @@ def test_it_is_empty_each_time_and_stays(empty_database_url: str) -> None:
 
 
 def test_it_goes_when_nobody_is_to_look_at_it(empty_database_url: str) -> None:
-    with made_anew(empty_database_url, "_x", stays=False) as url, psycopg.connect(url):
+    with recreated_database(empty_database_url, "_x", stays=False) as url, psycopg.connect(url):
         pass
 
     with pytest.raises(psycopg.OperationalError, match="does not exist"):
@@ -89,10 +92,10 @@ def test_it_goes_when_nobody_is_to_look_at_it(empty_database_url: str) -> None:
 
 
 def test_two_do_not_share_it(empty_database_url: str) -> None:
-    with made_anew(empty_database_url, "_x") as url:
+    with recreated_database(empty_database_url, "_x") as url:
         with (
             pytest.raises(StoreUnavailable, match="another process works in the database"),
-            made_anew(empty_database_url, "_x"),
+            recreated_database(empty_database_url, "_x"),
         ):
             pass
         with psycopg.connect(url) as connection:
@@ -109,7 +112,10 @@ def test_who_may_not_make_databases_is_told(empty_database_url: str) -> None:
     url = poor.render_as_string(hide_password=False)
 
     try:
-        with pytest.raises(SettingsError, match="may not make the database"), made_anew(url, "_x"):
+        with (
+            pytest.raises(SettingsError, match="may not make the database"),
+            recreated_database(url, "_x"),
+        ):
             pass
     finally:
         with psycopg.connect(empty_database_url, autocommit=True) as connection:
@@ -126,7 +132,7 @@ def test_a_superusers_process_in_a_database_is_waited_for(
         psycopg.connect(empty_database_url, autocommit=True) as onlooker,
         ThreadPoolExecutor(1) as pool,
     ):
-        making = made_anew(owner, "_x", stays=False)
+        making = recreated_database(owner, "_x", stays=False)
         making.__enter__()
         intruder = psycopg.connect(beside(empty_database_url, name))
         ending = pool.submit(making.__exit__, None, None, None)
@@ -144,7 +150,7 @@ def test_a_superusers_process_in_a_database_is_waited_for(
 def test_a_server_that_does_not_answer_is_unavailable() -> None:
     with (
         pytest.raises(StoreUnavailable, match="failed"),
-        made_anew("postgresql://127.0.0.1:1/none", "_x"),
+        recreated_database("postgresql://127.0.0.1:1/none", "_x"),
     ):
         pass
 

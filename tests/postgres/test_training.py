@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from omega.errors import StoreUnavailable
-from omega.events import StoreFaltered, TasksEnded
+from omega.events import StoreCallFailed, TasksEnded
 from omega.lifecycle.states import State
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
@@ -69,7 +69,7 @@ def test_lost_replies_do_no_harm(cell: TrainingCell, store: PostgresStore, tmp_p
     assert [0, 0, 0, 2] == ended
     assert (400, 10_000) == cell.made(job)
     assert State.SUCCEEDED is status_of(store, job).state
-    faltered = {event.what for event in cell.events if isinstance(event, StoreFaltered)}
+    faltered = {event.what for event in cell.events if isinstance(event, StoreCallFailed)}
     assert {"training", "allocations_of", "snapshot", "report_progress", "end_tasks"} <= faltered
 
 

@@ -19,7 +19,7 @@ from omega.model.jobs import Constraint, JobSpec, LeasedJob, Operator, TaskGroup
 from omega.model.resources import KINDS
 from omega.placement import first_fit
 from omega.sim import kernels
-from omega.sim.allocator import Offering
+from omega.sim.allocator import OfferPolicy
 from omega.sim.cell import SimulatedCell
 from omega.sim.experiment import ONE_TRY, Architecture, Assignment, Experiment
 from omega.sim.queue import GiveUpPolicy
@@ -138,7 +138,7 @@ def cases(draw: st.DrawFn) -> Case:
         },
         schedulers={BATCH: draw(st.integers(1, 4)), SERVICE: draw(st.integers(1, 2))},
         assignment=draw(st.sampled_from(Assignment)),
-        offering=Offering(least_cpu_milli=draw(st.sampled_from([500, 10_000]))),
+        offering=OfferPolicy(least_cpu_milli=draw(st.sampled_from([500, 10_000]))),
         gangs=draw(st.booleans()),
         give_up=GiveUpPolicy(fruitless_max=draw(st.sampled_from([1, 100]))),
         limits=replace(ONE_TRY, tries_max=draw(st.sampled_from([1, 3]))),
@@ -208,7 +208,7 @@ def test_in_every_architecture_jobs_are_placed_by_compiled_loops(
         architecture=architecture,
         scheduler=lambda _: Drawn(),
         decision_times=dict.fromkeys((BATCH, SERVICE), DecisionTime(job_s=0.1)),
-        offering=Offering(least_cpu_milli=1_000),
+        offering=OfferPolicy(least_cpu_milli=1_000),
         horizon_s=60.0,
         compiled=True,
     )

@@ -12,7 +12,7 @@ from omega.errors import StoreUnavailable
 from omega.events import ignore
 from omega.store.memory.store import MemoryStore
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
-from omega.sync.turns import RENEWALS, TRIES, LeasedTurns, Sharing, Turn
+from omega.sync.turns import RENEWALS, TRIES, LeasedTurns, Turn, TurnSettings
 from omega.testing.pass_through import PassThrough
 from tests.fixtures.doses import examples
 
@@ -49,7 +49,7 @@ class Fleet:
         self.parts = parts
 
     def start(self, number: int) -> None:
-        sharing = Sharing(
+        sharing = TurnSettings(
             kind="batch",
             replica=str(number),
             gap_s=1.0,

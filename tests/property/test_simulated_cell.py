@@ -273,7 +273,7 @@ def test_what_is_handed_over_is_free_elsewhere_and_no_longer_here(
     mine, its = cells
     moved = [CORES - used[at] if at + 1 in machines else 0 for at in range(MACHINES)]
 
-    mine.hand_over(np.array(machines, np.int64), its)
+    mine.move_free(np.array(machines, np.int64), its)
 
     free = [cell.free[:, Kind.CPU_MILLI].tolist() for cell in cells]
     assert [CORES - one - gone for one, gone in zip(used, moved, strict=True)] == free[0]

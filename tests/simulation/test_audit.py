@@ -18,7 +18,7 @@ from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome, Verdict
 from omega.sim import cell as cells
-from omega.sim.allocator import Allocator, Offer, Offering
+from omega.sim.allocator import Allocator, Offer, OfferPolicy
 from omega.sim.cell import SimulatedCell
 from omega.sim.engine import Engine, Order
 from omega.sim.experiment import Architecture, Experiment
@@ -57,7 +57,7 @@ def experiment(
         scheduler=lambda _: scheduler(),
         decision_times={BATCH: DecisionTime(job_s=0.5), SERVICE: DecisionTime(job_s=5.0)},
         schedulers={BATCH: 3},
-        offering=Offering(least_cpu_milli=1_000),
+        offering=OfferPolicy(least_cpu_milli=1_000),
         gangs=gangs,
         horizon_s=HORIZON_S,
         seed=seed,

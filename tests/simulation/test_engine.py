@@ -9,7 +9,7 @@ import pytest
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import ConflictRule, Granularity
 from omega.model.resources import Kind
-from omega.sim.allocator import Offering
+from omega.sim.allocator import OfferPolicy
 from omega.sim.engine import Engine, Order
 from omega.sim.experiment import Architecture, Assignment, Experiment
 from omega.sim.ledger import mean, p90, ratio
@@ -150,7 +150,7 @@ def test_nothing_stays_locked_and_nothing_that_is_offered_is_taken_twice() -> No
         contended(),
         architecture=Architecture.TWO_LEVEL,
         schedulers={BATCH: 2},
-        offering=Offering(least_cpu_milli=1_000),
+        offering=OfferPolicy(least_cpu_milli=1_000),
         horizon_s=5 * CONTENDED.horizon_s,  # the last jobs have come long before
     )
     run = experiment.begin()
@@ -169,7 +169,9 @@ def test_nothing_stays_locked_and_nothing_that_is_offered_is_taken_twice() -> No
 
 def test_less_than_the_least_offer_is_offered_to_nobody() -> None:
     told = replace(
-        contended(), architecture=Architecture.TWO_LEVEL, offering=Offering(least_cpu_milli=10**6)
+        contended(),
+        architecture=Architecture.TWO_LEVEL,
+        offering=OfferPolicy(least_cpu_milli=10**6),
     ).run()
 
     assert {0} == {one["tasks_placed"] for one in told.workloads.values()}

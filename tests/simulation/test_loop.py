@@ -6,7 +6,7 @@ import pytest
 
 from omega.cell.view import View
 from omega.clock import ManualClock
-from omega.events import JobsRescued, StoreFaltered, TransactionJudged
+from omega.events import JobsRescued, StoreCallFailed, TransactionJudged
 from omega.framework.attempt import Replica, attempt
 from omega.framework.effects import Commit
 from omega.framework.scheduler import DecisionTime
@@ -43,7 +43,7 @@ def test_processes_drain_the_queue_whatever_gets_lost(seed: int, *, unreliable: 
 
     world.audited.audit()
     facts = merge(*(process.fold.facts() for process in processes))
-    assert unreliable == any(isinstance(event, StoreFaltered) for event in world.events)
+    assert unreliable == any(isinstance(event, StoreCallFailed) for event in world.events)
     # The replies of some commits were lost, and those that were sent again are told once.
     assert sum(spec.tasks for spec in specs) == facts["totals"]["tasks_placed"]
     assert [{}, {}, {}] == [process.leases.held() for process in processes]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from omega.framework.clearing import FAILED, SHRANK
+from omega.framework.machine_clearing import FAILED, SHRANK
 from omega.lifecycle.states import State
 from omega.metrics.facts import merge
 from omega.model.arrays import integers

@@ -9,7 +9,7 @@ import pytest
 from omega.errors import InvariantBroken
 from omega.framework.scheduler import DecisionTime
 from omega.model.resources import Kind, amounts
-from omega.sim.allocator import Offering
+from omega.sim.allocator import OfferPolicy
 from omega.sim.cell import SimulatedCell
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.prefill import StartState
@@ -50,7 +50,7 @@ def experiment(architecture: Architecture = Architecture.SHARED_STATE) -> Experi
         architecture=architecture,
         scheduler=always(Whole),
         decision_times={BATCH: DecisionTime(job_s=0.5), SERVICE: DecisionTime(job_s=0.5)},
-        offering=Offering(least_cpu_milli=1),
+        offering=OfferPolicy(least_cpu_milli=1),
         horizon_s=20.0,
         audited=True,
     )

@@ -19,7 +19,7 @@ from omega.cli.cell import states as cell_states
 from omega.cli.cell.machine_lines import closed_table
 from omega.cli.cell.machine_names import choose
 from omega.cli.cell.machine_screen import machine_screen
-from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.cell_access import DemoOption, cell_store
 from omega.cli.loading import add_machines, place_running
 from omega.cli.options import TraceOptions, read_trace_options
 from omega.cli.screens import cell_line, cell_table
@@ -92,7 +92,7 @@ def show(
         str | None, typer.Argument(metavar="[MACHINE]", help="One machine, by its name.")
     ] = None,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Show the machines by shape and state, their use, and attributes; or all about one of them.

@@ -38,7 +38,7 @@ Where = Annotated[
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class SelectedMachines:
     """The machines that a command acts on, ascending by id."""
 
     rows: MachineRows
@@ -62,12 +62,14 @@ class Chosen:
         """Return their number and names as text: 2 machines (a, b)."""
         return f"{things(len(self), 'machine')} ({self.listed()})"
 
-    def those(self, at: Index) -> "Chosen":
+    def those(self, at: Index) -> "SelectedMachines":
         """Return the machines at these ascending positions."""
-        return Chosen(self.rows.take(at), tuple(self.names[one] for one in at.tolist()))
+        return SelectedMachines(self.rows.take(at), tuple(self.names[one] for one in at.tolist()))
 
 
-def choose(snapshot: Snapshot, names: Sequence[str] | None, where: Sequence[str] | None) -> Chosen:
+def choose(
+    snapshot: Snapshot, names: Sequence[str] | None, where: Sequence[str] | None
+) -> SelectedMachines:
     """Return the machines of these names, or those with these attributes.
 
     Raises BadInput unless exactly one of the two is given, for an unknown name or attribute,
@@ -80,9 +82,9 @@ def choose(snapshot: Snapshot, names: Sequence[str] | None, where: Sequence[str]
     return _at(snapshot, _having(snapshot, where or ()))
 
 
-def choose_here(
+def select_present(
     snapshot: Snapshot, names: Sequence[str] | None, where: Sequence[str] | None
-) -> Chosen:
+) -> SelectedMachines:
     """Return the machines as `choose` does; raise BadInput also if one of them is gone."""
     chosen = choose(snapshot, names, where)
     gone = np.flatnonzero(chosen.rows.state == MachineState.GONE)
@@ -92,8 +94,8 @@ def choose_here(
     return chosen
 
 
-def _at(snapshot: Snapshot, at: Index) -> Chosen:
-    return Chosen(snapshot.rows, snapshot.names).those(at)
+def _at(snapshot: Snapshot, at: Index) -> SelectedMachines:
+    return SelectedMachines(snapshot.rows, snapshot.names).those(at)
 
 
 def _named(snapshot: Snapshot, names: Sequence[str]) -> Index:

@@ -14,8 +14,14 @@ from typing import Annotated, Final, TypeVar
 import numpy as np
 import typer
 
-from omega.cli.cell.machine_names import NAMES_SHOWN, Chosen, MachineNames, Where, choose_here
-from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.cell.machine_names import (
+    NAMES_SHOWN,
+    MachineNames,
+    SelectedMachines,
+    Where,
+    select_present,
+)
+from omega.cli.cell_access import DemoOption, cell_store
 from omega.errors import BadInput
 from omega.model.arrays import Amounts
 from omega.model.machines import Machines
@@ -91,7 +97,7 @@ def add(  # noqa: PLR0913, PLR0917 - a parameter is an option
         ),
     ] = None,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Add machines of one size; many of several sizes come from a list: omega cell load.
@@ -139,7 +145,7 @@ def resize(  # noqa: PLR0913, PLR0917 - a parameter is an option
         str, typer.Option(metavar="TIME", help="How long more may still be used: 30s, 5m, 2h.")
     ] = "5m",
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Change what machines have; what is not said stays as it is.
@@ -155,7 +161,7 @@ def resize(  # noqa: PLR0913, PLR0917 - a parameter is an option
         raise BadInput("say at least one of --cpu, --memory, --disk and --gpus")
     notice_ms = _read_notice(notice)
     with cell_store(data_dir, demo=demo) as store:
-        chosen = choose_here(store.snapshot(), machines, where)
+        chosen = select_present(store.snapshot(), machines, where)
         capacity = [size.of(before) for before in chosen.rows.capacity]
         _resize(store, output, chosen, capacity, notice_ms)
         ended = 0 if notice_ms else store.enforce_notices()
@@ -183,7 +189,11 @@ def resize(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
 
 def _resize(
-    store: OwnerStore, output: Output, chosen: Chosen, capacity: Sequence[Amounts], notice_ms: int
+    store: OwnerStore,
+    output: Output,
+    chosen: SelectedMachines,
+    capacity: Sequence[Amounts],
+    notice_ms: int,
 ) -> None:
     """Resize one machine after the other: each is a transaction of its own."""
     with output.progress() as progress:
@@ -193,7 +203,7 @@ def _resize(
             progress.advance(bar)
 
 
-def _tell(output: Output, chosen: Chosen, pending: dict[str, Notice], ended: int) -> None:
+def _tell(output: Output, chosen: SelectedMachines, pending: dict[str, Notice], ended: int) -> None:
     lines = [f"{things(len(chosen), 'machine')} resized: {chosen.listed()}."]
     lines += [f"{short(name)}: {notice_line(notice)}." for name, notice in pending.items()][
         :NAMES_SHOWN

@@ -14,8 +14,8 @@ from typing import Annotated, Final
 import numpy as np
 import typer
 
-from omega.cli.cell.machine_names import Chosen, MachineNames, Where, choose_here
-from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.cell.machine_names import MachineNames, SelectedMachines, Where, select_present
+from omega.cli.cell_access import DemoOption, cell_store
 from omega.errors import OmegaError
 from omega.model.machines import DEAD, MachineState
 from omega.reports.wording import things
@@ -36,7 +36,7 @@ def drain(
     machines: MachineNames = None,
     where: Where = None,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Give machines no new tasks; they keep those that they run.
@@ -51,7 +51,7 @@ def open_again(
     machines: MachineNames = None,
     where: Where = None,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Give machines tasks again that were draining or down."""
@@ -62,7 +62,7 @@ def down(
     machines: MachineNames = None,
     where: Where = None,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Say that machines have failed: what they ran is lost, and waits to be placed elsewhere.
@@ -79,7 +79,7 @@ def remove(
         bool, typer.Option("--force", help="Also machines that run tasks; as when they fail.")
     ] = False,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Take machines out of the cell for good.
@@ -109,7 +109,7 @@ def _put(
 ) -> None:
     output = Output(json_to)
     with cell_store(data_dir, demo=demo) as store:
-        chosen = choose_here(store.snapshot(), machines, where)
+        chosen = select_present(store.snapshot(), machines, where)
         if only_empty:
             _refuse_those_in_use(store, chosen)
         changed = store.set_state(chosen.id, state)
@@ -134,7 +134,7 @@ def _put(
     _tell(output, state, chosen, changed=changed, lost=lost, running=running)
 
 
-def _refuse_those_in_use(store: ReaderStore, chosen: Chosen) -> None:
+def _refuse_those_in_use(store: ReaderStore, chosen: SelectedMachines) -> None:
     """Raise OmegaError if tasks run on the chosen machines."""
     live = store.allocations_on(chosen.id)
     if len(live):
@@ -148,7 +148,7 @@ def _refuse_those_in_use(store: ReaderStore, chosen: Chosen) -> None:
 def _tell(
     output: Output,
     state: MachineState,
-    chosen: Chosen,
+    chosen: SelectedMachines,
     *,
     changed: int,
     lost: int,

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.cell_access import OfDemo, cell_store, cell_url
+from omega.cli.cell_access import DemoOption, cell_store, cell_url
 from omega.cli.db import doctor, prune
 from omega.reports.machines import overdue
 from omega.reports.printable import printable
@@ -77,7 +77,7 @@ def migrate(data_dir: DataDir = None) -> None:
 
 
 @app.command()
-def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
+def verify(data_dir: DataDir = None, demo: DemoOption = False, json_to: JsonTo = None) -> None:
     """Check every invariant in the database; exit 1 and list them when any is broken.
 
     Live tasks whose allocated amounts differ from their job's request are listed, too: no commit
@@ -108,7 +108,7 @@ def verify(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = Non
 
 
 @app.command()
-def url(data_dir: DataDir = None, demo: OfDemo = False) -> None:
+def url(data_dir: DataDir = None, demo: DemoOption = False) -> None:
     """Print the database's URL, as psql takes it. It may hold a password.
 
     An embedded server runs only while somebody needs it: a scheduler, say, or another verb.

@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.cell_access import OfDemo, cell_url
+from omega.cli.cell_access import DemoOption, cell_url
 from omega.clock import RealClock
 from omega.config import DAY_MS
 from omega.reports.printable import printable
@@ -43,7 +43,7 @@ def command(
         ),
     ] = 10.0,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Say what in the server's settings, tables and sessions costs speed or safety.

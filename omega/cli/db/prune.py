@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from omega.cli.cell_access import OfDemo, cell_settings
+from omega.cli.cell_access import DemoOption, cell_settings
 from omega.errors import BadInput
 from omega.reports.wording import things
 from omega.store.postgres.history import prune
@@ -33,7 +33,7 @@ def command(
         ),
     ],
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Remove the records of commits, ended tasks and jobs that are over for long.

@@ -42,7 +42,7 @@ from omega.reports.processes import NODES
 from omega.reports.wording import duration, things
 from omega.store.feeding import Feeder
 from omega.store.opening import server, store_at
-from omega.store.postgres.databases import made_anew
+from omega.store.postgres.databases import recreated_database
 from omega.store.postgres.schema import migrate
 from omega.store.protocols import Store
 from omega.terminal.consoles import Output, refuse_unwritable
@@ -204,7 +204,7 @@ def _fresh_cell(settings: Settings, output: Output) -> Iterator[tuple[str, Store
     with (
         output.console.status("Starting Postgres") as status,
         server(settings) as url,
-        made_anew(url, DEMO) as fresh,
+        recreated_database(url, DEMO) as fresh,
     ):
         migrate(fresh)
         with closing(store_at(fresh, settings, "omega demo")) as store:

@@ -15,7 +15,7 @@ from typing import Final
 from omega.cli.demo.screen import Moment
 from omega.clock import Clock
 from omega.errors import OmegaError
-from omega.events import Event, StoreFaltered
+from omega.events import Event, StoreCallFailed
 from omega.framework.retry import Retry
 from omega.framework.timer import Timer
 from omega.model.claims import ConflictRule
@@ -23,10 +23,10 @@ from omega.processes.supervisor import Child, ChildState, Supervisor
 from omega.reports.printable import printable
 from omega.reports.processes import (
     NODES,
-    Ledger,
+    LatestFacts,
     ProcessState,
     SchedulerLine,
-    is_heard_of,
+    is_alive,
     line_of,
     name_of,
     total_line,
@@ -74,7 +74,7 @@ class DemoProcesses:
 
     def tell(self, event: Event) -> None:
         """Record that the store did not answer; this is the event sink of the demo's own calls."""
-        if isinstance(event, StoreFaltered):
+        if isinstance(event, StoreCallFailed):
             why = printable(event.why)
             self.events.append(f"the store did not answer ({event.what}), asking again: {why}")
 
@@ -83,7 +83,7 @@ class DemoProcesses:
 class Played:
     """The result of a run."""
 
-    ledger: Ledger
+    ledger: LatestFacts
     use: CellUse
     load_s: float
     """Seconds from the first arrival until the queue was empty, or its time was over."""
@@ -115,10 +115,10 @@ class DemoRun:
         self._stop = stop
         self._show = show
         self._seconds = seconds
-        self._patiently = retry
+        self._retry = retry
         self._look = Timer(clock, LOOK_INTERVAL_MS)
         self._began = clock.now()
-        self._ledger = Ledger()
+        self._ledger = LatestFacts()
         self._reports: dict[tuple[str, str], ProcessReport] = {}
         self._use = retry("use", store.use)
 
@@ -170,7 +170,7 @@ class DemoRun:
         return wanted <= self._reports.keys()
 
     def _is_fed(self, elapsed_s: float) -> bool:
-        self._patiently("submit", lambda: self._feeder.feed(elapsed_s))
+        self._retry("submit", lambda: self._feeder.feed(elapsed_s))
         return self._feeder.done and elapsed_s >= self._seconds
 
     @property
@@ -185,17 +185,17 @@ class DemoRun:
         )
 
     def _observe(self) -> None:
-        reports = self._patiently("reports", self._store.reports)
+        reports = self._retry("reports", self._store.reports)
         self._ledger.note(reports)
         self._reports = {(report.kind, report.replica): report for report in reports}
-        self._use = self._patiently("use", self._store.use)
+        self._use = self._retry("use", self._store.use)
 
     def _moment(self, phase: str, elapsed_s: float) -> Moment:
         lines = [self._line(member) for member in self._members]
         up = [
             report.facts
             for (kind, _), report in self._reports.items()
-            if kind != NODES and is_heard_of(report)
+            if kind != NODES and is_alive(report)
         ]
         return Moment(
             phase=phase,
@@ -215,5 +215,5 @@ class DemoRun:
             return SchedulerLine(name=member.name, state=NOT_RUNNING[member.child.state])
         if report is None or report.pid != member.child.pid:
             return SchedulerLine(name=member.name, state=ProcessState.STARTING)
-        state = ProcessState.RUNNING if is_heard_of(report) else ProcessState.SILENT
+        state = ProcessState.RUNNING if is_alive(report) else ProcessState.SILENT
         return line_of(member.name, state, report.facts, recent=True)

@@ -5,14 +5,14 @@ Promise  If the job has ended already or does not exist, exit 1 with a sentence;
 Source   SubmitterStore.cancel.
 """
 
-from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.cell_access import DemoOption, cell_store
 from omega.cli.job.show import JobId
 from omega.errors import OmegaError
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir
 
 
-def command(job_id: JobId, data_dir: DataDir = None, demo: OfDemo = False) -> None:
+def command(job_id: JobId, data_dir: DataDir = None, demo: DemoOption = False) -> None:
     """End a job and free its room."""
     with cell_store(data_dir, demo=demo) as store:
         cancelled = store.cancel(job_id)

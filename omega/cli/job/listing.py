@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.cell_access import DemoOption, cell_store
 from omega.cli.job.screens import jobs_table
 from omega.lifecycle.states import State
 from omega.reports.jobs import row_of
@@ -27,7 +27,7 @@ def command(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many at most.")] = 50,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """List jobs, newest first.

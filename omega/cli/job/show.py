@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.cell_access import DemoOption, cell_store
 from omega.cli.job.screens import job_screen
 from omega.errors import OmegaError
 from omega.reports.jobs import JobReport
@@ -27,7 +27,7 @@ JobId = Annotated[
 def command(
     job_id: JobId,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Show one job: where its tasks run, or why they do not."""

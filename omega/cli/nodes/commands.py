@@ -15,7 +15,7 @@ from typing import Annotated, Final
 import typer
 
 from omega.cli.cell_access import cell_settings
-from omega.cli.options import EndWithParent, Speedup, a_name
+from omega.cli.options import EndWithParent, Speedup, process_name
 from omega.clock import Clock, RealClock
 from omega.config import Settings
 from omega.errors import BadInput, StoreUnavailable
@@ -67,9 +67,11 @@ def simulate(
     ] = 0.0,
     gpu_attribute: Annotated[
         str,
-        typer.Option(callback=a_name, metavar="NAME", help="What names a machine's type of GPU."),
+        typer.Option(
+            callback=process_name, metavar="NAME", help="What names a machine's type of GPU."
+        ),
     ] = NO_RATES.gpu_attribute,
-    replica: Annotated[str, typer.Option(callback=a_name, metavar="NAME", hidden=True)] = "0",
+    replica: Annotated[str, typer.Option(callback=process_name, metavar="NAME", hidden=True)] = "0",
     data_dir: DataDir = None,
     end_with_parent: EndWithParent = False,
 ) -> None:

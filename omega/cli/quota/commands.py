@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.cell_access import DemoOption, cell_store
 from omega.cli.quota.screens import quotas_table
 from omega.errors import BadInput, OmegaError
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
@@ -24,11 +24,11 @@ from omega.workload.spec import readable_name
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
-OfTenant = Annotated[
+TenantOption = Annotated[
     str | None,
     typer.Option("--tenant", metavar="NAME", help="The tenant whose jobs the quota is for."),
 ]
-OfScheduler = Annotated[
+SchedulerOption = Annotated[
     str | None,
     typer.Option(
         "--scheduler", metavar="KIND", help="Or the kind of scheduler whose jobs it is for."
@@ -39,8 +39,8 @@ SUBJECTS = {QuotaScope.TENANT: "--tenant", QuotaScope.SCHEDULER: "--scheduler"}
 
 @app.command("set")
 def set_quota(  # noqa: PLR0913, PLR0917 - a parameter is an option
-    tenant: OfTenant = None,
-    scheduler: OfScheduler = None,
+    tenant: TenantOption = None,
+    scheduler: SchedulerOption = None,
     cpu: Annotated[
         str | None, typer.Option(metavar="CORES", help="Cores: 100, 0.5 or 500m.")
     ] = None,
@@ -90,7 +90,7 @@ def set_quota(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
 
 @app.command("list")
-def list_quotas(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo = None) -> None:
+def list_quotas(data_dir: DataDir = None, demo: DemoOption = False, json_to: JsonTo = None) -> None:
     """List all quotas: what each allows, what is used of it, and what is left.
 
     A dash is what is not limited. A job counts while something of it runs.
@@ -111,7 +111,7 @@ def list_quotas(data_dir: DataDir = None, demo: OfDemo = False, json_to: JsonTo 
 
 @app.command()
 def remove(
-    tenant: OfTenant = None, scheduler: OfScheduler = None, data_dir: DataDir = None
+    tenant: TenantOption = None, scheduler: SchedulerOption = None, data_dir: DataDir = None
 ) -> None:
     """Lift the quota of a tenant or of a kind of scheduler."""
     scope, name = _subject(tenant, scheduler)

@@ -25,7 +25,7 @@ from omega.cli.options import (
     TTask,
     TurnOf,
     Unit,
-    a_name,
+    process_name,
     read_turn,
 )
 from omega.clock import RealClock
@@ -38,7 +38,7 @@ from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.printable import short
 from omega.store.opening import store_at
 from omega.sync.choice import Sync
-from omega.sync.turns import Sharing
+from omega.sync.turns import TurnSettings
 from omega.terminal.consoles import Output, warn
 from omega.terminal.options import DataDir, JsonTo, Seed, read_pairs
 
@@ -51,7 +51,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     replica: Annotated[
         str,
         typer.Option(
-            callback=a_name,
+            callback=process_name,
             metavar="NAME",
             help="Tells replicas of a kind apart; give each its own.",
         ),
@@ -87,7 +87,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
         if end_with_parent:
             stop_with_parent(stop)
-        turns = Sharing(kind, replica, gap, settings.lease_ms, parts or 0, fixed)
+        turns = TurnSettings(kind, replica, gap, settings.lease_ms, parts or 0, fixed)
         with closing(store_at(url, settings, name)) as store:
             SchedulerProcess(
                 scheduler=scheduler,

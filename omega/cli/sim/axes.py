@@ -32,7 +32,7 @@ _RANGE = re.compile(r"(log|lin):([^.]+(?:\.\d+)?)\.\.([^/]+)/(\d{1,9})")
 
 SETTING: Final = "set:"
 """Prefix of an axis that is a scheduler's setting, which `--set` would set."""
-WITHOUT_EFFECT: Final = "compiled"
+NOT_VARIABLE: Final = "compiled"
 """The field that changes no figure, and so cannot be varied."""
 
 Axes = Mapping[str, Sequence[Any]]
@@ -81,10 +81,10 @@ def read_axes(pairs: Sequence[str], context: typer.Context) -> Axes:
         field = options[name]
         if field in axes:
             raise BadInput(f"{name} is varied twice", field=OPTION)
-        option, kind = parameters[field], _but_none(kinds[field])
+        option, kind = parameters[field], _without_none(kinds[field])
         if getattr(option, "multiple", False):
             raise BadInput(f"{name} can be said again and again, and not be varied", field=OPTION)
-        if field == WITHOUT_EFFECT:
+        if field == NOT_VARIABLE:
             raise BadInput(f"{name} changes no figure: there is nothing to vary", field=OPTION)
         read = [option.process_value(context, text) for text in _texts(values)]
         typed = [kind(one) if issubclass(kind, Enum | Path) else one for one in read]
@@ -110,7 +110,7 @@ def _distinct(name: str, values: list[Any]) -> list[Any]:
     return values
 
 
-def _but_none(kind: Any) -> Any:  # noqa: ANN401 - a type, or a union of some
+def _without_none(kind: Any) -> Any:  # noqa: ANN401 - a type, or a union of some
     """Return the type of an option's value when the option is given."""
     return next((one for one in get_args(kind) if one is not NoneType), kind)
 

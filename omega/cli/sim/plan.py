@@ -34,7 +34,7 @@ from omega.model.claims import ConflictRule
 from omega.sim.commit_unit import CommitUnit, committing
 from omega.sim.compilation import FROM_JOBS, is_worth_compiling, refuse_uncompilable
 from omega.sim.experiment import Advance, Architecture, Assignment, Experiment, Run
-from omega.sim.live_run import LiveRun, Synchronising
+from omega.sim.live_run import LiveRun, SyncConfig
 from omega.sim.runs import Queueing, begin
 from omega.sync.choice import Sync
 from omega.terminal.options import Seed, number_option
@@ -328,7 +328,7 @@ class SimPlan:
 
     def begin(self, given: Given, advance: Advance = lambda _: None) -> Run | LiveRun:
         """Return the simulation, ready to run. Raises the errors of `experiment`."""
-        sync = Synchronising(by=self.sync, gap_s=self.gap, parts=self.parts or 0)
+        sync = SyncConfig(by=self.sync, gap_s=self.gap, parts=self.parts or 0)
         return begin(self.experiment(given), self.queue, sync, advance)
 
     def _refuse_what_does_not_wait_so(self, schedulers: Mapping[str, Scheduler]) -> None:

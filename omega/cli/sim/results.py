@@ -23,7 +23,7 @@ from omega.cli.sim.trials import Packed, Work
 from omega.errors import BadInput, InvariantBroken, OmegaError
 from omega.plots.sweep import Axis, SweepResults
 from omega.reports.wording import UNKNOWN, things
-from omega.sim.sweep import DEVIATION, WORKLOADS, Figures, Trial, folded, grid
+from omega.sim.sweep import DEVIATION, WORKLOADS, Figures, Trial, grid, mean_and_deviation
 
 SEEDS, GIVEN, VARIED = "seeds", "given", "vary"
 NOT_SEEN: Final = 0.001
@@ -125,7 +125,7 @@ class Results:
                     name,
                     option_of(name),
                     [as_json(value) for value in values],
-                    speaks=not name.startswith(SETTING),
+                    labels_itself=not name.startswith(SETTING),
                 )
                 for name, values in self.axes.items()
             ],
@@ -172,7 +172,7 @@ class Results:
 
     def _row(self, at: int, runs: Mapping[int, Figures]) -> dict[str, Any]:
         seeds = sorted(runs)
-        means, deviations = folded([runs[seed] for seed in seeds])
+        means, deviations = mean_and_deviation([runs[seed] for seed in seeds])
         told = {**self._named(at), SEEDS: seeds, **means}
         return {**told, DEVIATION: deviations} if self.seeds > 1 else told
 

@@ -16,7 +16,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from omega.cli.cell.machine_lines import machines_line
-from omega.cli.cell_access import OfDemo, cell_store
+from omega.cli.cell_access import DemoOption, cell_store
 from omega.cli.quota.screens import used_up_line
 from omega.cli.screens import (
     LEGEND,
@@ -32,7 +32,7 @@ from omega.metrics.facts import merge, number_in
 from omega.processes.stopping import stop_on_signals
 from omega.reports.cell import CellReport
 from omega.reports.machines import overdue
-from omega.reports.processes import NODES, is_heard_of, lines_of, total_line
+from omega.reports.processes import NODES, is_alive, lines_of, total_line
 from omega.store.protocols import ReaderStore
 from omega.store.status import ProcessReport
 from omega.terminal.consoles import Output
@@ -46,7 +46,7 @@ def command(
         bool, typer.Option("--watch", "-w", help="Again each second, until Ctrl-C.")
     ] = False,
     data_dir: DataDir = None,
-    demo: OfDemo = False,
+    demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Show the cell, the queue and the processes.
@@ -71,7 +71,7 @@ def status_screen(report: CellReport, width: int) -> RenderableType:
     reports, use = report.reports, report.use
     gone = used_up_line(report.quotas)
     lines = lines_of(reports)
-    heard = [r.facts for r in reports if r.kind != NODES and is_heard_of(r)]
+    heard = [r.facts for r in reports if r.kind != NODES and is_alive(r)]
     refused = merge(*heard)["window"].get("refused", {})
     parts: list[RenderableType] = [
         cell_line(use),
@@ -115,7 +115,7 @@ def _nodes(reports: Sequence[ProcessReport]) -> Text:
     nodes = [report for report in reports if report.kind == NODES]
     if not nodes:
         return Text("none: tasks do not end by themselves", "yellow")
-    silent = sum(not is_heard_of(report) for report in nodes)
+    silent = sum(not is_alive(report) for report in nodes)
     speeds = (number_in(report.facts, "speedup") or 1 for report in nodes)
     speed = ", ".join(f"{speed:g}×" for speed in speeds)  # noqa: RUF001 - times
     return Text(f"virtual, at {speed} speed" + (f", {silent} silent" if silent else ""))

@@ -177,7 +177,7 @@ def read_access(connection: _Connection) -> Access:
     )
 
 
-def is_off(timeout: str) -> bool:
+def is_disabled(timeout: str) -> bool:
     """Return whether a timeout, as it was set, means no timeout."""
     return re.fullmatch(r"\s*0*(\.0*)?\s*[a-z]*\s*", timeout) is not None
 

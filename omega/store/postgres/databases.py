@@ -53,7 +53,7 @@ def suffixed(url: str, suffix: str) -> str:
 
 
 @contextmanager
-def made_anew(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
+def recreated_database(url: str, suffix: str, *, stays: bool = True) -> Iterator[str]:
     """Drop the database beside the URL's own if it exists, create it empty, and yield its URL.
 
     The database is kept afterwards, unless `stays` is False.

@@ -60,7 +60,7 @@ class Restriction:
 
 
 @dataclass(frozen=True)
-class Restricted:
+class RestrictionResult:
     """The limits that were missing: those that were set, and those that could not be."""
 
     done: tuple[Restriction, ...] = ()
@@ -68,7 +68,7 @@ class Restricted:
     """Limits that the user may not set."""
 
 
-def restrict(url: str) -> Restricted:
+def restrict(url: str) -> RestrictionResult:
     """Set every limit that is missing and that the URL's user may set.
 
     Raises StoreUnavailable if the server does not answer.
@@ -81,7 +81,7 @@ def restrict(url: str) -> Restricted:
             with suppress(psycopg.DatabaseError):
                 connection.execute(one.sql.encode())
         left = {one.about: one for one in missing(read_access(connection))} if before else {}
-    return Restricted(
+    return RestrictionResult(
         done=tuple(one for one in before if one.about not in left), left=tuple(left.values())
     )
 

@@ -15,7 +15,7 @@ from omega.errors import NotAllowed, SchemaMismatch
 from omega.store.postgres import roles
 from omega.store.postgres.connection import SEARCH_PATH
 from omega.store.postgres.functions import DROP_ALL, rendered
-from omega.store.postgres.restrictions import Restricted, restrict
+from omega.store.postgres.restrictions import RestrictionResult, restrict
 from omega.store.postgres.revision import alembic_config, answering, engine
 from omega.store.postgres.tables import SCHEMA
 
@@ -27,7 +27,7 @@ STRANGERS_TABLE = """
 """
 
 
-def migrate(url: str, *, make_roles: bool = False) -> Restricted:
+def migrate(url: str, *, make_roles: bool = False) -> RestrictionResult:
     """Bring the database to the newest schema; a database that is there already is not harmed.
 
     With `make_roles` missing roles are created, and what logins can use up is limited as far as the
@@ -37,7 +37,7 @@ def migrate(url: str, *, make_roles: bool = False) -> Restricted:
     error the database is as it was.
     """
     _run(url, "head", make_roles=make_roles)
-    return restrict(url) if make_roles else Restricted()
+    return restrict(url) if make_roles else RestrictionResult()
 
 
 def downgrade(url: str, revision: str) -> None:

@@ -19,7 +19,7 @@ from omega.model.resources import Kind
 from omega.workload.arrivals import MS_PER_S, Arrival, Prefill, Workload
 from omega.workload.feasible_tasks import highest_that_fit, scaled_to_fit
 from omega.workload.synthetic import merged
-from omega.workload.tasks import RUNS_ON, Tasks, jobs_of, prefill_of
+from omega.workload.tasks import NO_END, Tasks, jobs_of, prefill_of
 from omega.workload.traces.google_tables import (
     EVICT,
     NO_MACHINE,
@@ -86,7 +86,7 @@ def _read(
     prefill, report = _start(at_start, events, machines, machine_ids, options["overcommit"])
     pending = at_start.tasks.take(np.flatnonzero(at_start.machine == NO_MACHINE))
     waiting = _arrivals(pending, np.zeros(len(pending), np.int64), "pending")
-    back = _coming_back(events, new_ids)
+    back = _resubmitted(events, new_ids)
     streams = [
         *([waiting] if options["pending"] == "arrive" else []),
         new,
@@ -153,12 +153,12 @@ def _durations(key: Ids, events: TaskEvents) -> Ids:
     ends = np.flatnonzero(events.event >= EVICT)
     ended, first = np.unique(events.key[ends], return_index=True)
     at = positions(ended, key)
-    durations = np.full(len(key), RUNS_ON, dtype=np.int64)
+    durations = np.full(len(key), NO_END, dtype=np.int64)
     durations[at >= 0] = _up_to_grain(events.since_start_ms[ends[first[at[at >= 0]]]])
     return durations
 
 
-def _coming_back(events: TaskEvents, new_jobs: Ids) -> tuple[Arrival, ...]:
+def _resubmitted(events: TaskEvents, new_jobs: Ids) -> tuple[Arrival, ...]:
     """Return what is submitted in the window apart from the first tasks of new jobs.
 
     These are tasks that were evicted, killed or failed. Each runs from its schedule event to its
@@ -172,7 +172,7 @@ def _coming_back(events: TaskEvents, new_jobs: Ids) -> tuple[Arrival, ...]:
     submitted, scheduled = submitted[runs], scheduled[runs]
     ended = _next(events, scheduled)
     ran_ms = events.since_start_ms[ended] - events.since_start_ms[scheduled]
-    duration_ms = np.where(ended >= 0, _up_to_grain(ran_ms), RUNS_ON)
+    duration_ms = np.where(ended >= 0, _up_to_grain(ran_ms), NO_END)
     tasks = replace(events.tasks.take(submitted), duration_ms=duration_ms)
     return _arrivals(tasks, events.since_start_ms[submitted], "back")
 

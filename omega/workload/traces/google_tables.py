@@ -19,7 +19,7 @@ from omega.model.machines import Machines
 from omega.model.resources import KINDS, Kind
 from omega.workload.arrivals import BATCH, MS_PER_S, SERVICE, Arrival
 from omega.workload.machine_events import MachineEvent
-from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks
+from omega.workload.tasks import NO_END, SCHEDULERS, Tasks
 from omega.workload.traces.columns import Table, read_table
 
 AT_1 = {Kind.CPU_MILLI: 64_000, Kind.MEMORY_MIB: 262_144, Kind.DISK_MIB: 1_048_576}
@@ -200,7 +200,7 @@ def _tasks(table: Table) -> Tasks:
         precedence=table.integers("priority", highest=PRIORITY_MAX),
         amounts=_amounts(cpu, memory, disk),
         different_machines=table.integers("different_machine", highest=1, empty=0) == 1,
-        duration_ms=np.full(len(table), RUNS_ON, dtype=np.int64),
+        duration_ms=np.full(len(table), NO_END, dtype=np.int64),
     )
 
 

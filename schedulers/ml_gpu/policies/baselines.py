@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from omega.errors import BadInput
 from omega.model.arrays import Index
-from schedulers.ml_gpu.problem import Allocation, Problem, Together
+from schedulers.ml_gpu.problem import Allocation, JobPairs, Problem
 
 ENTRIES_MAX = 50_000_000
 """Of AlloX' table, 8 bytes each: about four thousand waiting jobs on three types."""
@@ -95,7 +95,7 @@ def gandiva(problem: Problem, rng: np.random.Generator) -> Allocation:
         progress=rate * share,
         used=problem.size[units] @ even,
         solves=0,
-        together=Together(first[at], second[at], type_, share[first[at], type_]),
+        together=JobPairs(first[at], second[at], type_, share[first[at], type_]),
     )
 
 

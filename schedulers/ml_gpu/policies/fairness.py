@@ -16,7 +16,7 @@ from omega.errors import InvariantBroken
 from omega.model.arrays import Index, Score
 from schedulers.ml_gpu.groups import Groups, allocation
 from schedulers.ml_gpu.problem import Allocation, Problem, fair_value
-from schedulers.ml_gpu.sharing import Sharing, Solution
+from schedulers.ml_gpu.sharing import SharingProgram, Solution
 
 SLACKS = (1e-9, 1e-8, 1e-7)
 """Parts of floors given up, one after the other, until they can be built upon: levels are only
@@ -39,7 +39,7 @@ class MaxMin:
 
     def __init__(self) -> None:
         self._told: tuple[bytes, ...] = ()
-        self._sharing: Sharing | None = None
+        self._sharing: SharingProgram | None = None
 
     def __call__(self, problem: Problem) -> Allocation:
         """Return the allocation; which of several optima it is may depend on those before."""
@@ -54,7 +54,7 @@ class MaxMin:
         solves = sharing.solves - before
         return allocation(problem, groups, sharing.modes, best.time, solves=solves)
 
-    def _sharing_of(self, problem: Problem, groups: Groups) -> tuple[Sharing, int]:
+    def _sharing_of(self, problem: Problem, groups: Groups) -> tuple[SharingProgram, int]:
         """Return the programme of these groups, and how often it was solved before."""
         one = groups.example
         beside = () if problem.pairs is None else (problem.pairs.of.tobytes(),)
@@ -63,7 +63,7 @@ class MaxMin:
         about = (problem.table, problem.gang, problem.gpus, problem.kind[one], problem.weight[one])
         told = (*(array.tobytes() for array in about), alone.tobytes(), *beside)
         if self._sharing is None or told != self._told:
-            self._sharing, self._told = Sharing(problem, groups), told
+            self._sharing, self._told = SharingProgram(problem, groups), told
             return self._sharing, 0
         self._sharing.recount(groups.count)
         return self._sharing, self._sharing.solves
@@ -84,7 +84,7 @@ def _fill(
 ) -> Allocation:
     itself = np.where(is_fifo[entity], np.arange(problem.jobs), -1)
     groups = Groups.by(problem.kind, problem.weight, entity, itself)
-    sharing = Sharing(problem, groups)
+    sharing = SharingProgram(problem, groups)
     one = groups.example
     parts = _Parts(groups, problem.weight[one], entity[one], entity_weight, is_fifo)
     level = np.zeros(len(one))
@@ -102,7 +102,7 @@ def _fill(
     return allocation(problem, groups, sharing.modes, found.time, solves=sharing.solves)
 
 
-def _raised(sharing: Sharing, slope: Score, floor: Score) -> Solution:
+def _raised(sharing: SharingProgram, slope: Score, floor: Score) -> Solution:
     """Raise the level over floors that were found to be possible."""
     for slack in SLACKS:
         found = sharing.raise_level(slope, floor * (1 - slack))

@@ -18,7 +18,7 @@ from schedulers.ml_gpu.groups import Groups, allocation
 from schedulers.ml_gpu.linear_program import TOLERANCE
 from schedulers.ml_gpu.policies.vertices import divided, intervals
 from schedulers.ml_gpu.problem import Allocation, Problem, fair_value
-from schedulers.ml_gpu.sharing import Sharing
+from schedulers.ml_gpu.sharing import SharingProgram
 
 CLOSE = 1e-11
 """Relative step of Newton's method at which the level has been found."""
@@ -31,14 +31,14 @@ Need = Callable[[float], tuple[Score, Score]]
 
 
 @dataclass(frozen=True, eq=False)
-class Highest:
+class HighestLevel:
     """The highest level whose needs can all be met, and how."""
 
     level: float
     allocation: Allocation
 
 
-def highest(problem: Problem, need: Need, bound: float) -> Highest:
+def highest(problem: Problem, need: Need, bound: float) -> HighestLevel:
     """Find the highest level that can be met, from one that no job alone could pass.
 
     Newton's method from above: needs are convex, so their tangents ask for less than they do, and
@@ -49,7 +49,7 @@ def highest(problem: Problem, need: Need, bound: float) -> Highest:
     for _ in range(STEPS_MAX):
         needs, slopes = need(level)
         groups = _alike(problem, needs)
-        sharing = Sharing(problem, groups)
+        sharing = SharingProgram(problem, groups)
         slope = groups.mean(slopes)
         found = sharing.raise_level(slope, groups.mean(needs) - slope * level, bound)
         solves += sharing.solves
@@ -63,7 +63,7 @@ def highest(problem: Problem, need: Need, bound: float) -> Highest:
     for slack in SLACKS:
         met = meet(problem, need(level - slack * abs(level))[0], solves=solves)
         if met is not None:
-            return Highest(level, met)
+            return HighestLevel(level, met)
     raise InvariantBroken("needs that can be met together could not be divided")
 
 
@@ -80,7 +80,7 @@ def meet(
     if problem.pairs is None:
         share = divided(problem, groups, needs, value)
         return None if share is None else Allocation.alone(problem, share, solves=solves + 1)
-    sharing = Sharing(problem, groups)
+    sharing = SharingProgram(problem, groups)
     # A need smaller than what the solver overlooks must not be met by nothing.
     found = sharing.spend(value[groups.example], groups.mean(needs), beyond=2 * TOLERANCE)
     if found is None:

@@ -9,7 +9,7 @@ Source   Gavel (OSDI 2020), section 4.2 and its release; shortest job first afte
 import numpy as np
 
 from omega.model.arrays import Index, Score
-from schedulers.ml_gpu.problem import NOWHERE, Allocation, Problem, Shares, Together
+from schedulers.ml_gpu.problem import NOWHERE, Allocation, JobPairs, Problem, Shares
 
 WORTH_SHARING = 1.5
 """Summed normalised rates above which a waiting job joins a running one (the original's)."""
@@ -64,7 +64,7 @@ def fifo_sharing(problem: Problem) -> Allocation:
     )
 
 
-def _join(problem: Problem, type_: Index) -> Together:
+def _join(problem: Problem, type_: Index) -> JobPairs:
     """Pair each waiting job, in order, with the running one that it suits best."""
     alone = np.flatnonzero(type_ != NOWHERE)
     pairs: list[tuple[int, int, int]] = []
@@ -75,7 +75,7 @@ def _join(problem: Problem, type_: Index) -> Together:
         pairs.append((int(job), best, int(type_[best])))
         alone = alone[alone != best]
     first, second, on = np.array(pairs, np.intp).reshape(-1, 3).T
-    return Together(first, second, on, np.ones(len(pairs)))
+    return JobPairs(first, second, on, np.ones(len(pairs)))
 
 
 def _best_partner(problem: Problem, job: int, alone: Index, type_: Index) -> int | None:

@@ -139,7 +139,7 @@ def test_a_machine_used_above_its_capacity_is_open_again_when_it_is_not() -> Non
 def test_claims_that_are_tried_on_close_nothing() -> None:
     view = a_view(a_cell(1, cpu_milli=1_000))
     with view.trying():
-        view.try_on(some_claims([0, 1], [1, 1]))
+        view.assume_claims(some_claims([0, 1], [1, 1]))
 
         assert [True] == view.open.tolist()
 
@@ -173,8 +173,8 @@ class TestTrying:
     def test_claims_tried_on_count_and_leave_no_trace(self) -> None:
         view = a_view(a_cell(3))
         with view.trying():
-            view.try_on(some_claims([0, 1, 2], [2, 2, 3]))
-            view.try_on(a_claim(3, machine=2, cpu_milli=500))
+            view.assume_claims(some_claims([0, 1, 2], [2, 2, 3]))
+            view.assume_claims(a_claim(3, machine=2, cpu_milli=500))
             inside = cpu_free(view)
 
         assert [4_000, 1_500, 3_000] == inside
@@ -183,7 +183,7 @@ class TestTrying:
     def test_they_leave_no_trace_after_an_error_either(self) -> None:
         view = a_view(a_cell(1))
         with suppress(KeyError), view.trying():
-            view.try_on(a_claim())
+            view.assume_claims(a_claim())
             raise KeyError
 
         assert [4_000] == cpu_free(view)
@@ -191,9 +191,9 @@ class TestTrying:
     def test_blocks_nest_and_the_inner_one_takes_off_its_own_alone(self) -> None:
         view = a_view(a_cell(1))
         with view.trying():
-            view.try_on(a_claim())
+            view.assume_claims(a_claim())
             with view.trying():
-                view.try_on(a_claim())
+                view.assume_claims(a_claim())
                 inner = cpu_free(view)
             outer = cpu_free(view)
 
@@ -202,7 +202,7 @@ class TestTrying:
     def test_a_claim_on_an_unknown_machine_takes_nothing(self) -> None:
         view = a_view(a_cell(2))
         with view.trying():
-            view.try_on(some_claims([0, 1], [9, 1]))
+            view.assume_claims(some_claims([0, 1], [9, 1]))
 
             assert [3_000, 4_000] == cpu_free(view)
 
@@ -210,7 +210,7 @@ class TestTrying:
 
     def test_outside_a_block_nothing_is_tried_on(self) -> None:
         with pytest.raises(AssertionError, match="trying"):
-            a_view().try_on(a_claim())
+            a_view().assume_claims(a_claim())
 
     def test_inside_a_block_no_news_are_taken(self) -> None:
         view = a_view(a_cell(3))
@@ -233,9 +233,9 @@ class TestTrying:
         runs = some_claims([0, 1], [1, 1])
         with view.trying():
             view.take_off(runs.machine, runs.demand)
-            view.try_on(some_claims([0, 1, 2], [1, 1, 1]))
+            view.assume_claims(some_claims([0, 1, 2], [1, 1, 1]))
             before = cpu_free(view)
-            view.put_back(runs.machine, runs.demand)
+            view.undo_removal(runs.machine, runs.demand)
             inside = cpu_free(view)
 
         assert ([0], [-2_000]) == (before, inside)
@@ -247,10 +247,10 @@ class TestTrying:
         with view.trying():
             view.take_off(runs.machine, runs.demand)
             with view.trying():
-                view.try_on(a_claim())
+                view.assume_claims(a_claim())
                 view.take_off(runs.machine, runs.demand)
                 inner = cpu_free(view)
-            view.try_on(a_claim())
+            view.assume_claims(a_claim())
             outer = cpu_free(view)
 
         assert ([3_000], [1_000], [0]) == (inner, outer, cpu_free(view))

@@ -26,7 +26,7 @@ from omega.cli.quota.screens import quotas_table
 from omega.cli.scheduler import commands as scheduler
 from omega.cli.status.command import status_screen
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, did_you_mean
-from omega.events import StoreFaltered
+from omega.events import StoreCallFailed
 from omega.framework.registry import Registered
 from omega.lifecycle.states import ParkReason, State
 from omega.model.allocations import Allocations
@@ -40,7 +40,7 @@ from omega.reports.cell import CellReport
 from omega.reports.jobs import JobReport, row_of, why_waiting
 from omega.reports.machines import MachineReport
 from omega.reports.printable import DETAIL_MAX, NAME_MAX, escaped, short
-from omega.reports.processes import Ledger, lines_of, total_line
+from omega.reports.processes import LatestFacts, lines_of, total_line
 from omega.store.loading import NOTHING
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.status import JobStatus, Notice, ProcessReport, Violation
@@ -132,7 +132,7 @@ def a_hostile_moment(text: str) -> Moment:
 
 
 def a_result(text: str) -> Result:
-    ledger = Ledger()
+    ledger = LatestFacts()
     ledger.note(reports_of(text))
     child = Child(ChildSpec(text, ()), Path())
     rules = (ConflictRule.FIT, ConflictRule.SEQUENCE)
@@ -318,7 +318,7 @@ def test_our_own_mistakes_have_printable_tracebacks(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("text", TEXTS, ids=IDS)
 def test_a_line_of_a_log_is_one_line(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    warn(StoreFaltered(text, text))
+    warn(StoreCallFailed(text, text))
 
     err = capsys.readouterr().err
     assert [] == raw_in(err)

@@ -10,7 +10,7 @@ from omega.clock import ManualClock
 from omega.errors import InvariantBroken
 from omega.framework.attempt import attempt
 from omega.framework.effects import Commit, Effect, Refresh, Think, drive
-from omega.framework.progress import Ending, events_of
+from omega.framework.progress import AttemptEnd, events_of
 from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims, Granularity
@@ -58,7 +58,7 @@ def test_a_job_with_room_is_done_in_one_try(store: MemoryStore) -> None:
 
     (attempted,) = drive(attempt(a_replica(), jobs), AnswersFrom(store))
 
-    assert Ending.DONE is attempted.ending
+    assert AttemptEnd.DONE is attempted.ending
     assert (5, 0, 1, 5) == (attempted.placed, attempted.left, attempted.tries, attempted.decided)
     assert State.RUNNING is status_of(store, jobs[0]).state
 
@@ -69,7 +69,7 @@ def test_later_jobs_of_a_transaction_see_what_earlier_ones_claimed(store: Memory
 
     attempted = drive(attempt(a_replica(InOrder(together=3)), jobs), answers)
 
-    assert [Ending.DONE] * 3 == [one.ending for one in attempted]
+    assert [AttemptEnd.DONE] * 3 == [one.ending for one in attempted]
     (transaction,) = answers.transactions
     assert [1] * 4 + [2] * 4 + [3] * 4 == transaction.claims.machine.tolist()
 
@@ -144,7 +144,7 @@ def test_a_broken_gang_is_planned_anew_as_a_whole(store: MemoryStore) -> None:
     (attempted,) = drive(attempt(a_replica(scheduler), jobs), AnswersFrom(store, rivals))
 
     assert [list(range(6)), list(range(6))] == scheduler.asked
-    assert Ending.DONE is attempted.ending
+    assert AttemptEnd.DONE is attempted.ending
 
 
 def test_a_job_that_only_conflicts_is_put_off_after_two_tries(store: MemoryStore) -> None:
@@ -153,7 +153,7 @@ def test_a_job_that_only_conflicts_is_put_off_after_two_tries(store: MemoryStore
 
     (attempted,) = drive(attempt(a_replica(), jobs), AnswersFrom(store, rivals))
 
-    assert Ending.CONFLICTS is attempted.ending
+    assert AttemptEnd.CONFLICTS is attempted.ending
     assert (0, 1, 2) == (attempted.placed, attempted.left, attempted.tries)
     assert attempted.diagnosis is None
 
@@ -164,7 +164,7 @@ def test_tries_are_limited_even_with_progress(store: MemoryStore) -> None:
 
     (attempted,) = drive(attempt(a_replica(tries_max=1), jobs), AnswersFrom(store, rivals))
 
-    assert Ending.CONFLICTS is attempted.ending
+    assert AttemptEnd.CONFLICTS is attempted.ending
     assert (1, 3, 1) == (attempted.placed, attempted.left, attempted.tries)
 
 
@@ -176,7 +176,7 @@ def test_what_finds_no_room_leaves_with_a_diagnosis_and_without_a_commit(
 
     (attempted,) = drive(attempt(a_replica(), jobs), answers)
 
-    assert Ending.NO_ROOM is attempted.ending
+    assert AttemptEnd.NO_ROOM is attempted.ending
     assert attempted.diagnosis is not None
     assert ParkReason.NEVER_FITS is attempted.diagnosis.reason
     assert [] == answers.transactions
@@ -187,7 +187,7 @@ def test_a_job_that_fits_in_part_keeps_what_it_got(store: MemoryStore) -> None:
 
     (attempted,) = drive(attempt(a_replica(), jobs), AnswersFrom(store))
 
-    assert Ending.NO_ROOM is attempted.ending
+    assert AttemptEnd.NO_ROOM is attempted.ending
     assert (12, 2, 1) == (attempted.placed, attempted.left, attempted.tries)
     assert attempted.diagnosis is not None
     assert ParkReason.NO_ROOM is attempted.diagnosis.reason
@@ -211,7 +211,7 @@ def test_a_job_whose_lease_is_lost_is_let_go(store: MemoryStore) -> None:
 
     (attempted,) = drive(attempt(a_replica(), [stale]), AnswersFrom(store))
 
-    assert Ending.LEASE_LOST is attempted.ending
+    assert AttemptEnd.LEASE_LOST is attempted.ending
     assert (0, 1) == (attempted.placed, attempted.tries)
 
 
@@ -221,7 +221,7 @@ def test_a_task_that_turns_out_to_run_is_not_asked_for_again(store: MemoryStore)
 
     (attempted,) = drive(attempt(a_replica(), [job]), AnswersFrom(store))
 
-    assert Ending.DONE is attempted.ending
+    assert AttemptEnd.DONE is attempted.ending
     assert (2, 0) == (attempted.placed, attempted.left)
 
 
@@ -232,7 +232,7 @@ def test_a_job_larger_than_a_transaction_is_planned_slice_by_slice(store: Memory
     (attempted,) = drive(attempt(a_replica(scheduler, claims_max=4), jobs), AnswersFrom(store))
 
     assert [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]] == scheduler.asked
-    assert (10, Ending.DONE) == (attempted.placed, attempted.ending)
+    assert (10, AttemptEnd.DONE) == (attempted.placed, attempted.ending)
 
 
 def test_jobs_that_do_not_fit_one_transaction_wait_for_the_next(store: MemoryStore) -> None:
@@ -243,7 +243,7 @@ def test_jobs_that_do_not_fit_one_transaction_wait_for_the_next(store: MemorySto
     attempted = drive(attempt(replica, jobs), answers)
 
     assert [[1], [2, 3]] == [[part.job for part in t.jobs] for t in answers.transactions]
-    assert [Ending.DONE] * 3 == [one.ending for one in attempted]
+    assert [AttemptEnd.DONE] * 3 == [one.ending for one in attempted]
 
 
 def test_a_gang_that_no_transaction_can_hold_is_given_up_with_the_reason(
@@ -254,7 +254,7 @@ def test_a_gang_that_no_transaction_can_hold_is_given_up_with_the_reason(
 
     (attempted,) = drive(attempt(a_replica(claims_max=4), jobs), answers)
 
-    assert Ending.NO_ROOM is attempted.ending
+    assert AttemptEnd.NO_ROOM is attempted.ending
     assert attempted.diagnosis is not None
     assert ParkReason.GANG_TOO_LARGE is attempted.diagnosis.reason
     assert [Refresh()] == answers.effects
@@ -316,7 +316,7 @@ def test_fewer_claims_than_a_gang_needs_are_not_even_submitted(store: MemoryStor
 
     (attempted,) = drive(attempt(a_replica(Careless(a_claim(0))), jobs), answers)
 
-    assert Ending.NO_ROOM is attempted.ending
+    assert AttemptEnd.NO_ROOM is attempted.ending
     assert [] == answers.transactions
 
 
@@ -384,5 +384,5 @@ def test_the_loop_learns_where_a_claim_landed(store: MemoryStore) -> None:
 
     (attempted,) = drive(attempt(a_replica(WithAlternates()), [job]), answers)
 
-    assert Ending.DONE is attempted.ending
+    assert AttemptEnd.DONE is attempted.ending
     assert [3] == attempted.job.placed_machine.tolist()

@@ -5,7 +5,7 @@ import pytest
 
 from omega.config import Settings
 from omega.framework.disposition import NO_ROOM_ATTEMPTS_MAX, disposition
-from omega.framework.progress import Attempted, Ending
+from omega.framework.progress import AttemptEnd, JobResult
 from omega.lifecycle.states import ParkReason
 from omega.placement.diagnosis import Diagnosis
 from omega.store.leases import HandBack, Parking
@@ -16,7 +16,7 @@ FULL = Diagnosis(ParkReason.NO_ROOM, "the roomiest machine has 0 free")
 
 
 def disposition_of(
-    ending: Ending,
+    ending: AttemptEnd,
     *,
     placed: int = 0,
     left: int = 2,
@@ -27,34 +27,34 @@ def disposition_of(
 ) -> HandBack | Parking | None:
     runs_on = dict.fromkeys(range(placed), 1)
     job = a_job(placed + left, job=9, fruitless=fruitless, runs_on=runs_on)
-    attempted = Attempted(job, placed, 1, placed + left, ending, diagnosis, at_once)
+    attempted = JobResult(job, placed, 1, placed + left, ending, diagnosis, at_once)
     return disposition(attempted, settings, np.random.default_rng(1))
 
 
 def test_a_job_that_is_done_at_once_needs_nothing() -> None:
-    assert disposition_of(Ending.DONE, placed=3, left=0, at_once=True) is None
+    assert disposition_of(AttemptEnd.DONE, placed=3, left=0, at_once=True) is None
 
 
 def test_a_job_that_was_done_bit_by_bit_is_given_back_for_it_may_have_lost_a_bit() -> None:
-    disposition = disposition_of(Ending.DONE, placed=3, left=0)
+    disposition = disposition_of(AttemptEnd.DONE, placed=3, left=0)
 
     assert isinstance(disposition, HandBack)
     assert (0, True) == (disposition.delay_ms, disposition.progressed)
 
 
 def test_a_job_whose_lease_is_lost_is_somebody_elses() -> None:
-    assert disposition_of(Ending.LEASE_LOST) is None
+    assert disposition_of(AttemptEnd.LEASE_LOST) is None
 
 
 def test_a_job_whose_tasks_ran_already_is_given_back_for_the_queue_to_see() -> None:
     job = a_job(3, runs_on={0: 1})
     nothing_left = a_job(3, runs_on={0: 1, 1: 1, 2: 1})
-    attempted = Attempted(
+    attempted = JobResult(
         type(job)(job.id, job.token, job.spec, nothing_left.unplaced, placed=1),
         placed=0,
         tries=1,
         decided=2,
-        ending=Ending.DONE,
+        ending=AttemptEnd.DONE,
     )
 
     result = disposition(attempted, SETTINGS, np.random.default_rng(1))
@@ -63,7 +63,7 @@ def test_a_job_whose_tasks_ran_already_is_given_back_for_the_queue_to_see() -> N
 
 
 def test_a_job_with_progress_soon_gets_its_next_chance() -> None:
-    disposition = disposition_of(Ending.NO_ROOM, placed=1, fruitless=4, diagnosis=FULL)
+    disposition = disposition_of(AttemptEnd.NO_ROOM, placed=1, fruitless=4, diagnosis=FULL)
 
     assert isinstance(disposition, HandBack)
     assert disposition.progressed
@@ -72,7 +72,7 @@ def test_a_job_with_progress_soon_gets_its_next_chance() -> None:
 
 def test_delays_grow_with_attempts_without_progress() -> None:
     dispositions = [
-        disposition_of(Ending.CONFLICTS, fruitless=fruitless) for fruitless in (0, 1, 2, 3)
+        disposition_of(AttemptEnd.CONFLICTS, fruitless=fruitless) for fruitless in (0, 1, 2, 3)
     ]
 
     delays = [
@@ -89,7 +89,7 @@ def test_delays_grow_with_attempts_without_progress() -> None:
 def test_what_waiting_cannot_help_is_parked_at_once(placed: int) -> None:
     hopeless = Diagnosis(ParkReason.UNKNOWN_ATTRIBUTE, "no machine has the attribute 'zoen'")
 
-    disposition = disposition_of(Ending.NO_ROOM, placed=placed, diagnosis=hopeless)
+    disposition = disposition_of(AttemptEnd.NO_ROOM, placed=placed, diagnosis=hopeless)
 
     assert isinstance(disposition, Parking)
     assert (ParkReason.UNKNOWN_ATTRIBUTE, hopeless.detail) == (
@@ -100,7 +100,7 @@ def test_what_waiting_cannot_help_is_parked_at_once(placed: int) -> None:
 
 def test_a_job_without_room_is_parked_after_a_few_attempts() -> None:
     dispositions = [
-        disposition_of(Ending.NO_ROOM, fruitless=fruitless, diagnosis=FULL)
+        disposition_of(AttemptEnd.NO_ROOM, fruitless=fruitless, diagnosis=FULL)
         for fruitless in range(NO_ROOM_ATTEMPTS_MAX)
     ]
 
@@ -112,7 +112,7 @@ def test_a_job_without_room_is_parked_after_a_few_attempts() -> None:
 
 
 def test_a_job_that_placement_has_no_place_for_is_parked_even_undiagnosed() -> None:
-    disposition = disposition_of(Ending.NO_ROOM, fruitless=NO_ROOM_ATTEMPTS_MAX)
+    disposition = disposition_of(AttemptEnd.NO_ROOM, fruitless=NO_ROOM_ATTEMPTS_MAX)
 
     assert isinstance(disposition, Parking)
     assert ParkReason.NO_ROOM is disposition.reason
@@ -121,7 +121,7 @@ def test_a_job_that_placement_has_no_place_for_is_parked_even_undiagnosed() -> N
 
 @pytest.mark.parametrize("placed", [0, 1])
 def test_a_job_that_met_its_quota_is_parked_at_once_with_whose_it_may_be(placed: int) -> None:
-    disposition = disposition_of(Ending.OVER_QUOTA, placed=placed)
+    disposition = disposition_of(AttemptEnd.OVER_QUOTA, placed=placed)
 
     assert isinstance(disposition, Parking)
     assert (9, ParkReason.OVER_QUOTA) == (disposition.job, disposition.reason)
@@ -129,9 +129,9 @@ def test_a_job_that_met_its_quota_is_parked_at_once_with_whose_it_may_be(placed:
 
 
 def test_a_job_that_always_loses_is_parked_after_many_attempts() -> None:
-    assert isinstance(disposition_of(Ending.CONFLICTS, fruitless=3), HandBack)
+    assert isinstance(disposition_of(AttemptEnd.CONFLICTS, fruitless=3), HandBack)
 
-    disposition = disposition_of(Ending.CONFLICTS, fruitless=4)
+    disposition = disposition_of(AttemptEnd.CONFLICTS, fruitless=4)
 
     assert isinstance(disposition, Parking)
     assert ParkReason.CONFLICTS is disposition.reason
@@ -139,11 +139,12 @@ def test_a_job_that_always_loses_is_parked_after_many_attempts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ending", "delay_ms"), [(Ending.CONFLICTS, 0), (Ending.NO_ROOM, SETTINGS.backoff_initial_ms)]
+    ("ending", "delay_ms"),
+    [(AttemptEnd.CONFLICTS, 0), (AttemptEnd.NO_ROOM, SETTINGS.backoff_initial_ms)],
 )
 @pytest.mark.parametrize("fruitless", [0, 1_000])
 def test_where_losers_are_first_they_come_back_at_once_and_are_never_parked(
-    ending: Ending, delay_ms: int, fruitless: int
+    ending: AttemptEnd, delay_ms: int, fruitless: int
 ) -> None:
     first = SETTINGS.model_copy(update={"losers_first": True})
 
@@ -156,12 +157,12 @@ def test_where_losers_are_first_they_come_back_at_once_and_are_never_parked(
 @pytest.mark.parametrize(
     ("ending", "diagnosis", "reason"),
     [
-        (Ending.OVER_QUOTA, None, ParkReason.OVER_QUOTA),
-        (Ending.NO_ROOM, Diagnosis(ParkReason.NEVER_FITS, "no machine"), ParkReason.NEVER_FITS),
+        (AttemptEnd.OVER_QUOTA, None, ParkReason.OVER_QUOTA),
+        (AttemptEnd.NO_ROOM, Diagnosis(ParkReason.NEVER_FITS, "no machine"), ParkReason.NEVER_FITS),
     ],
 )
 def test_a_loser_that_waiting_cannot_help_is_parked_all_the_same(
-    ending: Ending, diagnosis: Diagnosis | None, reason: ParkReason
+    ending: AttemptEnd, diagnosis: Diagnosis | None, reason: ParkReason
 ) -> None:
     first = SETTINGS.model_copy(update={"losers_first": True})
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from omega.clock import ManualClock
-from omega.events import Event, JobAttempted, StoreFaltered, TransactionJudged, ViewRefreshed
+from omega.events import Event, JobAttempted, StoreCallFailed, TransactionJudged, ViewRefreshed
 from omega.framework.attempt import Replica, attempt
+from omega.framework.attempt_meter import AttemptMeter
 from omega.framework.effects import Commit, Effect, Steps, drive, thought
-from omega.framework.metering import Meter
-from omega.framework.progress import Attempted
+from omega.framework.progress import JobResult
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
@@ -43,9 +43,9 @@ class TestDriver:
         add_a_cell(self.store)
         sink = self.events.append
         self.driver = a_driver(self.store, self.clock, sink)
-        self.meter = Meter(self.clock, sink)
+        self.meter = AttemptMeter(self.clock, sink)
 
-    def attempt(self, replica: Replica, jobs: Sequence[LeasedJob]) -> list[Attempted]:
+    def attempt(self, replica: Replica, jobs: Sequence[LeasedJob]) -> list[JobResult]:
         attempted = drive(self.meter.over(attempt(replica, jobs)), self.driver.answer)
         self.meter.report(attempted)
         return attempted
@@ -116,7 +116,7 @@ class TestDriver:
 
         (attempted,) = self.attempt(a_replica(), jobs)
 
-        faults = [event.what for event in self.events if isinstance(event, StoreFaltered)]
+        faults = [event.what for event in self.events if isinstance(event, StoreCallFailed)]
         assert ["commit", "commit"] == faults
         assert 1 == len(set(self.store.committed))
         assert 3 == attempted.placed

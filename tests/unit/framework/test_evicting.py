@@ -7,7 +7,7 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.framework.attempt import attempt
 from omega.framework.effects import drive
-from omega.framework.progress import Ending
+from omega.framework.progress import AttemptEnd
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack
@@ -45,7 +45,7 @@ def test_a_task_that_the_attempt_evicted_is_asked_for_again(store: MemoryStore) 
     (attempted,) = drive(attempt(a_replica(scheduler), lease_all(store)), AnswersFrom(store))
 
     assert [[1], [0]] == scheduler.asked
-    assert Ending.DONE is attempted.ending
+    assert AttemptEnd.DONE is attempted.ending
     assert (2, 2) == (attempted.job.placed, attempted.placed)
     assert {(job.id, 0): 2, (job.id, 1): 1} == places(store)
 
@@ -72,5 +72,5 @@ def test_an_evicted_task_is_asked_for_before_later_ones_that_were_refused(
     (attempted,) = drive(attempt(a_replica(scheduler), lease_all(store)), AnswersFrom(store))
 
     assert [[1, 2], [0, 2]] == scheduler.asked
-    assert Ending.DONE is attempted.ending
+    assert AttemptEnd.DONE is attempted.ending
     assert {(job.id, 0): 2, (job.id, 1): 1, (job.id, 2): 2} == places(store)

@@ -8,7 +8,7 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.errors import SchemaMismatch
-from omega.events import Event, StoreFaltered
+from omega.events import Event, StoreCallFailed
 from omega.framework.heartbeat import Heartbeat
 from omega.framework.leasing import Leases
 from omega.store.memory.store import MemoryStore
@@ -99,7 +99,7 @@ def test_while_the_store_is_away_nothing_is_given_up(store: Absent) -> None:
     heartbeat.beat()
 
     assert leases.holds(job)
-    assert [StoreFaltered("renew", "the server is away")] == events
+    assert [StoreCallFailed("renew", "the server is away")] == events
     assert 1 == store.closed  # a broken connection is not used again
 
 

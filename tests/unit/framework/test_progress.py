@@ -9,7 +9,7 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.framework.attempt import attempt
 from omega.framework.effects import drive
-from omega.framework.progress import Attempted, Ending
+from omega.framework.progress import AttemptEnd, JobResult
 from omega.model.claims import Claims, Granularity
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.quotas import Budget, Quota, QuotaScope
@@ -32,7 +32,7 @@ def limit(store: MemoryStore, limits: Mapping[Budget, int]) -> None:
     store.set_quota(Quota(QuotaScope.TENANT, "ann", limits))
 
 
-def attempted(store: MemoryStore, spec: JobSpec, scheduler: InOrder | None = None) -> Attempted:
+def attempted(store: MemoryStore, spec: JobSpec, scheduler: InOrder | None = None) -> JobResult:
     """Attempt a job."""
     (one,) = drive(attempt(a_replica(scheduler), submit_and_lease(store, spec)), AnswersFrom(store))
     return one
@@ -41,27 +41,27 @@ def attempted(store: MemoryStore, spec: JobSpec, scheduler: InOrder | None = Non
 def test_a_job_takes_what_its_quota_has_left_and_then_ends(store: MemoryStore) -> None:
     one = attempted(store, a_spec(5, tenant="ann"))
 
-    assert Ending.OVER_QUOTA is one.ending
+    assert AttemptEnd.OVER_QUOTA is one.ending
     assert (2, 3, 2) == (one.placed, one.left, one.tries), "the second try is refused whole"
     assert [2, 3, 4] == one.job.unplaced.tolist()
 
 
 def test_a_job_that_its_quota_covers_is_done(store: MemoryStore) -> None:
-    assert Ending.DONE is attempted(store, a_spec(2, tenant="ann")).ending
+    assert AttemptEnd.DONE is attempted(store, a_spec(2, tenant="ann")).ending
 
 
 def test_one_refusal_for_a_quota_is_enough_if_nothing_is_granted(store: MemoryStore) -> None:
     """There is no point in trying again at once, as there is where others were faster."""
     one = attempted(store, a_spec(tenant="ann", cpu_milli=2_001))
 
-    assert Ending.OVER_QUOTA is one.ending
+    assert AttemptEnd.OVER_QUOTA is one.ending
     assert (0, 1) == (one.placed, one.tries)
 
 
 def test_a_gang_that_breaks_for_its_quota_ends_at_once(store: MemoryStore) -> None:
     one = attempted(store, a_spec(3, tenant="ann", minimum=3))
 
-    assert Ending.OVER_QUOTA is one.ending
+    assert AttemptEnd.OVER_QUOTA is one.ending
     assert (0, 1) == (one.placed, one.tries)
 
 
@@ -69,7 +69,7 @@ def test_all_or_nothing_ends_at_once_likewise(store: MemoryStore) -> None:
     scheduler = InOrder(granularity=Granularity.ALL_OR_NOTHING)
     one = attempted(store, a_spec(3, tenant="ann"), scheduler)
 
-    assert Ending.OVER_QUOTA is one.ending
+    assert AttemptEnd.OVER_QUOTA is one.ending
     assert (0, 1) == (one.placed, one.tries)
 
 
@@ -82,7 +82,7 @@ def test_a_try_that_was_granted_something_is_followed_by_another(store: MemorySt
 
     (one,) = drive(attempt(a_replica(), jobs), answers)
 
-    assert Ending.DONE is one.ending
+    assert AttemptEnd.DONE is one.ending
     assert (2, 2) == (one.placed, one.tries)
 
 
@@ -91,7 +91,7 @@ def test_of_two_jobs_planned_together_only_the_one_over_its_quota_ends(store: Me
 
     both = drive(attempt(a_replica(InOrder(together=2)), jobs), AnswersFrom(store))
 
-    assert {jobs[0].id: Ending.OVER_QUOTA, jobs[1].id: Ending.DONE} == {
+    assert {jobs[0].id: AttemptEnd.OVER_QUOTA, jobs[1].id: AttemptEnd.DONE} == {
         one.job.id: one.ending for one in both
     }
 
@@ -113,10 +113,10 @@ def test_a_conflict_beside_a_quota_is_no_reason_to_go_on(store: MemoryStore) -> 
     limit(store, {Budget.CPU_MILLI: 0})
     spec = a_spec(groups=[a_group(cpu_milli=8_000), a_group(1)], tenant="ann")
 
-    assert Ending.OVER_QUOTA is attempted(store, spec, Stubborn()).ending
+    assert AttemptEnd.OVER_QUOTA is attempted(store, spec, Stubborn()).ending
 
 
 def test_conflicts_alone_have_nothing_to_do_with_a_quota(store: MemoryStore) -> None:
     limit(store, {Budget.JOBS: 0})
 
-    assert Ending.CONFLICTS is attempted(store, a_spec(), Stubborn()).ending
+    assert AttemptEnd.CONFLICTS is attempted(store, a_spec(), Stubborn()).ending

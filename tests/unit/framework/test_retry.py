@@ -8,7 +8,7 @@ import pytest
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.errors import InvariantBroken, StoreUnavailable
-from omega.events import Event, StoreFaltered
+from omega.events import Event, StoreCallFailed
 from omega.framework.retry import Retry
 
 
@@ -50,7 +50,7 @@ class TestRetry:
     def test_a_call_is_repeated_until_it_is_answered_and_each_failure_told(self) -> None:
         assert "answer" == self.retry("lease", Moody(3, AWAY))
 
-        assert [StoreFaltered("lease", "the server is starting up")] * 3 == self.events
+        assert [StoreCallFailed("lease", "the server is starting up")] * 3 == self.events
 
     def test_delays_grow_up_to_the_longest_and_are_jittered(self) -> None:
         self.retry("lease", Moody(8, AWAY))

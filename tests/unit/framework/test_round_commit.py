@@ -8,7 +8,7 @@ import pytest
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.framework.effects import Commit, Refresh, Think, drive
-from omega.framework.progress import Attempted, Ending
+from omega.framework.progress import AttemptEnd, JobResult
 from omega.framework.round_commit import TRIES_MAX, commit_round, plan_round
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.framework.scheduler import DecisionTime
@@ -53,7 +53,7 @@ class Scripted(Rounds):
         with view.trying():
             for job in refused:
                 claims = place_groups(view, job, in_order, rng)
-                view.try_on(claims)
+                view.assume_claims(claims)
                 if len(claims):
                     claims_by_job.append(JobClaims(job, claims, len(claims)))
         return claims_by_job
@@ -91,7 +91,7 @@ class TestRound:
         running: Sequence[LeasedJob] = (),
         rivals: Sequence[Callable[[], object]] = (),
         claims_max: int = LIMITS.claims_per_transaction_max,
-    ) -> dict[int, Attempted]:
+    ) -> dict[int, JobResult]:
         """Play one round; return what became of each job."""
         self.rounds = Scripted(*claims_by_job)
         self.answers = AnswersFrom(self.store, rivals)
@@ -141,7 +141,7 @@ class TestRound:
         assert [Commit] == [type(effect) for effect in self.answers.effects]
         for job in (first, second):
             one = became[job.id]
-            assert (Ending.DONE, 1, job.spec.tasks) == (one.ending, one.tries, one.placed)
+            assert (AttemptEnd.DONE, 1, job.spec.tasks) == (one.ending, one.tries, one.placed)
 
     def test_who_keeps_its_place_is_done_without_a_try(self) -> None:
         (stays,) = self.recalled([1, 2])
@@ -150,7 +150,7 @@ class TestRound:
 
         assert [] == self.answers.transactions
         one = became[stays.id]
-        assert (Ending.DONE, 0, 0, 0) == (one.ending, one.tries, one.placed, one.left)
+        assert (AttemptEnd.DONE, 0, 0, 0) == (one.ending, one.tries, one.placed, one.left)
 
     def test_who_falls_to_another_waits_for_room(self) -> None:
         (falls,), (comes,) = self.recalled([1, 1]), self.waiting(4)
@@ -159,7 +159,7 @@ class TestRound:
         became = self.played(job_claims, waiting=[comes], running=[falls])
 
         one = became[falls.id]
-        assert (Ending.NO_ROOM, 0, 2, [0, 1]) == (
+        assert (AttemptEnd.NO_ROOM, 0, 2, [0, 1]) == (
             one.ending,
             one.tries,
             one.left,
@@ -178,8 +178,8 @@ class TestRound:
 
         first, second = self.answers.transactions
         assert (1, 0) == (len(first.claims.evictions), len(second.claims.evictions))
-        assert (Ending.DONE, 2) == (became[comes.id].ending, became[comes.id].tries)
-        assert (Ending.DONE, 0) == (became[stays.id].ending, became[stays.id].tries)
+        assert (AttemptEnd.DONE, 2) == (became[comes.id].ending, became[comes.id].tries)
+        assert (AttemptEnd.DONE, 0) == (became[stays.id].ending, became[stays.id].tries)
         assert [[comes.id]] == self.rounds.asked_again
         assert [1, 1, 1, 1, 2, 2, 2, 2] == sorted(places(self.store).values())
 
@@ -190,7 +190,7 @@ class TestRound:
         became = self.played(job_claims, running=[moves], rivals=[self.rival(2, tasks=3)])
 
         one = became[moves.id]
-        assert (Ending.DONE, 1, 0, 0) == (one.ending, one.tries, one.placed, one.left)
+        assert (AttemptEnd.DONE, 1, 0, 0) == (one.ending, one.tries, one.placed, one.left)
         assert [] == self.rounds.asked_again
         assert [1, 1] == [places(self.store)[moves.id, task] for task in (0, 1)]
 
@@ -201,7 +201,7 @@ class TestRound:
         became = self.played(whole(comes, [1] * 3), waiting=[comes], rivals=rivals)
 
         one = became[comes.id]
-        assert (Ending.CONFLICTS, TRIES_MAX, 3) == (one.ending, one.tries, one.left)
+        assert (AttemptEnd.CONFLICTS, TRIES_MAX, 3) == (one.ending, one.tries, one.left)
         assert TRIES_MAX == len(self.answers.transactions)
         # After the last try nobody looks for what nobody will commit.
         assert TRIES_MAX - 1 == len(self.rounds.asked_again)
@@ -218,8 +218,8 @@ class TestRound:
             rivals=[lambda: self.store.hand_back([back])],
         )
 
-        assert Ending.LEASE_LOST is became[first.id].ending
-        assert Ending.DONE is became[second.id].ending
+        assert AttemptEnd.LEASE_LOST is became[first.id].ending
+        assert AttemptEnd.DONE is became[second.id].ending
         assert 1 == len(self.answers.transactions)
 
     def test_a_victim_whose_lease_was_lost_runs_on(self) -> None:
@@ -233,7 +233,7 @@ class TestRound:
             rivals=[lambda: self.store.hand_back([back])],
         )
 
-        assert [Ending.DONE] * 2 == [one.ending for one in became.values()]
+        assert [AttemptEnd.DONE] * 2 == [one.ending for one in became.values()]
         assert 6 == len(places(self.store))
 
     def test_who_has_no_quota_left_is_not_tried_again(self) -> None:
@@ -242,7 +242,7 @@ class TestRound:
 
         became = self.played(whole(comes, [1, 1]), waiting=[comes])
 
-        assert (Ending.OVER_QUOTA, 2) == (became[comes.id].ending, became[comes.id].left)
+        assert (AttemptEnd.OVER_QUOTA, 2) == (became[comes.id].ending, became[comes.id].left)
         assert 1 == len(self.answers.transactions)
 
     def test_a_job_that_can_never_fit_is_told_so_when_it_is_first_seen(self) -> None:
@@ -250,7 +250,7 @@ class TestRound:
 
         became = self.played(waiting=[job])
 
-        assert (Ending.NO_ROOM, 0) == (became[job.id].ending, became[job.id].tries)
+        assert (AttemptEnd.NO_ROOM, 0) == (became[job.id].ending, became[job.id].tries)
         diagnosis = became[job.id].diagnosis
         assert diagnosis is not None
         assert ParkReason.NEVER_FITS is diagnosis.reason
@@ -264,7 +264,7 @@ class TestRound:
         assert [[comes.id, moves.id], [moves.id]] == [
             [part.job for part in transaction.jobs] for transaction in self.answers.transactions
         ]
-        assert [Ending.DONE] * 2 == [one.ending for one in became.values()]
+        assert [AttemptEnd.DONE] * 2 == [one.ending for one in became.values()]
         assert {(comes.id, 0): 1, (moves.id, 0): 2, (moves.id, 1): 2} == places(self.store)
 
     def test_what_no_transaction_holds_is_left_out(self) -> None:
@@ -281,8 +281,8 @@ class TestRound:
 
         ((part,),) = [transaction.jobs for transaction in self.answers.transactions]
         assert small.id == part.job
-        assert (Ending.NO_ROOM, 0) == (became[large.id].ending, became[large.id].tries)
-        assert [Ending.DONE] * 3 == [became[job.id].ending for job in stay]
+        assert (AttemptEnd.NO_ROOM, 0) == (became[large.id].ending, became[large.id].tries)
+        assert [AttemptEnd.DONE] * 3 == [became[job.id].ending for job in stay]
 
     def test_many_jobs_are_as_few_transactions_as_their_number_allows(self) -> None:
         store = self.store = MemoryStore(ManualClock())
@@ -293,7 +293,7 @@ class TestRound:
 
         sizes = [len(transaction.jobs) for transaction in self.answers.transactions]
         assert [LIMITS.jobs_per_transaction_max, 300 - LIMITS.jobs_per_transaction_max] == sizes
-        assert {Ending.DONE} == {one.ending for one in became.values()}
+        assert {AttemptEnd.DONE} == {one.ending for one in became.values()}
 
     @pytest.mark.parametrize("wins", [True, False])
     def test_the_view_knows_what_a_commit_left(self, *, wins: bool) -> None:

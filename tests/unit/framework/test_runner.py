@@ -17,7 +17,7 @@ from omega.events import (
     JobsLeased,
     JobsRescued,
     JobsWoken,
-    StoreFaltered,
+    StoreCallFailed,
     TransactionJudged,
 )
 from omega.framework.runner import SchedulerProcess
@@ -264,7 +264,7 @@ class TestProcess:
         process.step()
 
         assert State.RUNNING is self.state(job)
-        assert 3 == len(self.seen(StoreFaltered))
+        assert 3 == len(self.seen(StoreCallFailed))
 
     def test_it_sleeps_when_idle_and_not_in_step_with_others(self) -> None:
         self.a_process().run()
@@ -294,7 +294,7 @@ class TestProcess:
         self.a_process().run()
 
         assert 3 == len(self.clock.slept)
-        assert StoreFaltered("lease", "the server is away") in self.events
+        assert StoreCallFailed("lease", "the server is away") in self.events
 
     def test_leases_are_given_back_when_a_scheduler_breaks(self) -> None:
         (job,) = self.store.submit([a_spec()])
@@ -312,4 +312,4 @@ class TestProcess:
             process.run()
 
         assert [] == self.clock.slept
-        assert StoreFaltered("finish", "batch/a may not be forgotten") in self.events
+        assert StoreCallFailed("finish", "batch/a may not be forgotten") in self.events

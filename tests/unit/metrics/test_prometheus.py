@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from omega.clock import ManualClock
-from omega.events import Event, JobParked, JobsLeased, StoreFaltered, TasksLost, TransactionJudged
+from omega.events import Event, JobParked, JobsLeased, StoreCallFailed, TasksLost, TransactionJudged
 from omega.metrics.fold import SchedulerFold
 from omega.metrics.prometheus import OmegaCollector
 from omega.model.outcomes import Verdict
@@ -47,7 +47,7 @@ def test_counters_carry_the_names_of_the_facts() -> None:
 
 def test_reasons_and_calls_are_labels() -> None:
     registry = exported(
-        JobParked(1, "no_room"), StoreFaltered("commit", "away"), TasksLost(3, "shrank")
+        JobParked(1, "no_room"), StoreCallFailed("commit", "away"), TasksLost(3, "shrank")
     )
 
     assert 3 == value(registry, "omega_tasks_lost_total")

@@ -7,7 +7,7 @@ import numpy as np
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.errors import StoreUnavailable
-from omega.events import Event, StoreFaltered, TasksEnded
+from omega.events import Event, StoreCallFailed, TasksEnded
 from omega.framework.retry import Retry
 from omega.lifecycle.states import State
 from omega.limits import LIMITS
@@ -172,7 +172,7 @@ class TestVirtualNodes:
         self.store.absences = 2
 
         assert 2 == self.nodes.step(1)
-        assert [StoreFaltered, StoreFaltered, TasksEnded] == [type(e) for e in self.events]
+        assert [StoreCallFailed, StoreCallFailed, TasksEnded] == [type(e) for e in self.events]
 
     def test_they_work_until_they_are_stopped(self) -> None:
         jobs = [self.run(2, duration_ms=1_000), self.run(2, duration_ms=60_000)]

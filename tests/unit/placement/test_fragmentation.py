@@ -13,7 +13,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob, TaskGroup
 from omega.model.resources import DEVICES, GPU_SLICES, Kind
 from omega.placement.feasibility import room
-from omega.placement.fragmentation import Typical, lost, place_alone, usable
+from omega.placement.fragmentation import TypicalTasks, lost, place_alone, usable
 from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_view
 from omega.testing.scheduler_contract import faults
 from tests.fixtures.doses import examples
@@ -76,7 +76,9 @@ typical_groups = st.lists(groups(), min_size=1, max_size=4)
 def test_what_is_usable_is_all_but_the_fragments(view: View, typical: list[TaskGroup]) -> None:
     expected = [row[DEVICES].sum() - fragments(row, shares(typical)) for row in view.free]
 
-    assert expected == pytest.approx(usable(view.free, Typical.of(typical, popular=1)).tolist())
+    assert expected == pytest.approx(
+        usable(view.free, TypicalTasks.of(typical, popular=1)).tolist()
+    )
 
 
 @examples(200)
@@ -85,7 +87,7 @@ def test_a_task_costs_what_it_takes_and_the_fragments_that_it_leaves(
     view: View, typical: list[TaskGroup], asked: TaskGroup
 ) -> None:
     its_room = room(view, a_job(spec=a_spec(groups=[asked])), 0)
-    found = lost(its_room, Typical.of(typical, popular=1))
+    found = lost(its_room, TypicalTasks.of(typical, popular=1))
     taken = asked.gpus * asked.gpu_slices
 
     for row, losses in zip(its_room.at.tolist(), found.tolist(), strict=True):
@@ -108,7 +110,7 @@ def test_a_task_costs_what_it_takes_and_the_fragments_that_it_leaves(
 def test_a_task_goes_where_the_loss_is_nearly_the_least(
     view: View, typical: list[TaskGroup], asked: TaskGroup, seed: int
 ) -> None:
-    job, usual = a_job(spec=a_spec(groups=[replace(asked, tasks=1)])), Typical.of(typical)
+    job, usual = a_job(spec=a_spec(groups=[replace(asked, tasks=1)])), TypicalTasks.of(typical)
     claims = place_alone(view, job, usual, np.random.default_rng(seed), nearly=0.0)
     its_room = room(view, job, 0)
 
@@ -121,12 +123,12 @@ def test_a_task_goes_where_the_loss_is_nearly_the_least(
         assert found.min() == found[row, slots].max()
 
 
-def placed(view: View, job: LeasedJob, typical: Typical, nearly: float = 0.0) -> Claims:
+def placed(view: View, job: LeasedJob, typical: TypicalTasks, nearly: float = 0.0) -> Claims:
     return place_alone(view, job, typical, np.random.default_rng(1), nearly=nearly, among=1)
 
 
-def a_typical(*groups: TaskGroup) -> Typical:
-    return Typical.of(groups, popular=1)
+def a_typical(*groups: TaskGroup) -> TypicalTasks:
+    return TypicalTasks.of(groups, popular=1)
 
 
 def test_a_slot_is_broken_where_what_is_left_has_a_use() -> None:
@@ -183,9 +185,9 @@ def test_without_room_there_are_no_claims() -> None:
 
 def test_the_most_popular_shapes_are_typical() -> None:
     popular, rare = a_group(95, gpus=1, gpu_slices=500), a_group(5, gpus=8)
-    typical = Typical.of([popular, a_group(500), rare])
+    typical = TypicalTasks.of([popular, a_group(500), rare])
 
     assert [1] == typical.gpus.tolist()
     assert [500] == typical.slices.tolist()
     assert [1.0] == typical.share.tolist()
-    assert [0.95, 0.05] == Typical.of([popular, rare], popular=1).share.tolist()
+    assert [0.95, 0.05] == TypicalTasks.of([popular, rare], popular=1).share.tolist()

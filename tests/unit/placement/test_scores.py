@@ -3,19 +3,19 @@
 import numpy as np
 
 from omega.placement.feasibility import room
-from omega.placement.scores import best_first, left_fullest
+from omega.placement.scores import best_first, most_allocated
 from omega.testing.builders import a_cell, a_job, a_view, join_cells
 
 
 def test_the_machine_that_is_left_fullest_scores_highest() -> None:
     view = a_view(a_cell(3), used={2: {"cpu_milli": 2_000}, 3: {"cpu_milli": 1_000}})
 
-    assert [1, 2, 0] == np.argsort(-left_fullest(room(view, a_job(), 0))).tolist()
+    assert [1, 2, 0] == np.argsort(-most_allocated(room(view, a_job(), 0))).tolist()
 
 
 def test_what_is_left_is_a_share_of_what_the_machine_has() -> None:
     view = a_view(join_cells(a_cell(1, cpu_milli=2_000), a_cell(1, cpu_milli=8_000, first=2)))
-    score = left_fullest(room(view, a_job(cpu_milli=1_000), 0))
+    score = most_allocated(room(view, a_job(cpu_milli=1_000), 0))
 
     assert [-(0.5 + 2), -(0.875 + 2)] == score.tolist()
 
@@ -26,7 +26,7 @@ def test_free_gpus_count_as_left_over() -> None:
         used={2: {"gpu_0": 1_000, "gpu_1": 1_000}},
     )
     without, with_free, with_taken = (
-        left_fullest(room(view, a_job(), 0))[row] for row in (2, 0, 1)
+        most_allocated(room(view, a_job(), 0))[row] for row in (2, 0, 1)
     )
 
     assert with_free < without

@@ -11,11 +11,11 @@ from omega.model.outcomes import Verdict
 from omega.reports.processes import (
     NODES,
     SILENT_AFTER_MS,
-    Ledger,
+    LatestFacts,
     ProcessState,
     conflicts_of,
-    kinds_heard_of,
     lines_of,
+    live_kinds,
     total_line,
 )
 from omega.store.status import ProcessReport
@@ -58,8 +58,8 @@ def test_who_has_not_spoken_for_long_is_silent() -> None:
     late = a_report(seen_ms_ago=SILENT_AFTER_MS)
 
     assert [ProcessState.SILENT] == [line.state for line in lines_of([late])]
-    assert set() == kinds_heard_of([late, a_report(NODES)])
-    assert {"service"} == kinds_heard_of([late, a_report("service")])
+    assert set() == live_kinds([late, a_report(NODES)])
+    assert {"service"} == live_kinds([late, a_report("service")])
 
 
 def test_a_process_that_has_counted_nothing_has_an_empty_line() -> None:
@@ -93,7 +93,7 @@ def test_the_most_frequent_verdict_is_told_first() -> None:
 
 
 def test_the_ledger_counts_what_a_crashed_process_did() -> None:
-    ledger = Ledger()
+    ledger = LatestFacts()
     ledger.note([a_report(pid=1, accepted=10), a_report("service", accepted=5)])
     ledger.note([a_report(pid=1, accepted=15), a_report(NODES, accepted=100)])
     ledger.note([a_report(pid=2, accepted=1)])

@@ -10,7 +10,7 @@ import pytest
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.resources import machine_capacity
 from omega.sim.experiment import Architecture, Experiment
-from omega.sim.live_run import LiveRun, Synchronising
+from omega.sim.live_run import LiveRun, SyncConfig
 from omega.sim.results import Result
 from omega.sync.choice import Sync
 from omega.testing.builders import a_cell, a_spec
@@ -61,7 +61,7 @@ def an_experiment(
 
 
 def ran(experiment: Experiment, sync: Sync = Sync.DELTA) -> Result:
-    return LiveRun(experiment, Synchronising(by=sync, gap_s=30.0), lambda _: None).finish()
+    return LiveRun(experiment, SyncConfig(by=sync, gap_s=30.0), lambda _: None).finish()
 
 
 def batch(result: Result) -> dict[str, Any]:

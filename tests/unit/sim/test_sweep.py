@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from omega.sim.sweep import Figures, Trial, folded, grid, run_trials
+from omega.sim.sweep import Figures, Trial, grid, mean_and_deviation, run_trials
 
 
 class Here(Executor):
@@ -48,7 +48,7 @@ def test_a_grid_has_every_combination_the_last_axis_changing_fastest() -> None:
 
 
 def test_of_several_seeds_there_are_means_and_sample_deviations() -> None:
-    means, deviations = folded(
+    means, deviations = mean_and_deviation(
         [
             {"batch": {"busy": 1.0, "wait": None}, "events": 3},
             {"batch": {"busy": 3.0, "wait": 5.0}, "events": 3},
@@ -60,7 +60,7 @@ def test_of_several_seeds_there_are_means_and_sample_deviations() -> None:
 
 
 def test_one_seed_is_what_it_is() -> None:
-    means, deviations = folded([{"batch": {"jobs": 3, "wait": None}}])
+    means, deviations = mean_and_deviation([{"batch": {"jobs": 3, "wait": None}}])
 
     assert {"batch": {"jobs": 3, "wait": None}} == means
     assert {"batch": {"jobs": None, "wait": None}} == deviations

@@ -9,7 +9,7 @@ import pytest
 
 from omega.clock import Clock
 from omega.errors import BadInput
-from omega.events import Event, StoreFaltered, ignore
+from omega.events import Event, StoreCallFailed, ignore
 from omega.framework.effects import Steps, Think, Wait, asked
 from omega.model.jobs import JobSpec
 from omega.nodes.virtual import VirtualNodes, nothing_else
@@ -104,7 +104,7 @@ class TestActor:
         self.an_actor().begin(life())
         self.engine.run(60.0)
 
-        assert ["lease"] * 3 == [e.what for e in self.events if isinstance(e, StoreFaltered)]
+        assert ["lease"] * 3 == [e.what for e in self.events if isinstance(e, StoreCallFailed)]
         assert 1 == len(self.seen)
         first, second, third = np.diff([*self.away_s, self.seen[0][0]])
         assert 0 < first < second < third

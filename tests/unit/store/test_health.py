@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from omega.store.postgres.access import Access, Member, is_off
+from omega.store.postgres.access import Access, Member, is_disabled
 from omega.store.postgres.health import logins, settings, state
 from omega.store.postgres.health.examination import diagnose
 from omega.store.postgres.health.findings import Finding, Severity
@@ -253,5 +253,7 @@ def test_other_databases_are_closed_without_a_grant_here() -> None:
 
 def test_a_zero_timeout_counts_as_off() -> None:
     assert ["", "0", "0ms", " 0.0 min"] == [
-        said for said in ("", "0", "0ms", " 0.0 min", "1", "5min", "0.5s", "10ms") if is_off(said)
+        said
+        for said in ("", "0", "0ms", " 0.0 min", "1", "5min", "0.5s", "10ms")
+        if is_disabled(said)
     ]

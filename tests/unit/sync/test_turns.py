@@ -14,13 +14,13 @@ from omega.model.machines import MachineState
 from omega.store.memory.store import MemoryStore
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 from omega.sync.choice import Sync
-from omega.sync.turns import RENEWALS, TRIES, LeasedTurns, Sharing, Turn
+from omega.sync.turns import RENEWALS, TRIES, LeasedTurns, Turn, TurnSettings
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import add_a_cell
 from omega.testing.twin import row_differences
 
 LEASE_S = 8.0
-SHARING = Sharing(kind="batch", replica="0", gap_s=2.0, lease_ms=round(LEASE_S * 1_000))
+SHARING = TurnSettings(kind="batch", replica="0", gap_s=2.0, lease_ms=round(LEASE_S * 1_000))
 
 
 class Watched(PassThrough):

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from omega.reports.printable import TEXT_MAX, escaped
 from omega.terminal.consoles import Output, as_json, warnings
-from omega.terminal.terminal import PrintableConsole, PrintableStream, print_what_can_be
+from omega.terminal.terminal import PrintableConsole, PrintableStream, escape_standard_streams
 from tests.unit.cli.hostile_texts import HOSTILE, LONG, groups, raw_in, without_styles
 
 LAID_OUT_LONG = 40
@@ -231,8 +231,8 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     """Return what standard error writes to from now on, once it has been made printable."""
     beneath = io.StringIO()
     monkeypatch.setattr(sys, "stderr", beneath)
-    print_what_can_be()
-    print_what_can_be()
+    escape_standard_streams()
+    escape_standard_streams()
     return beneath
 
 

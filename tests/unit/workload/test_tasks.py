@@ -6,7 +6,7 @@ import pytest
 import omega.workload.tasks as module
 from omega.limits import Limits
 from omega.model.resources import Kind, amounts
-from omega.workload.tasks import RUNS_ON, Tasks, jobs_of, prefill_of
+from omega.workload.tasks import NO_END, Tasks, jobs_of, prefill_of
 
 
 def tasks_of(*rows: tuple[int, int, int, dict[str, int], bool, int]) -> Tasks:
@@ -28,10 +28,10 @@ CPU = {"cpu_milli": 100}
 def test_tasks_of_one_owner_and_shape_are_one_group() -> None:
     jobs = jobs_of(
         tasks_of(
-            (7, 0, 3, {"cpu_milli": 200}, False, RUNS_ON),
+            (7, 0, 3, {"cpu_milli": 200}, False, NO_END),
             (5, 1, 0, CPU, True, 60),
-            (7, 0, 3, CPU, False, RUNS_ON),
-            (7, 0, 3, {"cpu_milli": 200}, False, RUNS_ON),
+            (7, 0, 3, CPU, False, NO_END),
+            (7, 0, 3, {"cpu_milli": 200}, False, NO_END),
         ),
         name=str,
     )

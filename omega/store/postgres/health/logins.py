@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from omega.store.postgres import restrictions
-from omega.store.postgres.access import TIMEOUTS, Access, is_off
+from omega.store.postgres.access import TIMEOUTS, Access, is_disabled
 from omega.store.postgres.health.findings import Finding, Severity, good
 from omega.store.postgres.restrictions import named
 
@@ -54,7 +54,7 @@ def powers(access: Access) -> Finding:
 def timeouts(access: Access) -> Finding:
     """Check that sessions which hang, or are left open, are ended by a timeout."""
     found = ", ".join(f"{name} {access.timeouts.get(name, 'off')}" for name in TIMEOUTS)
-    off = [name for name in TIMEOUTS if is_off(access.timeouts.get(name, ""))]
+    off = [name for name in TIMEOUTS if is_disabled(access.timeouts.get(name, ""))]
     if not off or not access.members:
         return good("timeouts", found)
     return Finding(

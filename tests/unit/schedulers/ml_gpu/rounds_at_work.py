@@ -44,7 +44,7 @@ def training(
     )
 
 
-class AtWork:
+class RunningSchedulers:
     """A cell, its jobs and the replica that plays their rounds."""
 
     def __init__(self, *cells: Machines, jobs: Sequence[JobSpec] = (), **settings: object) -> None:

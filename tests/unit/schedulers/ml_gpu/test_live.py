@@ -21,7 +21,7 @@ from omega.testing.pass_through import PassThrough
 from omega.testing.steps import LONG_MS, claim, lease_all, places, recall, status_of
 from tests.unit.schedulers.ml_gpu.rounds_at_work import (
     MODELS,
-    AtWork,
+    RunningSchedulers,
     machines,
     training,
 )
@@ -41,7 +41,7 @@ def a_table(tmp_path: Path) -> Path:
     return path
 
 
-def fractions(at_work: AtWork, rounds: int) -> tuple[np.ndarray, np.ndarray]:
+def fractions(at_work: RunningSchedulers, rounds: int) -> tuple[np.ndarray, np.ndarray]:
     """Play rounds; return which part of them each job had on each type, and what was promised."""
     had = np.zeros((len(at_work.jobs), 2))
     for _ in range(rounds):
@@ -57,7 +57,7 @@ def fractions(at_work: AtWork, rounds: int) -> tuple[np.ndarray, np.ndarray]:
 def test_over_time_all_get_what_was_promised(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     jobs = [training(int(rng.choice([1, 1, 1, 2, 4])), model=MODELS[at % 4]) for at in range(64)]
-    at_work = AtWork(
+    at_work = RunningSchedulers(
         machines(K80, 8), machines(V100, 4, first=9), jobs=jobs, throughputs=a_table(tmp_path)
     )
 
@@ -84,7 +84,9 @@ def test_over_time_all_get_what_was_promised(tmp_path: Path) -> None:
 )
 def test_every_policy_keeps_the_gpus_at_work(policy: str) -> None:
     jobs = [training(size) for size in (1, 2, 4, 1, 1, 2, 1, 1, 1, 2)]
-    at_work = AtWork(machines(K80, 2), machines(V100, 1, first=3), jobs=jobs, policy=policy)
+    at_work = RunningSchedulers(
+        machines(K80, 2), machines(V100, 1, first=3), jobs=jobs, policy=policy
+    )
 
     at_work.play(4)
 
@@ -92,7 +94,7 @@ def test_every_policy_keeps_the_gpus_at_work(policy: str) -> None:
 
 
 def test_who_keeps_its_type_makes_no_claim() -> None:
-    at_work = AtWork(machines(K80, 2), jobs=[training(2), training(4), training(1)])
+    at_work = RunningSchedulers(machines(K80, 2), jobs=[training(2), training(4), training(1)])
     at_work.play()
     before = places(at_work.store)
 
@@ -103,7 +105,7 @@ def test_who_keeps_its_type_makes_no_claim() -> None:
 
 
 def test_the_first_to_come_to_an_idle_cell_do_not_wait_for_shares() -> None:
-    at_work = AtWork(machines(K80, 1), policy="fifo_perf")
+    at_work = RunningSchedulers(machines(K80, 1), policy="fifo_perf")
     at_work.play(2)
     at_work.jobs = at_work.store.submit([training(2), training(2)])
 
@@ -113,7 +115,7 @@ def test_the_first_to_come_to_an_idle_cell_do_not_wait_for_shares() -> None:
 
 
 def test_gangs_of_a_machine_that_is_drained_move() -> None:
-    at_work = AtWork(machines(K80, 3), jobs=[training(4), training(2), training(2)])
+    at_work = RunningSchedulers(machines(K80, 3), jobs=[training(4), training(2), training(2)])
     at_work.play()
     (drained,) = set(at_work.machines_of(at_work.jobs[0]))
     others = {job: at_work.machines_of(job) for job in at_work.jobs[1:]}
@@ -127,7 +129,7 @@ def test_gangs_of_a_machine_that_is_drained_move() -> None:
 
 
 def test_what_was_had_on_a_machine_that_is_drained_counts() -> None:
-    at_work = AtWork(machines(K80, 1), jobs=[training(4)], resets_after=100)
+    at_work = RunningSchedulers(machines(K80, 1), jobs=[training(4)], resets_after=100)
     at_work.play(3)
     at_work.drain(1)
     at_work.play(3)
@@ -141,7 +143,9 @@ def test_what_was_had_on_a_machine_that_is_drained_counts() -> None:
 
 def test_jobs_that_do_not_train_are_placed_beside_and_never_evicted() -> None:
     beside = a_spec(2, scheduler="ml-gpu", gpus=1)
-    at_work = AtWork(machines(K80, 2), jobs=[training(2), beside, training(4), training(4)])
+    at_work = RunningSchedulers(
+        machines(K80, 2), jobs=[training(2), beside, training(4), training(4)]
+    )
     seen = []
     for _ in range(12):
         at_work.play()
@@ -156,7 +160,7 @@ def test_jobs_that_do_not_train_are_placed_beside_and_never_evicted() -> None:
 def test_a_round_does_not_conflict_with_itself() -> None:
     """Who is placed beside and who trains do not count on the same GPUs."""
     beside = [a_spec(1, scheduler="ml-gpu", gpus=1) for _ in range(4)]
-    at_work = AtWork(machines(K80, 2), jobs=[*beside, training(4), training(4)])
+    at_work = RunningSchedulers(machines(K80, 2), jobs=[*beside, training(4), training(4)])
 
     at_work.play()
 
@@ -167,7 +171,7 @@ def test_a_round_does_not_conflict_with_itself() -> None:
 
 def test_who_must_not_run_on_a_type_never_does() -> None:
     jobs = [training(2, constraints=NOT_ON_V100), *[training(2) for _ in range(3)]]
-    at_work = AtWork(machines(K80, 1), machines(V100, 1, first=2), jobs=jobs)
+    at_work = RunningSchedulers(machines(K80, 1), machines(V100, 1, first=2), jobs=jobs)
     types: Counter[str] = Counter()
     for _ in range(20):
         at_work.play()
@@ -178,7 +182,7 @@ def test_who_must_not_run_on_a_type_never_does() -> None:
 
 
 def test_a_gang_too_large_for_every_type_waits_and_harms_nobody() -> None:
-    at_work = AtWork(
+    at_work = RunningSchedulers(
         machines(K80, 1), machines(V100, 1, first=2), jobs=[training(5), training(4), training(4)]
     )
 
@@ -193,7 +197,7 @@ def test_a_gang_too_large_for_every_type_waits_and_harms_nobody() -> None:
 def test_a_type_whose_machines_are_too_small_is_not_promised() -> None:
     """Eight GPUs of a type are there, but no task finds the two it needs on one machine."""
     jobs = [training(1, gpus=2), *[training(1) for _ in range(7)]]
-    at_work = AtWork(machines(K80, 2), machines(V100, 8, first=3, gpus=1), jobs=jobs)
+    at_work = RunningSchedulers(machines(K80, 2), machines(V100, 8, first=3, gpus=1), jobs=jobs)
 
     at_work.play(6)
 
@@ -204,7 +208,7 @@ def test_a_type_whose_machines_are_too_small_is_not_promised() -> None:
 
 
 def test_machines_of_a_new_type_are_used_at_once_and_promised_later() -> None:
-    at_work = AtWork(machines(K80, 1), jobs=[training(4), training(4)], resets_after=3)
+    at_work = RunningSchedulers(machines(K80, 1), jobs=[training(4), training(4)], resets_after=3)
     at_work.play(2)
     at_work.add(machines(V100, 1, first=2))
 
@@ -218,7 +222,9 @@ def test_machines_of_a_new_type_are_used_at_once_and_promised_later() -> None:
 
 
 def test_machines_that_do_not_say_what_they_have_are_a_type_of_their_own() -> None:
-    at_work = AtWork(machines(K80, 1), jobs=[training(4), training(4)], gpu_attribute="nothing")
+    at_work = RunningSchedulers(
+        machines(K80, 1), jobs=[training(4), training(4)], gpu_attribute="nothing"
+    )
 
     at_work.play(3)
 
@@ -235,7 +241,7 @@ def full_of_cpu_work(store: Store, *on: int) -> None:
 
 
 def test_where_there_are_no_cores_a_gang_goes_elsewhere() -> None:
-    at_work = AtWork(machines(K80, 2), jobs=[training(4)])
+    at_work = RunningSchedulers(machines(K80, 2), jobs=[training(4)])
     full_of_cpu_work(at_work.store, 1)
 
     at_work.play()
@@ -245,7 +251,7 @@ def test_where_there_are_no_cores_a_gang_goes_elsewhere() -> None:
 
 def test_gpus_that_a_gang_finds_no_cores_for_go_to_others() -> None:
     hungry, modest = training(4, cpu_milli=4_000), training(4, cpu_milli=100)
-    at_work = AtWork(machines(K80, 1), jobs=[hungry, modest])
+    at_work = RunningSchedulers(machines(K80, 1), jobs=[hungry, modest])
     full_of_cpu_work(at_work.store, 1)
 
     at_work.play(8)
@@ -256,7 +262,7 @@ def test_gpus_that_a_gang_finds_no_cores_for_go_to_others() -> None:
 
 
 def test_a_gang_that_finds_no_room_on_its_better_type_is_not_interrupted(tmp_path: Path) -> None:
-    at_work = AtWork(
+    at_work = RunningSchedulers(
         machines(K80, 1),
         machines(V100, 1, first=2),
         jobs=[training(4, model=MODELS[3])],
@@ -286,7 +292,7 @@ class Rival(PassThrough):
 
 
 def test_a_gang_that_met_a_rival_is_placed_elsewhere_on_its_type() -> None:
-    at_work = AtWork(machines(K80, 2), jobs=[training(4)])
+    at_work = RunningSchedulers(machines(K80, 2), jobs=[training(4)])
     rival = Rival(at_work.store)
     at_work.process = at_work.a_process(lambda _: rival)
 
@@ -296,7 +302,9 @@ def test_a_gang_that_met_a_rival_is_placed_elsewhere_on_its_type() -> None:
     assert [3 - rival.taken] * 4 == at_work.machines_of(at_work.jobs[0])
 
 
-def planned(at_work: AtWork, *, seed: int, memo: Mapping[str, object] | None = None) -> RoundPlan:
+def planned(
+    at_work: RunningSchedulers, *, seed: int, memo: Mapping[str, object] | None = None
+) -> RoundPlan:
     """Plan one more round, of what is running and waiting, and commit nothing."""
     store, rounds = at_work.store, at_work.process.scheduler.rounds
     assert rounds is not None
@@ -334,7 +342,7 @@ def claims_of(plan: RoundPlan) -> list[object]:
 def test_the_same_seed_gives_the_same_plan() -> None:
     def once(seed: int) -> tuple[list[object], Mapping[str, object]]:
         jobs = [training(1 + at % 4) for at in range(12)]
-        at_work = AtWork(machines(K80, 4), machines(V100, 2, first=5), jobs=jobs)
+        at_work = RunningSchedulers(machines(K80, 4), machines(V100, 2, first=5), jobs=jobs)
         at_work.play()
         plan = planned(at_work, seed=seed)
         return claims_of(plan), plan.memo
@@ -347,7 +355,7 @@ def test_the_same_seed_gives_the_same_plan() -> None:
 
 @pytest.mark.parametrize("state", [MachineState.DOWN, MachineState.DRAINING])
 def test_a_cell_without_open_machines_gives_nobody_anything(state: MachineState) -> None:
-    at_work = AtWork(machines(K80, 2), jobs=[training(2)])
+    at_work = RunningSchedulers(machines(K80, 2), jobs=[training(2)])
     at_work.store.set_state(integers([1, 2]), state)
 
     at_work.play(2)

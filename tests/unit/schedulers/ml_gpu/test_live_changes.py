@@ -10,7 +10,7 @@ from omega.model.machines import MachineState
 from omega.testing.builders import a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.steps import lease_all, status_of
 from tests.unit.schedulers.ml_gpu.rounds_at_work import (
-    AtWork,
+    RunningSchedulers,
     machines,
     training,
 )
@@ -20,7 +20,7 @@ NOT_ON_V100 = (Constraint("gpu_model", Operator.NOT_IN, (V100,)),)
 
 
 def test_training_jobs_that_ran_before_there_were_rounds_are_taken_in() -> None:
-    at_work = AtWork(machines("k80", 1), jobs=[training()] * 4)
+    at_work = RunningSchedulers(machines("k80", 1), jobs=[training()] * 4)
     leased = lease_all(at_work.store, scheduler="ml-gpu")
     for slot, job in enumerate(leased):
         claims = some_claims([0], [1], **{"cpu_milli": 1_000, f"gpu_{slot}": 1_000})
@@ -35,7 +35,7 @@ def test_training_jobs_that_ran_before_there_were_rounds_are_taken_in() -> None:
 
 
 def test_gpus_of_jobs_that_do_not_train_are_not_shared_out() -> None:
-    at_work = AtWork(machines("k80", 1), jobs=[a_spec(1, scheduler="ml-gpu", gpus=1)])
+    at_work = RunningSchedulers(machines("k80", 1), jobs=[a_spec(1, scheduler="ml-gpu", gpus=1)])
     (leased,) = lease_all(at_work.store, scheduler="ml-gpu")
     claims = some_claims([0], [1], cpu_milli=1_000, gpu_0=1_000)
     at_work.store.commit(a_transaction(claims_of_job(leased, claims)))
@@ -46,7 +46,9 @@ def test_gpus_of_jobs_that_do_not_train_are_not_shared_out() -> None:
 
 
 def test_a_gang_of_which_a_task_is_over_goes_on_with_the_others() -> None:
-    at_work = AtWork(machines("k80", 1), machines("v100", 1, first=2), jobs=[training(2)])
+    at_work = RunningSchedulers(
+        machines("k80", 1), machines("v100", 1, first=2), jobs=[training(2)]
+    )
     at_work.play()
     (job,) = at_work.jobs
     at_work.store.end_tasks(integers([job]), np.array([0]))
@@ -61,7 +63,7 @@ def test_a_gang_of_which_a_task_is_over_goes_on_with_the_others() -> None:
 
 @pytest.mark.parametrize("number", [0, 2])
 def test_jobs_come_before_there_is_any_gpu_and_are_parked_until_there_is(number: int) -> None:
-    at_work = AtWork(machines("none", number, gpus=0), jobs=[training()])
+    at_work = RunningSchedulers(machines("none", number, gpus=0), jobs=[training()])
     at_work.play(2)
     assert State.PARKED is status_of(at_work.store, at_work.jobs[0]).state
 
@@ -73,7 +75,7 @@ def test_jobs_come_before_there_is_any_gpu_and_are_parked_until_there_is(number:
 
 
 def test_another_policy_promises_anew_at_once() -> None:
-    at_work = AtWork(machines("k80", 1), jobs=[training(gpus) for gpus in (1, 1, 4)])
+    at_work = RunningSchedulers(machines("k80", 1), jobs=[training(gpus) for gpus in (1, 1, 4)])
     at_work.play(2)
     before = at_work.record()["share"]
     at_work.told["policy"] = "fifo"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omega.model.arrays import integers
-from schedulers.ml_gpu.learning import Learnt
+from schedulers.ml_gpu.learning import ObservedRates
 from schedulers.ml_gpu.problem import NOBODY
 from schedulers.ml_gpu.record import UNKNOWN, Record
 from schedulers.ml_gpu.rounds import Ledger
@@ -52,7 +52,7 @@ def records(draw: st.DrawFn) -> Record:
         on=integers([draw(st.integers(UNKNOWN, len(types) - 1)) for _ in jobs]),
         charged_ms=integers([draw(TIMES) for _ in jobs]),
         promised_by=table(SECONDS),
-        learnt=Learnt(
+        learnt=ObservedRates(
             types,
             {
                 (model, 2): np.array([draw(SECONDS | st.just(np.nan)) for _ in types], np.float64)

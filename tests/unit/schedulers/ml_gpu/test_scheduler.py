@@ -7,7 +7,7 @@ import numpy as np
 from omega.cell.view import View
 from omega.model.claims import Claims
 from omega.model.jobs import Constraint, LeasedJob, Operator
-from omega.placement.fragmentation import Typical
+from omega.placement.fragmentation import TypicalTasks
 from omega.testing.builders import a_cell, a_group, a_job, a_view, join_cells
 from schedulers.ml_gpu import MlGpuScheduler
 
@@ -66,7 +66,9 @@ def test_a_lone_task_leaves_pairs_to_those_who_ask_for_pairs() -> None:
         a_cell(2, gpus=3, cpu_milli=64_000),
         used={1: {"gpu_0": 500}, 2: {"gpu_0": 1_000, "cpu_milli": 60_000}},
     )
-    pairs = MlGpuScheduler(Typical.of([a_group(1, gpus=2), a_group(1, gpus=1, gpu_slices=500)]))
+    pairs = MlGpuScheduler(
+        TypicalTasks.of([a_group(1, gpus=2), a_group(1, gpus=1, gpu_slices=500)])
+    )
     job = a_job(1, gpus=1, gpu_slices=500)
 
     assert [1] == pairs.place(view, job, np.random.default_rng(1)).machine.tolist()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from omega.framework.allowance import Admission
+from omega.framework.quota_admission import QuotaAdmission
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
 from omega.model.claims import Granularity
@@ -43,14 +43,14 @@ def admission(
     *,
     batch: Mapping[Budget, int] | None = None,
     granularity: Granularity = Granularity.INCREMENTAL,
-) -> Admission:
+) -> QuotaAdmission:
     """Return what is left of ann's quota, and perhaps of that of batch jobs."""
     both = {ANN: left} | ({} if batch is None else {BATCH: batch})
     rows = {whose: [row.get(budget, UNLIMITED) for budget in Budget] for whose, row in both.items()}
-    return Admission(rows, granularity)
+    return QuotaAdmission(rows, granularity)
 
 
-def inside(job: ParkedJob, at: Admission) -> list[int]:
+def inside(job: ParkedJob, at: QuotaAdmission) -> list[int]:
     """Return the tasks that would be let in."""
     allowed = at.within(job)
     return [] if allowed is None else allowed.unplaced.tolist()
@@ -119,12 +119,12 @@ def test_where_a_scheduler_commits_all_or_nothing_all_that_waits_counts() -> Non
 def test_who_is_let_in_leaves_less_to_those_behind() -> None:
     at = admission({Budget.CPU_MILLI: 2_500}, batch={Budget.JOBS: 9})
     job = parked(a_spec(8, tenant="ann"))
-    let_in = 0
+    admit = 0
     while at.within(job) is not None:
-        at.let_in(job)
-        let_in += 1
+        at.admit(job)
+        admit += 1
 
-    assert 2 == let_in
+    assert 2 == admit
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,6 @@ def test_who_is_let_in_leaves_less_to_those_behind() -> None:
 )
 def test_whoever_did_not_meet_a_quota_is_let_in(job: ParkedJob) -> None:
     at = admission({Budget.CPU_MILLI: 0})
-    at.let_in(job)
+    at.admit(job)
 
     assert job is at.within(job)

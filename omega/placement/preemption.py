@@ -20,26 +20,26 @@ from omega.model.claims import Claims, Evictions
 from omega.model.jobs import LeasedJob
 
 
-def make_room(
+def add_evictions(
     view: View,
     parts: Sequence[tuple[LeasedJob, Claims]],
     running: Allocations,
-    may_go: Iterable[int],
+    preemptible: Iterable[int],
 ) -> list[Claims]:
     """Return the claims of each part, with the evictions that they need.
 
-    `parts` has each job's claims. `running` has all allocations of the jobs `may_go`, and perhaps
-    of others. The jobs `may_go` must be gangs that are evicted as a whole, and the transaction must
-    present their leases.
+    `parts` has each job's claims. `running` has all allocations of the jobs `preemptible`, and
+    perhaps of others. The jobs `preemptible` must be gangs that are evicted as a whole, and the
+    transaction must present their leases.
     """
-    room = _Room(view, running, frozenset(may_go))
+    room = _Room(view, running, frozenset(preemptible))
     return [room.taken_by(job.id, claims) for job, claims in parts]
 
 
 class _Room:
     """What is free while claims are granted one after the other."""
 
-    def __init__(self, view: View, running: Allocations, may_go: frozenset[int]) -> None:
+    def __init__(self, view: View, running: Allocations, preemptible: frozenset[int]) -> None:
         self._view = view
         self._running = running
         self._free = view.free.copy()
@@ -48,7 +48,7 @@ class _Room:
         """The positions in `running` of each gang that may still be evicted."""
         self._here: dict[int, list[int]] = {}
         """By a machine's row, the gangs that run there and may be evicted at the beginning."""
-        for job in sorted(may_go & set(running.job.tolist())):
+        for job in sorted(preemptible & set(running.job.tolist())):
             self._rows[job] = its = np.flatnonzero(running.job == job)
             for row in np.unique(self._at[its]).tolist():
                 self._here.setdefault(row, []).append(job)

@@ -14,29 +14,29 @@ import numpy as np
 from omega.clock import Clock
 from omega.config import Settings
 from omega.framework.attempt import Replica, attempt
+from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Policy
 from omega.framework.effects import Steps, refreshed
 from omega.framework.leasing import Leasing
-from omega.framework.metering import Meter, NoMeter
-from omega.framework.progress import Attempted
+from omega.framework.progress import JobResult
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
-TURN_S = 0.5
+CYCLE_S = 0.5
 """How long the attempts at the jobs of one lease call should take. If they take longer, jobs wait
 under a lease that idle replicas could attempt."""
 
 
-class JobByJob:
+class JobPlanner:
     """Plans the jobs of one process one after the other, or a few together."""
 
     def __init__(
         self,
         replica: Replica,
         leasing: Leasing,
-        meter: Meter | NoMeter,
+        meter: AttemptMeter | NoAttemptMeter,
         clock: Clock,
         settings: Settings,
         rng: np.random.Generator,
@@ -99,7 +99,7 @@ class JobByJob:
         if part:
             yield part
 
-    def _settle(self, attempted: Sequence[Attempted]) -> Steps[None]:
+    def _settle(self, attempted: Sequence[JobResult]) -> Steps[None]:
         """Hand each job back, park it, or only drop its lease, by its disposition."""
         backs: list[HandBack] = []
         parkings: list[Parking] = []
@@ -115,8 +115,8 @@ class JobByJob:
 
     def _adapt(self, jobs: int, took_s: float) -> None:
         """Lease twice as many jobs at a time after a short turn, half as many after a long one."""
-        if took_s > 2 * TURN_S:
+        if took_s > 2 * CYCLE_S:
             self._jobs_max = max(self._jobs_max // 2, self._together)
-        elif jobs == self._jobs_max and took_s < TURN_S:
+        elif jobs == self._jobs_max and took_s < CYCLE_S:
             longest = max(self._settings.jobs_per_lease_max, self._together)
             self._jobs_max = min(self._jobs_max * 2, longest)

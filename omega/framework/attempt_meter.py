@@ -15,23 +15,23 @@ from typing import TypeVar
 from omega.clock import Clock
 from omega.events import Sink
 from omega.framework.effects import Commit, Draw, Effect, Steps, Think
-from omega.framework.progress import Attempted, events_of
+from omega.framework.progress import JobResult, events_of
 
 _T = TypeVar("_T")
 
 
-class NoMeter:
+class NoAttemptMeter:
     """Measures nothing, for a driver that counts what it answers."""
 
     def over(self, steps: Steps[_T]) -> Steps[_T]:
         """Return the generator unchanged."""
         return steps
 
-    def report(self, attempted: Sequence[Attempted]) -> None:
+    def report(self, attempted: Sequence[JobResult]) -> None:
         """Emit nothing."""
 
 
-class Meter:
+class AttemptMeter:
     """Measures the attempts of one process, one at a time."""
 
     def __init__(self, clock: Clock, sink: Sink) -> None:
@@ -76,7 +76,7 @@ class Meter:
             self._since = self._clock.now()
         return partial(steps.send, answer)
 
-    def report(self, attempted: Sequence[Attempted]) -> None:
+    def report(self, attempted: Sequence[JobResult]) -> None:
         """Emit a `JobAttempted` for each job attempted together, and reset the decision time."""
         for event in events_of(attempted, self._thought_s):
             self._sink(event)

@@ -25,7 +25,7 @@ Left = Mapping[tuple[QuotaScope, str], Sequence[int]]
 """What is left of each quota, by its scope and name, in the order of `Budget`; may be negative."""
 
 
-class Allowances:
+class QuotasLeft:
     """What is left of all quotas, as last read from the store."""
 
     def __init__(self, granularity: Granularity) -> None:
@@ -51,9 +51,9 @@ class Allowances:
             for whose, left in before.items()
         )
 
-    def admission(self) -> "Admission":
-        """Return an `Admission` that starts from what is left."""
-        return Admission(self._left, self._granularity)
+    def admission(self) -> "QuotaAdmission":
+        """Return an `QuotaAdmission` that starts from what is left."""
+        return QuotaAdmission(self._left, self._granularity)
 
     def _read(self) -> Steps[Left]:
         uses = yield from asked("quotas", lambda store: store.quotas())
@@ -63,7 +63,7 @@ class Allowances:
         }
 
 
-class Admission:
+class QuotaAdmission:
     """What would be left of the quotas as jobs are admitted one after the other."""
 
     def __init__(self, left: Left, granularity: Granularity = Granularity.INCREMENTAL) -> None:
@@ -88,7 +88,7 @@ class Admission:
         inside = job.unplaced[np.repeat(allowed, [group.tasks for group in groups])[job.unplaced]]
         return replace(job, unplaced=inside) if len(inside) else None
 
-    def let_in(self, job: ParkedJob) -> None:
+    def admit(self, job: ParkedJob) -> None:
         """Charge a job's quotas for the least that the job needs in order to progress."""
         if rows := self._rows(job):
             need = self._need(job)

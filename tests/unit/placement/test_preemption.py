@@ -13,7 +13,7 @@ from omega.clock import ManualClock
 from omega.model.claims import Claims, Evictions, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
-from omega.placement.making_room import make_room
+from omega.placement.preemption import add_evictions
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import (
     a_cell,
@@ -63,10 +63,10 @@ class Cell:
         self.jobs = {job.id: job for job in (*self.running, *self.waiting)}
 
     def room_for(
-        self, parts: Sequence[tuple[LeasedJob, Claims]], may_go: Sequence[LeasedJob]
+        self, parts: Sequence[tuple[LeasedJob, Claims]], preemptible: Sequence[LeasedJob]
     ) -> list[Claims]:
         view = View(self.store.snapshot())
-        return make_room(view, parts, self.store.allocations(), [job.id for job in may_go])
+        return add_evictions(view, parts, self.store.allocations(), [job.id for job in preemptible])
 
     def transaction(
         self, parts: Sequence[tuple[LeasedJob, Claims]], claims: Sequence[Claims]
@@ -82,9 +82,9 @@ class Cell:
         return a_transaction(*claims_by_job, *leases)
 
     def commit(
-        self, parts: Sequence[tuple[LeasedJob, Claims]], may_go: Sequence[LeasedJob]
+        self, parts: Sequence[tuple[LeasedJob, Claims]], preemptible: Sequence[LeasedJob]
     ) -> Outcome:
-        return self.store.commit(self.transaction(parts, self.room_for(parts, may_go)))
+        return self.store.commit(self.transaction(parts, self.room_for(parts, preemptible)))
 
 
 def fallen(outcome: Outcome) -> list[int]:
@@ -211,7 +211,7 @@ class Drawn:
     """A cell, and a plan that fits once those that may go are gone."""
 
     running: list[Gang]
-    may_go: list[int]
+    preemptible: list[int]
     """Which of those that run."""
     moving: dict[int, Gang]
     """Of those that may go, where they are to run."""
@@ -261,14 +261,14 @@ class Left:
 def plans(draw: st.DrawFn) -> Drawn:
     full, after = Left(), Left()
     running = [gang for gang in draw(st.lists(GANGS, max_size=6)) if full.takes(gang)]
-    may_go = [at for at in range(len(running)) if draw(st.sampled_from([True, True, False]))]
+    preemptible = [at for at in range(len(running)) if draw(st.sampled_from([True, True, False]))]
     for at, gang in enumerate(running):
-        assert at in may_go or after.takes(gang)
-    wanted = {at: draw(gangs_of(len(running[at]))) for at in may_go if draw(st.booleans())}
+        assert at in preemptible or after.takes(gang)
+    wanted = {at: draw(gangs_of(len(running[at]))) for at in preemptible if draw(st.booleans())}
     moving = {at: gang for at, gang in wanted.items() if after.takes(gang)}
     coming = [gang for gang in draw(st.lists(GANGS, max_size=4)) if after.takes(gang)]
     order = draw(st.permutations(range(len(moving) + len(coming))))
-    return Drawn(running, may_go, moving, coming, order)
+    return Drawn(running, preemptible, moving, coming, order)
 
 
 @given(plans())
@@ -288,15 +288,15 @@ def test_a_plan_that_fits_is_granted_whole_and_nobody_falls_for_nothing(drawn: D
     assert outcome.accepted.all()
     assert [] == cell.store.verify()
     assert sorted(named) == fallen(outcome)
-    assert named <= {cell.running[at].id for at in drawn.may_go}
+    assert named <= {cell.running[at].id for at in drawn.preemptible}
     for victim in others:
         assert not granted_without(drawn, victim)
 
 
 def planned(drawn: Drawn) -> tuple[Cell, list[Claims]]:
     cell = Cell(drawn.running, drawn.coming)
-    may_go = [cell.running[at] for at in drawn.may_go]
-    return cell, cell.room_for(drawn.parts(cell), may_go)
+    preemptible = [cell.running[at] for at in drawn.preemptible]
+    return cell, cell.room_for(drawn.parts(cell), preemptible)
 
 
 def granted_without(drawn: Drawn, victim: int) -> bool:

@@ -20,7 +20,7 @@ FAILED, SHRANK = "failed", "shrank"
 """Why tasks lose their places: their machine is down or gone, or has become too small for them."""
 
 
-class Clearing:
+class MachineClearing:
     """Evicts tasks from machines that a view shows as dead, or as used above their capacity."""
 
     def __init__(self, sink: Sink) -> None:

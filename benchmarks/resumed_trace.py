@@ -21,10 +21,10 @@ from omega.model.arrays import Ids
 from omega.model.jobs import JobSpec
 from omega.store.memory.store import MemoryStore
 from omega.workload.arrivals import Arrival, Prefill, Workload
-from omega.workload.tasks import RUNS_ON, SCHEDULERS, Tasks, prefill_of
+from omega.workload.tasks import NO_END, SCHEDULERS, Tasks, prefill_of
 
 
-def taken_up(trace: Workload, percent: int, settings: Settings, seed: int) -> Workload:
+def resumed_trace(trace: Workload, percent: int, settings: Settings, seed: int) -> Workload:
     """Return the rest of the trace when so many percent of its jobs have arrived."""
     first = len(trace.arrivals) * percent // 100
     now_s = trace.arrivals[first].submit_s
@@ -77,7 +77,7 @@ def _prefill(running: Allocations, specs: Mapping[int, JobSpec], machines: Ids) 
         precedence=np.array([spec.precedence for spec in mine], dtype=np.int64),
         amounts=running.amounts,
         different_machines=np.zeros(len(mine), dtype=np.bool_),
-        duration_ms=np.where(running.duration_ms < 0, RUNS_ON, running.duration_ms),
+        duration_ms=np.where(running.duration_ms < 0, NO_END, running.duration_ms),
     )
     at = np.searchsorted(machines, running.machine).astype(np.intp)
     return prefill_of(columns, at, lambda _: "running") if mine else Prefill.none()

@@ -12,11 +12,11 @@ from omega.config import Settings
 from omega.errors import BadInput
 from omega.events import MemoRefused, Sink
 from omega.framework.attempt import Replica
+from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import over_quota
 from omega.framework.effects import Steps, asked
 from omega.framework.leasing import Leasing
-from omega.framework.metering import Meter, NoMeter
-from omega.framework.progress import Attempted, Ending
+from omega.framework.progress import AttemptEnd, JobResult
 from omega.framework.round_commit import commit_round, plan_round
 from omega.framework.rounds import RoundPlan, Rounds, RoundState
 from omega.lifecycle.states import ParkReason
@@ -31,7 +31,7 @@ ID_MAX = 2**63 - 1
 """The largest job id that a store accepts; a memo may hold any number."""
 
 
-class ByRounds:
+class RoundPlanner:
     """Carries out the rounds of one process."""
 
     def __init__(
@@ -39,7 +39,7 @@ class ByRounds:
         replica: Replica,
         rounds: Rounds,
         leasing: Leasing,
-        meter: Meter | NoMeter,
+        meter: AttemptMeter | NoAttemptMeter,
         settings: Settings,
         sink: Sink,
     ) -> None:
@@ -147,9 +147,9 @@ class ByRounds:
         self._leasing.leases.drop(job.id for job in jobs)
 
 
-def _parking(attempted: Attempted) -> Parking | None:
+def _parking(attempted: JobResult) -> Parking | None:
     job, diagnosis = attempted.job, attempted.diagnosis
-    if attempted.ending is Ending.OVER_QUOTA:
+    if attempted.ending is AttemptEnd.OVER_QUOTA:
         return Parking(job.id, job.token, ParkReason.OVER_QUOTA, over_quota(job.spec))
     if diagnosis is not None and diagnosis.reason.is_permanent:
         return Parking(job.id, job.token, diagnosis.reason, diagnosis.detail)

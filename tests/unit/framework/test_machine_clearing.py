@@ -7,9 +7,9 @@ import pytest
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
-from omega.events import Event, StoreFaltered, TasksLost
-from omega.framework.clearing import FAILED, SHRANK, Clearing
+from omega.events import Event, StoreCallFailed, TasksLost
 from omega.framework.effects import drive
+from omega.framework.machine_clearing import FAILED, SHRANK, MachineClearing
 from omega.model.arrays import Amounts, Ids, integers
 from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
@@ -57,10 +57,10 @@ class TestClearing:
         self.driver = a_driver(self.store, self.clock, self.events.append)
         self.clearing = self.another()
 
-    def another(self) -> Clearing:
-        return Clearing(self.events.append)
+    def another(self) -> MachineClearing:
+        return MachineClearing(self.events.append)
 
-    def check(self, view: View | None = None, *, clearing: Clearing | None = None) -> int:
+    def check(self, view: View | None = None, *, clearing: MachineClearing | None = None) -> int:
         view = View(self.store.snapshot()) if view is None else view
         return drive((clearing or self.clearing).check(view), self.driver.answer)
 
@@ -161,7 +161,7 @@ class TestClearing:
         self.store.absences = 2
 
         assert 2 == self.check()
-        assert 2 == sum(isinstance(event, StoreFaltered) for event in self.events)
+        assert 2 == sum(isinstance(event, StoreCallFailed) for event in self.events)
 
 
 def size(cores: int) -> Amounts:
