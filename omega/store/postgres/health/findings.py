@@ -2,6 +2,7 @@
 
 Goal     One form for all findings about a server.
 Promise  A finding that is not good says why it matters to a cell, and what to run.
+Source   `omega db doctor`.
 """
 
 from dataclasses import dataclass
