@@ -42,7 +42,7 @@ FILES = (
     "queue.sql",
     "rounds.sql",
     "turns.sql",
-    "force.sql",
+    "forced_eviction.sql",
     "catalogues.sql",
     "machines.sql",
     "registry.sql",
