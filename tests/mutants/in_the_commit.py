@@ -121,7 +121,7 @@ DOOR = (
     mutant(
         "one-id-granted-to-two",
         COMMIT,
-        "IF NOT FOUND AND 0 = ANY (verdicts) THEN",
+        "IF NOT FOUND AND ${accepted} = ANY (verdicts) THEN",
         "IF false THEN",
         "One of two grants is recorded: who asks again for the other is told that it failed.",
         tests=OF_ARGUMENTS + OF_COMMITS,
@@ -136,8 +136,8 @@ DOOR = (
     mutant(
         "lease-not-checked-in-order",
         WALK,
-        "WHEN NOT held[j] THEN 4",
-        "WHEN false THEN 4",
+        "WHEN NOT held[j] THEN ${lease_lost}",
+        "WHEN false THEN ${lease_lost}",
         "A scheduler that lost its lease need only name somebody to evict.",
     ),
     mutant(
@@ -157,7 +157,7 @@ DOOR = (
     mutant(
         "task-placed-twice-in-order",
         WALK,
-        "WHEN here @> _tasks[c] THEN 5",
+        "WHEN here @> _tasks[c] THEN ${already_placed}",
         "",
         "A transaction that names a task twice is aborted, with all that it grants to others.",
     ),
@@ -178,8 +178,8 @@ DOOR = (
     mutant(
         "draining-machine-takes-claims-in-order",
         PARTS,
-        "WHEN _state <> 0 THEN 7",
-        "WHEN _state > 1 THEN 7",
+        "WHEN _state <> 0 THEN ${closed}",
+        "WHEN _state > 1 THEN ${closed}",
         "A machine that is drained never gets empty.",
     ),
     mutant(

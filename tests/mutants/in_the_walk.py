@@ -72,15 +72,15 @@ EXCHANGES = (
     mutant(
         "alternates-tried-by-those-that-stand",
         WALK,
-        "IF verdict NOT IN (0, 4, 5) AND",
-        "IF verdict NOT IN (4, 5) AND",
+        "IF verdict NOT IN (${accepted}, ${lease_lost}, ${already_placed}) AND",
+        "IF verdict NOT IN (${lease_lost}, ${already_placed}) AND",
         "A claim that stands where it wanted to is sent elsewhere.",
     ),
     mutant(
         "running-task-sent-to-an-alternate",
         WALK,
-        "NOT IN (0, 4, 5) AND NOT is_placed",
-        "NOT IN (0, 4, 5)",
+        "NOT IN (${accepted}, ${lease_lost}, ${already_placed}) AND NOT is_placed",
+        "NOT IN (${accepted}, ${lease_lost}, ${already_placed})",
         "A task that could not move runs in two places.",
     ),
     mutant(
@@ -102,8 +102,8 @@ EXCHANGES = (
     mutant(
         "evicts-though-it-lands-on-an-alternate",
         WALK,
-        "IF verdict NOT IN (0, 4, 5) THEN",
-        "IF verdict IN (4, 5) THEN",
+        "IF verdict NOT IN (${accepted}, ${lease_lost}, ${already_placed}) THEN",
+        "IF verdict IN (${lease_lost}, ${already_placed}) THEN",
         "Tasks are ended to make room that nobody takes.",
     ),
     mutant(
