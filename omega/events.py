@@ -133,7 +133,7 @@ class TurnChanged:
 
 @dataclass(frozen=True)
 class RateUnknown:
-    """Training jobs of some kind make no steps, for nobody has said how fast they are."""
+    """Jobs of some kind of work make no steps, for nobody has said how fast they are."""
 
     why: str
 

@@ -66,7 +66,7 @@ class Limits:
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
     """A century: who wants a task to run longer says nothing, and it does until it is cancelled."""
     steps_max: int = 10**15
-    """Steps of one training job: a million each second for thirty years."""
+    """Steps of one job: a million each second for thirty years."""
 
     def __post_init__(self) -> None:
         for name, limit in vars(self).items():

@@ -15,7 +15,7 @@ from omega.cell.view import View
 from omega.model.allocations import Allocations
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.model.training import TrainingProgress
+from omega.model.progress import JobProgress
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,8 +33,8 @@ class RoundState:
     """Each with all its running tasks."""
     allocations: Allocations
     """Of those that run, and of those that are away."""
-    training: TrainingProgress
-    """How far those of them have come that train."""
+    progress: JobProgress
+    """How far those of them have come whose work is counted in steps."""
     away: Sequence[int] = ()
     """Jobs that the last plan named and that are neither over nor to be planned now: parked, leased
     by somebody else, or further back in line than a round looks. They may come back."""

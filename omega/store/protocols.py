@@ -18,8 +18,8 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
-from omega.model.training import TrainingProgress
 from omega.store.leases import JobLeases
 from omega.store.rounds import RoundBook
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
@@ -50,11 +50,11 @@ class SharedViewSource(ViewSource, TurnBook, Protocol):
     """What views are synchronised from by schedulers that share out their reading."""
 
 
-class TrainingReader(Protocol):
-    """The progress of training jobs."""
+class ProgressReader(Protocol):
+    """The progress of jobs in steps."""
 
-    def training(self, job: Ids) -> TrainingProgress:
-        """Read of those of these jobs that train how far they have come."""
+    def progress(self, job: Ids) -> JobProgress:
+        """Read how far those of these jobs have come whose work is counted in steps."""
         ...
 
 
@@ -112,7 +112,7 @@ class ForcedEnds(Protocol):
         ...
 
 
-class ProcessStore(SnapshotSource, TrainingReader, ProcessRegistry, Protocol):
+class ProcessStore(SnapshotSource, ProgressReader, ProcessRegistry, Protocol):
     """What schedulers and nodes both call."""
 
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
@@ -153,15 +153,15 @@ class NodeStore(ProcessStore, Protocol):
         ...
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Note how far training jobs have come since they were submitted.
+        """Note how far jobs in steps have come since they were submitted.
 
-        Less than is on record changes nothing. Jobs that are over, or train nothing, are passed
+        Less than is on record changes nothing. Jobs that are over, or not in steps, are passed
         over.
         """
         ...
 
 
-class JobReader(TrainingReader, QuotaReader, Protocol):
+class JobReader(ProgressReader, QuotaReader, Protocol):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:

@@ -6,13 +6,13 @@ from tests.mutants import (
     in_memory,
     in_numpy,
     in_processes,
+    in_progress,
     in_quotas,
     in_refusals,
     in_rounds,
     in_the_commit,
     in_the_simulator,
     in_the_walk,
-    in_training,
     in_turns,
 )
 from tests.mutants.mutant import Mutant
@@ -28,7 +28,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_rounds.MUTANTS,
     *in_turns.MUTANTS,
     *in_refusals.MUTANTS,
-    *in_training.MUTANTS,
+    *in_progress.MUTANTS,
     *in_processes.MUTANTS,
     *in_the_simulator.MUTANTS,
     *in_compiled_loops.MUTANTS,

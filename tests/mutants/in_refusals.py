@@ -43,7 +43,7 @@ WIRE = (
     mutant(
         "unknown-field-of-a-job",
         SPECS,
-        "ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,training}')",
+        "ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,work}')",
         "ELSIF false",
         "A field of any depth ends every scheduler that leases the job.",
     ),
@@ -62,9 +62,9 @@ WIRE = (
         "A field of any depth ends every scheduler that leases the job.",
     ),
     mutant(
-        "unknown-field-of-a-training",
+        "unknown-field-of-work",
         SPECS,
-        "omega.has_only(_it, '{model,steps}') AND",
+        "omega.has_only(_it, '{kind,steps}') AND",
         "true AND",
         "A field of any depth ends every scheduler that leases the job.",
     ),
@@ -122,11 +122,11 @@ WIRE = (
         tests=OF_LEASES,
     ),
     mutant(
-        "training-measured-before-it-is-read",
+        "work-measured-before-it-is-read",
         SPECS,
-        "IF NOT coalesce(is_training(_spec -> 'training'), false) THEN",
+        "IF NOT coalesce(is_step_work(_spec -> 'work'), false) THEN",
         "IF octet_length(_spec::text) > ${wire_bytes_max} THEN RETURN 'long';"
-        " ELSIF NOT coalesce(is_training(_spec -> 'training'), false) THEN",
+        " ELSIF NOT coalesce(is_step_work(_spec -> 'work'), false) THEN",
         "A submission of some bytes has its backend write gigabytes.",
         tests=("tests/attack/test_refused_jobs.py",),
     ),

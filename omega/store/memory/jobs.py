@@ -214,8 +214,9 @@ class MemoryJobs:
 
     def _places(self, job: JobRecord, *, everywhere: bool = False) -> tuple[Index, Ids]:
         """Return which tasks run on which machines, where placing the rest depends on it."""
-        sited = any(group.spread_over or group.different_machines for group in job.spec.groups)
-        tasks = job.running if sited or everywhere else job.running[:0]
+        groups = job.spec.groups
+        needs_siblings = any(group.spread_over or group.different_machines for group in groups)
+        tasks = job.running if needs_siblings or everywhere else job.running[:0]
         return tasks, self._allocations.machines(job.slot[tasks])
 
 

@@ -39,7 +39,7 @@ FILES = (
     "commit_claims.sql",
     "tasks.sql",
     "specs.sql",
-    "training.sql",
+    "progress.sql",
     "queue.sql",
     "rounds.sql",
     "turns.sql",

@@ -52,7 +52,7 @@ def test_no_verdict_is_a_number(name: str) -> None:
         "AND of_machine(states[o], _seen[o] <> sequences[o]) = 0",
         "verdict := CASE WHEN charge IS NULL THEN 9 END;",
         "verdict := CASE\n WHEN here THEN ${already_placed}\n ELSE 0 END;",
-        "CREATE FUNCTION omega.of_machine(_state smallint) AS $$\nSELECT CASE WHEN true THEN 6 END $$",
+        "FUNCTION omega.of_machine(_state smallint) AS $$\nSELECT CASE WHEN true THEN 6 END $$",
     ],
 )
 def test_a_verdict_that_is_a_number_is_found(sql: str) -> None:
