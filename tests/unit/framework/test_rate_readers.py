@@ -34,7 +34,7 @@ def read_one_rate(path: Path, *, gpu_attribute: str) -> OneRate:
 
 
 def read_nothing(path: Path, *, gpu_attribute: str) -> None:
-    assert path
+    assert path.exists()
     assert gpu_attribute
 
 
