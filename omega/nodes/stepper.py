@@ -165,7 +165,8 @@ class Stepper:
             )
             for machine in gang.machines
         }
-        on = f"{gang.gpus} GPUs of {', '.join(sorted(types))}"
+        of = ", ".join(sorted(types - {""}))
+        on = f"{gang.gpus} GPUs of {of}" if of else f"{gang.gpus} GPUs"
         self._warn(f"no rate is known of {gang.kind} on {on}: it makes no steps")
         return 0.0
 

@@ -8,6 +8,7 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.events import TasksEnded
+from omega.framework.rates import Gang, GangMachine
 from omega.lifecycle.states import State
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, integers
@@ -31,6 +32,19 @@ class Counting(PassThrough):
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
         self.reported.append(len(job))
         super().report_progress(job, steps, run_ms)
+
+
+class SameRate:
+    """A model by which all gangs are equally fast, and which keeps what it is asked."""
+
+    def __init__(self, rate: float, *attributes: str) -> None:
+        self.attributes = attributes
+        self.asked: list[Gang] = []
+        self._rate = rate
+
+    def steps_per_s(self, gang: Gang) -> float:
+        self.asked.append(gang)
+        return self._rate
 
 
 class TestStepper:
@@ -193,6 +207,26 @@ class TestStepper:
         assert 0 == self.cell.made(job)[0]
         (said,) = self.cell.warnings
         assert "machines without accelerator" in said
+
+    @pytest.mark.parametrize("rate", [0.0, -1.0, np.inf, np.nan])
+    def test_a_rate_that_is_none_makes_no_steps(self, rate: float) -> None:
+        """Models are strangers': what they say may be no rate."""
+        job = self.cell.run(a_gang(), V100, V100)
+
+        self.steps(self.nodes_with(StepRates(model=SameRate(rate))), 10)
+
+        assert (0, 10_000) == self.cell.made(job)
+        assert ["no rate is known of A on 2 GPUs: it makes no steps"] == self.cell.warnings
+
+    def test_a_model_is_told_of_the_gang_and_of_the_attributes_that_it_asks_for(self) -> None:
+        model = SameRate(2.5, "gpu_model", "rack")
+        job = self.cell.run(a_gang(), V100, K80)
+
+        self.steps(self.nodes_with(StepRates(model=model)), 10)
+
+        machines = [GangMachine(2, {"gpu_model": "v100"}), GangMachine(2, {"gpu_model": "k80"})]
+        assert [Gang("A", 2, machines)] == model.asked
+        assert (25, 10_000) == self.cell.made(job)
 
     def test_without_rates_nobody_makes_a_step_and_it_is_told_once(self) -> None:
         job = self.cell.run(a_gang(), V100, V100)
