@@ -67,7 +67,7 @@ prove: $(READY) ## Try much harder to break it: races, faults, long searches; a 
 		tests/postgres/test_quota_concurrency.py tests/postgres/test_judged_alike.py tests/postgres/test_plans.py \
 		tests/attack $(wildcard tests/postgres/test_faults_*.py tests/postgres/test_hostile_*.py) tests/property $(ARGS)
 
-# Not run by CI: the page that it writes, docs/mutants.md, says what caught what; a test keeps it whole.
+# CI tests a sample of them only. The page that this writes, docs/mutants.md, says which test kills which.
 .PHONY: mutants
 mutants: $(READY) ## Plant small faults, one at a time, and see that a test notices each
 	@$(BIN)/python -m tests.mutants $(ARGS)

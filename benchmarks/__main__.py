@@ -1,4 +1,4 @@
-"""`python -m benchmarks list | run NAME | show FILE`: exit codes and complaints as of `omega`."""
+"""`python -m benchmarks list | run | show | findings`: exit codes and complaints as of `omega`."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +18,7 @@ from benchmarks import (
     gavel_policies,
     gpu_rounds,
     growth,
+    pages,
     paper,
     parsync,
     placement,
@@ -73,6 +74,7 @@ def build() -> typer.Typer:
     app.add_typer(run, name="run")
     app.command("list")(show_list)
     app.command("show")(show)
+    app.command("findings")(pages.command)
     return app
 
 

@@ -2,8 +2,9 @@
 
 Goal     Drive the store of whatever checkout the interpreter belongs to, so that one run can
          compare two revisions.
-Promise  As a script it needs numpy and `omega` alone, and of that only what has been there since
-         the first commit on Postgres. Ways to commit that are not omega's are loaded on demand.
+Promise  It imports numpy and `omega` alone, and of that only what has been there since the first
+         commit on Postgres: as a script it runs on a checkout that has no benchmarks. It commits in
+         omega's own ways; benchmarks/postgres/client.py gives it the others.
 Source   Speaks JSON, a line a message, on standard input and output; benchmarks/workers.py is the
          other side. It ends when its input does.
 """
@@ -11,8 +12,9 @@ Source   Speaks JSON, a line a message, on standard input and output; benchmarks
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Protocol
 from uuid import UUID, uuid4
 
@@ -79,6 +81,10 @@ class Committer(Protocol):
     def close(self) -> None:
         """Let go of the rest."""
         ...
+
+
+Ways = Mapping[str, Callable[[str, str, str | None], Committer]]
+"""What makes a committer of a database's URL, a client's name and the one committer's address."""
 
 
 class Omega:
@@ -163,7 +169,9 @@ class Plan:
 class Client:
     """What the messages ask for, one method each."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Ways = MappingProxyType({})) -> None:
+        """Know these ways to commit besides omega's own."""
+        self._others = others
         self._clock = RealClock()
         self._committers: dict[str, Committer] = {}
 
@@ -239,10 +247,7 @@ class Client:
     def _new(self, variant: str) -> Committer:
         if variant in OMEGA:
             return Omega(self._store, OMEGA[variant], self._name)
-        # Here, and not above: another checkout may have no benchmarks.
-        from benchmarks.postgres.baselines import BASELINES  # noqa: PLC0415
-
-        return BASELINES[variant](self._url, self._name, self._address)
+        return self._others[variant](self._url, self._name, self._address)
 
     def _lease(self) -> list[LeasedJob]:
         group = TaskGroup(tasks=TASKS_PER_JOB, cpu_milli=CPU_MILLI, memory_mib=MEMORY_MIB)

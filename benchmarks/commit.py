@@ -50,6 +50,8 @@ HEADERS: Final = {
 """The same in a few letters."""
 VARIANTS: Final = (*OMEGA, *BASELINES)
 OURS: Final = VARIANTS[0]
+CEILING: Final = "raw"
+"""A way that nobody could use: it judges nothing, so it is no rival."""
 COMPARED_AT: Final = 4
 """Clients at which the summary compares."""
 CLIENTS_MAX: Final = 16
@@ -73,7 +75,7 @@ class Commit:
 
     @property
     def orders(self) -> list[Order]:
-        """What each way has to do, for each contention, size of transactions and crew."""
+        """What each way has to do, by contention, size and number of clients."""
         cells = list(product(self.contention, self.claims, self.clients))
         slice_s = self.seconds / (len(cells) * self.rounds * len(self.variants))
         return [
@@ -118,7 +120,7 @@ class Commit:
                 done.update(_checked(slices, all_, link))
                 rows += _rows(order, slices)
         summary = {"clients": self.compared_at, "omega_over": self._compared(rows)}
-        return Findings(self._finding(rows), rows, summary, {**done, "violations": 0})
+        return Findings(self.finding(rows), rows, summary, {**done, "violations": 0})
 
     def show(self, findings: Findings) -> Table:
         """Return omega's rate by the fit rule, and how many times each other way's it is."""
@@ -148,23 +150,24 @@ class Commit:
             rows=len(self.claims),
             columns=len(self.contention),
             note=f"{self.machines:,} machines, none ever full; medians of {self.rounds} slices of"
-            f" {self.orders[0].seconds:.2g} s each, taken in turns on one server",
+            f" {self.orders[0].seconds:.2g} s each, taken in turns on one server;"
+            " faster: beyond the interval of the ratio",
         )
         for (row, claims), (column, contention) in product(
             enumerate(self.claims), enumerate(self.contention)
         ):
             panel = picture.panels[row][column]
-            for number, variant in enumerate(self.variants):
+            for variant in self.variants:
                 points = [
                     (one["clients"], one["claims_per_s"])
                     for one in findings.rows
                     if (one["variant"], one["contention"], one["claims"])
                     == (variant, contention, claims)
                 ]
-                series(panel, number, points, LABELS[variant])
+                series(panel, VARIANTS.index(variant), points, LABELS[variant])
             steps(panel, self.clients)
             panel.set_ylim(bottom=0)
-            panel.set_title(f"{contention}, {claims:,} claims a transaction", fontsize=10)
+            panel.set_title(f"{contention}, {_claims(claims)} a transaction", fontsize=10)
             panel.set_xlabel("clients")
             panel.set_ylabel("claims granted, 1/s")
         return picture
@@ -178,22 +181,50 @@ class Commit:
                 of_way.setdefault(row["contention"], {})[str(row["claims"])] = row["omega_over"]
         return found
 
-    def _finding(self, rows: Sequence[Mapping[str, Any]]) -> str:
-        """Say in a sentence how omega compares where nobody contends."""
-        contention, clients = self.contention[0], self.compared_at
-        said = []
-        for variant, what in (("raw", "unjudged writes"), ("one-committer", "one committer")):
-            there = (variant, contention, clients)
-            of_way = [
-                row for row in rows if (row["variant"], row["contention"], row["clients"]) == there
-            ]
-            if of_way:
-                ratios = " / ".join(_times(row["omega_over"]) for row in of_way)
-                said.append(f"{ratios} x the rate of {what}")
-        return (
-            f"{clients} clients, {contention} machines: omega commits at {' and '.join(said)},"
-            f" at {' / '.join(f'{claims:,}' for claims in self.claims)} claims a transaction"
+    def finding(self, rows: Sequence[Mapping[str, Any]]) -> str:
+        """Say in a sentence how omega compares with the ceiling and with the best of its rivals."""
+        there = [row for row in rows if row["clients"] == self.compared_at and row["omega_over"]]
+        said = [_beside_ceiling(there), _beside_rivals(there)]
+        return f"{self.compared_at} clients: {'; '.join(part for part in said if part)}"
+
+
+def _beside_ceiling(rows: Sequence[Mapping[str, Any]]) -> str:
+    ratios = [row["omega_over"]["median"] for row in rows if row["variant"] == CEILING]
+    if not ratios:
+        return ""
+    return f"omega commits at {min(ratios):.2f} to {max(ratios):.2f} x the rate of unjudged writes"
+
+
+def _beside_rivals(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Name the rival that is faster than omega most often; by the most, if two are as often."""
+    by_rival: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        if row["variant"] not in {*OMEGA, CEILING}:
+            by_rival.setdefault(row["variant"], []).append(row)
+    if not by_rival:
+        return ""
+    settings = max(map(len, by_rival.values()))
+    won = {
+        rival: sorted(
+            (row for row in ones if row["omega_over"]["upper"] < 1),
+            key=lambda row: float(row["omega_over"]["median"]),
         )
+        for rival, ones in by_rival.items()
+    }
+    won = {rival: ones for rival, ones in won.items() if ones}
+    if not won:
+        return f"no rival is faster in any of {settings} settings"
+    best = max(won, key=lambda rival: (len(won[rival]), -won[rival][0]["omega_over"]["median"]))
+    most = won[best][0]
+    return (
+        f"the best rival, {LABELS[best]}, is faster in {len(won[best])} of {settings} settings,"
+        f" by up to {1 / most['omega_over']['median']:.2f} x"
+        f" ({most['contention']}, {_claims(most['claims'])})"
+    )
+
+
+def _claims(number: int) -> str:
+    return "1 claim" if number == 1 else f"{number:,} claims"
 
 
 def _checked(slices: Mapping[str, Sequence[Slice]], all_: Workers, link: Link) -> Counter[str]:

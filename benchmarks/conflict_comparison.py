@@ -7,8 +7,8 @@ from math import sqrt
 from statistics import median
 from typing import Any, Final
 
-from benchmarks.contest import Point
 from benchmarks.ratios import DEVIATIONS
+from benchmarks.steady_state import Point
 from omega.model.claims import ConflictRule, Granularity
 
 AXES: Final = tuple(one.name for one in fields(Point))
@@ -61,8 +61,8 @@ def compared(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> dict[
     return {
         "pairs": len(pairs),
         "less": sum(less > 0 for less in by),
-        "less_beyond_chance": sum(less > DEVIATIONS for less in by),
-        "more_beyond_chance": len(more),
+        "significantly_less": sum(less > DEVIATIONS for less in by),
+        "significantly_more": len(more),
         "conflicts_coarser_over_finer": round(median(ratios), 2) if ratios else None,
         "tasks_finer_over_coarser": round(median(placed), 2) if placed else None,
         "where_more": [{axis: row[axis] for axis in AXES} for row in more],

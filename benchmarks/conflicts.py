@@ -18,11 +18,11 @@ from rich.table import Table
 
 from benchmarks.conflict_comparison import COMPARISONS, compared
 from benchmarks.conflict_curves import curves
-from benchmarks.contest import AS_RECORDED, FULL, Arena, Point, Tally, rivals
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
-from benchmarks.plays import Drawn, Ground, Replayed
 from benchmarks.postgres import statements
+from benchmarks.scenarios import Drawn, Ground, Replayed
+from benchmarks.steady_state import AS_RECORDED, FULL, Point, Tally, Testbed, rivals
 from omega.config import Settings
 from omega.errors import BadInput
 from omega.model.claims import ConflictRule, Granularity
@@ -138,10 +138,10 @@ class Conflicts:
                 done["transactions"] += tally.transactions
                 progress.update(bar, description=_named(point))
                 progress.advance(bar)
-        rivalries = {name: compared(rows, comparison) for name, comparison in COMPARISONS.items()}
-        summary = {"at": asdict(self.base), **rivalries}
+        comparisons = {name: compared(rows, comparison) for name, comparison in COMPARISONS.items()}
+        summary = {"at": asdict(self.base), **comparisons}
         digest = {"contests": len(rows), **done, "violations": 0}
-        return Findings(self._finding(rows, rivalries), rows, summary, digest)
+        return Findings(self._finding(rows, comparisons), rows, summary, digest)
 
     def show(self, findings: Findings) -> Table:
         """Return all rows, in short."""
@@ -175,7 +175,7 @@ class Conflicts:
             migrate(url)
             store = stack.enter_context(closing(store_at(url, stage.settings, "omega benchmark")))
             link = stack.enter_context(closing(statements.connect(url)))
-            arena = Arena(
+            testbed = Testbed(
                 rivals=stack.enter_context(rivals(url, most)),
                 store=store,
                 link=link,
@@ -185,12 +185,12 @@ class Conflicts:
             )
             for point in self.points:
                 statements.empty(link)
-                play = ground.play(point, slice_s, self.seed, stage)
+                scenario = ground.scenario(point, slice_s, self.seed, stage)
                 yield (
                     point,
-                    arena.hold(
+                    testbed.hold(
                         point,
-                        play,
+                        scenario,
                         warm_up_s=warm_up_s,
                         seconds=slice_s - warm_up_s,
                         seed=self.seed,
@@ -204,7 +204,7 @@ class Conflicts:
         return [row for row in rows if all(row[one] == fixed[one] for one in fixed)]
 
     def _finding(
-        self, rows: Sequence[Mapping[str, Any]], rivalries: Mapping[str, Mapping[str, Any]]
+        self, rows: Sequence[Mapping[str, Any]], comparisons: Mapping[str, Mapping[str, Any]]
     ) -> str:
         """Say what each mode comes to with most schedulers, and how often the finer is better."""
         most = max(self.schedulers)
@@ -220,13 +220,13 @@ class Conflicts:
         )
         verdicts = [
             f"{comparison.finer} conflicts less than {comparison.coarser} in {found['less']} of"
-            f" {things(found['pairs'], 'setting')}, {found['less_beyond_chance']} beyond chance"
+            f" {things(found['pairs'], 'setting')}, {found['significantly_less']} beyond chance"
             + (
-                f", the reverse in {found['more_beyond_chance']}"
-                * bool(found["more_beyond_chance"])
+                f", the reverse in {found['significantly_more']}"
+                * bool(found["significantly_more"])
             )
             + _placing(found["tasks_finer_over_coarser"])
-            for comparison, found in zip(COMPARISONS.values(), rivalries.values(), strict=True)
+            for comparison, found in zip(COMPARISONS.values(), comparisons.values(), strict=True)
             if found["pairs"]
         ]
         return "; ".join([f"Conflict fraction of {most} schedulers: {told}", *verdicts])
@@ -345,9 +345,9 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
     Takes a quarter of an hour; --schedulers 4,16 --fill 80 --gap-ms 0 --seconds 120 is shorter.
     """
-    crews = schedulers or (MANY if trace is None else FEW)
+    workers_by_side = schedulers or (MANY if trace is None else FEW)
     asked = Conflicts(
-        schedulers=numbers(crews, option="--schedulers", most=SCHEDULERS_MAX),
+        schedulers=numbers(workers_by_side, option="--schedulers", most=SCHEDULERS_MAX),
         t_job_ms=numbers(t_job, option="--t-job-ms", most=MS_MAX),
         t_task_ms=numbers(t_task, option="--t-task-ms", most=MS_MAX, least=0),
         fill=numbers(fill, option="--fill", most=FULL) if trace is None else (AS_RECORDED,),

@@ -106,11 +106,11 @@ class Growth:
             with closing(statements.connect(small)) as beside:
                 self._fill(stage, beside, templates[small], Step(0, 0), self.steps[0])
                 filling.sweep(beside)
-            before, known = Step(0, 0), filling.table_signs(link)
+            before, known = Step(0, 0), filling.table_states(link)
             for step in self.steps:
                 progress.update(bar, description=str(step))
                 if step.churned:
-                    known = filling.table_signs(link)
+                    known = filling.table_states(link)
                     done.update(self._churn(stage, large, step.churned, progress))
                 else:
                     self._fill(stage, link, templates[large], before, step)
@@ -119,7 +119,7 @@ class Growth:
                 turns, counts = self._compare(stage, large, small)
                 done.update(counts)
                 rows += _rows(step, turns)
-                tables[str(step)] = _told(filling.table_signs(link), known)
+                tables[str(step)] = _told(filling.table_states(link), known)
                 before = step
                 progress.advance(bar)
             for url in (small, large):

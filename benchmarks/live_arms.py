@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.contest import Point
 from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.harness import Stage
 from benchmarks.rival import Role
+from benchmarks.steady_state import Point
 from omega.cell.view import View
 from omega.framework.registry import ENTRY_POINT_GROUP
 from omega.framework.scheduler import Scheduler

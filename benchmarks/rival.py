@@ -1,4 +1,4 @@
-"""A contender: one process that runs a scheduler of the product, contest after contest.
+"""A rival: one process that runs a scheduler of the product, run after run.
 
 It is what `omega scheduler run` runs. Where it is to be the paper's scheduler, it leases one job at
 a time, commits it by itself, and may refresh its view seldom. It outlives a contest, for starting

@@ -73,11 +73,14 @@ class Rules:
         """Let both commit in turns; in the end, see that each database holds what was granted."""
         slices: dict[str, list[Slice]] = {BEFORE: [], AFTER: []}
         with ExitStack() as stack:
-            crews = {
-                BEFORE: self._crew(stack, stage, BEFORE, self.python),
-                AFTER: self._crew(stack, stage, AFTER, None),
+            workers_by_side = {
+                BEFORE: self._workers(stack, stage, BEFORE, self.python),
+                AFTER: self._workers(stack, stage, AFTER, None),
             }
-            ways = {side: partial(one.do, self.order, self.seed) for side, one in crews.items()}
+            ways = {
+                side: partial(one.do, self.order, self.seed)
+                for side, one in workers_by_side.items()
+            }
             progress = stack.enter_context(stage.output.progress())
             bar = progress.add_task("commit", total=2 * self.rounds)
             until = stage.clock.now() + self.seconds
@@ -88,11 +91,11 @@ class Rules:
                 if stage.clock.now() > until and len(slices[BEFORE]) == len(slices[AFTER]):
                     break
             granted = {side: sum(one.granted for one in ones) for side, ones in slices.items()}
-            for side, one_crew in crews.items():
-                one_crew.check(granted[side])
+            for side, each in workers_by_side.items():
+                each.check(granted[side])
         summary = self._summary(slices)
         digest = {
-            **{f"claims granted, {side}": granted[side] for side in crews},
+            **{f"claims granted, {side}": granted[side] for side in workers_by_side},
             "transactions": sum(one.transactions for ones in slices.values() for one in ones),
             "violations": 0,
         }
@@ -146,7 +149,7 @@ class Rules:
             panel.set_xlabel("round")
         return picture
 
-    def _crew(self, stack: ExitStack, stage: Stage, side: str, python: Path | None) -> Workers:
+    def _workers(self, stack: ExitStack, stage: Stage, side: str, python: Path | None) -> Workers:
         url = stack.enter_context(stage.database(f"_{side}"))
         clients = workers(url, clients=self.clients, machines=self.machines, python=python)
         return stack.enter_context(clients)

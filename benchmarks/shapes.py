@@ -89,8 +89,8 @@ class Shape:
         if self.jobs is not None:
             return self.jobs
         affordable = seconds * min(JOBS_A_SECOND, TASKS_A_SECOND / self.tasks)
-        fitting = self.machines * TASKS_A_MACHINE // self.tasks
-        return max(JOBS_MIN, min(fitting, int(affordable)))
+        that_fit = self.machines * TASKS_A_MACHINE // self.tasks
+        return max(JOBS_MIN, min(that_fit, int(affordable)))
 
     def divided_by(self, divisor: int) -> "Shape":
         """Return the same in small."""

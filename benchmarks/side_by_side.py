@@ -20,7 +20,6 @@ from rich.text import Text
 
 from benchmarks.agreement import SDS, between, compared
 from benchmarks.churn import Nodes
-from benchmarks.contest import Arena, Play, Point, Tally, rivals
 from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.live_arms import (
@@ -35,6 +34,7 @@ from benchmarks.live_arms import (
 )
 from benchmarks.options import DataDir, JsonTo, PlotTo, Seconds, Seed, Smoke, numbers, words
 from benchmarks.postgres import statements
+from benchmarks.steady_state import Point, Scenario, Tally, Testbed, rivals
 from omega.events import ignore
 from omega.framework.registry import find_scheduler
 from omega.framework.retry import Retry
@@ -231,7 +231,7 @@ class SideBySide:
             link = stack.enter_context(closing(statements.connect(url)))
             machines = uniform_machines(self.machines, cpus=CPUS, memory_gib=MEMORY_GIB)
             most = max((point.schedulers for point in self.points), default=0)
-            arena = Arena(
+            testbed = Testbed(
                 rivals=stack.enter_context(rivals(url, most)),
                 store=store,
                 link=link,
@@ -241,14 +241,14 @@ class SideBySide:
             )
             for contest, point in product(range(self.contests), self.points):
                 statements.empty(link)
-                play = Play(
+                scenario = Scenario(
                     self.workload(point, slice_s, contest),
                     (_kind_of(point),) * point.schedulers,
                     lambda store: _nodes(store, stage, self.seed),
                 )
-                tally = arena.hold(
+                tally = testbed.hold(
                     point,
-                    play,
+                    scenario,
                     warm_up_s=warm_up_s,
                     seconds=slice_s - warm_up_s,
                     seed=self.seed + contest,

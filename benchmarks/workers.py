@@ -22,6 +22,9 @@ from numpy.typing import NDArray
 from omega.errors import InvariantBroken, OmegaError
 
 SCRIPT: Final = Path(__file__).with_name("client.py")
+"""A client for any checkout, which knows omega's ways to commit."""
+ALL_WAYS: Final = ("-m", "benchmarks.postgres.client")
+"""A client of this checkout, which knows all of them."""
 HOT_MACHINES: Final = 10
 CONTENTIONS: Final = ("disjoint", "uniform", "hot")
 """Each client has machines of its own; all claim anywhere; all claim on the same ten."""
@@ -179,10 +182,13 @@ def workers(
 ) -> Iterator[Workers]:
     """Make the empty database a cell, and give so many clients of it.
 
-    They are of whatever checkout the interpreter belongs to.
+    They are of whatever checkout the interpreter belongs to. With the address of one committer they
+    are of this one, and know all ways to commit.
     """
+    assert python is None or address is None, "another checkout knows no one committer"
     # -P: the script's folder is this checkout's, and nothing of that is to be imported there.
-    command = (python or Path(sys.executable), "-P", SCRIPT)
+    what = (SCRIPT,) if address is None else ALL_WAYS
+    command = (python or Path(sys.executable), "-P", *what)
     with ExitStack() as stack:
         processes = [stack.enter_context(ClientProcess(*command)) for _ in range(clients)]
         processes[0].ask("make_cell", url=url, machines=machines)

@@ -6,7 +6,7 @@ need, and tries again without a pause.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
 from multiprocessing.connection import Client as ConnectionTo
 from multiprocessing.connection import Connection
@@ -17,7 +17,7 @@ import psycopg
 from numpy.typing import NDArray
 from psycopg import errors
 
-from benchmarks.client import DEMAND, Committer, Work
+from benchmarks.client import DEMAND, Ways, Work
 from omega.errors import StoreUnavailable
 from omega.model.arrays import every_kind
 from omega.model.outcomes import Verdict
@@ -233,7 +233,7 @@ class OneCommitterTogether(OneCommitter):
     TOGETHER = True
 
 
-BASELINES: Final[Mapping[str, Callable[[str, str, str | None], Committer]]] = {
+BASELINES: Final[Ways] = {
     "raw": Raw,
     "serializable": Serializable,
     "serializable-promising": SerializablePromising,

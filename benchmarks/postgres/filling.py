@@ -106,6 +106,6 @@ def sweep(link: Link) -> None:
         link.call(f"VACUUM (ANALYZE) omega.{table}")
 
 
-def table_signs(link: Link) -> dict[str, TableState]:
+def table_states(link: Link) -> dict[str, TableState]:
     """Return what the statistics say of our tables."""
     return {row[0]: TableState(*row) for row in link.call(TABLES)}

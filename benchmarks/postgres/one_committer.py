@@ -77,13 +77,13 @@ class OneCommitter:
     def _welcome(self) -> None:
         client: Connection = Connection(self._listener.accept()[0].detach())
         if not self._clients:  # others have written since the last one left
-            self._books = ShadowState(self._url)
+            self._cell = ShadowState(self._url)
         self._clients.append(client)
         self._together = client.recv()
         client.send("welcome")
 
     def _commit(self, requests: list[tuple[Connection, Request]]) -> None:
-        granted = [self._books.grant(machine) for _, (_, _, _, machine) in requests]
+        granted = [self._cell.grant(machine) for _, (_, _, _, machine) in requests]
         context = [
             request for (_, request), stands in zip(requests, granted, strict=True) if stands
         ]

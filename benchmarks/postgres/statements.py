@@ -27,10 +27,10 @@ SETTINGS: Final = (
 
 TIMEOUT_MS: Final = 600_000
 """For statements that take as long as they take."""
-STRETCHES: Final = """(
+VERDICTS_BY_JOB: Final = """(
     SELECT p.job, t.committed_at, t.verdicts[coalesce(t.ends[p.n - 1], 0) + 1 : p.stop] AS verdicts
       FROM omega.transaction t, unnest(t.jobs, t.ends) WITH ORDINALITY AS p (job, stop, n)
-) AS stretch"""
+) AS verdicts_by_job"""
 """The verdicts of each job in each transaction."""
 
 
@@ -103,7 +103,7 @@ def times_of_jobs(link: Link, *, after: int) -> list[NDArray[Any]]:
         " extract(epoch FROM j.first_leased_at)::float8,"
         " extract(epoch FROM c.first)::float8, extract(epoch FROM c.last)::float8"
         " FROM omega.job j, (SELECT job, min(committed_at) AS first, max(committed_at) AS last"
-        f" FROM {STRETCHES} WHERE job > %s AND 0 = ANY (verdicts) GROUP BY job) AS c"
+        f" FROM {VERDICTS_BY_JOB} WHERE job > %s AND 0 = ANY (verdicts) GROUP BY job) AS c"
         " WHERE c.job = j.id ORDER BY j.id",
         (after,),
     )
@@ -113,7 +113,7 @@ def times_of_jobs(link: Link, *, after: int) -> list[NDArray[Any]]:
 def count_conflicts(link: Link) -> tuple[int, int]:
     """Count the jobs of each transaction: those that were refused something, and all."""
     ((refused, all_),) = link.call(
-        f"SELECT count(*) FILTER (WHERE 0 <> ANY (verdicts)), count(*) FROM {STRETCHES}"
+        f"SELECT count(*) FILTER (WHERE 0 <> ANY (verdicts)), count(*) FROM {VERDICTS_BY_JOB}"
     )
     return int(refused), int(all_)
 

@@ -46,7 +46,7 @@ class Victims:
     placed: Counts
     """Tasks that run or are over."""
     own: Mask
-    """Whether the transaction has a stretch of the job under its current lease."""
+    """Whether the transaction has claims of the job under its current lease."""
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)

@@ -1,7 +1,7 @@
 """The commit rule where claims evict, need an alternate or meet a quota: strictly one by one.
 
 Goal     Weigh an exchange of the new for the old with the same care as a plain claim.
-Promise  Nothing is undone: a stretch works on a copy of what is left, which replaces it or is
+Promise  Nothing is undone: a job's claims work on a copy of what is left, which replaces it or is
          dropped. What a claim would evict is counted before anything is taken.
 Source   docs/decisions/0015-evictions-alternates-machines.md, 0016-quotas.md.
 """
@@ -85,7 +85,7 @@ class _SequentialJudge:
         self.verdicts = np.zeros(len(transaction.claims), dtype=np.int8)
         self.machine = transaction.claims.machine.copy()
 
-    def stretch(self, number: int, part: JobSlice) -> None:
+    def judge_job(self, number: int, part: JobSlice) -> None:
         """Serve one job's claims in order, on what earlier jobs left."""
         left = self.left.copy()
         granted: set[int] = set()
@@ -202,18 +202,18 @@ def judge_sequentially(
     rows: MachineRows, transaction: Transaction, context: CommitContext
 ) -> Outcome:
     """Do what `omega.cell.judge.judge` does, claim by claim, with evictions and alternates."""
-    walk = _SequentialJudge(rows, transaction, context)
+    judging = _SequentialJudge(rows, transaction, context)
     for number, part in enumerate(transaction.jobs):
-        walk.stretch(number, part)
+        judging.judge_job(number, part)
 
-    victims, fallen = context.victims, np.array(walk.left.fallen, dtype=np.intp)
-    granted = np.isin(rows.id, walk.machine[walk.verdicts == Verdict.ACCEPTED])
+    victims, fallen = context.victims, np.array(judging.left.fallen, dtype=np.intp)
+    granted = np.isin(rows.id, judging.machine[judging.verdicts == Verdict.ACCEPTED])
     lost = np.isin(rows.id, victims.machine[fallen])
-    after = rows.after_commit(granted, granted | lost, rows.capacity - walk.left.free)
+    after = rows.after_commit(granted, granted | lost, rows.capacity - judging.left.free)
     told = np.isin(rows.id, transaction.claims.machines) | lost
     return Outcome(
-        verdicts=walk.verdicts,
-        machine=walk.machine,
+        verdicts=judging.verdicts,
+        machine=judging.machine,
         evicted_job=victims.job[fallen],
         evicted_task=victims.task[fallen].astype(np.intp),
         fresh=after.take(np.flatnonzero(told)),

@@ -2,7 +2,7 @@
 
 Goal     Let no claim raise what a tenant or a kind of scheduler holds above its limit.
 Promise  Without quotas nothing is computed. Accounts are never changed: an exchange gives new ones,
-         so a gang that breaks goes back by keeping the old.
+         so a broken gang is undone by discarding the new balances.
 Source   docs/decisions/0016-quotas.md.
 """
 

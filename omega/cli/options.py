@@ -148,8 +148,7 @@ def read_turn(text: str | None, sync: Sync, parts: int | None = None) -> tuple[i
 
     Raises BadInput for anything else, and for parts that so many cannot share out evenly.
     """
-    if parts is not None and sync is not Sync.PARTITIONED:
-        raise BadInput("only --sync partitioned divides the cell", field="--parts")
+    refuse_undivided_parts(sync, parts)
     if text is not None and sync is not Sync.PARTITIONED:
         raise BadInput("only --sync partitioned goes by turns", field="--turn")
     if text is None or text == "auto":
@@ -166,13 +165,24 @@ def read_turn(text: str | None, sync: Sync, parts: int | None = None) -> tuple[i
         raise BadInput(
             f"of {int(of)} there are the first to the last, not {text!r}", field="--turn"
         )
-    if parts is not None and parts % int(of):
+    refuse_uneven_parts(parts, int(of))
+    return int(number) - 1, int(of)
+
+
+def refuse_undivided_parts(sync: Sync, parts: int | None) -> None:
+    """Raise BadInput for a number of parts where the cell is not divided."""
+    if parts is not None and sync is not Sync.PARTITIONED:
+        raise BadInput("only --sync partitioned divides the cell", field="--parts")
+
+
+def refuse_uneven_parts(parts: int | None, schedulers: int) -> None:
+    """Raise BadInput for parts that so many schedulers cannot share out evenly."""
+    if parts is not None and parts % schedulers:
         raise BadInput(
-            f"{int(of)} schedulers cannot share out {parts} parts evenly: give a multiple of"
-            f" {int(of)}",
+            f"{schedulers} schedulers cannot share out {parts} parts evenly: give a multiple of"
+            f" {schedulers}",
             field="--parts",
         )
-    return int(number) - 1, int(of)
 
 
 def read_replica_sets(text: str, *, option: str = "--schedulers") -> tuple[ReplicaSet, ...]:
@@ -193,7 +203,7 @@ def read_replica_sets(text: str, *, option: str = "--schedulers") -> tuple[Repli
 
 
 def replicas_of(replica_sets: tuple[ReplicaSet, ...]) -> Iterator[tuple[ReplicaSet, str]]:
-    """Yield each replica as its crew and a name, distinct among those of its kind."""
+    """Yield each replica as its set and a name, distinct among those of its kind."""
     numbers: Counter[tuple[str, str]] = Counter()
     for replica_set in replica_sets:
         prefix = "" if replica_set.rule is None else replica_set.rule.value[:3]

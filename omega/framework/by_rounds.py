@@ -17,7 +17,7 @@ from omega.framework.effects import Steps, asked
 from omega.framework.leasing import Leasing
 from omega.framework.metering import Meter, NoMeter
 from omega.framework.progress import Attempted, Ending
-from omega.framework.round_play import commit_round, plan_round
+from omega.framework.round_commit import commit_round, plan_round
 from omega.framework.rounds import RoundPlan, Rounds, RoundState
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
@@ -81,8 +81,8 @@ class ByRounds:
         if not (yield from self._note(state, plan)):
             self._meter.report([])
             return
-        playing = commit_round(self._replica, self._rounds, state, view, plan)
-        attempted = yield from self._meter.over(playing)
+        steps = commit_round(self._replica, self._rounds, state, view, plan)
+        attempted = yield from self._meter.over(steps)
         # A job that goes on where it is was not attempted, though the round was about it, too.
         self._meter.report([one for one in attempted if one.tries or one.left])
         # Only jobs that waiting cannot help are parked; the others wait, or run where they are.

@@ -36,8 +36,8 @@ class RoundState:
     progress: JobProgress
     """How far those of them have come whose work is counted in steps."""
     away: Sequence[int] = ()
-    """Jobs that the last plan named and that are neither over nor to be planned now: parked, leased
-    by somebody else, or further back in line than a round looks. They may come back."""
+    """Unfinished jobs of the last plan that this round could not lease: parked, leased by another
+    scheduler, or further back in the queue than a round looks. They may come back."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +47,14 @@ class JobClaims:
     job: LeasedJob
     claims: Claims
     minimum: int
-    """Grants below which the whole stretch is refused; 0 for incremental."""
+    """Grants below which all claims of the job are refused; 0 for incremental."""
 
 
 @dataclass(frozen=True, eq=False)
 class RoundPlan:
     """What a scheduler decides."""
 
-    stretches: Sequence[JobClaims]
+    claims: Sequence[JobClaims]
     """In order: what one evicts or takes, those after it find evicted or taken."""
     memo: Mapping[str, object]
     """For the next round, as JSON has it."""

@@ -178,13 +178,13 @@ def _firsts(lengths: Iterable[int]) -> list[int]:
 
 @dataclass(frozen=True)
 class JobSlice:
-    """One job's stretch of a transaction."""
+    """One job's slice of a transaction."""
 
     job: int
     token: UUID
     """Token of the lease under which the job was planned."""
     minimum: int
-    """Grants below which the whole stretch is refused; 0 for incremental."""
+    """Grants below which all claims of the job are refused; 0 for incremental."""
     claims: slice
     """Which claims of the transaction are the job's."""
 
@@ -203,9 +203,9 @@ class Transaction:
 
     def __post_init__(self) -> None:
         edges = [0, *(part.claims.stop for part in self.jobs)]
-        assert [part.claims.start for part in self.jobs] == edges[:-1], "stretches must adjoin"
+        assert [part.claims.start for part in self.jobs] == edges[:-1], "slices must adjoin"
         assert edges[-1] == len(self.claims)
-        assert len({part.job for part in self.jobs}) == len(self.jobs), "a job has one stretch"
+        assert len({part.job for part in self.jobs}) == len(self.jobs), "a job has one slice"
         assert all(part.minimum >= 0 for part in self.jobs)
 
     @classmethod

@@ -29,7 +29,7 @@ POPULAR: Final = 0.95
 """The most popular shapes that make up so much of all tasks are typical; the paper's value."""
 NEARLY: Final = 100.0
 """Slices: losses that differ by no more, a tenth of a GPU, are told apart by best fit. Without it
-machines that are empty are broken into for a slice or two: benchmarks/FINDINGS.md."""
+machines that are empty are broken into for a slice or two: benchmarks/findings/fragmentation.md."""
 AMONG: Final = 8
 """Machines of which chance takes one, the fullest of those that lose nearly the least: all replicas
 of a scheduler rank machines alike, and would else want the same one."""

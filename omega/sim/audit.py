@@ -1,4 +1,4 @@
-"""An audited cell: the simulated one, with a second set of books that it is compared with.
+"""An audited cell: the simulated one, with a shadow state that it is compared with.
 
 Goal     Switch on, for any run, a check of all that must hold, at the very event that breaks it.
 Promise  Changes nothing of the run. After each commit, end, loss and change of a machine those that
@@ -39,14 +39,14 @@ class AuditedCell(SimulatedCell):
     ) -> None:
         super().__init__(machines, used, machines_change=machines_change)
         self._ids = integers(range(1, len(machines) + 1))
-        self.books = ShadowState(self.rows(self._ids), lambda: engine.now_s)
+        self.shadow = ShadowState(self.rows(self._ids), lambda: engine.now_s)
         self.events = 0
         """That have been audited."""
 
     def commit(self, transaction: Transaction, job: LeasedJob) -> Outcome:
         """Commit, and enter what was granted."""
         outcome = super().commit(transaction, job)
-        self.books.commit(transaction, job, outcome)
+        self.shadow.commit(transaction, job, outcome)
         self._compare(transaction.claims.machine)
         return outcome
 
@@ -54,7 +54,7 @@ class AuditedCell(SimulatedCell):
         """Release, and strike out what ends."""
         super().release(machine, amounts)
         held = zip(machine.tolist(), map(tuple, amounts.tolist()), strict=True)
-        self.books.end(held)
+        self.shadow.end(held)
         self._compare(machine)
 
     def lose(self, job: Ids, task: Index, machine: Ids, amounts: Amounts) -> None:
@@ -62,36 +62,36 @@ class AuditedCell(SimulatedCell):
         super().lose(job, task, machine, amounts)
         tasks = zip(job.tolist(), task.tolist(), strict=True)
         held = zip(machine.tolist(), map(tuple, amounts.tolist()), strict=True)
-        self.books.lose(dict(zip(tasks, held, strict=True)))
+        self.shadow.lose(dict(zip(tasks, held, strict=True)))
         self._compare(machine)
 
     def set_state(self, machine: int, state: MachineState) -> None:
         """Change the state, and enter it."""
         super().set_state(machine, state)
-        self.books.set_state(machine, state)
+        self.shadow.set_state(machine, state)
         self._compare(integers([machine]))
 
     def resize(self, machine: int, capacity: Amounts) -> None:
         """Resize, and enter what the machine has now."""
         super().resize(machine, capacity)
-        self.books.resize(machine, capacity)
+        self.shadow.resize(machine, capacity)
         self._compare(integers([machine]))
 
     def audit(self) -> None:
-        """Compare all machines, and the sums that the cell keeps, with the books."""
-        self.books.expect_punctual_ends()
-        self.books.compare(self.rows(self._ids))
+        """Compare all machines, and the sums that the cell keeps, with the shadow state."""
+        self.shadow.expect_punctual_ends()
+        self.shadow.compare(self.rows(self._ids))
         for name, told, kept in (
-            ("used", self.cpu_used, self.books.cpu_used),
-            ("locked", self.cpu_locked, self.books.cpu_offered),
-            ("there", self.total[Kind.CPU_MILLI], self.books.cpu_open),
+            ("used", self.cpu_used, self.shadow.cpu_used),
+            ("locked", self.cpu_locked, self.shadow.cpu_offered),
+            ("there", self.total[Kind.CPU_MILLI], self.shadow.cpu_open),
         ):
             if told != kept:
-                self.books.fail(1, f"of all CPU {kept} is {name}; the cell says {told}")
+                self.shadow.fail(1, f"of all CPU {kept} is {name}; the cell says {told}")
 
     def _compare(self, machine: Ids) -> None:
-        self.books.expect_punctual_ends()
-        self.books.compare(self.rows(machine))
+        self.shadow.expect_punctual_ends()
+        self.shadow.compare(self.rows(machine))
         self.events += 1
         if self.events % EVENTS_BETWEEN == 0:
             self.audit()
@@ -102,14 +102,14 @@ class AuditedWorld(World):
 
     def __init__(self, engine: Engine, cell: AuditedCell, running: Running | None = None) -> None:
         super().__init__(engine, cell, running)
-        self._books = cell.books
+        self._shadow = cell.shadow
 
     def start(self, state: StartState) -> None:
         """Have the start state run, and note when each of its tasks is to end."""
         tasks = list(zip(state.job.tolist(), state.task.tolist(), strict=True))
         held = list(zip(state.machine.tolist(), map(tuple, state.amounts.tolist()), strict=True))
-        self._books.start(zip(tasks, held, strict=True))
-        self._books.expect_ends(
+        self._shadow.start(zip(tasks, held, strict=True))
+        self._shadow.expect_ends(
             {
                 ends_s: [tasks[row] for row in rows.tolist()]
                 for ends_s, rows in state.by_end()
@@ -138,7 +138,7 @@ class AuditedWorld(World):
             duration_s = ends_s[task]
             if verdict == 0 and duration_s is not None:
                 by_end.setdefault(self.engine.now_s + duration_s, []).append((job.lease.id, task))
-        self._books.expect_ends(by_end)
+        self._shadow.expect_ends(by_end)
         super().run(job, claims, outcome, tell=tell, lose=lose)
 
 
@@ -153,10 +153,10 @@ class AuditedAllocator(Allocator):
 
     def take_back(self, left: Offer, cpu_milli: int) -> None:
         """Strike out an offer but for what was granted of it, and compare what can be offered."""
-        self._cell.books.take_back(left.cell.free)
+        self._cell.shadow.take_back(left.cell.free)
         super().take_back(left, cpu_milli)
         if self._taken_back % OFFERS_BETWEEN == 0:
-            self._cell.books.compare_free(self._free.cell.free)
+            self._cell.shadow.compare_free(self._free.cell.free)
         self._taken_back += 1
         self._cell.events += 1
 
@@ -164,4 +164,4 @@ class AuditedAllocator(Allocator):
         before = self._free
         super()._offer()
         if self._free is not before:  # it was handed out as it was
-            self._cell.books.offer(before.cell.free)
+            self._cell.shadow.offer(before.cell.free)

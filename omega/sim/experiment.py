@@ -120,7 +120,7 @@ class Experiment:
     """Whether jobs of one plain group, where they are drawn, are placed and claimed by compiled
     loops: with the same results, if the extra `fast` is there."""
     audited: bool = False
-    """Whether a second set of books is kept, and compared with the cell at every change."""
+    """Whether a shadow state is kept, and compared with the cell at every change."""
 
     def __post_init__(self) -> None:
         assert not (self.machine_events and self.architecture is Architecture.TWO_LEVEL), (

@@ -1,6 +1,6 @@
 """What a simulated scheduler did and what a job went through: counts and sums, folded at the end.
 
-Goal     The measures of the paper's open simulator, and those that it lacks, from one set of books.
+Goal     The measures of the paper's open simulator, and those that it lacks, counted once.
 Promise  A measure whose published definition hides something stands beside one that does not:
          busyness without attempts that found no room beside time spent thinking, waits of
          attempted jobs beside the number of those never attempted.
@@ -86,21 +86,21 @@ class Ledger:
     """Jobs in the queue at the end."""
 
     def begin(self, thinks_s: float, *, before_s: float) -> None:
-        """Book that an attempt begins, which thinks so long; it counts up to the horizon."""
+        """Record that an attempt begins, which thinks so long; it counts up to the horizon."""
         self.begun += 1
         self.thought_s += min(thinks_s, max(0.0, before_s))
 
     def judge(self, outcome: Outcome, thought_s: float) -> None:
-        """Book what a transaction came to, and the decision time that went into it."""
+        """Record what a transaction came to, and the decision time that went into it."""
         refused = outcome.refused
         self._judge(len(outcome.verdicts) - refused, refused, thought_s)
 
     def grant(self, claims: int, thought_s: float) -> None:
-        """Book a transaction all of whose claims were granted."""
+        """Record a transaction all of whose claims were granted."""
         self._judge(claims, 0, thought_s)
 
     def judge_event(self, event: TransactionJudged) -> None:
-        """Book what a process told of a transaction."""
+        """Record what a process told of a transaction."""
         self._judge(event.accepted, sum(event.refused.values()), event.thought_s)
 
     def _judge(self, accepted: int, refused: int, thought_s: float) -> None:

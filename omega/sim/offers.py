@@ -129,7 +129,7 @@ class Framework(Actor):
             case Commit(transaction):
                 return self._place(transaction)
             case Call("hand_back", make):
-                self._book()
+                self._record()
                 return make(self._queue)
         raise AssertionError(f"a framework has no answer to {effect}")
 
@@ -173,7 +173,7 @@ class Framework(Actor):
         self._queue.place(claims, outcome.machine, outcome.accepted)
         return outcome
 
-    def _book(self) -> None:
+    def _record(self) -> None:
         """Book what came of an attempt."""
         job, filling = self._queue.leased, self._filling
         assert job is not None

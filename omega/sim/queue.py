@@ -54,7 +54,7 @@ class Queue:
         when_one_joins: Callable[[], None],
     ) -> None:
         self._engine = engine
-        self._patience = give_up
+        self._give_up = give_up
         self._ledger = ledger
         self._when_one_joins = when_one_joins
         self._jobs: deque[SimulatedJob] = deque()
@@ -134,6 +134,6 @@ class Queue:
 
     def _gives_up(self, job: SimulatedJob) -> bool:
         attempts = job.attempts - job.forgiven
-        if attempts > self._patience.attempts_max:
+        if attempts > self._give_up.attempts_max:
             return True
-        return not job.lease.placed and attempts > self._patience.fruitless_max
+        return not job.lease.placed and attempts > self._give_up.fruitless_max

@@ -1,4 +1,4 @@
-"""A second set of books of a simulated cell, kept from what was granted and what ended alone.
+"""The shadow state of a simulated cell, kept from what was granted and what ended alone.
 
 Goal     Know of every machine what it must hold, and tell its story when the cell says otherwise.
 Promise  Nothing of the arrays that are audited: its own, entered one task at a time. What cannot be
@@ -221,7 +221,7 @@ class ShadowState:
                     self.fail(machine, f"{_named(task)} was to end at {at_s:.3f} s and runs on")
 
     def compare(self, rows: MachineRows) -> None:
-        """See that the cell's rows are what is in the books."""
+        """See that the cell's rows are what the shadow state has."""
         at = rows.id
         differs = some_kind(rows.used != self.used[at])
         differs |= some_kind(rows.capacity != self.capacity[at])
@@ -230,7 +230,7 @@ class ShadowState:
             return
         machine = int(at[row])
         if (rows.used[row] != self.used[machine]).any():
-            told = f"books {_said(self.used[machine])}, cell {_said(rows.used[row])}"
+            told = f"expected {_said(self.used[machine])}, cell {_said(rows.used[row])}"
         elif rows.sequence[row] != self.sequence[machine]:
             told = f"sequence {rows.sequence[row]}; it rose to {self.sequence[machine]}"
         elif rows.state[row] != self.state[machine]:

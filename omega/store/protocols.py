@@ -21,9 +21,9 @@ from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.leases import JobLeases
-from omega.store.rounds import RoundBook
+from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
-from omega.store.turns import TurnBook
+from omega.store.turns import TurnStore
 
 
 class SnapshotSource(Protocol):
@@ -46,7 +46,7 @@ class ViewSource(SnapshotSource, Protocol):
         ...
 
 
-class SharedViewSource(ViewSource, TurnBook, Protocol):
+class SharedViewSource(ViewSource, TurnStore, Protocol):
     """What views are synchronised from by schedulers that share out their reading."""
 
 
@@ -131,7 +131,7 @@ class SchedulerStore(
     JobLeases,
     CommitStore,
     ForcedEnds,
-    RoundBook,
+    RoundStore,
     Protocol,
 ):
     """What a scheduler process calls; the role omega_scheduler."""

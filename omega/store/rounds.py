@@ -33,7 +33,7 @@ class NotYet:
     due_in_ms: int
 
 
-class RoundBook(Protocol):
+class RoundStore(Protocol):
     """Rounds, and the running jobs that they are about."""
 
     def begin_round(self, scheduler: str, *, holder: str, length_ms: int) -> Round | NotYet:

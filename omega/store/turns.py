@@ -44,7 +44,7 @@ class NoTurn:
     """Who holds the very turn that was asked for: kind/replica."""
 
 
-class TurnBook(Protocol):
+class TurnStore(Protocol):
     """Leases of turns."""
 
     def take_turn(self, request: TurnRequest, *, lease_ms: int) -> TurnGrant | NoTurn | None:

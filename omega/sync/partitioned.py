@@ -45,7 +45,7 @@ class PartitionedRefresher:
         began = self._stopwatch.now()
         if view is None:
             return self._read_all(turn, began)
-        now = turn.round_at(began + self._ahead_s)
+        now = turn.interval_at(began + self._ahead_s)
         due = self._due(turn, now)
         if not due:
             return view
@@ -86,7 +86,7 @@ class PartitionedRefresher:
         age_s = began - float(self._read_at.min()) if self._has_read else 0.0
         self._begin(turn)
         self._ahead_s = ahead_s
-        now = self._turn.round_at(began + self._ahead_s)
+        now = self._turn.interval_at(began + self._ahead_s)
         self._note(view, list(range(self._turn.parts)), now, view.mark, began)
         self._stopwatch.report(began, rows=len(view), full=True, age_s=age_s)
         return view

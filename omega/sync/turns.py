@@ -17,7 +17,7 @@ from omega.cell.partition import PARTS_MAX
 from omega.clock import Clock
 from omega.errors import BadInput
 from omega.events import Sink, TurnChanged
-from omega.store.turns import NoTurn, TurnBook, TurnGrant, TurnRequest
+from omega.store.turns import NoTurn, TurnGrant, TurnRequest, TurnStore
 from omega.workload.arrivals import MS_PER_S
 
 RENEWALS: Final = 4
@@ -58,7 +58,7 @@ class Turn:
     def close(self) -> None:
         """Give back nothing: a turn that is given is not leased."""
 
-    def round_at(self, time_s: float) -> int:
+    def interval_at(self, time_s: float) -> int:
         """Return the number of the round at a time; each lasts gap / N."""
         return floor(time_s * self.of / self.gap_s)
 
@@ -101,7 +101,7 @@ class Sharing:
         """The gap in whole milliseconds, as a group has it in common."""
         return max(1, round(self.gap_s * MS_PER_S))
 
-    def turns(self, store: TurnBook, clock: Clock, sink: Sink) -> Turns:
+    def turns(self, store: TurnStore, clock: Clock, sink: Sink) -> Turns:
         """Return the given turn if that is 1/1, otherwise turns that are leased from the store."""
         if self.fixed == ALONE:
             return self.turn(None)
@@ -130,7 +130,7 @@ class Sharing:
 class LeasedTurns:
     """Leases the turn of one process; asks for it, or renews it, when `current` is called."""
 
-    def __init__(self, sharing: Sharing, store: TurnBook, clock: Clock, sink: Sink) -> None:
+    def __init__(self, sharing: Sharing, store: TurnStore, clock: Clock, sink: Sink) -> None:
         self._sharing = sharing
         self._store = store
         self._clock = clock

@@ -4,7 +4,7 @@ Goal     Let a script read the results of every verb, and a person watch the sam
 Promise  With `--json -` standard output holds the document and nothing else; what a person reads
          goes to standard error then. The document is ASCII, with what cannot be printed escaped. A
          file that cannot be written is refused before the work.
-Source   README.md, first steps.
+Source   docs/guide/README.md.
 """
 
 import json

@@ -18,7 +18,7 @@ from omega.model.machines import MachineState
 from omega.model.outcomes import Verdict
 from omega.model.resources import Kind, amounts
 from omega.store.protocols import Store
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, or_on, some_claims
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, or_on, some_claims
 from omega.testing.contract import Contract
 from omega.testing.steps import (
     a_leased_job,
@@ -60,7 +60,7 @@ class AlternateContract(Contract):
         job = a_leased_job(store, a_spec())
 
         outcome = store.commit(
-            a_transaction(a_stretch(job, or_on(a_claim(0, machine=one), (0, two))))
+            a_transaction(claims_of_job(job, or_on(a_claim(0, machine=one), (0, two))))
         )
 
         assert [ACCEPTED] == verdicts_of(outcome)
@@ -73,7 +73,7 @@ class AlternateContract(Contract):
         job = a_leased_job(store, a_spec())
 
         outcome = store.commit(
-            a_transaction(a_stretch(job, or_on(a_claim(0, machine=one), (0, two))))
+            a_transaction(claims_of_job(job, or_on(a_claim(0, machine=one), (0, two))))
         )
 
         assert [one] == outcome.machine.tolist()
@@ -91,7 +91,7 @@ class AlternateContract(Contract):
             (1, two),
         )
 
-        outcome = store.commit(a_transaction(a_stretch(job, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claims)))
 
         assert [ACCEPTED, ACCEPTED] == verdicts_of(outcome)
         assert [three, two] == outcome.machine.tolist()
@@ -103,7 +103,9 @@ class AlternateContract(Contract):
         job = a_leased_job(store, a_spec())
 
         outcome = store.commit(
-            a_transaction(a_stretch(job, or_on(a_claim(0, machine=one), (0, two), (0, two + 900))))
+            a_transaction(
+                claims_of_job(job, or_on(a_claim(0, machine=one), (0, two), (0, two + 900)))
+            )
         )
 
         assert [OVERCOMMIT] == verdicts_of(outcome)
@@ -118,8 +120,8 @@ class AlternateContract(Contract):
 
         outcome = store.commit(
             a_transaction(
-                a_stretch(job, or_on(a_claim(0, machine=one), (0, two))),
-                a_stretch(lost, or_on(a_claim(0, machine=one), (0, two))),
+                claims_of_job(job, or_on(a_claim(0, machine=one), (0, two))),
+                claims_of_job(lost, or_on(a_claim(0, machine=one), (0, two))),
             )
         )
 
@@ -131,7 +133,7 @@ class AlternateContract(Contract):
         job = a_leased_job(store, a_spec())
         claim = or_on(a_claim(0, machine=one, seen=0), (0, two), (0, three), seen=0)
 
-        outcome = store.commit(a_transaction(a_stretch(job, claim), rule=ConflictRule.SEQUENCE))
+        outcome = store.commit(a_transaction(claims_of_job(job, claim), rule=ConflictRule.SEQUENCE))
 
         assert [ACCEPTED] == verdicts_of(outcome)
         assert [three] == outcome.machine.tolist()
@@ -151,7 +153,7 @@ class AlternateContract(Contract):
             ),
         )
 
-        outcome = store.commit(a_transaction(a_stretch(job, claim)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claim)))
 
         assert [ACCEPTED] == verdicts_of(outcome)
         assert amounts(gpu_1=1_000).tolist() == outcome.fresh.used[1].tolist()
@@ -162,7 +164,7 @@ class AlternateContract(Contract):
         gang = a_leased_job(store, a_spec(4, minimum=4))
         claims = or_on(some_claims(range(4), [one] * 4), (2, two), (3, two))
 
-        outcome = store.commit(a_transaction(a_stretch(gang, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(gang, claims)))
 
         assert [ACCEPTED] * 4 == verdicts_of(outcome)
         assert [one, one, two, two] == outcome.machine.tolist()
@@ -174,7 +176,9 @@ class AlternateContract(Contract):
         claims = or_on(some_claims(range(3), [one] * 3), (1, two), (2, two))
 
         outcome = store.commit(
-            a_transaction(a_stretch(gang, claims), a_stretch(other, a_claim(0, machine=two)))
+            a_transaction(
+                claims_of_job(gang, claims), claims_of_job(other, a_claim(0, machine=two))
+            )
         )
 
         assert [Verdict.GANG_BROKEN] * 2 + [OVERCOMMIT, ACCEPTED] == verdicts_of(outcome)
@@ -185,7 +189,7 @@ class AlternateContract(Contract):
         one, two = add_a_cell(store, 2)
         drain(store, one)
         job = a_leased_job(store, a_spec())
-        transaction = a_transaction(a_stretch(job, or_on(a_claim(0, machine=one), (0, two))))
+        transaction = a_transaction(claims_of_job(job, or_on(a_claim(0, machine=one), (0, two))))
 
         first = store.commit(transaction)
 

@@ -1,4 +1,4 @@
-"""The auditor: a second set of books beside a store, compared after every change.
+"""The auditor: a shadow state beside a store, compared after every change.
 
 Goal     Catch a store that loses, doubles or oversells at the very call that does it.
 Promise  Knows only what the callers were told. Raises InvariantBroken with the machine's story.
@@ -100,7 +100,7 @@ class Auditor(PassThrough):
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
-        self._books = ShadowState(store)
+        self._shadow = ShadowState(store)
         self._specs: dict[int, JobSpec] = {}
         self._outcomes: dict[UUID, list[list[Any]]] = {}
         self._mark = 0
@@ -139,9 +139,9 @@ class Auditor(PassThrough):
         """Pass on, strike out what ended, and compare."""
         ended = super().end_tasks(job, task, started_ms)
         named = set(zip(job.tolist(), task.tolist(), strict=True))
-        if started_ms is not None and ended != sum(t in self._books.live[j] for j, t in named):
+        if started_ms is not None and ended != sum(t in self._shadow.live[j] for j, t in named):
             named -= set(_names(self.allocations()))  # another allocation was meant than is live
-        struck = sum(self._books.end(number, index) for number, index in named)
+        struck = sum(self._shadow.end(number, index) for number, index in named)
         if ended != struck:
             raise InvariantBroken(f"{struck} live tasks were ended; the store says {ended}")
         self._compare(raised=())
@@ -151,7 +151,7 @@ class Auditor(PassThrough):
         """Pass on, and expect the counters of those that changed to rise."""
         changed = super().set_state(machine, state)
         kept = (state, MachineState.GONE)
-        raised = {m for m in machine.tolist() if self._books.states[m] not in kept}
+        raised = {m for m in machine.tolist() if self._shadow.states[m] not in kept}
         if changed != len(raised):
             raise InvariantBroken(f"{len(raised)} states change; the store says {changed}")
         self._compare(raised)
@@ -160,19 +160,19 @@ class Auditor(PassThrough):
     def resize(self, machine: int, capacity: Amounts, *, notice_ms: int) -> None:
         """Pass on, and note what may be used above the new capacity."""
         super().resize(machine, capacity, notice_ms=notice_ms)
-        excess = self._books.used[machine] - capacity
-        self._books.tolerated[machine] = np.asarray(np.maximum(excess, 0))
+        excess = self._shadow.used[machine] - capacity
+        self._shadow.tolerated[machine] = np.asarray(np.maximum(excess, 0))
         self._compare({machine})
 
     def lose_tasks(self, machine: Ids) -> int:
         """Pass on, and strike out what ran on machines that are down or gone."""
         lost = super().lose_tasks(machine)
         dead = (MachineState.DOWN, MachineState.GONE)
-        on = {m for m in machine.tolist() if self._books.states.get(m) in dead}
+        on = {m for m in machine.tolist() if self._shadow.states.get(m) in dead}
         self._strike_out_ended_by_force(lost, on)
         if left := [
             f"task {task} of job {job}"
-            for job, tasks in self._books.live.items()
+            for job, tasks in self._shadow.live.items()
             for task, held in tasks.items()
             if held.machine in on
         ]:
@@ -182,17 +182,17 @@ class Auditor(PassThrough):
     def enforce_notices(self) -> int:
         """Pass on, and strike out what was ended."""
         ended = super().enforce_notices()
-        self._strike_out_ended_by_force(ended, self._books.tolerated.keys())
+        self._strike_out_ended_by_force(ended, self._shadow.tolerated.keys())
         return ended
 
     def cancel(self, job: int) -> bool:
         """Pass on, strike out what ran, and compare."""
         cancelled = super().cancel(job)
-        running = list(self._books.live[job])
+        running = list(self._shadow.live[job])
         if running and not cancelled:
             raise InvariantBroken(f"job {job} has {len(running)} live tasks and was not cancelled")
         for task in running:
-            self._books.end(job, task)
+            self._shadow.end(job, task)
         self._compare(raised=())
         return cancelled
 
@@ -207,7 +207,7 @@ class Auditor(PassThrough):
         )
         kept = sorted(
             (job, task, held.machine)
-            for job, tasks in self._books.live.items()
+            for job, tasks in self._shadow.live.items()
             for task, held in tasks.items()
         )
         if told != kept:
@@ -224,12 +224,12 @@ class Auditor(PassThrough):
             for claim in range(part.claims.start, part.claims.stop):
                 machine, task = int(outcome.machine[claim]), int(claims.task[claim])
                 if outcome.accepted[claim]:
-                    self._books.grant(part.job, task, machine, demand[claim])
+                    self._shadow.grant(part.job, task, machine, demand[claim])
                     granted_on.add(machine)
                 else:
                     verdict = Verdict(int(outcome.verdicts[claim])).name
                     line = f"refused to task {task} of job {part.job}: {verdict}"
-                    self._books.tell(machine, line)
+                    self._shadow.tell(machine, line)
         return granted_on
 
     def _strike_out_evicted(self, transaction: Transaction, evicted: list[TaskName]) -> None:
@@ -238,7 +238,7 @@ class Auditor(PassThrough):
             (self._specs[job].precedence for job in mine if job in self._specs), default=None
         )
         for job, task in evicted:
-            if not self._books.unplace(job, task, "evicted"):
+            if not self._shadow.unplace(job, task, "evicted"):
                 raise InvariantBroken(f"task {task} of job {job} was evicted and had no place")
             if job in self._specs and job not in mine:
                 precedence = self._specs[job].precedence
@@ -252,7 +252,7 @@ class Auditor(PassThrough):
         live = set(_names(self.allocations()))
         ended = [
             (job, task, held.machine)
-            for job, tasks in self._books.live.items()
+            for job, tasks in self._shadow.live.items()
             for task, held in tasks.items()
             if (job, task) not in live
         ]
@@ -260,8 +260,8 @@ class Auditor(PassThrough):
             raise InvariantBroken(f"{len(ended)} tasks lost their places; the store says {told}")
         for job, task, machine in ended:
             if machine not in on and job in self._specs and not self._specs[job].minimum:
-                self._books.fail(machine, f"task {task} of job {job} was ended without cause")
-            self._books.unplace(job, task, "ended by force")
+                self._shadow.fail(machine, f"task {task} of job {job} was ended without cause")
+            self._shadow.unplace(job, task, "ended by force")
         self._expect_whole_gangs({job for job, _, _ in ended})
         self._compare(raised=())
 
@@ -277,41 +277,41 @@ class Auditor(PassThrough):
     def _expect_whole_gangs(self, jobs: Iterable[int]) -> None:
         for job in jobs:
             minimum = self._specs[job].minimum if job in self._specs else 0
-            placed = self._books.placed(job)
-            if self._books.live[job] and placed < minimum:
+            placed = self._shadow.placed(job)
+            if self._shadow.live[job] and placed < minimum:
                 raise InvariantBroken(
                     f"job {job} is a gang of at least {minimum} and has {placed} tasks placed"
                 )
 
     def _compare(self, raised: Collection[int]) -> None:
-        """Compare the rows that changed, and how far their counters rose, with the books."""
+        """Compare the rows that changed, and how far their counters rose, with the shadow state."""
         changes = self._store.changes_since(self._mark)
         self._mark = changes.mark
-        rows, books = changes.rows, self._books
+        rows, shadow = changes.rows, self._shadow
         self._compare_rows(rows)
         counters = zip(rows.sequence.tolist(), rows.revision.tolist(), strict=True)
         for machine, (sequence, revision) in zip(rows.id.tolist(), counters, strict=True):
-            sequence_before, revision_before = books.counters.get(machine, (sequence, revision))
+            sequence_before, revision_before = shadow.counters.get(machine, (sequence, revision))
             rise = sequence - sequence_before
-            if machine in books.counters and rise != (machine in raised):
-                books.fail(machine, f"sequence rose by {rise} to {sequence}")
+            if machine in shadow.counters and rise != (machine in raised):
+                shadow.fail(machine, f"sequence rose by {rise} to {sequence}")
             if revision < revision_before + rise:
-                books.fail(machine, f"revision went from {revision_before} to {revision}")
-            books.counters[machine] = sequence, revision
-        books.states.update(zip(rows.id.tolist(), rows.state.tolist(), strict=True))
+                shadow.fail(machine, f"revision went from {revision_before} to {revision}")
+            shadow.counters[machine] = sequence, revision
+        shadow.states.update(zip(rows.id.tolist(), rows.state.tolist(), strict=True))
         if missed := set(raised) - set(rows.id.tolist()):
-            books.fail(min(missed), "was granted on or changed, and no delta tells")
+            shadow.fail(min(missed), "was granted on or changed, and no delta tells")
 
     def _compare_rows(self, rows: MachineRows) -> None:
         for at, machine in enumerate(rows.id.tolist()):
-            expected = self._books.used[machine]
+            expected = self._shadow.used[machine]
             if (expected != rows.used[at]).any():
-                what = f"books {named(expected)}, store {named(rows.used[at])}"
-                self._books.fail(machine, f"use disagrees: {what}")
-            tolerated = self._books.tolerated.get(machine, 0)
+                what = f"expected {named(expected)}, store {named(rows.used[at])}"
+                self._shadow.fail(machine, f"use disagrees: {what}")
+            tolerated = self._shadow.tolerated.get(machine, 0)
             if (rows.used[at] > rows.capacity[at] + tolerated).any():
                 what = f"{named(rows.used[at])} of {named(rows.capacity[at])}"
-                self._books.fail(machine, f"is oversold: {what}")
+                self._shadow.fail(machine, f"is oversold: {what}")
 
 
 def _names(allocations: Allocations) -> list[TaskName]:

@@ -266,19 +266,21 @@ def claims_in(view: View, tasks: Iterable[int], machines: Iterable[int], **named
     )
 
 
-def a_stretch(job: LeasedJob, *claims: Claims, minimum: int = 0) -> JobAndClaims:
+def claims_of_job(job: LeasedJob, *claims: Claims, minimum: int = 0) -> JobAndClaims:
     """Return one job's part of a transaction, for `a_transaction`."""
     return job.id, job.token, minimum, Claims.of(claims)
 
 
 def a_transaction(
-    *stretches: JobAndClaims,
+    *claims_by_job: JobAndClaims,
     rule: ConflictRule = ConflictRule.FIT,
     scheduler: str = "batch",
     replica: str = "0",
 ) -> Transaction:
-    """Return a transaction with a new id: `a_transaction(a_stretch(job, a_claim(0)))`."""
-    return Transaction.of(stretches, id=uuid4(), scheduler=scheduler, replica=replica, rule=rule)
+    """Return a transaction with a new id: `a_transaction(claims_of_job(job, a_claim(0)))`."""
+    return Transaction.of(
+        claims_by_job, id=uuid4(), scheduler=scheduler, replica=replica, rule=rule
+    )
 
 
 def an_outcome(*verdicts: Verdict) -> Outcome:
@@ -290,7 +292,7 @@ def an_outcome(*verdicts: Verdict) -> Outcome:
     )
 
 
-def a_standing(
+def a_context(
     transaction: Transaction,
     *,
     lost: Collection[int] = (),
@@ -317,11 +319,11 @@ def a_standing(
         precedence=integers([job.precedence for job in about]),
         unplaced=np.array(unplaced, dtype=np.bool_),
         victims=some_victims(transaction, known, held),
-        balances=some_accounts(known, quotas),
+        balances=some_balances(known, quotas),
     )
 
 
-def some_accounts(known: Mapping[int, KnownJob], quotas: Sequence[Quota]) -> QuotaBalances:
+def some_balances(known: Mapping[int, KnownJob], quotas: Sequence[Quota]) -> QuotaBalances:
     """Return what these jobs leave of quotas, and which they are charged to."""
     left = np.array([quota.row for quota in quotas], np.int64).reshape(-1, BUDGETS)
     drawn_by = {}

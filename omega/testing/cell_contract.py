@@ -1,6 +1,6 @@
 """What every store must do about machines, allocations and the ends of tasks.
 
-Goal     The cell's books as stories: what comes in, what runs, what ends.
+Goal     The cell's amounts as stories: what comes in, what runs, what ends.
 Promise  Bad input changes nothing; an end that is told twice counts once.
 Source   ARCHITECTURE.md, state and its versions.
 """
@@ -19,8 +19,8 @@ from omega.testing.builders import (
     a_claim,
     a_group,
     a_spec,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     join_cells,
 )
 from omega.testing.contract import Contract
@@ -139,7 +139,7 @@ class AllocationContract(Contract):
             a_claim(task, machine=machine, **shape)
             for task, (machine, shape) in enumerate(zip([one, two, two], shapes, strict=True))
         ]
-        store.commit(a_transaction(a_stretch(job, *claims)))
+        store.commit(a_transaction(claims_of_job(job, *claims)))
 
         live = store.allocations()
         order = np.argsort(live.task)

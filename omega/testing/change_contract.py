@@ -13,7 +13,7 @@ from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.resources import Kind, machine_capacity
 from omega.store.protocols import Store
-from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.contract import Contract
 from omega.testing.steps import (
     OVER_AT_ONCE_MS,
@@ -84,7 +84,7 @@ class ChangeContract(Contract):
         view = View(store.snapshot())
 
         steps: list[Callable[[], object]] = [
-            lambda: store.commit(a_transaction(a_stretch(high, instead))),
+            lambda: store.commit(a_transaction(claims_of_job(high, instead))),
             lambda: store.set_state(integers([two]), MachineState.DOWN),
             lambda: store.lose_tasks(integers([two])),
             lambda: store.resize(three, machine_capacity(0, 0, 0, 0), notice_ms=OVER_AT_ONCE_MS),

@@ -17,8 +17,8 @@ from omega.testing.builders import (
     a_cell,
     a_claim,
     a_spec,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     some_claims,
 )
 from omega.testing.contract import Contract
@@ -56,7 +56,7 @@ class CommitContract(Contract):
         job = a_leased_job(store, a_spec(2))
         claims = [a_claim(0, machine=won), a_claim(1, machine=lost, cpu_milli=9_999)]
 
-        outcome = store.commit(a_transaction(a_stretch(job, *claims)))
+        outcome = store.commit(a_transaction(claims_of_job(job, *claims)))
 
         assert [ACCEPTED, OVERCOMMIT] == verdicts_of(outcome)
         assert [won, lost] == outcome.fresh.id.tolist()
@@ -71,7 +71,7 @@ class CommitContract(Contract):
         wants = [3_000, 2_000, 1_000, 1]
         claims = [a_claim(n, machine=machine, cpu_milli=want) for n, want in enumerate(wants)]
 
-        outcome = store.commit(a_transaction(a_stretch(job, *claims)))
+        outcome = store.commit(a_transaction(claims_of_job(job, *claims)))
 
         assert [ACCEPTED, OVERCOMMIT, ACCEPTED, OVERCOMMIT] == verdicts_of(outcome)
 
@@ -84,7 +84,7 @@ class CommitContract(Contract):
         outcomes = [
             store.commit(
                 a_transaction(
-                    a_stretch(job, a_claim(task, machine=machine, **{kind.column: amount}))
+                    claims_of_job(job, a_claim(task, machine=machine, **{kind.column: amount}))
                 )
             )
             for task, amount in enumerate([most + 1, most, 1])
@@ -99,7 +99,7 @@ class CommitContract(Contract):
 
         outcome = store.commit(
             a_transaction(
-                a_stretch(
+                claims_of_job(
                     job,
                     a_claim(0, machine=machine, gpu_0=half),
                     a_claim(1, machine=machine, gpu_0=half),
@@ -125,7 +125,7 @@ class CommitContract(Contract):
         jobs = submit_and_lease(store, *[a_spec() for _ in range(3)])
 
         outcome = store.commit(
-            a_transaction(*[a_stretch(job, a_claim(0, machine=machine)) for job in jobs])
+            a_transaction(*[claims_of_job(job, a_claim(0, machine=machine)) for job in jobs])
         )
 
         assert [ACCEPTED, ACCEPTED, OVERCOMMIT] == verdicts_of(outcome)
@@ -133,9 +133,9 @@ class CommitContract(Contract):
     def test_jobs_are_judged_in_the_order_given_not_by_their_id(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
         older, newer = submit_and_lease(store, a_spec(), a_spec())
-        stretches = [a_stretch(job, a_claim(0, machine=machine)) for job in (newer, older)]
+        claims_by_job = [claims_of_job(job, a_claim(0, machine=machine)) for job in (newer, older)]
 
-        outcome = store.commit(a_transaction(*stretches))
+        outcome = store.commit(a_transaction(*claims_by_job))
 
         assert [ACCEPTED, OVERCOMMIT] == verdicts_of(outcome)
         assert {0: "machine-1"} == dict(store.placements(newer.id))
@@ -154,7 +154,7 @@ class CommitContract(Contract):
         add_a_cell(store, 1)
         job = a_leased_job(store)
 
-        outcome = store.commit(a_transaction(a_stretch(job, Claims.none())))
+        outcome = store.commit(a_transaction(claims_of_job(job, Claims.none())))
 
         assert 0 == len(outcome.verdicts) == len(outcome.fresh)
 
@@ -212,7 +212,7 @@ class ConflictRuleContract(Contract):
 
         outcome = store.commit(
             a_transaction(
-                a_stretch(a_leased_job(store, a_spec(2)), claims), rule=ConflictRule.SEQUENCE
+                claims_of_job(a_leased_job(store, a_spec(2)), claims), rule=ConflictRule.SEQUENCE
             )
         )
 
@@ -222,12 +222,12 @@ class ConflictRuleContract(Contract):
         (machine,) = add_a_cell(store, 1)
         seen = int(row_of(store, machine).sequence[0])
         jobs = submit_and_lease(store, a_spec(2), a_spec())
-        stretches = [
-            a_stretch(jobs[0], some_claims([0, 1], [machine] * 2, seen=seen)),
-            a_stretch(jobs[1], a_claim(0, machine=machine, seen=seen)),
+        claims_by_job = [
+            claims_of_job(jobs[0], some_claims([0, 1], [machine] * 2, seen=seen)),
+            claims_of_job(jobs[1], a_claim(0, machine=machine, seen=seen)),
         ]
 
-        outcome = store.commit(a_transaction(*stretches, rule=ConflictRule.SEQUENCE))
+        outcome = store.commit(a_transaction(*claims_by_job, rule=ConflictRule.SEQUENCE))
 
         assert [ACCEPTED] * 3 == verdicts_of(outcome)
 
@@ -241,7 +241,9 @@ class ConflictRuleContract(Contract):
         seen = [now - (verdict is STALE) for verdict in order]
         claims = some_claims([0, 1], [machine] * 2, seen=seen)
 
-        outcome = store.commit(a_transaction(a_stretch(mine, claims), rule=ConflictRule.SEQUENCE))
+        outcome = store.commit(
+            a_transaction(claims_of_job(mine, claims), rule=ConflictRule.SEQUENCE)
+        )
 
         assert order == verdicts_of(outcome)
 

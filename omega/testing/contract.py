@@ -13,7 +13,7 @@ from omega.store.protocols import Store
 
 
 class Contract:
-    """Base of the contracts: an empty store before, clean books after."""
+    """Base of the contracts: an empty store before, no broken invariant after."""
 
     @pytest.fixture
     def store(self) -> Store:
@@ -21,6 +21,6 @@ class Contract:
         raise NotImplementedError("provide a fixture named store")
 
     @pytest.fixture(autouse=True)
-    def _books_are_clean_afterwards(self, store: Store) -> Iterator[None]:
+    def _invariants_hold_afterwards(self, store: Store) -> Iterator[None]:
         yield
         assert [] == list(store.verify())

@@ -14,7 +14,7 @@ from omega.cell.view import View
 from omega.model.arrays import integers
 from omega.model.claims import Alternates, Claims, Evictions
 from omega.model.jobs import LeasedJob
-from omega.testing.builders import JobAndClaims, a_stretch, some_claims
+from omega.testing.builders import JobAndClaims, claims_of_job, some_claims
 from omega.testing.plain_cell import PlainCell
 
 TASKS_MAX = 4
@@ -22,7 +22,9 @@ ANY_TASK = st.integers(0, TASKS_MAX)
 """One more than a job can have."""
 
 
-def some_stretch(cell: PlainCell, job: LeasedJob, view: View, data: st.DataObject) -> JobAndClaims:
+def some_job_claims(
+    cell: PlainCell, job: LeasedJob, view: View, data: st.DataObject
+) -> JobAndClaims:
     """Draw claims for a leased job, on machines that a view shows, mostly sensible ones."""
     unplaced = sorted(cell.jobs[job.id].unplaced)
     likely = st.sampled_from(unplaced) if unplaced else ANY_TASK
@@ -39,7 +41,7 @@ def some_stretch(cell: PlainCell, job: LeasedJob, view: View, data: st.DataObjec
         alternates=_some_alternates(claims, view, data),
         evictions=_some_evictions(cell, job, claims, data),
     )
-    return a_stretch(job, claims, minimum=data.draw(st.sampled_from([0, 0, len(tasks)])))
+    return claims_of_job(job, claims, minimum=data.draw(st.sampled_from([0, 0, len(tasks)])))
 
 
 def _some_alternates(claims: Claims, view: View, data: st.DataObject) -> Alternates:

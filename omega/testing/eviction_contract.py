@@ -14,8 +14,8 @@ from omega.store.protocols import Store
 from omega.testing.builders import (
     a_claim,
     a_spec,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     evicting,
     or_on,
     some_claims,
@@ -46,7 +46,7 @@ def take_the_place(
 ) -> Outcome:
     """Commit a claim for the job's task 0 that evicts these (job, task)."""
     claim = evicting(a_claim(0, machine=machine, **named), *((0, *victim) for victim in victims))
-    return store.commit(a_transaction(a_stretch(job, claim)))
+    return store.commit(a_transaction(claims_of_job(job, claim)))
 
 
 class EvictionContract(Contract):
@@ -101,7 +101,7 @@ class EvictionContract(Contract):
             (2, low.id, 0),
         )
 
-        outcome = store.commit(a_transaction(a_stretch(job, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claims)))
 
         assert [PRECEDENCE, ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
         assert [(low.id, 0)] == evicted_tasks(outcome)
@@ -133,7 +133,7 @@ class EvictionContract(Contract):
         job = a_leased_job(store, a_spec(precedence=1))
         claim = or_on(evicting(a_claim(0, machine=one, cpu_milli=2_000), (0, low.id, 0)), (0, two))
 
-        outcome = store.commit(a_transaction(a_stretch(job, claim)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claim)))
 
         assert [ACCEPTED] == verdicts_of(outcome)
         assert [two] == outcome.machine.tolist()
@@ -147,7 +147,7 @@ class EvictionContract(Contract):
         before = store.snapshot().rows
         claims = evicting(some_claims([0, 1, 2], [one, two, two]), (0, low.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(gang, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(gang, claims)))
 
         assert [GANG_BROKEN, GANG_BROKEN, OVERCOMMIT] == verdicts_of(outcome)
         assert [] == evicted_tasks(outcome)
@@ -165,7 +165,9 @@ class EvictionContract(Contract):
         broken = evicting(some_claims([0, 1], [machine] * 2), (0, victim.id, 0))
         stands = evicting(a_claim(0, machine=machine), (0, victim.id, 1))
 
-        outcome = store.commit(a_transaction(a_stretch(gang, broken), a_stretch(job, stands)))
+        outcome = store.commit(
+            a_transaction(claims_of_job(gang, broken), claims_of_job(job, stands))
+        )
 
         assert [GANG_BROKEN, OVERCOMMIT, ACCEPTED] == verdicts_of(outcome)
         assert [(victim.id, 1)] == evicted_tasks(outcome)
@@ -176,7 +178,7 @@ class EvictionContract(Contract):
         job = a_leased_job(store, a_spec(precedence=1))
         claim = evicting(a_claim(0, machine=machine, seen=0), (0, low.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(job, claim), rule=ConflictRule.SEQUENCE))
+        outcome = store.commit(a_transaction(claims_of_job(job, claim), rule=ConflictRule.SEQUENCE))
 
         assert [Verdict.STALE] == verdicts_of(outcome)
         assert [] == evicted_tasks(outcome)
@@ -186,7 +188,7 @@ class EvictionContract(Contract):
         low = a_running_job(store, a_spec(), [machine])
         high = a_leased_job(store, a_spec(precedence=1))
         claim = evicting(a_claim(0, machine=machine), (0, low.id, 0))
-        transaction = a_transaction(a_stretch(high, claim))
+        transaction = a_transaction(claims_of_job(high, claim))
 
         first = store.commit(transaction)
         again = store.commit(transaction)
@@ -231,7 +233,7 @@ class EvictedContract(Contract):
         before = row_of(store, two)
         claims = evicting(some_claims([0, 1], [one, two]), (0, gang.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(high, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(high, claims)))
 
         assert [ACCEPTED, ACCEPTED] == verdicts_of(outcome)
         assert [(gang.id, 0), (gang.id, 1)] == evicted_tasks(outcome)
@@ -278,8 +280,8 @@ class EvictedContract(Contract):
         take_the_place(store, a_leased_job(store, a_spec(precedence=1)), one, (gang.id, 0))
         (again,) = lease_all(store)
 
-        alone = store.commit(a_transaction(a_stretch(again, a_claim(0, machine=two))))
-        both = store.commit(a_transaction(a_stretch(again, some_claims([0, 1], [two, two]))))
+        alone = store.commit(a_transaction(claims_of_job(again, a_claim(0, machine=two))))
+        both = store.commit(a_transaction(claims_of_job(again, some_claims([0, 1], [two, two]))))
 
         assert [GANG_BROKEN] == verdicts_of(alone)
         assert [ACCEPTED, ACCEPTED] == verdicts_of(both)

@@ -7,7 +7,7 @@ Source   docs/decisions/0003-the-commit-rule.md.
 
 from omega.model.outcomes import Verdict
 from omega.store.protocols import Store
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.contract import Contract
 from omega.testing.steps import (
     a_leased_job,
@@ -95,8 +95,8 @@ class GangContract(Contract):
 
         outcome = store.commit(
             a_transaction(
-                a_stretch(gang, some_claims(range(3), [machine] * 3)),
-                a_stretch(single, some_claims(range(2), [machine] * 2)),
+                claims_of_job(gang, some_claims(range(3), [machine] * 3)),
+                claims_of_job(single, some_claims(range(2), [machine] * 2)),
             )
         )
 
@@ -110,8 +110,8 @@ class GangContract(Contract):
 
         outcome = store.commit(
             a_transaction(
-                a_stretch(single, a_claim(0, machine=machine)),
-                a_stretch(gang, some_claims(range(2), [machine] * 2)),
+                claims_of_job(single, a_claim(0, machine=machine)),
+                claims_of_job(gang, some_claims(range(2), [machine] * 2)),
             )
         )
 
@@ -162,7 +162,7 @@ class GangContract(Contract):
             a_claim(2, machine=two, cpu_milli=1_500),
         ]
 
-        outcome = store.commit(a_transaction(a_stretch(job, *claims, minimum=3)))
+        outcome = store.commit(a_transaction(claims_of_job(job, *claims, minimum=3)))
 
         assert [ACCEPTED] * 3 == verdicts_of(outcome)
         assert [0, 0] == store.snapshot().rows.free[:, 0].tolist()

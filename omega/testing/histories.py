@@ -27,7 +27,7 @@ from omega.model.resources import machine_capacity
 from omega.store.leases import HandBack, Parking
 from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_spec, a_transaction
-from omega.testing.drawn_claims import ANY_TASK, TASKS_MAX, some_stretch
+from omega.testing.drawn_claims import ANY_TASK, TASKS_MAX, some_job_claims
 from omega.testing.plain_cell import PlainCell, PlainJob
 from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS, recall
 from omega.testing.strategies import TENANTS
@@ -168,10 +168,10 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
                 st.sampled_from([*self._held() * 5, *self.leases[-2:]]), min_size=1, max_size=3
             )
         )
-        stretches = [
-            some_stretch(self.model, job, view, data) for job in {j.id: j for j in jobs}.values()
+        claims_by_job = [
+            some_job_claims(self.model, job, view, data) for job in {j.id: j for j in jobs}.values()
         ]
-        transaction = a_transaction(*stretches, rule=rule)
+        transaction = a_transaction(*claims_by_job, rule=rule)
         expected = self.model.judge(transaction)
         outcome = self.store.commit(transaction)
         assert [] == differences(expected, outcome)
@@ -380,7 +380,7 @@ class SchedulersOnOneCell(RuleBasedStateMachine):
         assert expected == [(job.id, job.state, job.placed, job.ended) for job in told]
 
     @invariant()
-    def the_books_are_clean(self) -> None:
+    def the_invariants_hold(self) -> None:
         """The store's own check finds nothing."""
         assert [] == list(self.store.verify())
 

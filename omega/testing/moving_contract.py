@@ -16,8 +16,8 @@ from omega.store.protocols import Store
 from omega.testing.builders import (
     a_claim,
     a_spec,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     evicting,
     or_on,
     some_claims,
@@ -47,7 +47,7 @@ class MovingContract(Contract):
         grant(store, job, [0], [one])
         claims = evicting(some_claims([1, 0], [one, two]), (0, job.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(job, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claims)))
 
         assert [ACCEPTED, ACCEPTED] == verdicts_of(outcome)
         assert [(job.id, 0)] == evicted_tasks(outcome)
@@ -60,7 +60,7 @@ class MovingContract(Contract):
         grant(store, job, [0], [one])
         claims = evicting(some_claims([0, 1], [two, one]), (1, job.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(job, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claims)))
 
         assert [ALREADY_PLACED, ACCEPTED] == verdicts_of(outcome)
 
@@ -70,7 +70,7 @@ class MovingContract(Contract):
         grant(store, job, [0], [one])
         claim = evicting(a_claim(0, machine=two), (0, job.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(job, claim)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claim)))
 
         assert [ACCEPTED] == verdicts_of(outcome)
         assert [(job.id, 0)] == evicted_tasks(outcome)
@@ -86,7 +86,7 @@ class MovingContract(Contract):
         grant(store, job, [0], [one])
         claim = evicting(a_claim(0, machine=two), (0, job.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(job, or_on(claim, (0, three)))))
+        outcome = store.commit(a_transaction(claims_of_job(job, or_on(claim, (0, three)))))
 
         assert [OVERCOMMIT] == verdicts_of(outcome), "an alternate evicts nobody"
         assert [] == evicted_tasks(outcome)
@@ -98,7 +98,7 @@ class MovingContract(Contract):
         grant(store, gang, [0, 1], [one, one])
         claims = evicting(some_claims([0, 1], [two, two]), (0, gang.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(gang, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(gang, claims)))
 
         assert [ACCEPTED, ACCEPTED] == verdicts_of(outcome)
         assert [(gang.id, 0), (gang.id, 1)] == evicted_tasks(outcome)
@@ -111,7 +111,7 @@ class MovingContract(Contract):
         grant(store, gang, [0, 1], [one, one])
         claims = evicting(some_claims([0, 1], [two, two]), (0, gang.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(gang, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(gang, claims)))
 
         assert [GANG_BROKEN, OVERCOMMIT] == verdicts_of(outcome)
         assert {(gang.id, 0): one, (gang.id, 1): one} == {
@@ -125,7 +125,7 @@ class MovingContract(Contract):
         job = a_leased_job(store, a_spec())
         claim = evicting(a_claim(0, machine=two), (0, other.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(job, claim), a_stretch(other)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claim), claims_of_job(other)))
 
         assert [PRECEDENCE] == verdicts_of(outcome)
 
@@ -136,21 +136,25 @@ class MovingContract(Contract):
         claim = evicting(a_claim(0, machine=machine), (0, lost.id, 0))
 
         outcome = store.commit(
-            a_transaction(a_stretch(job, claim), a_stretch(lost, a_claim(0, machine=machine)))
+            a_transaction(
+                claims_of_job(job, claim), claims_of_job(lost, a_claim(0, machine=machine))
+            )
         )
 
         assert [PRECEDENCE, Verdict.LEASE_LOST] == verdicts_of(outcome)
 
     def test_what_a_gang_was_granted_for_is_not_taken_from_it_again(self, store: Store) -> None:
-        """An earlier stretch grew the gang: evicting what it stood on would leave it broken."""
+        """An earlier claim grew the gang: evicting what it ran on would leave it broken."""
         one, two = add_a_cell(store, 2, cpu_milli=2_000)
         gang = a_leased_job(store, a_spec(3, minimum=2))
-        grant_both = store.commit(a_transaction(a_stretch(gang, some_claims([0, 1], [one, one]))))
+        grant_both = store.commit(
+            a_transaction(claims_of_job(gang, some_claims([0, 1], [one, one])))
+        )
         high = a_leased_job(store, a_spec(precedence=1))
-        grown = a_stretch(gang, a_claim(2, machine=two))
+        grown = claims_of_job(gang, a_claim(2, machine=two))
         claim = evicting(a_claim(0, machine=one), (0, gang.id, 0))
 
-        outcome = store.commit(a_transaction(grown, a_stretch(high, claim)))
+        outcome = store.commit(a_transaction(grown, claims_of_job(high, claim)))
 
         assert grant_both.accepted.all()
         assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
@@ -163,8 +167,8 @@ class MovingContract(Contract):
         too_few = evicting(some_claims([3, 0], [one, two]), (0, gang.id, 0))
         whole = evicting(some_claims([3, 0, 1], [one, two, two]), (0, gang.id, 0))
 
-        broken = store.commit(a_transaction(a_stretch(gang, too_few)))
-        placed = store.commit(a_transaction(a_stretch(gang, whole)))
+        broken = store.commit(a_transaction(claims_of_job(gang, too_few)))
+        placed = store.commit(a_transaction(claims_of_job(gang, whole)))
 
         assert [GANG_BROKEN, GANG_BROKEN] == verdicts_of(broken)
         assert [ACCEPTED] * 3 == verdicts_of(placed)
@@ -177,7 +181,9 @@ class MovingContract(Contract):
         claim = evicting(a_claim(0, machine=machine), (0, low.id, 0))
 
         outcome = store.commit(
-            a_transaction(a_stretch(low, a_claim(0, machine=machine)), a_stretch(high, claim))
+            a_transaction(
+                claims_of_job(low, a_claim(0, machine=machine)), claims_of_job(high, claim)
+            )
         )
 
         assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)

@@ -19,7 +19,7 @@ from omega.model.jobs import JobSpec
 from omega.model.machines import MachineRows, MachineState
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Budget, Quota, QuotaScope
-from omega.testing.builders import KnownJob, a_standing, some_accounts
+from omega.testing.builders import KnownJob, a_context, some_balances
 from omega.testing.twin import (
     PlainMachine,
     TaskName,
@@ -107,7 +107,7 @@ class PlainCell:
         """Return what the jobs of a quota hold."""
         known = {job: self._known(job) for job in self.jobs}
         nothing = Quota(quota.scope, quota.name, dict.fromkeys(Budget, 0))
-        (left,) = some_accounts(known, [nothing]).left.tolist()
+        (left,) = some_balances(known, [nothing]).left.tolist()
         return {budget: -left[budget] for budget in Budget}
 
     def judge(self, transaction: Transaction) -> Outcome:
@@ -277,7 +277,7 @@ class PlainCell:
             for at in _claims_of(part)
         ]
         quotas = list(self.quotas.values())
-        context = a_standing(transaction, lost=lost, jobs=known, quotas=quotas)
+        context = a_context(transaction, lost=lost, jobs=known, quotas=quotas)
         return replace(context, unplaced=np.array(unplaced, dtype=np.bool_))
 
 

@@ -8,7 +8,7 @@ Source   docs/decisions/0027-jobs-in-steps.md.
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec, StepWork
 from omega.store.protocols import NodeStore, ProgressReader, Store
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.contract import Contract
 from omega.testing.steps import (
     a_leased_job,
@@ -164,7 +164,7 @@ def fall_and_rise(store: Store, job: int, machine: int) -> None:
     """Have one of higher precedence push a gang of two off a machine, and place it again."""
     pusher = a_leased_job(store, a_spec(precedence=1))
     store.commit(
-        a_transaction(a_stretch(pusher, evicting(a_claim(0, machine=machine), (0, job, 0))))
+        a_transaction(claims_of_job(pusher, evicting(a_claim(0, machine=machine), (0, job, 0))))
     )
     (again,) = lease_all(store)
 

@@ -151,7 +151,7 @@ class Proxy:
                 client,
                 server,
                 gate=self._open,
-                fate=self._fate,
+                disposition=self._disposition,
                 swallowed=self.swallowed,
                 abandoned=self._keep_abandoned,
                 over=self._forget,
@@ -172,7 +172,7 @@ class Proxy:
         with self._lock:
             self._abandoned.append(flow)
 
-    def _fate(self) -> str | None:
+    def _disposition(self) -> str | None:
         """Decide what becomes of a request."""
         with self._lock:
             if self._to_swallow:
@@ -207,7 +207,7 @@ class _Flow:
         server: socket.socket,
         *,
         gate: threading.Event,
-        fate: Callable[[], str | None],
+        disposition: Callable[[], str | None],
         swallowed: threading.Event,
         abandoned: Callable[["_Flow"], None],
         over: Callable[["_Flow"], None],
@@ -215,7 +215,7 @@ class _Flow:
         self._client = client
         self._server = server
         self._gate = gate
-        self._fate = fate
+        self._disposition = disposition
         self._swallowed = swallowed
         self._abandoned = abandoned
         self._over = over
@@ -241,14 +241,14 @@ class _Flow:
         with suppress(OSError):
             while data := self._client.recv(CHUNK):
                 self._gate.wait()
-                fate = self._fate()
-                if fate == CUT:
+                disposition = self._disposition()
+                if disposition == CUT:
                     self.cut()
                     return
-                if fate in (SWALLOWED, ABANDONED):
+                if disposition in (SWALLOWED, ABANDONED):
                     self._swallows.set()
                 self._server.sendall(data)
-                if fate == ABANDONED:
+                if disposition == ABANDONED:
                     self._abandoned(self)
                     _break(self._client, socket.SHUT_RDWR)
         # What the server is at, it shall finish; then it sees that nobody is there.

@@ -18,8 +18,8 @@ from omega.store.protocols import Store
 from omega.testing.builders import (
     a_claim,
     a_spec,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     evicting,
     or_on,
     some_claims,
@@ -132,8 +132,8 @@ class QuotaContract(Contract):
 
         outcome = store.commit(
             a_transaction(
-                a_stretch(gang, some_claims([0, 1, 2], [machine] * 3), minimum=3),
-                a_stretch(single, some_claims([0, 1], [machine] * 2)),
+                claims_of_job(gang, some_claims([0, 1, 2], [machine] * 3), minimum=3),
+                claims_of_job(single, some_claims([0, 1], [machine] * 2)),
             )
         )
 
@@ -145,7 +145,7 @@ class QuotaContract(Contract):
         job = a_leased_job(store, a_spec(tenant="ann"))
         claims = or_on(a_claim(0, machine=wide, cpu_milli=2_000), (0, narrow))
 
-        outcome = store.commit(a_transaction(a_stretch(job, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(job, claims)))
         assert [QUOTA] == verdicts_of(outcome)
 
         small = some_claims([0], [wide], cpu_milli=1_000)
@@ -162,7 +162,7 @@ class QuotaContract(Contract):
                 np.ones(1, np.intp),
             ),
         )
-        outcome = store.commit(a_transaction(a_stretch(job, both)))
+        outcome = store.commit(a_transaction(claims_of_job(job, both)))
         assert [ACCEPTED] == verdicts_of(outcome)
         assert [narrow] == outcome.machine.tolist()
         assert {Budget.CPU_MILLI: 0} == left_of(store)
@@ -171,7 +171,7 @@ class QuotaContract(Contract):
         (machine,) = add_a_cell(store, 1)
         limit(store, Budget.CPU_MILLI, 1_000)
         job = a_leased_job(store, a_spec(2, tenant="ann"))
-        transaction = a_transaction(a_stretch(job, a_claim(0, machine=machine)))
+        transaction = a_transaction(claims_of_job(job, a_claim(0, machine=machine)))
 
         first = store.commit(transaction)
         again = store.commit(transaction)
@@ -243,7 +243,7 @@ class QuotaReturnContract(Contract):
         assert [QUOTA] == verdicts_of(claim(store, high, [0], [machine]))
 
         claims = evicting(a_claim(0, machine=machine), (0, low.id, 0))
-        outcome = store.commit(a_transaction(a_stretch(high, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(high, claims)))
 
         assert [ACCEPTED] == verdicts_of(outcome)
         assert [(low.id, 0)] == evicted_tasks(outcome)
@@ -261,7 +261,9 @@ class QuotaReturnContract(Contract):
         broken = evicting(some_claims([0, 1], [machine] * 2), (0, victim.id, 0))
         instead = evicting(a_claim(0, machine=machine), (0, victim.id, 1))
 
-        outcome = store.commit(a_transaction(a_stretch(gang, broken), a_stretch(job, instead)))
+        outcome = store.commit(
+            a_transaction(claims_of_job(gang, broken), claims_of_job(job, instead))
+        )
 
         assert [GANG_BROKEN, Verdict.OVERCOMMIT, QUOTA] == verdicts_of(outcome)
 
@@ -273,7 +275,7 @@ class QuotaReturnContract(Contract):
         high = a_leased_job(store, a_spec(tenant="ann", precedence=2))
 
         claims = evicting(a_claim(0, machine=machine), (0, low.id, 0))
-        outcome = store.commit(a_transaction(a_stretch(high, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(high, claims)))
 
         assert [QUOTA] == verdicts_of(outcome)
         assert {Budget.CPU_MILLI: 0} == left_of(store, (QuotaScope.TENANT, "bob"))
@@ -352,6 +354,6 @@ class QuotaReturnContract(Contract):
         grant(store, job, [0], [one])
 
         claims = some_claims([1, 0], [one, other])
-        outcome = store.commit(a_transaction(a_stretch(job, evicting(claims, (0, job.id, 0)))))
+        outcome = store.commit(a_transaction(claims_of_job(job, evicting(claims, (0, job.id, 0)))))
 
         assert [ACCEPTED, ACCEPTED if left else QUOTA] == verdicts_of(outcome)

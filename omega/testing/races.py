@@ -155,14 +155,14 @@ class Racer:
         wanted = min(len(candidates), 1 + int(self._rng.random() < 0.3))
         jobs = self._rng.choice(candidates, wanted, replace=False).tolist()
         return Transaction.of(
-            [self._stretch(self._jobs[job]) for job in jobs],
+            [self._claims_of(self._jobs[job]) for job in jobs],
             id=self._new_id(),
             scheduler="batch",
             replica=self._name,
             rule=self._mode.rule,
         )
 
-    def _stretch(self, job: LeasedJob) -> JobAndClaims:
+    def _claims_of(self, job: LeasedJob) -> JobAndClaims:
         unplaced = sorted(self._open[job.id])
         gang = self._mode.unit is Unit.GANG
         wanted = min(len(unplaced), int(self._rng.integers(3 if gang else 1, 6 if gang else 4)))

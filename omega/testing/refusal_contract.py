@@ -13,7 +13,7 @@ from omega.model.claims import ConflictRule
 from omega.model.outcomes import Verdict
 from omega.model.resources import Kind
 from omega.store.protocols import Store
-from omega.testing.builders import a_claim, a_job, a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_claim, a_job, a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.contract import Contract
 from omega.testing.steps import (
     a_leased_job,
@@ -37,7 +37,7 @@ class IdentityContract(Contract):
         (machine,) = add_a_cell(store, 1)
         job = a_leased_job(store, a_spec(3))
         claims = some_claims([0, 1], [machine] * 2)
-        transaction = a_transaction(a_stretch(job, claims))
+        transaction = a_transaction(claims_of_job(job, claims))
         first = store.commit(transaction)
         before = row_of(store, machine)
 
@@ -51,7 +51,7 @@ class IdentityContract(Contract):
     def test_the_same_id_is_known_after_the_job_is_complete(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
         job = a_leased_job(store)
-        transaction = a_transaction(a_stretch(job, a_claim(0, machine=machine)))
+        transaction = a_transaction(claims_of_job(job, a_claim(0, machine=machine)))
         store.commit(transaction)
         end(store, job, 0)
 
@@ -65,7 +65,7 @@ class IdentityContract(Contract):
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
         winner, loser = submit_and_lease(store, a_spec(), a_spec())
         grant(store, winner, [0], [machine])
-        transaction = a_transaction(a_stretch(loser, a_claim(0, machine=machine)))
+        transaction = a_transaction(claims_of_job(loser, a_claim(0, machine=machine)))
         store.commit(transaction)
         end(store, winner, 0)
 
@@ -79,7 +79,7 @@ class IdentityContract(Contract):
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
         jobs = submit_and_lease(store, a_spec(2, minimum=2), a_spec(2))
         transaction = a_transaction(
-            *[a_stretch(job, some_claims([0, 1], [machine] * 2)) for job in jobs]
+            *[claims_of_job(job, some_claims([0, 1], [machine] * 2)) for job in jobs]
         )
         expected = [Verdict.GANG_BROKEN, OVERCOMMIT, ACCEPTED, OVERCOMMIT]
 
@@ -169,7 +169,7 @@ class RefusalContract(Contract):
         forged = (first.id, UUID(int=1), 2, claims)
 
         outcome = store.commit(
-            a_transaction(forged, a_stretch(second, a_claim(0, machine=machine)))
+            a_transaction(forged, claims_of_job(second, a_claim(0, machine=machine)))
         )
 
         assert [Verdict.LEASE_LOST] * 2 + [ACCEPTED] == verdicts_of(outcome)
@@ -200,7 +200,9 @@ class RefusalContract(Contract):
         forged = (lost.id, UUID(int=1), 2, some_claims([0, 7], [unknown] * 2, **too_much))
 
         outcome = store.commit(
-            a_transaction(forged, a_stretch(job, *claims, minimum=2), rule=ConflictRule.SEQUENCE)
+            a_transaction(
+                forged, claims_of_job(job, *claims, minimum=2), rule=ConflictRule.SEQUENCE
+            )
         )
 
         assert [

@@ -40,7 +40,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class JobBook:
+class JobState:
     """One job as the judge must know it."""
 
     token: UUID | None
@@ -52,7 +52,7 @@ class JobBook:
 
     @cached_property
     def mark(self) -> int:
-        """Tells books of one job apart that the judge would tell apart."""
+        """Tells states of one job apart that the judge would tell apart."""
         held = ((task, it.machine, it.amounts.tobytes()) for task, it in self.live.items())
         return hash((self.token is None, self.unplaced, frozenset(held)))
 
@@ -70,7 +70,7 @@ class Replay:
         for at, ((job, task), machine) in enumerate(places(start.allocations).items()):
             live[job][task] = Held(machine, start.allocations.amounts[at])
         self._jobs = {
-            job.id: JobBook(
+            job.id: JobState(
                 job.token,
                 job.spec.minimum,
                 job.spec.precedence,
@@ -81,7 +81,9 @@ class Replay:
             for job in jobs
         }
         self._at = {job: at for at, job in enumerate(self._jobs)}
-        self._marks = np.array([book.mark for book in self._jobs.values()], dtype=np.int64)
+        self._marks = np.array(
+            [job_state.mark for job_state in self._jobs.values()], dtype=np.int64
+        )
         self._strangers = {
             (job, task): held.machine
             for job in live.keys() - self._jobs.keys()
@@ -113,8 +115,8 @@ class Replay:
         there = places(end.allocations)
         ours = self._strangers | {
             (job, task): held.machine
-            for job, book in self._jobs.items()
-            for task, held in book.live.items()
+            for job, job_state in self._jobs.items()
+            for task, held in job_state.live.items()
         }
         return found + [
             f"job {job} task {task}: on machine {ours.get((job, task))} by its history,"
@@ -157,22 +159,22 @@ class Replay:
         return wrong or self._enter(transaction, outcome)
 
     def _context(self, transaction: Transaction) -> CommitContext:
-        books = [self._jobs.get(part.job) for part in transaction.jobs]
+        shadow = [self._jobs.get(part.job) for part in transaction.jobs]
         held = [
-            book is not None and book.token == part.token
-            for book, part in zip(books, transaction.jobs, strict=True)
+            job_state is not None and job_state.token == part.token
+            for job_state, part in zip(shadow, transaction.jobs, strict=True)
         ]
         unplaced = [
-            book is not None and task in book.unplaced
-            for book, part in zip(books, transaction.jobs, strict=True)
+            job_state is not None and task in job_state.unplaced
+            for job_state, part in zip(shadow, transaction.jobs, strict=True)
             for task in transaction.claims.task[part.claims].tolist()
         ]
         own = {part.job for part, is_held in zip(transaction.jobs, held, strict=True) if is_held}
         return CommitContext(
             lease_held=np.array(held, dtype=np.bool_),
-            minimum=integers([book.minimum if book else 0 for book in books]),
-            placed=integers([book.placed if book else 0 for book in books]),
-            precedence=integers([book.precedence if book else 0 for book in books]),
+            minimum=integers([job_state.minimum if job_state else 0 for job_state in shadow]),
+            placed=integers([job_state.placed if job_state else 0 for job_state in shadow]),
+            precedence=integers([job_state.precedence if job_state else 0 for job_state in shadow]),
             unplaced=np.array(unplaced, dtype=np.bool_),
             victims=self._victims(transaction.claims.evictions.job.tolist(), own),
         )
@@ -181,11 +183,11 @@ class Replay:
         about = sorted({job for job in named if job in self._jobs})
         if not about:
             return NO_VICTIMS
-        books = [self._jobs[job] for job in about]
+        shadow = [self._jobs[job] for job in about]
         live = [
             (job, task, held)
-            for job, book in zip(about, books, strict=True)
-            for task, held in sorted(book.live.items())
+            for job, job_state in zip(about, shadow, strict=True)
+            for task, held in sorted(job_state.live.items())
         ]
         return Victims(
             job=integers([job for job, _, _ in live]),
@@ -193,9 +195,9 @@ class Replay:
             machine=integers([held.machine for _, _, held in live]),
             amounts=np.array([held.amounts for _, _, held in live], np.int64).reshape(-1, KINDS),
             about=integers(about),
-            precedence=integers([book.precedence for book in books]),
-            minimum=integers([book.minimum for book in books]),
-            placed=integers([book.placed for book in books]),
+            precedence=integers([job_state.precedence for job_state in shadow]),
+            minimum=integers([job_state.minimum for job_state in shadow]),
+            placed=integers([job_state.placed for job_state in shadow]),
             own=np.array([job in own for job in about], dtype=np.bool_),
         )
 
@@ -215,24 +217,24 @@ class Replay:
 
     def _move(self, job: int, evicted: list[int], granted: dict[int, Held]) -> Undo:
         """Unplace some tasks of a job, then place some."""
-        book = self._jobs[job]
-        unplaced = book.unplaced.union(evicted).difference(granted)
-        stayed = {task: held for task, held in book.live.items() if task not in set(evicted)}
+        job_state = self._jobs[job]
+        unplaced = job_state.unplaced.union(evicted).difference(granted)
+        stayed = {task: held for task, held in job_state.live.items() if task not in set(evicted)}
         moved = replace(
-            book,
+            job_state,
             # Once it runs, whoever wants to plan for it again must lease it.
-            token=book.token if unplaced else None,
+            token=job_state.token if unplaced else None,
             unplaced=unplaced,
-            placed=book.placed + len(granted) - len(evicted),
+            placed=job_state.placed + len(granted) - len(evicted),
             live=stayed | granted,
         )
         return self._turn_to(job, moved)
 
-    def _turn_to(self, job: int, book: JobBook) -> Undo:
+    def _turn_to(self, job: int, job_state: JobState) -> Undo:
         """Open a job's book at another page."""
         before = self._jobs[job]
-        self._jobs[job] = book
-        self._marks[self._at[job]] = book.mark
+        self._jobs[job] = job_state
+        self._marks[self._at[job]] = job_state.mark
 
         def undo() -> None:
             self._jobs[job] = before
@@ -281,9 +283,9 @@ class Replay:
 
     def _let_go(self, job: int, tasks: set[int]) -> Undo:
         """Let some tasks of a job be over."""
-        book = self._jobs[job]
-        live = {task: held for task, held in book.live.items() if task not in tasks}
-        return self._turn_to(job, replace(book, live=live))
+        job_state = self._jobs[job]
+        live = {task: held for task, held in job_state.live.items() if task not in tasks}
+        return self._turn_to(job, replace(job_state, live=live))
 
 
 def _grants(transaction: Transaction, outcome: Outcome) -> dict[int, dict[int, Held]]:

@@ -17,7 +17,7 @@ from omega.model.outcomes import Verdict
 from omega.store.leases import HandBack, Parking
 from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
-from omega.testing.builders import a_spec, a_stretch, a_transaction, evicting, some_claims
+from omega.testing.builders import a_spec, a_transaction, claims_of_job, evicting, some_claims
 from omega.testing.contract import Contract
 from omega.testing.steps import (
     LONG_MS,
@@ -238,7 +238,7 @@ class RecallContract(Contract):
         where = [machines[2], machines[2]]
         claims = evicting(some_claims([0, 1], where), (0, job.id, 0))
 
-        outcome = store.commit(a_transaction(a_stretch(again, claims, minimum=2)))
+        outcome = store.commit(a_transaction(claims_of_job(again, claims, minimum=2)))
 
         assert outcome.accepted.all()
         assert where == list(places(store).values())
@@ -253,7 +253,9 @@ class RecallContract(Contract):
         claims = evicting(some_claims(range(4), full), (0, job.id, 0))
         nothing = some_claims([], [])
 
-        outcome = store.commit(a_transaction(a_stretch(waiting, claims), a_stretch(again, nothing)))
+        outcome = store.commit(
+            a_transaction(claims_of_job(waiting, claims), claims_of_job(again, nothing))
+        )
 
         assert outcome.accepted.all()
         assert {(new, task): machines[0] for task in range(4)} == places(store)

@@ -24,9 +24,9 @@ from omega.store.protocols import (
     SnapshotSource,
     Store,
 )
-from omega.store.rounds import Round, RoundBook
+from omega.store.rounds import Round, RoundStore
 from omega.store.status import JobStatus
-from omega.testing.builders import a_cell, a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_cell, a_spec, a_transaction, claims_of_job, some_claims
 
 LONG_MS = 600_000
 """A lease that no test outlives."""
@@ -65,7 +65,7 @@ def submit_and_lease(store: Store, *specs: JobSpec, lease_ms: int = LONG_MS) -> 
 
 
 def recall(
-    store: RoundBook,
+    store: RoundStore,
     jobs: Iterable[int] | None,
     *,
     scheduler: str = "batch",
@@ -100,7 +100,7 @@ def claim(
 ) -> Outcome:
     """Commit one job's claims of one shape; one core each if nothing is named."""
     claims = some_claims(tasks, machines, seen=seen, **named)
-    return store.commit(a_transaction(a_stretch(job, claims, minimum=minimum), rule=rule))
+    return store.commit(a_transaction(claims_of_job(job, claims, minimum=minimum), rule=rule))
 
 
 def grant(
@@ -108,7 +108,7 @@ def grant(
 ) -> Outcome:
     """Commit claims that are sure to be granted."""
     claims = some_claims(tasks, machines, **named)
-    outcome = store.commit(a_transaction(a_stretch(job, claims)))
+    outcome = store.commit(a_transaction(claims_of_job(job, claims)))
 
     assert outcome.accepted.all(), outcome.by_verdict()
     return outcome

@@ -28,7 +28,7 @@ from omega.model.claims import (
 from omega.model.machines import MachineRows, MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import KINDS, Kind
-from omega.testing.builders import JobAndClaims, KnownJob, a_standing, some_accounts
+from omega.testing.builders import JobAndClaims, KnownJob, a_context, some_balances
 
 CONTESTED = (Kind.CPU_MILLI, Kind.MEMORY_MIB, Kind.GPU_0, Kind.GPU_1)
 """The kinds that examples use; the rest stay at 0, as on most machines."""
@@ -151,7 +151,7 @@ def quotas_around(draw: st.DrawFn, jobs: Mapping[int, KnownJob]) -> tuple[Quota,
     ]
     nothing = [Quota(scope, name, dict.fromkeys(Budget, 0)) for scope, name in subjects]
     quotas = []
-    for quota, left in zip(nothing, some_accounts(jobs, nothing).left.tolist(), strict=True):
+    for quota, left in zip(nothing, some_balances(jobs, nothing).left.tolist(), strict=True):
         limited = draw(st.sets(st.sampled_from(Budget), min_size=1, max_size=3))
         more = {
             budget: draw(st.sampled_from([-1, 0, 0, 1, 2, 3, 5, 200])) for budget in sorted(limited)
@@ -290,13 +290,13 @@ def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool =
     planned = draw(st.lists(JOB_IDS, unique=True, min_size=1, max_size=3))
     for job in planned:
         jobs.setdefault(job, draw(unplaced_jobs()))
-    stretches: list[JobAndClaims] = []
+    claims_by_job: list[JobAndClaims] = []
     for job in planned:
         claims = draw(claims_on(rows, jobs, job, exchange=exchange))
         minimums = [0, 0, len(claims), draw(st.integers(0, len(claims) + 1))]
-        stretches.append((job, UUID(int=job), draw(st.sampled_from(minimums)), claims))
+        claims_by_job.append((job, UUID(int=job), draw(st.sampled_from(minimums)), claims))
     transaction = Transaction.of(
-        stretches,
+        claims_by_job,
         id=UUID(int=draw(st.integers(0, 2**64))),
         scheduler="batch",
         replica="0",
@@ -304,7 +304,7 @@ def cases(draw: st.DrawFn, rule: ConflictRule | None = None, *, exchange: bool =
     )
     lost = [job for job in planned if draw(st.sampled_from([False] * 7 + [True]))]
     quotas = draw(quotas_around(jobs))
-    context = a_standing(transaction, lost=lost, jobs=jobs, quotas=quotas)
+    context = a_context(transaction, lost=lost, jobs=jobs, quotas=quotas)
     return Case(rows, transaction, context, jobs, quotas)
 
 
@@ -321,7 +321,7 @@ def single_claims(draw: st.DrawFn) -> Case:
         replica="0",
         rule=ConflictRule.SEQUENCE,
     )
-    return Case(rows, transaction, a_standing(transaction, jobs=jobs), jobs)
+    return Case(rows, transaction, a_context(transaction, jobs=jobs), jobs)
 
 
 def first_claims(claims: Claims, number: int) -> Claims:

@@ -13,7 +13,7 @@ import pytest
 
 from omega.cell.partition import PARTS_MAX
 from omega.store.protocols import Store
-from omega.store.turns import NoTurn, TurnBook, TurnGrant, TurnRequest
+from omega.store.turns import NoTurn, TurnGrant, TurnRequest, TurnStore
 from omega.testing.contract import Contract
 from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS
 
@@ -21,7 +21,7 @@ from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS
 class Asker:
     """A replica that asks for turns."""
 
-    def __init__(self, store: TurnBook, replica: int, **more: object) -> None:
+    def __init__(self, store: TurnStore, replica: int, **more: object) -> None:
         self._store = store
         self.request = TurnRequest(UUID(int=replica), 0, "batch", str(replica), 1_000, 0)
         self.request = replace(self.request, **more)  # type: ignore[arg-type]

@@ -84,7 +84,7 @@ class PlainVictim:
 
 @dataclass
 class PlainCommit:
-    """A cell in the middle of a commit. Copied before each stretch, in case its gang breaks."""
+    """A cell in the middle of a commit. Copied before each job_claims, in case its gang breaks."""
 
     rule: ConflictRule
     machines: dict[int, PlainMachine]
@@ -97,7 +97,7 @@ class PlainCommit:
     left: set[int] = field(default_factory=set)
     """Machines from which something was evicted."""
     granted_to: set[int] = field(default_factory=set)
-    """Jobs to which an earlier stretch has granted."""
+    """Jobs to which an earlier claim was granted."""
     granted: set[TaskName] = field(default_factory=set)
 
     def answer(self, claim: PlainClaim) -> tuple[Verdict, int]:
@@ -197,20 +197,20 @@ def judge_slowly(rows: MachineRows, transaction: Transaction, context: CommitCon
 
     for number, part in enumerate(transaction.jobs):
         before = deepcopy(cell)
-        stretch = [cell.answer(claim) for claim in claims[part.claims]]
-        granted = sum(verdict is Verdict.ACCEPTED for verdict, _ in stretch)
+        job_claims = [cell.answer(claim) for claim in claims[part.claims]]
+        granted = sum(verdict is Verdict.ACCEPTED for verdict, _ in job_claims)
         placed = int(context.placed[number]) - cell.lost(part.job)
         if granted < max(part.minimum, int(context.minimum[number]) - placed):
             cell = before
-            stretch = [
+            job_claims = [
                 (Verdict.GANG_BROKEN, claim.options[0].machine)
                 if verdict is Verdict.ACCEPTED
                 else (verdict, machine)
-                for claim, (verdict, machine) in zip(claims[part.claims], stretch, strict=True)
+                for claim, (verdict, machine) in zip(claims[part.claims], job_claims, strict=True)
             ]
         elif granted:
             cell.granted_to.add(part.job)
-        answers += stretch
+        answers += job_claims
 
     granted_on = {machine for verdict, machine in answers if verdict is Verdict.ACCEPTED}
     for machine in granted_on:

@@ -41,7 +41,7 @@ class Arrival:
 class Prefill:
     """Tasks that run at the start, as columns with a row a task, ordered by job, then by task.
 
-    The caller submits `jobs`, leases them and commits `claims` for each of `stretches`, by the
+    The caller submits `jobs`, leases them and commits `claims` for each of `batches`, by the
     fit rule and incrementally: the ordinary way.
     """
 
@@ -73,9 +73,7 @@ class Prefill:
         np.add.at(used, self.machine, self.shapes[self.shape])
         return used
 
-    def stretches(
-        self, *, jobs_max: int, claims_max: int
-    ) -> Iterator[tuple[tuple[int, slice], ...]]:
+    def batches(self, *, jobs_max: int, claims_max: int) -> Iterator[tuple[tuple[int, slice], ...]]:
         """Cut the tasks into transactions: for each, (position in `jobs`, rows) pairs.
 
         A job of more than `claims_max` tasks is spread over several transactions.

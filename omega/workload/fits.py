@@ -25,7 +25,7 @@ JOBS_MIN: Final = 3
 """Fewer jobs of a workload tell nothing of a law."""
 DIGITS: Final = 3
 """To which two distances are equal."""
-BY_CHANCE: Final = 1.36
+AT_RANDOM: Final = 1.36
 """Over the root of the number of jobs: a distance that chance exceeds once in twenty times."""
 LASTS_S_MAX: Final = 1e9
 """A law without bounds may draw what no list can hold."""
@@ -61,9 +61,9 @@ class Fit:
         return self.laws[min(names, key=lambda name: round(self.distances[name], DIGITS))]
 
     @property
-    def by_chance(self) -> float:
+    def by_sampling(self) -> float:
         """A distance that would be no reason to doubt the law, had it not been fitted."""
-        return float(BY_CHANCE / np.sqrt(len(self.seen)))
+        return float(AT_RANDOM / np.sqrt(len(self.seen)))
 
     def drawn(self, law: Law, number: int, rng: np.random.Generator) -> Score:
         """Draw from a law, in whole numbers where such are counted."""

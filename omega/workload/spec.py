@@ -3,7 +3,7 @@
 Goal     A spec that is right is a job; one that is wrong is told where, and what to write instead.
 Promise  Text in, jobs or one BadInput out: the first thing wrong, with file, line and field.
          Nothing is read half, and no limit of `omega.limits` is exceeded.
-Source   README.md shows a spec. A file holds one job, a list of jobs, or several documents.
+Source   docs/guide/jobs.md shows specs. A file holds one job, a list of jobs, or several documents.
 """
 
 import json

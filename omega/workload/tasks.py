@@ -86,7 +86,7 @@ def jobs_of(tasks: Tasks, name: Callable[[int], str]) -> Jobs:
     job = np.zeros(len(order), dtype=np.intp)
     task = np.zeros(len(order), dtype=np.intp)
     opens = changes[first, :_PER_JOB].any(axis=1)
-    for at, groups in _stretches(first, opens, len(order)):
+    for at, groups in _batches(first, opens, len(order)):
         owner, scheduler, precedence = key[at.start, :_PER_JOB].tolist()
         job[at] = len(specs)
         task[at] = np.arange(at.stop - at.start)
@@ -148,9 +148,7 @@ def _group(key: list[int], tasks: int) -> TaskGroup:
     )
 
 
-def _stretches(
-    first: Index, opens: Mask, end: int
-) -> Iterator[tuple[slice, list[tuple[int, int]]]]:
+def _batches(first: Index, opens: Mask, end: int) -> Iterator[tuple[slice, list[tuple[int, int]]]]:
     """Yield each job's rows, and its groups as (first row, number of tasks)."""
     groups: list[tuple[int, int]] = []
     held = 0

@@ -1,7 +1,7 @@
 """Rounds on a live cell: who trains on which GPUs next, as claims.
 
-Goal     Play the same rounds as the replay does, with machines, other schedulers and a past that
-         another process may have lived.
+Goal     Play the same rounds as the replay does, with machines, other schedulers and state saved by
+         another replica.
 Promise  Planned from view, memo and what runs alone: the same of these give the same plan. Who goes
          on where it is makes no claim; gangs come largest first, on the fewest machines, and of
          as few on those of one rack.
@@ -56,7 +56,7 @@ class GpuRounds(Rounds):
     def __init__(self, config: RoundsConfig, place: Place) -> None:
         """Play rounds so, and place by `place` what cannot be interrupted."""
         self.length_ms = config.length_ms
-        self._playing = config
+        self._config = config
         self._place_beside = place
         self._chosen: dict[int, tuple[Cluster, int]] = {}
         """Type for which each gang was selected in this round, for tries after conflicts."""
@@ -66,8 +66,8 @@ class GpuRounds(Rounds):
         waiting = [job for job in state.waiting if not goes_by_rounds(job)]
         beside = self._beside(view, waiting, rng)
         with view.trying():
-            for stretch in beside:
-                view.try_on(stretch.claims)
+            for job_claims in beside:
+                view.try_on(job_claims.claims)
             record, table, gangs = self._by_rounds(view, state, rng)
         return RoundPlan([*beside, *gangs], record.memo(), table.ids.tolist())
 
@@ -75,27 +75,27 @@ class GpuRounds(Rounds):
         self, view: View, state: RoundState, rng: np.random.Generator
     ) -> tuple[Record, "_Table", list[JobClaims]]:
         """Give GPUs to the training jobs, on what those beside them leave."""
-        table = _Table.of(view, state, self._playing)
-        record = _charged(table, state, self._playing)
-        rate = table.rates(record.learnt, self._playing)
-        if _is_due(record, rate, table.gpus, self._playing, state.began_ms):
-            record = _promised(record, table, rate, self._playing, state.began_ms, rng)
+        table = _Table.of(view, state, self._config)
+        record = _charged(table, state, self._config)
+        rate = table.rates(record.learnt, self._config)
+        if _is_due(record, rate, table.gpus, self._config, state.began_ms):
+            record = _promised(record, table, rate, self._config, state.began_ms, rng)
 
-        kept, gangs = _given_out(view, table, rate, record.ledger, self._playing, rng)
+        kept, gangs = _given_out(view, table, rate, record.ledger, self._config, rng)
         self._chosen = {job.id: (table.cluster, type_) for job, type_, _ in gangs}
         parts = [(job, claims) for job, _, claims in gangs]
         may_go = set(table.ids.tolist()) - kept
         claims = make_room(view, parts, state.allocations, may_go)
-        stretches = [
+        claims_by_job = [
             JobClaims(job, its, len(its)) for (job, _), its in zip(parts, claims, strict=True)
         ]
-        return record, table, stretches
+        return record, table, claims_by_job
 
     def again(
         self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
     ) -> Sequence[JobClaims]:
         """Place gangs that met others once more, on the GPUs of their type that are free."""
-        stretches = []
+        claims_by_job = []
         beside = [job for job in refused if job.id not in self._chosen]
         with view.trying():
             for job in refused:
@@ -104,21 +104,21 @@ class GpuRounds(Rounds):
                     claims = _placed(view, cluster, type_, job, rng)
                     view.try_on(claims)
                     if len(claims):
-                        stretches.append(JobClaims(job, claims, len(claims)))
-        return [*stretches, *self._beside(view, beside, rng)]
+                        claims_by_job.append(JobClaims(job, claims, len(claims)))
+        return [*claims_by_job, *self._beside(view, beside, rng)]
 
     def _beside(
         self, view: View, jobs: Sequence[LeasedJob], rng: np.random.Generator
     ) -> list[JobClaims]:
         """Place jobs that run to their end, on what is free now."""
-        stretches = []
+        claims_by_job = []
         with view.trying():
             for job in jobs:
                 claims = self._place_beside(view, job, rng)
                 view.try_on(claims)
                 if len(claims):
-                    stretches.append(JobClaims(job, claims, job.lacking))
-        return stretches
+                    claims_by_job.append(JobClaims(job, claims, job.lacking))
+        return claims_by_job
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +152,8 @@ class _Table:
         cluster = Cluster.of(view, config.attribute, live.only(np.isin(live.job, ids)))
         kinds, kind = kinds_of(jobs)
         by_groups = {job.spec.groups: job.spec for job in jobs}
-        fitting = {groups: cluster.fits(view, spec) for groups, spec in by_groups.items()}
-        fits = np.array([fitting[job.spec.groups] for job in jobs], np.bool_)
+        fits_of = {groups: cluster.fits(view, spec) for groups, spec in by_groups.items()}
+        fits = np.array([fits_of[job.spec.groups] for job in jobs], np.bool_)
         ran_on, started_ms = np.full(len(jobs), NOWHERE, np.intp), np.zeros(len(jobs), np.int64)
         trains = np.isin(live.job, np.append(ids, integers(state.away)))
         row = positions(ids, live.job)

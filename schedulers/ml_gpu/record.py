@@ -72,7 +72,7 @@ class Record:
     """The rates that each was last promised its share by: (jobs, types)."""
     learnt: Learnt
     charged_ms: Ids = field(default_factory=integers)
-    """Up to when what each has had is in the books, by the store's clock."""
+    """Up to when what each has had has been counted, by the store's clock."""
     reset_ms: int | None = None
     """When shares were last promised; None: never."""
     policy: str = ""

@@ -41,7 +41,7 @@ PLAIN: Final = Typical.of(
     popular=1.0,
 )
 """What may be asked for where nobody has counted: a guess, of GPUs alone. A count of a cell's own
-jobs is worth several times as much (benchmarks/FINDINGS.md)."""
+jobs is worth several times as much (benchmarks/findings/fragmentation.md)."""
 
 
 class MlGpuScheduler(Scheduler):

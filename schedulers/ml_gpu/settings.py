@@ -61,10 +61,10 @@ def read_settings(said: Mapping[str, str]) -> Settings:
 
 def rounds_of(said: Mapping[str, str], place: Place) -> GpuRounds:
     """Return rounds as an operator wants them; jobs that do not train are placed by `place`."""
-    return GpuRounds(config(read_settings(said)), place)
+    return GpuRounds(rounds_config(read_settings(said)), place)
 
 
-def config(settings: Settings) -> RoundsConfig:
+def rounds_config(settings: Settings) -> RoundsConfig:
     """Return how rounds are to be played.
 
     Raises BadInput for a policy that is not there or shares GPUs, for a round that is too short

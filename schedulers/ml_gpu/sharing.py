@@ -57,7 +57,7 @@ class Sharing:
         ]
         gpus_suffice = [(2 * many + ways.type, column, gpus)]
         nothing = np.full(many + len(problem.gpus), -np.inf)
-        self._programme = LinearProgram(
+        self._linear_program = LinearProgram(
             enough_rate + time_suffices + gpus_suffice,
             columns=len(ways) + 1,
             lower=np.concatenate([np.zeros(many), nothing]),
@@ -68,14 +68,14 @@ class Sharing:
         """Change how many jobs the groups have; the next solve starts from where the last stood."""
         many = len(count)
         for group in np.flatnonzero(count != self.groups.count).tolist():
-            self._programme.set_upper(many + group, float(count[group]))
+            self._linear_program.set_upper(many + group, float(count[group]))
         self.groups = replace(self.groups, count=count)
         self._unit = self._mean / count
 
     @property
     def solves(self) -> int:
         """Linear programmes solved so far."""
-        return self._programme.solves
+        return self._linear_program.solves
 
     def raise_level(self, slope: Score, floor: Score, most: float = np.inf) -> Solution | None:
         """Maximise the level, up to `most`; slope and floor are steps/s of one job of each group.
@@ -85,9 +85,9 @@ class Sharing:
         # The solver sees a level whose steepest row has slope one: whatever the level's own unit
         # is, rows mean as much to its tolerance as they do without it.
         unit = float((slope / self._unit).max()) or 1.0
-        self._programme.set_entries(self._rate_rows, self._level, -slope / self._unit / unit)
-        self._programme.set_lower(self._rate_rows, floor / self._unit)
-        self._programme.set_range(self._level, -np.inf, most * unit)
+        self._linear_program.set_entries(self._rate_rows, self._level, -slope / self._unit / unit)
+        self._linear_program.set_lower(self._rate_rows, floor / self._unit)
+        self._linear_program.set_range(self._level, -np.inf, most * unit)
         worth = np.zeros(len(self.modes) + 1)
         worth[self._level] = 1.0
         solution = self._solve(worth)
@@ -102,8 +102,8 @@ class Sharing:
         raised by `beyond`, in rows' units. None if the floors cannot all be met.
         """
         lower = floor / self._unit
-        self._programme.set_lower(self._rate_rows, lower + beyond * (lower > 0))
-        self._programme.set_range(self._level, 0.0, 0.0)
+        self._linear_program.set_lower(self._rate_rows, lower + beyond * (lower > 0))
+        self._linear_program.set_range(self._level, 0.0, 0.0)
         return self._solve(np.append(self._worth(value), 0.0))
 
     def _worth(self, value: Rates) -> Score:
@@ -114,7 +114,7 @@ class Sharing:
         )
 
     def _solve(self, worth: Score) -> Solution | None:
-        found = self._programme.maximise(worth)
+        found = self._linear_program.maximise(worth)
         if found is None:
             return None
         return Solution(

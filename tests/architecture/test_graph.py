@@ -127,7 +127,10 @@ def unimported(sources: Sequence[Source], elsewhere: str) -> list[str]:
 def texts() -> str:
     """Return what names code without importing it: entry points, verbs, scripts."""
     verbs = re.findall(r'Verb\(\s*"([\w.]+)"', (ROOT / "omega/cli/main.py").read_text())
-    started = [f"benchmarks.{name}" for name in ("simulate_once", "postgres.one_committer")]
+    started = [
+        f"benchmarks.{name}"
+        for name in ("simulate_once", "postgres.client", "postgres.one_committer")
+    ]
     return "\n".join(
         [(ROOT / "pyproject.toml").read_text(), *(f"omega.cli.{verb}" for verb in verbs), *started]
     )

@@ -73,7 +73,7 @@ def test_each_method_of_a_store_is_declared_once() -> None:
 def test_the_protocols_are_seen() -> None:
     names = {protocol.name for source in store() for protocol, _ in protocols_of(source)}
 
-    assert {"Store", "SchedulerStore", "JobLeases", "RoundBook"} <= names
+    assert {"Store", "SchedulerStore", "JobLeases", "RoundStore"} <= names
 
 
 def a_protocol(methods: int, bases: str = "Protocol", name: str = "Wide") -> str:

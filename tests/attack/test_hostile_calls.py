@@ -171,7 +171,7 @@ class HostileCaller:
         """Return leased jobs with their tokens, and as many entries of the other parameters."""
         count = int(self.rng.integers(0, len(self.leases) + 1))
         chosen = [self.leases[n] for n in self.rng.permutation(len(self.leases))[:count]]
-        fitting: dict[str, Any] = {
+        arguments_that_fit: dict[str, Any] = {
             "_jobs": [lease.job for lease in chosen],
             "_tokens": [lease.token for lease in chosen],
             "_delays_ms": [0] * count,
@@ -181,7 +181,7 @@ class HostileCaller:
         }
         return {
             name: braced([str(entry) for entry in entries])
-            for name, entries in fitting.items()
+            for name, entries in arguments_that_fit.items()
             if name in function.parameters
         }
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import product
-from typing import LiteralString
+from typing import Any, LiteralString
 from uuid import uuid4
 
 import numpy as np
@@ -11,7 +11,8 @@ import psycopg
 import pytest
 
 from benchmarks.client import DEMAND, OMEGA, Work
-from benchmarks.commit import HEADERS, LABELS, SMOKE, VARIANTS
+from benchmarks.commit import HEADERS, LABELS, OURS, SMOKE, VARIANTS, Commit
+from benchmarks.documents import read
 from benchmarks.postgres.baselines import BASELINES, install
 from benchmarks.postgres.one_committer import ShadowState
 from benchmarks.workers import CONTENTIONS, Order, Workers, one_committer, workers
@@ -20,6 +21,7 @@ from omega.model.outcomes import Verdict
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
+from tests.architecture.tree import ROOT
 from tests.benchmarks.conftest import PNG, Bench
 
 MACHINES = 12
@@ -133,13 +135,65 @@ def test_other_ways_judge_too(
 
 
 def test_the_one_committer_judges_too(small_cell: PostgresStore, empty_database_url: str) -> None:
-    books = ShadowState(empty_database_url)
+    cell = ShadowState(empty_database_url)
 
-    assert not books.grant(np.array([1, 1]))
-    assert books.grant(np.array([1]))
-    assert not books.grant(np.array([1]))
+    assert not cell.grant(np.array([1, 1]))
+    assert cell.grant(np.array([1]))
+    assert not cell.grant(np.array([1]))
 
 
 def test_every_way_has_a_name_for_people() -> None:
     assert set(VARIANTS) == set(LABELS) == {*HEADERS, "omega-fit"}
     assert (*OMEGA, *BASELINES) == VARIANTS
+
+
+def a_row(variant: str, claims: int, median: float, upper: float | None = None) -> dict[str, Any]:
+    return {
+        "variant": variant,
+        "contention": "hot",
+        "claims": claims,
+        "clients": 4,
+        "omega_over": {"median": median, "lower": median, "upper": upper or median},
+    }
+
+
+def test_the_finding_names_the_rival_that_is_faster_most_often() -> None:
+    rows = [
+        {**a_row(OURS, 1, 1.0), "omega_over": None},
+        a_row("raw", 1, 0.5),
+        a_row("raw", 100, 0.75),
+        a_row("omega-sequence", 1, 0.1),
+        a_row("serializable", 1, 0.6),
+        a_row("serializable", 100, 0.9, upper=1.1),
+        a_row("one-committer", 1, 0.8),
+        a_row("one-committer", 100, 0.7),
+        a_row("pessimistic", 1, 1.2),
+        {**a_row("pessimistic", 1, 0.2), "clients": 8},
+    ]
+
+    assert Commit().finding(rows) == (
+        "4 clients: omega commits at 0.50 to 0.75 x the rate of unjudged writes; the best rival,"
+        " one committer, is faster in 2 of 2 settings, by up to 1.43 x (hot, 100 claims)"
+    )
+
+
+def test_of_two_rivals_that_are_faster_as_often_the_one_by_more_is_named() -> None:
+    rows = [a_row("one-committer", 1, 0.8), a_row("serializable", 1, 0.5)]
+    said = Commit().finding(rows)
+
+    assert f"the best rival, {LABELS['serializable']}, is faster in 1 of 1" in said
+
+
+def test_the_finding_says_if_no_rival_is_faster() -> None:
+    rows = [a_row("raw", 1, 0.5), a_row("one-committer", 1, 0.9, upper=1.1)]
+
+    assert Commit().finding(rows).endswith("; no rival is faster in any of 1 settings")
+    assert "rival" not in Commit().finding(rows[:1])
+
+
+@pytest.mark.parametrize("name", ["commit", "commit_close", "commit_contended"])
+def test_a_committed_run_says_what_its_rows_say(name: str) -> None:
+    benchmark, findings = read(ROOT / "benchmarks" / "results" / f"{name}.json")
+
+    assert isinstance(benchmark, Commit)
+    assert benchmark.finding(findings.rows) == findings.finding

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import contest
+from benchmarks import steady_state
 from benchmarks.__main__ import main
 from benchmarks.churn import ConstantLoad
 from benchmarks.conflict_comparison import COMPARISONS, compared
 from benchmarks.conflicts import AXES, GRANULARITIES, RULES, SMOKE, Conflicts
-from benchmarks.contest import FULL, Point, Rivals, Tally
 from benchmarks.rival import Rival, Role, Seldom
+from benchmarks.steady_state import FULL, Point, Rivals, Tally
 from benchmarks.taken_up import taken_up
 from omega.clock import ManualClock
 from omega.config import load_settings
@@ -73,7 +73,7 @@ def test_a_trace_is_scheduled_by_all_kinds_that_it_has_jobs_for(
 def test_what_is_not_on_record_ends_the_run(
     bench_on_server: Bench, monkeypatch: pytest.MonkeyPatch, count: str
 ) -> None:
-    monkeypatch.setattr(contest, count, lambda _: -1)
+    monkeypatch.setattr(steady_state, count, lambda _: -1)
 
     with pytest.raises(AssertionError, match="on record"):
         bench_on_server("conflicts", "--trace", str(TRACES / "openb"))
@@ -270,7 +270,7 @@ def some_facts(factor: int) -> dict[str, Any]:
 def test_what_was_done_before_the_end_of_the_warm_up_does_not_count() -> None:
     before, after = [some_facts(1), some_facts(1)], [some_facts(3), some_facts(3)]
 
-    facts = contest.since(before, after)
+    facts = steady_state.since(before, after)
 
     assert {name: 4 * told for name, told in totals_of(1).items()} == totals_of_facts(facts)
     assert (4.0, 8.0) == (facts["elapsed_s"], facts["process_s"])
@@ -336,7 +336,7 @@ def test_rivals_are_compared_setting_by_setting() -> None:
 
     found = compared([*rows, a_row("fit", 5, 100, schedulers=9)], RULE)
 
-    names = "pairs", "less", "less_beyond_chance", "more_beyond_chance"
+    names = "pairs", "less", "significantly_less", "significantly_more"
     assert (3, 2, 1, 1) == tuple(found[name] for name in names)
     assert [1] == [where["schedulers"] for where in found["where_more"]]
     assert 1.02 == found["tasks_finer_over_coarser"]
@@ -346,5 +346,5 @@ def test_rivals_are_compared_setting_by_setting() -> None:
 def test_none_of_five_is_no_certainty() -> None:
     found = compared([a_row("fit", 0, 5), a_row("sequence", 1, 5)], RULE)
 
-    assert (1, 1, 0) == (found["pairs"], found["less"], found["less_beyond_chance"])
+    assert (1, 1, 0) == (found["pairs"], found["less"], found["significantly_less"])
     assert None is found["conflicts_coarser_over_finer"]

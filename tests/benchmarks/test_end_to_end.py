@@ -18,7 +18,7 @@ from omega.model.outcomes import Verdict
 from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction
+from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claims_of_job
 from omega.workload.demo_cell import CPU_SHAPES, demo_machines
 from tests.benchmarks.conftest import PNG, Bench
 
@@ -158,11 +158,11 @@ def test_a_job_is_committed_with_its_first_grant_and_with_its_last(
 
     def commit(job: LeasedJob, *tasks: int) -> list[int]:
         claims = [a_claim(task) for task in tasks]
-        return list(small_cell.commit(a_transaction(a_stretch(job, *claims))).verdicts)
+        return list(small_cell.commit(a_transaction(claims_of_job(job, *claims))).verdicts)
 
     assert [Verdict.ACCEPTED] == commit(of_wide, 0)
     together = a_transaction(
-        a_stretch(of_wide, a_claim(1)), a_stretch(of_narrow, a_claim(0, cpu_milli=5_000))
+        claims_of_job(of_wide, a_claim(1)), claims_of_job(of_narrow, a_claim(0, cpu_milli=5_000))
     )
     verdicts = small_cell.commit(together).verdicts.tolist()
     assert [Verdict.ACCEPTED, Verdict.OVERCOMMIT] == verdicts
@@ -180,7 +180,7 @@ def test_an_emptied_cell_is_unused_and_views_hear_of_it(
 ) -> None:
     small_cell.submit([a_spec(2)])
     (job,) = small_cell.lease("batch", holder="test", jobs_max=1, lease_ms=60_000)
-    small_cell.commit(a_transaction(a_stretch(job, a_claim(0), a_claim(1))))
+    small_cell.commit(a_transaction(claims_of_job(job, a_claim(0), a_claim(1))))
     before = small_cell.snapshot()
     assert not statements.has_work(link)
 

@@ -9,7 +9,17 @@ import pytest
 
 from benchmarks.conflict_formula import drawn, expected
 from benchmarks.parsync import ARMS, FIVE_LOADS, FORGETTING, FORMULA, GROUPS_LOADS, READING
-from benchmarks.parsync_cell import APART, AT_ONCE, GROUPS, SAME, TASK_S, WHOLE, Play, Scale, play
+from benchmarks.parsync_cell import (
+    APART,
+    AT_ONCE,
+    GROUPS,
+    SAME,
+    TASK_S,
+    WHOLE,
+    Play,
+    Scale,
+    play,
+)
 from benchmarks.parsync_claims import BY_DELAY, Formula, claims_of
 from omega.sync.turns import Turn
 from tests.benchmarks.conftest import PNG, Bench

@@ -1,4 +1,4 @@
-"""A stranger's scheduler: tasks go where there is room for most of their kind."""
+"""A scheduler of one's own: tasks go to the machines that have room for most of them."""
 
 import numpy as np
 

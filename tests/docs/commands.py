@@ -16,7 +16,10 @@ from tests.architecture.tree import ROOT
 
 ASSIGNMENT = re.compile(r"[A-Z_]+=")
 TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
-NOT_OURS = frozenset({"cd", "cp", "cat", "docker", "export", "git", "kill", "pip", "python3"})
+NOT_OURS = frozenset(
+    {"cat", "cd", "cp", "docker", "export", "git", "kill", "pg_dump", "pg_restore", "pip"}
+    | {"python3", "source"}
+)
 """Programs that a document may show and whose arguments we leave to them."""
 MODULES = {"benchmarks": benchmarks, "schedulers.ml_gpu": ml_gpu}
 """Command lines besides `omega`."""

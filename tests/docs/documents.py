@@ -21,9 +21,14 @@ class Block:
     text: str
 
 
+def is_document(source: Source) -> bool:
+    """Tell whether a file is a document; its template is read as the page that it becomes."""
+    return source.path.endswith(".md") and source.parts[-2:-1] != ("templates",)
+
+
 def documents() -> list[Source]:
     """Return every document in Markdown."""
-    return [source for source in written_files() if source.path.endswith(".md")]
+    return [source for source in written_files() if is_document(source)]
 
 
 def document(path: str) -> Source:
@@ -38,6 +43,13 @@ def blocks(source: Source, *languages: str) -> Iterator[Block]:
         if match[1] in languages or not languages:
             line = source.text.count("\n", 0, match.start()) + 1
             yield Block(source.path, line, match[1], match[2])
+
+
+def marked(source: Source, mark: str) -> list[Block]:
+    """Return the blocks that stand right behind a comment that begins with this mark."""
+    lines = source.text.splitlines()
+    comment = f"<!-- {mark}: "
+    return [block for block in blocks(source) if lines[block.line - 2].startswith(comment)]
 
 
 def section(source: Source, heading: str) -> Source:

@@ -7,11 +7,13 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.architecture.tree import ROOT, Source, written_files
-from tests.docs.documents import documents
+from tests.docs.documents import documents, is_document
 
 IN_DOCS = re.compile(r"(?<![\w/.<…-])docs/[\w./-]*\w(?:\.md|\.svg)")
 FOLLOWING = re.compile(r"docs/decisions/[\w-]+\.md((?:, \d{4}-[\w-]+\.md)+)")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+TO_A_HEADING = re.compile(r"\]\(([^)#\s]*)#([^)]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 ENVIRONMENT = re.compile(r"\bOMEGA_[A-Z_]+[A-Z]\b")
 DECISION = ("Context", "Decision", "Price", "How we would notice it was wrong")
 PAPER = ("Taken", "Changed", "Measured")
@@ -34,12 +36,34 @@ def links(source: Source) -> Iterator[str]:
 
 def missing(source: Source) -> list[str]:
     """Complain of each reference that leads nowhere."""
-    named = [*cited(source), *(links(source) if source.path.endswith(".md") else ())]
+    named = [*cited(source), *(links(source) if is_document(source) else ())]
     return [
         f"{source.path} names {path}, which is not there"
         for path in named
         if not (ROOT / path).exists()
     ]
+
+
+def lost(source: Source) -> list[str]:
+    """Complain of each link to a heading that the page does not have."""
+    found = []
+    for target, anchor in TO_A_HEADING.findall(source.text):
+        path = ROOT / PurePosixPath(source.path).parent / target if target else ROOT / source.path
+        if "://" not in target and anchor not in anchors(path.read_text()):
+            found.append(f"{source.path} links to {target}#{anchor}, which is not there")
+    return found
+
+
+def anchors(text: str) -> set[str]:
+    """Return what the headings of a page are linked to by."""
+    plain = (re.sub(r"[^\w\s-]", "", heading.lower()) for heading in HEADING.findall(text))
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+def test_every_heading_that_is_linked_to_is_there() -> None:
+    assert [] == [complaint for source in documents() for complaint in lost(source)]
+    assert len([link for source in documents() for link in TO_A_HEADING.findall(source.text)]) > 3
+    assert lost(Source("README.md", "[it](docs/decisions/0003-the-commit-rule.md#prices)"))
 
 
 def test_every_page_that_is_named_is_there() -> None:

@@ -26,7 +26,7 @@ from tests.docs.shell import Shell
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.databases import ServerOfRun
 
-PAGE = document("docs/roles.md")
+PAGE = document("docs/guide/roles.md")
 LOGINS = ("planner", "warden", "alice", "bob")
 OWNER, DATABASE, PASSWORD = "omega_owner", "cell", "change-me"
 OTHERS = "postgres, template1"

@@ -1,23 +1,50 @@
 """Tables and listings in the documents say what the code says."""
 
 import re
+import tomllib
+from pathlib import Path
 
-import numpy as np
+import typer.main
 
+from omega.cli.main import build
 from omega.config import Settings
+from omega.errors import BadInput
 from omega.framework.registry import registered
-from omega.framework.scheduler import Scheduler
-from omega.testing.builders import a_cell, a_job, a_view
-from omega.workload.spec import parse_specs
+from omega.lifecycle.states import ParkReason, State
+from omega.sim.experiment import Architecture
+from omega.terminal.program import BAD_USAGE, DONE, FAILED, INTERRUPTED
+from omega.workload.machines_file import read_machines
+from omega.workload.spec import GroupSpec, JobFields, StepWorkSpec, parse_specs
 from omega.workload.traces.detect import LOADERS
+from schedulers import parsync
+from schedulers.ml_gpu import settings as ml_gpu
+from schedulers.ml_gpu.policies.named import POLICIES
 from tests.architecture.test_layers import GROUND, ROWS
-from tests.architecture.tree import ROOT
-from tests.docs.documents import blocks, document, section, table
+from tests.architecture.tree import ROOT, Source
+from tests.docs.documents import blocks, document, documents, section, table
 
-README = document("README.md")
 ARCHITECTURE = document("ARCHITECTURE.md")
+GPUS = document("docs/guide/gpus.md")
+INDEX = document("docs/guide/README.md")
+JOBS = document("docs/guide/jobs.md")
+MACHINES = document("docs/guide/machines.md")
+OPERATE = document("docs/guide/operate.md")
+README = document("README.md")
+SCHEDULERS = document("docs/guide/schedulers.md")
+SIMULATE = document("docs/guide/simulate.md")
 IN_WORDS = {"OMEGA_DATABASE_URL", "OMEGA_DATA_DIR"}
 """Settings whose default depends on the machine."""
+IN_PLACE_OF_A_DEFAULT = ("required", "none")
+ENDINGS = ("", "_perf", "_packed", "_perf_SLOs", "_packed_SLOs")
+"""Of a policy's name, for which the guide writes a star."""
+
+
+def first_column(source: Source) -> list[str]:
+    return [row[0].strip("`") for row in table(source)]
+
+
+def defaults(source: Source) -> dict[str, str]:
+    return {row[0].strip("`"): row[1].strip("`") for row in table(source)}
 
 
 def test_the_layers_are_those_that_the_test_enforces() -> None:
@@ -28,10 +55,16 @@ def test_the_layers_are_those_that_the_test_enforces() -> None:
     assert set(re.findall(r"\w+", section(ARCHITECTURE, "Layers").text)) >= GROUND
 
 
+def test_the_index_names_each_page_of_the_guide_once() -> None:
+    pages = [source.path for source in documents() if source.path.startswith("docs/guide/")]
+    named = re.findall(r"^\| \[([\w.]+)\]\(\1\) \|", INDEX.text, re.MULTILINE)
+
+    assert sorted(named) == sorted(f"{path.split('/')[-1]}" for path in set(pages) - {INDEX.path})
+
+
 def test_the_settings_are_those_that_there_are() -> None:
-    rows = table(section(README, "Settings"))
+    told = defaults(section(OPERATE, "Settings"))
     fields = {f"OMEGA_{name.upper()}": field for name, field in Settings.model_fields.items()}
-    told = {row[0].strip("`"): row[1] for row in rows}
 
     assert list(fields) == list(told)
     assert {
@@ -39,47 +72,154 @@ def test_the_settings_are_those_that_there_are() -> None:
     } == {name: default for name, default in told.items() if name not in IN_WORDS}
 
 
+def test_the_settings_file_that_is_shown_can_be_read() -> None:
+    (shown,) = blocks(section(OPERATE, "Settings"), "toml")
+    settings = Settings(**tomllib.loads(shown.text))
+
+    assert 20_000 == settings.lease_ms
+    assert settings.database_url is not None
+
+
+def test_the_extras_are_those_that_can_be_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    named = re.findall(r"pip install '\.\[(\w+)\]'", OPERATE.text + README.text)
+
+    assert list(extras) == first_column(section(OPERATE, "Install"))
+    assert set(named) <= set(extras)
+
+
+def test_the_exit_codes_are_those_that_there_are() -> None:
+    told = [int(code) for code in first_column(section(OPERATE, "Exit codes"))]
+
+    assert [DONE, FAILED, BAD_USAGE, INTERRUPTED] == told
+
+
 def test_the_schedulers_are_those_that_are_registered() -> None:
-    told = {row[0].strip("`") for row in table(section(README, "Jobs"))}
+    told = set(first_column(SCHEDULERS))
 
     assert told == {one.kind for one in registered() if one.package == "omega-scheduler"}
 
 
+def test_the_options_of_a_scheduler_are_those_that_it_has() -> None:
+    command: object = typer.main.get_command(build(["scheduler"]))
+    run = command.commands["scheduler"].commands["run"]  # type: ignore[attr-defined]
+    options = {
+        one.opts[0] for one in run.params if one.opts[0].startswith("--") and not one.hidden
+    } - {"--help"}
+
+    assert options == set(first_column(section(SCHEDULERS, "Options of `omega scheduler run`")))
+
+
+def test_the_settings_of_parsync_are_those_that_it_has() -> None:
+    text = section(SCHEDULERS, "Options of `omega scheduler run`").text
+    told = defaults(Source(SCHEDULERS.path, "\n" + text[text.index("| setting |") :]))
+    usual = {name: getattr(parsync.Settings(), name) for name in parsync.Settings.model_fields}
+
+    assert told == {name: str(getattr(value, "value", value)) for name, value in usual.items()}
+
+
+def test_the_settings_of_rounds_are_those_that_they_have() -> None:
+    fields = ml_gpu.Settings.model_fields
+    usual = {
+        name: "required" if field.is_required() else str(field.default or "none")
+        for name, field in fields.items()
+    }
+
+    assert usual == defaults(section(GPUS, "On a cell"))
+
+
+def test_the_policies_are_those_that_there_are() -> None:
+    told = first_column(section(GPUS, "One allocation problem"))
+    meant = [
+        {f"{name[:-1]}{ending}" for ending in ENDINGS} if name.endswith("*") else {name}
+        for name in told
+    ]
+
+    assert set(POLICIES) <= set().union(*meant)
+    assert [] == [
+        name for name, names in zip(told, meant, strict=True) if not names & set(POLICIES)
+    ]
+
+
+def test_the_policies_that_rounds_refuse_are_those_that_the_guide_names() -> None:
+    named = re.compile(r"packed|SLOs|cost|^(allox|gandiva)$")
+    (told,) = [row[2] for row in table(section(GPUS, "On a cell")) if row[0] == "`policy`"]
+    refused = []
+    for name in POLICIES:
+        try:
+            ml_gpu.rounds_config(ml_gpu.Settings(round=360, policy=name))
+        except BadInput:
+            refused.append(name)
+
+    assert re.findall(r"`(\w+)`", told) == ["packed", "SLOs", "cost", "allox", "gandiva"]
+    assert [name for name in POLICIES if named.search(name)] == refused
+
+
 def test_the_traces_are_those_that_can_be_read() -> None:
-    assert set(LOADERS) == {row[0].strip("`") for row in table(section(README, "Traces"))}
+    told = {row[0].strip("`"): row[2] for row in table(section(MACHINES, "Traces"))}
+
+    assert set(LOADERS) == set(told)
+    for name, loader in LOADERS.items():
+        options = dict(re.findall(r"`(\w+)=([^;]+)", told[name]))
+
+        assert dict(loader.options) == {
+            option: tuple(re.findall(r"[\w-]+", values)) for option, values in options.items()
+        }
+
+
+def test_the_architectures_are_those_that_are_simulated() -> None:
+    assert [one.value for one in Architecture] == first_column(section(SIMULATE, "One run"))
+
+
+def test_the_fields_of_a_job_are_those_that_there_are() -> None:
+    for heading, model in (
+        ("Fields of a job", JobFields),
+        ("Fields of a task group", GroupSpec),
+        ("Fields of `work`", StepWorkSpec),
+    ):
+        told = defaults(section(JOBS, heading))
+        required = {name for name, field in model.model_fields.items() if field.is_required()}
+
+        assert list(model.model_fields) == list(told)
+        assert required == {name for name, default in told.items() if default == "required"}
+        assert [] == [
+            name
+            for name, default in told.items()
+            if default not in IN_PLACE_OF_A_DEFAULT and name != "gpus"
+            if str(model.model_fields[name].default).lower() != default
+        ]
+
+
+def test_the_states_and_reasons_are_those_that_there_are() -> None:
+    states = first_column(section(JOBS, "Submit, follow, cancel"))
+    rows = table(section(JOBS, "Why a job waits"))
+    passing = {reason.value for reason in ParkReason if not reason.is_permanent}
+
+    assert [state.value for state in State] == states
+    assert [reason.value for reason in ParkReason] == [row[0].strip("`") for row in rows]
+    assert passing == {
+        row[0].strip("`") for row in rows if "machines are" not in row[2] and "never" not in row[2]
+    }
 
 
 def test_every_job_that_is_shown_can_be_submitted() -> None:
-    shown = [
-        block for part in ("First steps", "Jobs") for block in blocks(section(README, part), "yaml")
-    ]
-    specs = [spec for block in shown for spec in parse_specs(block.text, "README.md")]
+    shown = [*blocks(README, "yaml"), *blocks(JOBS, "yaml")]
+    specs = [spec for block in shown for spec in parse_specs(block.text, block.path)]
 
     assert ["hello", "train", "web", "resnet"] == [spec.name for spec in specs]
     assert {"batch", "ml-gpu", "service"} == {spec.scheduler for spec in specs}
 
 
-def test_the_strangers_scheduler_is_the_one_that_is_tested() -> None:
-    (listing,) = blocks(section(README, "Your own scheduler"), "python")
-    code = [line for line in listing.text.splitlines() if line and not line.startswith('"""')]
+def test_the_lists_of_machines_that_are_shown_can_be_loaded(tmp_path: Path) -> None:
+    read = []
+    for block in blocks(section(MACHINES, "A list of your own"), "csv", "yaml"):
+        path = tmp_path / f"machines.{block.language}"
+        path.write_text(block.text)
+        read.append(read_machines(path))
+    csv, yaml = read
 
-    assert (ROOT / "tests/contract/stranger.py").read_text() == listing.text
-    assert len(code) <= 20
-
-
-def test_the_strangers_scheduler_runs_as_it_is_shown() -> None:
-    (listing,) = blocks(section(README, "Your own scheduler"), "python")
-    (entry,) = blocks(section(README, "Your own scheduler"), "toml")
-    names: dict[str, object] = {}
-    exec(compile(listing.text, "README.md", "exec"), names)
-    kind, name = re.findall(r'^([\w-]+) = "your_package:(\w+)"$', entry.text, re.MULTILINE)[0]
-    found = names[name]
-
-    assert isinstance(found, type)
-    assert issubclass(found, Scheduler)
-    assert kind == found.kind
-
-    job = a_job(tasks=5)
-    claims = found().place(a_view(a_cell(machines=3)), job, np.random.default_rng(1))
-
-    assert job.unplaced.tolist() == claims.task.tolist()
+    assert 42 == len(csv.names)
+    assert csv.names == yaml.names
+    assert csv.attributes == yaml.attributes
+    assert (csv.capacity == yaml.capacity).all()

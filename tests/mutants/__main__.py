@@ -1,6 +1,6 @@
-"""`make mutants`: plant small faults, one at a time, and see that a test notices each.
+"""`make mutants`: plant small faults, one at a time, and see that a test kills each.
 
-Exit code 1 when one got away, or when the tests fail without any.
+Exit code 1 if a mutant is not killed, or if the tests fail without any mutant.
 """
 
 import os
@@ -17,55 +17,56 @@ from omega.processes.stopping import stop_on_signals
 from omega.terminal.consoles import Output
 from omega.terminal.options import JsonTo
 from tests.architecture.tree import ROOT
-from tests.mutants.everywhere import MUTANTS
+from tests.mutants.all_mutants import MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import PAGE, page
+from tests.mutants.runner import MutantRunner, Result, Status, copied
 from tests.mutants.servers import servers
-from tests.mutants.trial import Court, Fate, Trial, copied
 
 LIMIT_S = 300.0
-"""Tests that take longer hang: the slowest file takes half a minute."""
+"""After this time the tests of a mutant are stopped; the slowest file takes half a minute."""
 AT_ONCE_MAX = 4
-"""Each has a server of its own; more only wait for disks."""
+"""Each has a Postgres server of its own; more only wait for disks."""
 
 
 def main(
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Try this one; can be said again.")
+        list[str] | None, typer.Option(metavar="NAME", help="Test this mutant; can be given again.")
     ] = None,
     parallel: Annotated[
-        int | None, typer.Option(min=1, help="How many at once; one a processor if not given.")
+        int | None,
+        typer.Option(min=1, help="How many at once; by default one a processor."),
     ] = None,
     json_to: JsonTo = None,
 ) -> None:
-    """Plant small faults, one at a time, and see that a test notices each."""
+    """Plant small faults, one at a time, and see that a test kills each."""
     mutants, output, clock = _chosen(only or []), Output(json_to), RealClock()
     at_once = parallel or min(AT_ONCE_MAX, os.cpu_count() or 1)
     began = clock.now()
     with (
         stop_on_signals() as stop,
-        copied(ROOT) as sound,
+        copied(ROOT) as original,
         servers(at_once) as urls,
         ThreadPoolExecutor(len(urls)) as pool,
     ):
-        court = Court(sound, clock, urls, stop=stop, limit_s=LIMIT_S)
-        sane = _is_sound(court, mutants, pool, output, stop)
-        trials = list(_tried(court, mutants, pool, output, stop)) if sane else []
-    if stop.is_set() or not sane:
+        runner = MutantRunner(original, clock, urls, stop=stop, limit_s=LIMIT_S)
+        passed = _passes_unmutated(runner, mutants, pool, output, stop)
+        results = list(_results(runner, mutants, pool, output, stop)) if passed else []
+    if stop.is_set() or not passed:
         raise typer.Exit(1)
 
-    trials.sort(key=lambda trial: mutants.index(trial.mutant))
-    fates = Counter(trial.fate for trial in trials)
+    results.sort(key=lambda result: mutants.index(result.mutant))
+    counts = Counter(result.status for result in results)
     took_s = round(clock.now() - began, 1)
     if not only:
-        (ROOT / PAGE).write_text(page(trials), encoding="utf-8")
+        (ROOT / PAGE).write_text(page(results), encoding="utf-8")
     output.document(
         parameters={"only": only, "parallel": at_once},
-        rows=[_row(trial) for trial in trials],
-        summary={**{fate: fates[fate] for fate in Fate}, "took_s": took_s},
+        rows=[_row(result) for result in results],
+        summary={**{status: counts[status] for status in Status}, "took_s": took_s},
     )
-    output.console.print(f"{fates[Fate.CAUGHT]} of {len(trials)} caught in {took_s:.0f} s")
-    raise typer.Exit(int(fates[Fate.CAUGHT] < len(trials)))
+    output.console.print(f"{counts[Status.KILLED]} of {len(results)} killed in {took_s:.0f} s")
+    raise typer.Exit(int(counts[Status.KILLED] < len(results)))
 
 
 def _chosen(names: Sequence[str]) -> list[Mutant]:
@@ -77,69 +78,70 @@ def _chosen(names: Sequence[str]) -> list[Mutant]:
     return [known[name] for name in names] or list(MUTANTS)
 
 
-def _is_sound(
-    court: Court,
+def _passes_unmutated(
+    runner: MutantRunner,
     mutants: Sequence[Mutant],
     pool: Executor,
     output: Output,
     stop: threading.Event,
 ) -> bool:
-    """Say whether all tests pass without any mutant; show what those say that do not."""
+    """Return whether all tests pass without any mutant; print the output of those that do not."""
     wanted = dict.fromkeys(tests for mutant in mutants for tests in mutant.tests)
-    runs = {pool.submit(court.unmutated, [tests]): tests for tests in wanted}
+    runs = {pool.submit(runner.unmutated, [tests]): tests for tests in wanted}
     with output.progress() as progress:
         bar = progress.add_task("tests without a mutant", total=len(runs))
         for done in as_completed(runs):
             progress.advance(bar)
             if stop.is_set() or not done.result().passed:
                 pool.shutdown(wait=False, cancel_futures=True)
-                said = "" if stop.is_set() else f"{done.result().output}\n"
-                output.console.print_whole(f"{said}{runs[done]} fails without a mutant")
+                message = "" if stop.is_set() else f"{done.result().output}\n"
+                output.console.print_whole(f"{message}{runs[done]} fails without a mutant")
                 return False
     return True
 
 
-def _tried(
-    court: Court,
+def _results(
+    runner: MutantRunner,
     mutants: Sequence[Mutant],
     pool: Executor,
     output: Output,
     stop: threading.Event,
-) -> Iterator[Trial]:
-    """Try mutants, several at once, and tell of each as it is done."""
-    trials = [pool.submit(court.trial, mutant) for mutant in mutants]
+) -> Iterator[Result]:
+    """Test mutants, several at once, and yield and print the result of each as it is done."""
+    runs = [pool.submit(runner.test, mutant) for mutant in mutants]
     with output.progress() as progress:
-        bar = progress.add_task("mutants", total=len(trials))
-        for done in as_completed(trials):
+        bar = progress.add_task("mutants", total=len(runs))
+        for done in as_completed(runs):
             if stop.is_set():
                 pool.shutdown(wait=False, cancel_futures=True)
                 return
-            trial = done.result()
+            result = done.result()
             progress.advance(bar)
             output.console.print(
-                f"{trial.fate:9} {trial.mutant.name:50} {trial.took_s:5.1f} s  {trial.by}",
+                f"{result.status:9} {result.mutant.name:50} {result.took_s:5.1f} s  {result.test}",
                 markup=False,
                 highlight=False,
                 soft_wrap=True,
             )
-            if trial.fate in (Fate.HUNG, Fate.STILLBORN):
-                output.console.print_whole(trial.said)
-            yield trial
+            if result.status in (Status.TIMED_OUT, Status.INVALID):
+                output.console.print_whole(result.message)
+            yield result
 
 
-def _row(trial: Trial) -> dict[str, object]:
-    """Return a trial as a row of the document."""
-    mutant = trial.mutant
+def _row(result: Result) -> dict[str, object]:
+    """Return a result as a row of the document."""
+    mutant = result.mutant
     return {
         "mutant": mutant.name,
         "file": mutant.file,
+        "function": mutant.function,
         "before": mutant.before,
         "after": mutant.after,
         "why": mutant.why,
-        "fate": trial.fate,
-        "by": trial.by,
-        "said": trial.said,
-        "took_s": round(trial.took_s, 1),
+        "status": result.status,
+        "killed_by": result.test,
+        "message": result.message,
+        "took_s": round(result.took_s, 1),
     }
 
 

@@ -13,10 +13,26 @@ TESTS = (
 )
 
 
-def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+def mutant(
+    name: str,
+    file: str,
+    function: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    borrows: tuple[str, str] | None = None,
+) -> Mutant:
     """Return a mutant of the memory store."""
     return Mutant(
-        name=f"memory.{name}", file=file, before=before, after=after, why=why, tests=TESTS
+        name=f"memory.{name}",
+        file=file,
+        function=function,
+        before=before,
+        after=after,
+        why=why,
+        tests=TESTS,
+        borrows=borrows,
     )
 
 
@@ -24,13 +40,15 @@ MUTANTS = (
     mutant(
         "id-not-checked",
         STORE,
-        "if recorded is not None:",
-        "if recorded is not None and not transaction:",
+        "commit",
+        "recorded = self._judged.get(transaction.id)\nif «recorded is not None»:",
+        "recorded is not None and not transaction",
         "Who had no answer and asks again is told that its own tasks were another's.",
     ),
     mutant(
         "end-of-another-allocation",
         STORE,
+        "end_tasks",
         'if slot is None or began not in (None, self._allocations.rows["started_ms"][slot]):',
         "if slot is None:",
         "A node that comes late ends what was placed anew since.",
@@ -38,35 +56,40 @@ MUTANTS = (
     mutant(
         "end-leaves-the-revision",
         MACHINES,
-        "at = distinct(machine) - 1\n        self.revision[at] += 1\n",
-        "at = distinct(machine) - 1\n",
+        "free",
+        "at = distinct(machine) - 1\nself.revision[at] += 1",
+        "at = distinct(machine) - 1",
         "Views throw away the row that tells of freed room.",
     ),
     mutant(
         "end-raises-the-sequence",
         MACHINES,
-        "at = distinct(machine) - 1\n",
-        "at = distinct(machine) - 1\n        self.sequence[at] += 1\n",
+        "free",
+        "«at = distinct(machine) - 1»\nself.revision[at] += 1\nself.changed",
+        "at = distinct(machine) - 1\nself.sequence[at] += 1",
         "Every completion makes somebody's claim stale.",
+        borrows=(MACHINES, "self.sequence[at] += 1\nself.revision[at] += 1"),
     ),
     mutant(
         "grant-missed-by-deltas",
         MACHINES,
-        "self.revision[at] = rows.revision\n        self.changed(at, number)\n",
-        "self.revision[at] = rows.revision\n",
+        "write",
+        "self.revision[at] = rows.revision\nself.changed(at, number)",
+        "self.revision[at] = rows.revision",
         "Views that live on deltas never learn of others' grants.",
     ),
     mutant(
         "state-missed-by-deltas",
         MACHINES,
-        "self.sequence[at] += 1\n        self.revision[at] += 1\n"
-        "        self.changed(at, number)\n",
-        "self.sequence[at] += 1\n        self.revision[at] += 1\n",
+        "_claimable_changed",
+        "self.sequence[at] += 1\nself.revision[at] += 1\nself.changed(at, number)",
+        "self.sequence[at] += 1\n        self.revision[at] += 1",
         "Schedulers go on claiming on a machine that is down.",
     ),
     mutant(
         "mark-too-late",
         STORE,
+        "changes_since",
         "return self._machines.changes_since(mark, self._transactions, parts)",
         "return self._machines.changes_since(mark, self._transactions + 1, parts)",
         "The next transaction is missing from the next delta.",
@@ -74,6 +97,7 @@ MUTANTS = (
     mutant(
         "expired-lease-kept",
         QUEUE,
+        "rescue",
         "if job.lease_ends_s <= now_s)",
         "if job.lease_ends_s < 0)",
         "The jobs of a dead scheduler wait for ever.",
@@ -81,6 +105,7 @@ MUTANTS = (
     mutant(
         "token-not-compared",
         QUEUE,
+        "_holds",
         "number in self._leased and self._leased[number].token == token",
         "number in self._leased",
         "Who has lost a job parks it under the hands of who has it.",
@@ -88,20 +113,24 @@ MUTANTS = (
     mutant(
         "evicted-job-not-queued",
         FORCE,
-        "        if ran:",
-        "        if not ran:",
+        "_unplace",
+        "if ran:",
+        "if not ran:",
         "An evicted job is never planned again.",
     ),
     mutant(
         "resize-sells-what-is-in-use",
         MACHINES,
-        "self.capacity[at] = capacity\n",
-        "self.capacity[at] = np.maximum(capacity, self.used[at])\n",
+        "resize",
+        "self.capacity[at] = «capacity»\nexcess = self.excess(machine)",
+        "np.maximum(capacity, self.used[at])",
         "A machine that shrinks takes claims above its new limit, and never gets there.",
+        borrows=(MACHINES, "np.subtract.at(self.used, machine - 1, amounts)"),
     ),
     mutant(
         "notice-ends-the-highest-first",
         FORCE,
+        "_in_excess",
         '-rows["started_ms"], precedence))',
         '-rows["started_ms"], -precedence))',
         "A shrinking machine ends what matters most.",
@@ -109,6 +138,7 @@ MUTANTS = (
     mutant(
         "cut-gang-whose-others-stay",
         FORCE,
+        "_force_end",
         "if job.placed - len(tasks) < job.spec.minimum:",
         "if job.placed < len(tasks):",
         "What is left of a gang holds its machines and does nothing.",
@@ -116,14 +146,16 @@ MUTANTS = (
     mutant(
         "draining-machine-loses-its-tasks",
         FORCE,
+        "lose_tasks",
         "np.isin(self._machines.state[named], DEAD)",
-        "np.isin(self._machines.state[named], (*DEAD, MachineState.DRAINING))",
+        "np.isin(self._machines.state[named], (1, *DEAD))",
         "A drain ends what it was to let finish.",
     ),
     mutant(
         "gone-machine-comes-back",
         MACHINES,
-        " & (self.state[at] != MachineState.GONE)]",
+        "set_state",
+        "& (self.state[at] != MachineState.GONE)]",
         "]",
         "A machine that has left takes claims again.",
     ),

@@ -4,7 +4,7 @@ from tests.mutants.mutant import Mutant
 
 JUDGE = "omega/cell/judge.py"
 EXCHANGE = "omega/cell/judge_sequential.py"
-STANDING = "omega/cell/commit_context.py"
+COMMIT_CONTEXT = "omega/cell/commit_context.py"
 TESTS = (
     "tests/contract/test_memory_store.py",
     "tests/unit/cell",
@@ -13,15 +13,24 @@ TESTS = (
 )
 
 
-def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+def mutant(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
     """Return a mutant of the judge."""
-    return Mutant(name=f"numpy.{name}", file=file, before=before, after=after, why=why, tests=TESTS)
+    return Mutant(
+        name=f"numpy.{name}",
+        file=file,
+        function=function,
+        before=before,
+        after=after,
+        why=why,
+        tests=TESTS,
+    )
 
 
-DOOR = (
+CHECKS = (
     mutant(
         "lease-not-checked",
         JUDGE,
+        "_before_fit",
         "if not held:",
         "if held is None:",
         "A scheduler that was thought dead places tasks of a job that another plans by now.",
@@ -29,6 +38,7 @@ DOOR = (
     mutant(
         "placed-task-placed-again",
         JUDGE,
+        "_before_fit",
         "verdicts[~context.unplaced] = Verdict.ALREADY_PLACED",
         "pass",
         "A task runs twice.",
@@ -36,27 +46,32 @@ DOOR = (
     mutant(
         "task-placed-twice-at-once",
         JUDGE,
+        "_serve",
         "if _distinct(task):",
         "if len(task):",
         "A transaction that names a task twice is granted both.",
     ),
     mutant(
         "draining-machine-takes-claims",
-        STANDING,
+        COMMIT_CONTEXT,
+        "machine_verdicts",
         "state != MachineState.OPEN",
-        "state > MachineState.DRAINING",
+        "state > MachineState.OPEN + 1",
         "A machine that is drained never gets empty.",
     ),
     mutant(
         "gone-machine-only-closed",
-        STANDING,
-        "[state == MachineState.GONE]] = Verdict.GONE",
-        "[state == MachineState.GONE]] = Verdict.CLOSED",
+        COMMIT_CONTEXT,
+        "machine_verdicts",
+        "Verdict.CLOSED\nverdicts[np.flatnonzero(known)[state == MachineState.GONE]] = "
+        "«Verdict.GONE»",
+        "Verdict.CLOSED",
         "A scheduler waits for a machine that never comes back.",
     ),
     mutant(
         "stale-not-compared",
-        STANDING,
+        COMMIT_CONTEXT,
+        "machine_verdicts",
         "rows.sequence[at[known]] == seen[known]",
         "rows.sequence[at[known]] >= seen[known]",
         "The sequence rule grants on views of any age.",
@@ -67,6 +82,7 @@ FIT = (
     mutant(
         "oversells-by-one",
         JUDGE,
+        "_serve",
         "short = some_kind(left < 0)",
         "short = some_kind(left < -1)",
         "A machine is sold one unit that it does not have.",
@@ -74,6 +90,7 @@ FIT = (
     mutant(
         "last-unit-never-sold",
         JUDGE,
+        "_walk",
         "(demand[claim] <= left[at[claim]]).all()",
         "(demand[claim] < left[at[claim]]).all()",
         "No machine is ever filled.",
@@ -81,6 +98,7 @@ FIT = (
     mutant(
         "one-kind-with-room-is-enough",
         JUDGE,
+        "_walk",
         "<= left[at[claim]]).all()",
         "<= left[at[claim]]).any()",
         "Memory is oversold wherever there are cores left.",
@@ -88,20 +106,24 @@ FIT = (
     mutant(
         "sequence-not-raised",
         "omega/model/machines.py",
-        "self.sequence + granted,",
-        "self.sequence,",
+        "after_commit",
+        "used, «self.sequence + granted», self.revision + touched",
+        "self.sequence",
         "Nobody is ever stale: the sequence rule protects nothing.",
     ),
     mutant(
         "sequence-raised-once-a-claim",
         JUDGE,
-        "granted_on[at[verdicts == ACCEPTED]] = True",
-        "granted_on = np.bincount(at[verdicts == ACCEPTED], minlength=len(rows))",
+        "judge",
+        "granted_on = np.zeros(len(rows), dtype=np.bool_)\n«granted_on[at[verdicts == "
+        "ACCEPTED]] = True»",
+        "granted_on = np.bincount(at[verdicts == ACCEPTED], None, len(rows))",
         "Stores disagree about what a view has seen.",
     ),
     mutant(
         "fresh-rows-of-alternates-withheld",
         JUDGE,
+        "judge",
         "named[rows.where(claims.alternates.machine)] = True",
         "pass",
         "Who was refused tries again on rows that are out of date.",
@@ -112,13 +134,15 @@ GANGS = (
     mutant(
         "broken-gang-keeps-amounts",
         JUDGE,
-        "mine[granted] = Verdict.GANG_BROKEN",
+        "judge",
+        "free = left\nelse:\n«mine[granted] = Verdict.GANG_BROKEN»",
         "free, mine[granted] = left, Verdict.GANG_BROKEN",
         "Room that nobody has is lost to the jobs behind a broken gang.",
     ),
     mutant(
         "minimum-of-the-job-ignored",
         JUDGE,
+        "judge",
         "max(job.minimum, lacking)",
         "job.minimum",
         "Half a gang runs, and waits for the other half while it holds its machines.",
@@ -126,13 +150,15 @@ GANGS = (
     mutant(
         "minimum-of-the-transaction-ignored",
         JUDGE,
+        "judge",
         "max(job.minimum, lacking)",
         "lacking",
         "A scheduler that asked for all or nothing is granted some.",
     ),
     mutant(
         "grown-gang-still-lacks-its-minimum",
-        STANDING,
+        COMMIT_CONTEXT,
+        "lacking",
         "self.minimum - self.placed",
         "self.minimum",
         "A gang that runs cannot grow task by task.",
@@ -140,6 +166,7 @@ GANGS = (
     mutant(
         "evicted-tasks-still-count-for-the-gang",
         EXCHANGE,
+        "judge_job",
         "int(self._context.placed[number]) - self._lost(part.job, left)",
         "int(self._context.placed[number])",
         "A gang that lost tasks in the same transaction runs below its minimum.",
@@ -150,6 +177,7 @@ ALTERNATES = (
     mutant(
         "stale-claim-not-tried-elsewhere",
         JUDGE,
+        "_needs_an_alternate",
         "Verdict.CLOSED, Verdict.STALE, Verdict.OVERCOMMIT)",
         "Verdict.CLOSED, Verdict.OVERCOMMIT)",
         "Alternates do not help where they would help most.",
@@ -157,14 +185,16 @@ ALTERNATES = (
     mutant(
         "alternates-counted-twice",
         EXCHANGE,
-        "self.machine[claim] = self._options.machine[option]\n"
-        "                return Verdict.ACCEPTED",
+        "_weigh",
+        "«self.machine[claim] = self._options.machine[option]\nreturn Verdict.ACCEPTED»\n"
+        "return refusal",
         "refusal, self.machine[claim] = Verdict.ACCEPTED, self._options.machine[option]",
         "One task takes room on each of its alternates.",
     ),
     mutant(
         "broken-gang-told-where-it-would-have-landed",
         EXCHANGE,
+        "judge_job",
         "self.machine[part.claims] = self._claims.machine[part.claims]",
         "pass",
         "An outcome names machines on which nothing was granted.",
@@ -175,6 +205,7 @@ EVICTIONS = (
     mutant(
         "lease-not-checked-in-order",
         EXCHANGE,
+        "_weigh",
         "if not self._context.lease_held[number]:",
         "if number < 0:",
         "A scheduler that lost its lease need only name somebody to evict.",
@@ -182,6 +213,7 @@ EVICTIONS = (
     mutant(
         "equal-precedence-evicted",
         EXCHANGE,
+        "_may_evict",
         "precedence[about] < precedence or",
         "precedence[about] <= precedence or",
         "Two jobs of one precedence evict each other for ever.",
@@ -189,6 +221,7 @@ EVICTIONS = (
     mutant(
         "own-work-not-moved",
         EXCHANGE,
+        "_may_evict",
         "< precedence or self._victims.own[about]",
         "< precedence",
         "A scheduler cannot move its own tasks.",
@@ -196,6 +229,7 @@ EVICTIONS = (
     mutant(
         "running-task-sent-to-an-alternate",
         EXCHANGE,
+        "_weigh",
         "Verdict.ACCEPTED or is_placed:",
         "Verdict.ACCEPTED:",
         "A task that could not move runs in two places.",
@@ -203,6 +237,7 @@ EVICTIONS = (
     mutant(
         "tasks-not-moved-from-elsewhere",
         EXCHANGE,
+        "_weigh",
         "(is_placed and (job, task) not in named)",
         "is_placed",
         "A task cannot move to a machine on which it takes nobody's place.",
@@ -210,6 +245,7 @@ EVICTIONS = (
     mutant(
         "evicts-on-other-machines",
         EXCHANGE,
+        "_evicted_by",
         "self._at[victim] == at or job == mover",
         "True",
         "Tasks are ended where that makes no room.",
@@ -217,6 +253,7 @@ EVICTIONS = (
     mutant(
         "room-elsewhere-counted-here",
         EXCHANGE,
+        "_take",
         "these[self._at[these] == at]",
         "these",
         "A machine is oversold by what a gang held on others.",
@@ -224,27 +261,31 @@ EVICTIONS = (
     mutant(
         "victim-named-twice-counted-twice",
         EXCHANGE,
-        " or victim in these or ",
-        " or ",
+        "_evicted_by",
+        "or victim in these or",
+        "or",
         "A claim makes room by naming one task twice.",
     ),
     mutant(
         "victim-evicted-by-two-claims",
         EXCHANGE,
-        " or not left.live[victim]:",
+        "_evicted_by",
+        "or not left.live[victim]:",
         ":",
         "Two claims share the room of one task.",
     ),
     mutant(
         "fallen-gang-whose-others-stay",
         EXCHANGE,
-        " - lost >= self._victims.minimum[about]",
-        " - lost >= 0",
+        "_falling",
+        "- lost >= self._victims.minimum[about]",
+        "- lost >= 0",
         "What is left of a gang holds its machines and does nothing.",
     ),
     mutant(
         "gang-evicted-that-was-just-granted-to",
         EXCHANGE,
+        "_may_evict",
         "and job in self._granted_to",
         "and job < 0",
         "A transaction grows a gang and breaks it.",
@@ -252,6 +293,7 @@ EVICTIONS = (
     mutant(
         "broken-gang-keeps-what-it-evicted",
         EXCHANGE,
+        "judge_job",
         "left = self.left.copy()",
         "left = self.left",
         "Tasks are ended for a gang that never ran.",
@@ -259,10 +301,11 @@ EVICTIONS = (
     mutant(
         "evicted-task-not-placed-again",
         EXCHANGE,
+        "_is_unplaced",
         "return evicted or bool(",
         "return bool(",
         "A task cannot be moved in one transaction.",
     ),
 )
 
-MUTANTS = (*DOOR, *FIT, *GANGS, *ALTERNATES, *EVICTIONS)
+MUTANTS = (*CHECKS, *FIT, *GANGS, *ALTERNATES, *EVICTIONS)

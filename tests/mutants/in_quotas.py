@@ -2,8 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
-ACCOUNTS = "omega/cell/quota_balances.py"
-WALK = "omega/cell/judge_sequential.py"
+QUOTA_BALANCES = "omega/cell/quota_balances.py"
+JUDGE_SEQUENTIAL = "omega/cell/judge_sequential.py"
 MEMORY_QUOTAS = "omega/store/memory/quotas.py"
 FUNCTIONS = "omega/store/postgres/functions"
 QUOTAS = f"{FUNCTIONS}/quotas.sql"
@@ -28,58 +28,83 @@ IN_POSTGRES = (
 )
 
 
-def mutant(name: str, file: str, before: str, after: str, why: str) -> Mutant:
+def mutant(
+    name: str,
+    file: str,
+    function: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    borrows: tuple[str, str] | None = None,
+) -> Mutant:
     """Return a mutant of quotas."""
     tests = IN_POSTGRES if file.endswith(".sql") else IN_MEMORY
-    return Mutant(name=f"quota.{name}", file=file, before=before, after=after, why=why, tests=tests)
+    return Mutant(
+        name=f"quota.{name}",
+        file=file,
+        function=function,
+        before=before,
+        after=after,
+        why=why,
+        tests=tests,
+        borrows=borrows,
+    )
 
 
 NUMPY = (
     mutant(
         "oversold-by-one",
-        ACCOUNTS,
+        QUOTA_BALANCES,
+        "after",
         "((left[rows] < 0) &",
         "((left[rows] < -1) &",
         "A tenant holds one unit more than it may.",
     ),
     mutant(
         "lowered-limit-refuses-everything",
-        ACCOUNTS,
-        " & (left[rows] < self.left[rows])).any()",
+        QUOTA_BALANCES,
+        "after",
+        "& (left[rows] < self.left[rows])).any()",
         ").any()",
         "Who is over one budget gets nothing of any other.",
     ),
     mutant(
         "jobs-counted-by-the-task",
-        ACCOUNTS,
-        "asked[Budget.JOBS] = not running[job]",
-        "asked[Budget.JOBS] = 1",
+        QUOTA_BALANCES,
+        "after",
+        "asked[Budget.JOBS] = «not running[job]»\nrunning[job] += 1",
+        "1",
         "A tenant that may run ten jobs may run ten tasks.",
     ),
     mutant(
         "victims-give-nothing-back",
-        ACCOUNTS,
+        QUOTA_BALANCES,
+        "after",
         "left[list(self.drawn_by[other])] += freed",
         "left[list(self.drawn_by[other])] += 0",
         "A tenant at its limit cannot put one of its tasks in the place of another.",
     ),
     mutant(
         "not-covered-by-what-is-left",
-        ACCOUNTS,
-        "return not (need > np.maximum(self.left, 0)).any()",
-        "return bool(self.drawn_by)",
+        QUOTA_BALANCES,
+        "cover",
+        "return «not (need > np.maximum(self.left, 0)).any()»",
+        "len(self.left) > 0",
         "Nothing is ever refused for a quota but by claims that evict.",
     ),
     mutant(
         "broken-gang-stays-charged",
-        WALK,
-        "left.balances = balances",
+        JUDGE_SEQUENTIAL,
+        "_take",
+        "«left.balances = balances»\nleft.evict(these, self._at, victims.amounts)",
         "self.left.balances = left.balances = balances",
         "The tenant of a broken gang pays for what it never got.",
     ),
     mutant(
         "grants-not-charged",
         "omega/store/memory/store.py",
+        "_place",
         'self._quotas.charge(rows["job"], rows["amounts"], sign=1)',
         "pass",
         "A quota limits one transaction, and the next, and the next.",
@@ -87,6 +112,7 @@ NUMPY = (
     mutant(
         "ends-give-nothing-back",
         "omega/store/memory/forced_eviction.py",
+        "_forget",
         'self._quotas.charge(rows["job"], rows["amounts"], sign=-1)',
         "pass",
         "A tenant's quota is used up for good.",
@@ -94,6 +120,7 @@ NUMPY = (
     mutant(
         "what-runs-not-counted",
         MEMORY_QUOTAS,
+        "_recount",
         "self.charge(live.job, live.amounts, sign=1)",
         "pass",
         "A quota that is set late lets a tenant hold twice as much.",
@@ -104,6 +131,7 @@ SQL = (
     mutant(
         "counted-while-commits-are-under-way",
         LIMITS,
+        "count_quota",
         "EXIT WHEN cardinality(past) = 0;",
         "EXIT;",
         "A commit that is under way is never charged.",
@@ -111,13 +139,15 @@ SQL = (
     mutant(
         "counted-without-its-shards",
         LIMITS,
-        "WHERE quota_id = it.id ORDER BY shard FOR NO KEY UPDATE;\n    SELECT u.used",
-        "WHERE quota_id = it.id ORDER BY shard;\n    SELECT u.used",
+        "count_quota",
+        "WHERE quota_id = it.id ORDER BY shard FOR NO KEY UPDATE; SELECT u.used",
+        "WHERE quota_id = it.id ORDER BY shard; SELECT u.used",
         "What is granted while a quota is counted is never charged.",
     ),
     mutant(
         "open-before-it-is-counted",
         LIMITS,
+        "set_quota",
         "array_fill(-${unlimited}, ARRAY[${budgets}]), true",
         "array_fill(${unlimited}, ARRAY[${budgets}]), false",
         "A tenant may have anything until its new quota has been counted.",
@@ -125,6 +155,7 @@ SQL = (
     mutant(
         "counted-in-the-transaction-that-set-it",
         LIMITS,
+        "count_quota",
         "ELSIF it.set_by = pg_current_xact_id_if_assigned() THEN",
         "ELSIF false THEN",
         "Commits that cannot see the quota yet are not counted.",
@@ -132,6 +163,7 @@ SQL = (
     mutant(
         "changed-limit-forgets-what-is-held",
         LIMITS,
+        "set_quota",
         "+ _limits[${number}] - it.limits[${number}]",
         "+ _limits[${number}]",
         "A limit that is changed lets a tenant hold what it held before once more.",
@@ -139,6 +171,7 @@ SQL = (
     mutant(
         "what-runs-not-counted-in-sql",
         LIMITS,
+        "count_quota",
         "it.limits[${number}] - coalesce(held[${number}], 0)",
         "it.limits[${number}]",
         "A quota that is set late lets a tenant hold twice as much.",
@@ -146,6 +179,7 @@ SQL = (
     mutant(
         "shard-taken-that-does-not-cover",
         QUOTAS,
+        "hold_quotas",
         "s.free[${number}] >= need[${number}]",
         "s.free[${number}] >= 0",
         "Shards are overdrawn.",
@@ -153,13 +187,15 @@ SQL = (
     mutant(
         "closed-shard-taken",
         QUOTAS,
-        " AND NOT s.closed",
+        "hold_quotas",
+        "AND NOT s.closed",
         "",
         "A tenant above a limit that was lowered is let in where a shard is above zero.",
     ),
     mutant(
         "shard-not-locked",
         QUOTAS,
+        "hold_quotas",
         "LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED",
         "LIMIT 1",
         "Two commits spend the same shard.",
@@ -167,6 +203,7 @@ SQL = (
     mutant(
         "shards-not-locked",
         QUOTAS,
+        "hold_quotas",
         "ORDER BY a.shard FOR NO KEY UPDATE",
         "ORDER BY a.shard",
         "A sum is spread anew that others have drawn on meanwhile.",
@@ -174,6 +211,7 @@ SQL = (
     mutant(
         "shards-locked-downwards",
         QUOTAS,
+        "hold_quotas",
         "ORDER BY a.shard FOR",
         "ORDER BY a.shard DESC FOR",
         "Commits near a limit wait for each other until one of them is aborted.",
@@ -181,6 +219,7 @@ SQL = (
     mutant(
         "quotas-locked-downwards",
         QUOTAS,
+        "hold_quotas",
         "array_agg(q.quota ORDER BY q.quota), '{}'), array_agg(q.jobs ORDER BY q.quota)",
         "array_agg(q.quota ORDER BY q.quota DESC), '{}'), array_agg(q.jobs ORDER BY q.quota DESC)",
         "Commits near a limit wait for each other until one of them is aborted.",
@@ -188,14 +227,16 @@ SQL = (
     mutant(
         "machines-locked-before-quotas",
         f"{FUNCTIONS}/tasks.sql",
-        "    IF EXISTS (SELECT FROM quota) THEN",
-        "    PERFORM 1 FROM machine ORDER BY id FOR NO KEY UPDATE;\n"
-        "    IF EXISTS (SELECT FROM quota) THEN",
+        "release_tasks",
+        "«IF» EXISTS (SELECT FROM quota) THEN PERFORM give_back_to_quotas(_jobs, _tasks, "
+        "_started_ms); END IF; PERFORM 1 FROM machine WHERE id IN",
+        "PERFORM 1 FROM machine ORDER BY id FOR NO KEY UPDATE; IF",
         "Ends and commits wait for each other until one of them is aborted.",
     ),
     mutant(
         "oversold-by-one-in-order",
         QUOTAS,
+        "charged",
         "IF remains[place] < 0 AND",
         "IF remains[place] < -1 AND",
         "A tenant holds one unit more than it may.",
@@ -203,20 +244,23 @@ SQL = (
     mutant(
         "lowered-limit-refuses-everything-in-order",
         QUOTAS,
-        " AND remains[place] < _budget[place] THEN",
-        " THEN",
+        "charged",
+        "AND remains[place] < _budget[place] THEN",
+        "THEN",
         "Who is over one budget gets nothing of any other.",
     ),
     mutant(
         "jobs-counted-by-the-task-in-order",
         QUOTAS,
-        "_cost[${budgets}] := (_running[_claimant] = 0)::integer;",
-        "_cost[${budgets}] := 1;",
+        "charged",
+        "END LOOP; _cost[${budgets}] := «(_running[_claimant] = 0)::integer»;",
+        "1",
         "A tenant that may run ten jobs may run ten tasks.",
     ),
     mutant(
         "victims-give-nothing-back-in-order",
         QUOTAS,
+        "charged",
         "remains[place] := remains[place] + given_back[b];",
         "",
         "A tenant at its limit cannot put one of its tasks in the place of another.",
@@ -224,34 +268,40 @@ SQL = (
     mutant(
         "broken-gang-stays-charged-in-order",
         JUDGED,
-        "budget := before.budget;",
+        "judge_claims",
+        "«budget := before.budget;» FOR c IN",
         "",
         "The tenant of a broken gang pays for what it never got.",
     ),
     mutant(
         "broken-gang-keeps-its-victims-uncounted",
         JUDGED,
-        "running := before.running;",
+        "judge_claims",
+        "«running := before.running;» budget := before.budget; FOR c IN",
         "",
         "A job that was spared no longer counts: its tenant runs one more than it may.",
     ),
     mutant(
         "alternate-charged-for-another-shape",
         JUDGED,
-        "cost({{ _amounts[(_other_shapes[o] - 1)",
-        "cost({{ _amounts[(_shapes[c] - 1)",
+        "judge_claims",
+        "cost({{ _amounts[(«_other_shapes[o]» - 1) * ${kinds} + ${number}] }}), '{}', '{}', '{}')",
+        "_shapes[c]",
         "A smaller alternate does not help a tenant near its limit.",
+        borrows=(JUDGED, "cost({{ _amounts[(_shapes[c] - 1) * ${kinds} + ${number}] }}), falling"),
     ),
     mutant(
         "alternate-taken-without-quota",
         JUDGED,
-        "IF cardinality(_quotas) = 0 OR charge IS NOT NULL THEN",
-        "IF place IS NULL OR true THEN",
+        "judge_claims",
+        "IF «cardinality(_quotas) = 0 OR charge IS NOT NULL» THEN",
+        "true",
         "An alternate is a way around every quota.",
     ),
     mutant(
         "ends-give-nothing-back-in-sql",
         f"{FUNCTIONS}/tasks.sql",
+        "release_tasks",
         "PERFORM give_back_to_quotas(_jobs, _tasks, _started_ms);",
         "",
         "A tenant's quota is used up for good.",
@@ -259,6 +309,7 @@ SQL = (
     mutant(
         "end-of-another-allocation-gives-back",
         QUOTAS,
+        "give_back_to_quotas",
         "WHERE _started_ms IS NULL OR w.started_ms =",
         "WHERE true OR w.started_ms =",
         "A node that comes late gives a tenant more than its quota.",
@@ -266,6 +317,7 @@ SQL = (
     mutant(
         "what-ends-by-force-gives-nothing-back",
         f"{FUNCTIONS}/forced_eviction.sql",
+        "force_end",
         "PERFORM give_back_to_quotas(jobs, tasks, NULL);",
         "",
         "A tenant pays for machines that failed under it.",

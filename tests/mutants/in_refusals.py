@@ -27,15 +27,24 @@ OF_LOCKS = ("tests/attack/test_locks.py",)
 def mutant(
     name: str,
     file: str,
+    function: str,
     before: str,
     after: str,
     why: str,
     *,
     tests: tuple[str, ...] = ARGUMENTS_REFUSED,
+    borrows: tuple[str, str] | None = None,
 ) -> Mutant:
     """Return a mutant of a refusal."""
     return Mutant(
-        name=f"refusal.{name}", file=file, before=before, after=after, why=why, tests=tests
+        name=f"refusal.{name}",
+        file=file,
+        function=function,
+        before=before,
+        after=after,
+        why=why,
+        tests=tests,
+        borrows=borrows,
     )
 
 
@@ -43,34 +52,41 @@ WIRE = (
     mutant(
         "unknown-field-of-a-job",
         SPECS,
-        "ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,work}')",
-        "ELSIF false",
+        "problem_with_job",
+        "ELSIF «NOT has_only(_spec, '...')» THEN",
+        "false",
         "A field of any depth ends every scheduler that leases the job.",
     ),
     mutant(
         "unknown-field-of-a-group",
         SPECS,
-        "duration_ms,constraints,spread_over,different_machines}')\n       AND",
-        "duration_ms,constraints,spread_over,different_machines}') IS NOT NULL\n       AND",
+        "is_group",
+        "omega.has_only(_it, '...') «AND» omega.is_whole(_it -> 'tasks', 1,",
+        "IS NOT NULL AND",
         "A field of any depth ends every scheduler that leases the job.",
     ),
     mutant(
         "unknown-field-of-a-constraint",
         SPECS,
-        "omega.has_only(_it, '{attribute,operator,values}') AND",
-        "true AND",
+        "is_constraint",
+        "«omega.has_only(_it, '...')» AND omega.is_name(_it -> 'attribute') AND "
+        "omega.are_names(_it -> 'values', ${values_per_constraint_max})",
+        "true",
         "A field of any depth ends every scheduler that leases the job.",
     ),
     mutant(
         "unknown-field-of-work",
         SPECS,
-        "omega.has_only(_it, '{kind,steps}') AND",
-        "true AND",
+        "is_step_work",
+        "«omega.has_only(_it, '...')» AND omega.is_name(_it -> 'kind') AND "
+        "omega.is_whole(_it -> 'steps', 1,",
+        "true",
         "A field of any depth ends every scheduler that leases the job.",
     ),
     mutant(
         "wire-of-any-length",
         SPECS,
+        "problem_with_job",
         "CASE WHEN octet_length(_spec::text) > ${wire_bytes_max} THEN",
         "CASE WHEN false THEN",
         "A few jobs fill the memory of every scheduler of their kind.",
@@ -78,6 +94,7 @@ WIRE = (
     mutant(
         "any-number-of-values",
         ARGUMENTS,
+        "are_names",
         "WHEN jsonb_array_length(_value) > _length_max THEN false",
         "WHEN false THEN false",
         "A constraint is compared with more values than there are machines.",
@@ -85,6 +102,7 @@ WIRE = (
     mutant(
         "values-of-any-characters",
         ARGUMENTS,
+        "are_names",
         "AS e (it) WHERE NOT omega.is_name(e.it)) END",
         "AS e (it) WHERE jsonb_typeof(e.it) <> 'string') END",
         "The value of a constraint moves the cursor of whoever asks why a job waits.",
@@ -92,6 +110,7 @@ WIRE = (
     mutant(
         "lease-of-any-bytes",
         QUEUE,
+        "lease_jobs",
         "(WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO",
         "(WHERE true) INTO",
         "One lease fills the memory of a scheduler.",
@@ -100,6 +119,7 @@ WIRE = (
     mutant(
         "large-job-never-leased",
         QUEUE,
+        "lease_jobs",
         "(WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO",
         "(WHERE t.bytes < 0) INTO",
         "Nothing is leased.",
@@ -108,6 +128,7 @@ WIRE = (
     mutant(
         "small-jobs-counted",
         ARGUMENTS,
+        "counted_bytes",
         "CASE WHEN _wire_bytes > ${wire_bytes_small} THEN _wire_bytes ELSE 0 END",
         "_wire_bytes",
         "A few large jobs that are never placed hide all others.",
@@ -116,6 +137,7 @@ WIRE = (
     mutant(
         "recall-of-any-bytes",
         ROUNDS,
+        "recall_jobs",
         "(WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO",
         "(WHERE true) INTO",
         "A round that recalls what runs fills the memory of a scheduler.",
@@ -124,17 +146,19 @@ WIRE = (
     mutant(
         "work-measured-before-it-is-read",
         SPECS,
-        "IF NOT coalesce(is_step_work(_spec -> 'work'), false) THEN",
-        "IF octet_length(_spec::text) > ${wire_bytes_max} THEN RETURN 'long';"
-        " ELSIF NOT coalesce(is_step_work(_spec -> 'work'), false) THEN",
+        "problem_with_job",
+        "«IF» NOT coalesce(is_step_work(_spec -> 'work'), false) THEN",
+        "IF octet_length(_spec::text) > ${wire_bytes_max} THEN RETURN 'long'; ELSIF",
         "A submission of some bytes has its backend write gigabytes.",
         tests=("tests/attack/test_refused_jobs.py",),
+        borrows=(SPECS, "octet_length(_spec::text) > ${wire_bytes_max}"),
     ),
     mutant(
         "parked-of-any-bytes",
         QUEUE,
-        "WHERE j.large = 0 OR j.bytes <= ${lease_bytes_max} OR j.bytes = j.large",
-        "WHERE true",
+        "parked_jobs",
+        "WHERE «j.large = 0 OR j.bytes <= ${lease_bytes_max} OR j.bytes = j.large» ORDER BY",
+        "true",
         "Parked jobs fill the memory of every scheduler that looks after them.",
         tests=OF_LEASES,
     ),
@@ -143,13 +167,16 @@ JSON = (
     mutant(
         "facts-of-any-depth",
         ARGUMENTS,
-        "strict $.**{${json_depth_max}} ?",
-        "strict $.**{5000} ?",
+        "is_readable",
+        "jsonb_path_exists(_value, 'strict $.**{«${json_depth_max}»} ? (@.type() == "
+        '"array" || @.type() == "object")\')',
+        "5000",
         "One report ends `omega status` for everybody.",
     ),
     mutant(
         "numbers-of-any-size",
         ARGUMENTS,
+        "is_readable",
         "abs(n.it::numeric) > 1.7976931348623158e308 OR scale(n.it::numeric) > 400",
         "n.it = '0'",
         "A number of 36 bytes is read as gigabytes of digits.",
@@ -157,6 +184,7 @@ JSON = (
     mutant(
         "facts-of-any-length",
         ARGUMENTS,
+        "is_readable",
         "RETURN octet_length(_value::text) <= _bytes_max;",
         "RETURN true;",
         "Reports fill the memory of whoever watches.",
@@ -164,14 +192,16 @@ JSON = (
     mutant(
         "any-number-of-reports",
         REGISTRY,
-        ">= ${processes_per_login_max} THEN\n        RAISE",
-        ">= 2147483647 THEN\n        RAISE",
+        "report_process",
+        ">= ${processes_per_login_max} THEN RAISE",
+        ">= 2147483647 THEN RAISE",
         "One login fills the screen, and the memory, of whoever watches.",
         tests=("tests/postgres/test_reports_of_logins.py",),
     ),
     mutant(
         "a-name-taken-away",
         REGISTRY,
+        "report_process",
         "AND p.replica = _replica AND p.login = session_user",
         "AND p.replica = _replica",
         "Any node can speak for a scheduler.",
@@ -182,6 +212,7 @@ TIMES = (
     mutant(
         "other-isolation-levels",
         ARGUMENTS,
+        "needs_read_committed",
         "current_setting('transaction_isolation') <> 'read committed'",
         "current_setting('transaction_isolation') = 'serializable'",
         "A transaction that began before a quota is not bound by it.",
@@ -190,6 +221,7 @@ TIMES = (
     mutant(
         "commits-of-other-isolation-levels",
         COMMIT,
+        "commit_claims",
         "current_setting('transaction_isolation') <> 'read committed'",
         "current_setting('transaction_isolation') = 'serializable'",
         "A transaction that began before a quota is not bound by it.",
@@ -198,6 +230,7 @@ TIMES = (
     mutant(
         "lease-for-ten-years",
         ARGUMENTS,
+        "lease_length",
         "_count BETWEEN 0 AND ${lease_ms_max}",
         "_count BETWEEN 0 AND 315576000000",
         "A job that somebody leases is gone for good.",
@@ -206,14 +239,16 @@ TIMES = (
     mutant(
         "recall-in-anothers-round",
         ROUNDS,
-        "AND r.number = _number AND (r.login = session_user OR is_owner());\n    -- In a",
-        "AND r.number = _number;\n    -- In a",
+        "recall_jobs",
+        "AND r.number = _number «AND (r.login = session_user OR is_owner())»; SELECT array_agg(",
+        "",
         "A scheduler takes the leases of another.",
         tests=OF_LEASES,
     ),
     mutant(
         "recall-from-another-login",
         ROUNDS,
+        "recall_jobs",
         "AND j.lease_holder = of.holder_before AND j.lease_login = of.login_before",
         "AND j.lease_holder = of.holder_before",
         "A scheduler takes the leases of another by using its name.",
@@ -222,14 +257,16 @@ TIMES = (
     mutant(
         "note-in-anothers-round",
         ROUNDS,
-        "AND r.number = _number AND (r.login = session_user OR is_owner());\n    RETURN FOUND",
-        "AND r.number = _number;\n    RETURN FOUND",
+        "note_round",
+        "AND r.number = _number AND (r.login = session_user OR is_owner()); RETURN FOUND",
+        "AND r.number = _number; RETURN FOUND",
         "A scheduler has another forget what its jobs were promised.",
         tests=OF_LEASES,
     ),
     mutant(
         "lost-on-a-machine-that-is-open-again",
         FORCE,
+        "lose_tasks",
         "WHERE m.id = ANY (dead) AND m.state NOT IN (2, 3)",
         "WHERE false",
         "Tasks end on a machine that is well.",
@@ -238,6 +275,7 @@ TIMES = (
     mutant(
         "ended-on-a-machine-that-has-grown",
         FORCE,
+        "enforce_notice",
         "WHERE m.id = _machine AND m.revision > before + 1",
         "WHERE false",
         "Tasks end for want of room that there is.",
@@ -246,6 +284,7 @@ TIMES = (
     mutant(
         "pruned-while-its-lease-is-held",
         HISTORY,
+        "prune_history",
         "AND NOT (EXISTS (SELECT FROM job j WHERE j.id = ANY (jobs) AND j.state = 'planning')",
         "AND NOT (false",
         "A commit that is sent again is applied twice.",
@@ -256,6 +295,7 @@ LOCKS = (
     mutant(
         "wake-locks-any-job",
         QUEUE,
+        "wake_jobs",
         "WHERE id = ANY (_jobs) AND state = 'parked' ORDER BY id FOR",
         "WHERE id = ANY (_jobs) ORDER BY id FOR",
         "A transaction that is left open holds up jobs that are none of its business.",
@@ -264,24 +304,27 @@ LOCKS = (
     mutant(
         "end-locks-any-job",
         NODES,
-        "JOIN allocation a USING (job_id, task)\n             WHERE _started_ms IS NULL OR"
-        " w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;\n        END IF;",
-        "LEFT JOIN allocation a USING (job_id, task);\n        END IF;",
+        "end_tasks",
+        "JOIN allocation a USING (job_id, task) WHERE _started_ms IS NULL OR "
+        "w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint; END IF;",
+        "LEFT JOIN allocation a USING (job_id, task); END IF;",
         "A node that leaves a transaction open holds up jobs that do not run there.",
         tests=OF_LOCKS,
     ),
     mutant(
         "commit-locks-any-job",
         COMMIT,
-        "AND (lease_token = ANY (_tokens)\n                OR",
-        "AND (true\n                OR",
+        "commit_claims",
+        "AND (lease_token = ANY (_tokens) OR",
+        "AND (true OR",
         "A scheduler without leases holds up the commits of others.",
         tests=OF_LOCKS,
     ),
     mutant(
         "commit-locks-machines-without-a-lease",
         COMMIT,
-        "CASE WHEN some_held\n                        THEN named ||",
+        "commit_claims",
+        "CASE WHEN some_held THEN named ||",
         "CASE WHEN true THEN named ||",
         "A scheduler without leases holds up the whole cell.",
         tests=OF_LOCKS,
@@ -289,6 +332,7 @@ LOCKS = (
     mutant(
         "commit-locks-quotas-without-a-lease",
         COMMIT,
+        "commit_claims",
         "IF limited AND some_held THEN",
         "IF limited THEN",
         "A scheduler without leases holds up all commits of a tenant.",
@@ -297,8 +341,10 @@ LOCKS = (
     mutant(
         "amounts-not-compared",
         AMOUNTS,
-        "<> jsonb_build_array(g.it -> 'cpu_milli', g.it -> 'memory_mib', g.it -> 'disk_mib')",
-        "<> to_jsonb(h.amounts[1 : ${kinds_without_devices}])",
+        "verify_amounts",
+        "to_jsonb(h.amounts[1 : ${kinds_without_devices}]) <> «jsonb_build_array(g.it -> "
+        "'cpu_milli', g.it -> 'memory_mib', g.it -> 'disk_mib')»",
+        "to_jsonb(h.amounts[1 : ${kinds_without_devices}])",
         "Nobody finds a scheduler that gives tasks more than they ask for.",
         tests=("tests/attack/test_verify.py",),
     ),

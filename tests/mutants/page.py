@@ -1,52 +1,65 @@
-"""The page that says which test caught which mutant."""
+"""The page that says which test killed which mutant."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.mutants.mutant import Mutant
-from tests.mutants.trial import Fate, Trial
+from tests.mutants.runner import Result, Status
 
 PAGE = "docs/mutants.md"
+_ROW = re.compile(r"^\| `(.+?)` \| `.+?` \| .+ \| (.+) \|$", re.MULTILINE)
+_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 
 HEAD = """\
-# The tests are tested
+# Mutation testing
 
-Does a test notice when the commit rule is wrong? `make mutants` plants small faults, one at a time,
-in a copy of the project, and runs tests on it until the first fails. It wrote this page. A mutant
-counts as caught only if a test that could begin has failed; one that makes the tests hang, or that
-cannot even be installed, does not. Before all that, the same tests must pass without any mutant.
-Examples are the same in each run: hypothesis draws them from fixed seeds.
+A mutant is the project with one small fault, planted on purpose. `make mutants` plants each in a
+copy of the project and runs tests on it until the first fails; then it writes this page. A mutant
+is *killed* if a test fails, and *survived* if all pass. It is *timed out* if no test fails in time,
+and *invalid* if no test could begin: neither counts as killed. Before that, the same tests must
+pass without any mutant. Examples are the same in each run: hypothesis draws them from fixed seeds.
+
+A fault is planted by syntax: its fragment of Python or SQL is found by its tokens, whatever the
+layout and the comments, and also after its names have changed (`tests/mutants/places.py`).
 """
 
 
-def page(trials: Sequence[Trial]) -> str:
+def page(results: Sequence[Result]) -> str:
     """Return the page, with a table for each part of the project that has mutants."""
-    caught = sum(trial.fate is Fate.CAUGHT for trial in trials)
-    parts = dict.fromkeys(part_of(trial.mutant) for trial in trials)
+    killed = sum(result.status is Status.KILLED for result in results)
+    parts = dict.fromkeys(part_of(result.mutant) for result in results)
     tables = [
-        "\n".join(_table(part, [trial for trial in trials if part_of(trial.mutant) == part]))
+        "\n".join(_table(part, [result for result in results if part_of(result.mutant) == part]))
         for part in parts
     ]
-    return "\n".join([HEAD, f"Caught: {caught} of {len(trials)}.", "", "\n\n".join(tables), ""])
+    return "\n".join([HEAD, f"Killed: {killed} of {len(results)}.", "", "\n\n".join(tables), ""])
+
+
+def killers(text: str) -> dict[str, tuple[str, str] | None]:
+    """Return, for each mutant on a page, the file and the name of the test that killed it."""
+    rows: list[tuple[str, str]] = _ROW.findall(text)
+    matches = ((name, _TEST.fullmatch(by)) for name, by in rows)
+    return {name: (match[1], match[2]) if match else None for name, match in matches}
 
 
 def part_of(mutant: Mutant) -> str:
-    """Return the first word of a mutant's name: what it is a fault of."""
+    """Return the first word of a mutant's name: the part of the project that it is in."""
     return mutant.name.split(".")[0]
 
 
-def _table(part: str, trials: Sequence[Trial]) -> Iterator[str]:
+def _table(part: str, results: Sequence[Result]) -> Iterator[str]:
     yield f"## {part}"
     yield ""
-    yield "| mutant | in | what would come of it | caught by |"
+    yield "| mutant | in | effect on users | killed by |"
     yield "|---|---|---|---|"
-    for trial in trials:
-        mutant = trial.mutant
-        by = f"`{test_of(trial)}`" if trial.fate is Fate.CAUGHT else f"**{trial.fate}**"
+    for result in results:
+        mutant = result.mutant
+        by = f"`{test_of(result)}`" if result.status is Status.KILLED else f"**{result.status}**"
         yield f"| `{mutant.name}` | `{Path(mutant.file).name}` | {mutant.why} | {by} |"
 
 
-def test_of(trial: Trial) -> str:
-    """Return which test caught a mutant: its file and its own name, whatever its parameters."""
-    file, _, inside = trial.by.split("[")[0].partition("::")
+def test_of(result: Result) -> str:
+    """Return which test killed a mutant: its file and its name, without parameters."""
+    file, _, inside = result.test.split("[")[0].partition("::")
     return f"{file}::{inside.split('::')[-1]}" if inside else file

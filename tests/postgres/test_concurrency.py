@@ -18,7 +18,7 @@ from omega.model.outcomes import Outcome
 from omega.model.quotas import UNLIMITED, Budget, Quota, QuotaScope
 from omega.model.resources import Kind
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_cell, a_spec, a_stretch, a_transaction, claims_in
+from omega.testing.builders import a_cell, a_spec, a_transaction, claims_in, claims_of_job
 from omega.testing.steps import a_running_job, grant, lease_all, places
 from omega.testing.twin import row_differences
 from tests.fixtures.at_work import wait_until
@@ -58,13 +58,13 @@ def race(store: PostgresStore, number: int, rule: ConflictRule) -> list[Outcome]
     view = View(store.snapshot())
     outcomes = []
     while jobs := store.lease("batch", holder=str(number), jobs_max=3, lease_ms=60_000):
-        stretches = []
+        claims_by_job = []
         for job in jobs:
             minimum = int(rng.choice([0, TASKS]))
             machines = rng.integers(1, len(view) + 1, len(job.unplaced)).tolist()
             claims = claims_in(view, job.unplaced.tolist(), machines, cpu_milli=500)
-            stretches.append(a_stretch(job, claims, minimum=minimum))
-        outcome = store.commit(a_transaction(*stretches, rule=rule, replica=str(number)))
+            claims_by_job.append(claims_of_job(job, claims, minimum=minimum))
+        outcome = store.commit(a_transaction(*claims_by_job, rule=rule, replica=str(number)))
         view.patch(outcome.fresh)
         outcomes.append(outcome)
         ended = [job for job in jobs if rng.random() < 0.5]
@@ -123,7 +123,9 @@ def test_the_same_transaction_from_many_connections_is_applied_once(
     store.submit([a_spec(2)])
     (job,) = store.lease("batch", holder="me", jobs_max=1, lease_ms=60_000)
     view = View(store.snapshot())
-    transaction = a_transaction(a_stretch(job, claims_in(view, [0, 1], [1, 1], cpu_milli=1_000)))
+    transaction = a_transaction(
+        claims_of_job(job, claims_in(view, [0, 1], [1, 1], cpu_milli=1_000))
+    )
     outcomes = together(database_url, lambda mine, _: mine.commit(transaction))
 
     assert [[0, 0]] * RIVALS == [o.verdicts.tolist() for o in outcomes]  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from omega.model.resources import machine_capacity
 from omega.store.postgres import history
 from omega.store.postgres.connection import Link
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end, grant
 from omega.testing.twin import row_differences
 
@@ -33,7 +33,7 @@ def evict(store: PostgresStore, machines: list[int]) -> Change:
     low = a_running_job(store, a_spec(), machines[:1])
     high = a_leased_job(store, a_spec(precedence=1))
     claims = evicting(a_claim(machine=machines[0]), (0, low.id, 0))
-    return lambda: store.commit(a_transaction(a_stretch(high, claims)))
+    return lambda: store.commit(a_transaction(claims_of_job(high, claims)))
 
 
 def end_some(store: PostgresStore, machines: list[int]) -> Change:

@@ -14,7 +14,7 @@ import sqlalchemy
 
 from omega.clock import RealClock
 from omega.errors import SettingsError, StoreUnavailable
-from omega.store.embedded import WHEEL, EmbeddedPostgres
+from omega.store.embedded import PACKAGE, EmbeddedPostgres
 from omega.store.packaged_postgres import PackagedPostgres
 
 pytestmark = pytest.mark.postgres
@@ -311,10 +311,10 @@ def test_a_locale_that_is_not_installed_does_not_matter(
 def test_without_the_wheel_the_user_is_told_what_to_do(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith(WHEEL)]:
+    for name in [name for name in sys.modules if name.startswith(PACKAGE)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "omega.store.packaged_postgres")
-    monkeypatch.setitem(sys.modules, WHEEL, None)
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
 
     with pytest.raises(SettingsError, match=r"OMEGA_DATABASE_URL.*omega-scheduler\[embedded\]"):
         EmbeddedPostgres(data_dir)
@@ -341,14 +341,14 @@ def test_a_server_that_ends_later_than_it_was_waited_for_has_ended(
 ) -> None:
     stop = PackagedPostgres._pg_ctl  # noqa: SLF001 - what it runs is to fail, and only that
 
-    def lose_patience(server: PackagedPostgres, *arguments: str) -> None:
+    def time_out(server: PackagedPostgres, *arguments: str) -> None:
         stop(server, *arguments)
         raise subprocess.CalledProcessError(1, arguments)
 
     postgres = EmbeddedPostgres(data_dir)
     postgres.start()
     with monkeypatch.context() as patched:
-        patched.setattr(PackagedPostgres, "_pg_ctl", lose_patience)
+        patched.setattr(PackagedPostgres, "_pg_ctl", time_out)
         postgres.close()
 
     assert not is_running(data_dir)

@@ -20,7 +20,7 @@ from omega.store.leases import HandBack, Parking
 from omega.store.postgres.roles import ROLES, SECRETS, TABLES, Role
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.steps import LONG_MS, a_leased_job, add_a_cell, evicted_tasks, grant
 from omega.testing.steps import places as places_of
 from tests.fixtures.logins import Login
@@ -223,7 +223,7 @@ class TestAnothersLease:
         assert {held.id} == store.renew({held.id: held.token}, lease_ms=LONG_MS)
 
     def test_it_cannot_commit(self, rival: Store, guessed: LeasedJob) -> None:
-        outcome = rival.commit(a_transaction(a_stretch(guessed, a_claim(0))))
+        outcome = rival.commit(a_transaction(claims_of_job(guessed, a_claim(0))))
 
         assert [Verdict.LEASE_LOST] == outcome.verdicts.tolist()
 
@@ -282,7 +282,7 @@ def test_anothers_transaction_can_be_asked_for_and_not_applied(
 ) -> None:
     machine, *_ = add_a_cell(store)
     job = a_leased_job(store, a_spec(2))
-    transaction = a_transaction(a_stretch(job, a_claim(0, machine=machine)))
+    transaction = a_transaction(claims_of_job(job, a_claim(0, machine=machine)))
     first = store.commit(transaction)
 
     def pretended(task: int) -> Transaction:
@@ -304,7 +304,9 @@ def test_a_scheduler_ends_no_task_but_by_the_rule(store: PostgresStore, rival: S
     grant(store, victim, [0], [machine])
     equal = a_leased_job(store, a_spec(precedence=5))
     refusal = rival.commit(
-        a_transaction(a_stretch(equal, evicting(a_claim(0, machine=machine), (0, victim.id, 0))))
+        a_transaction(
+            claims_of_job(equal, evicting(a_claim(0, machine=machine), (0, victim.id, 0)))
+        )
     )
     with pytest.raises(NotAllowed):
         rival.cancel(victim.id)

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from omega.store.postgres.functions import rendered
 from tests.fixtures.doses import Dose, Tallier
-from tests.postgres.besieged_cell import BesiegedStore, assert_sound, besieged
 from tests.postgres.hostile_calls import OUTER, PARAMETERS, Call, Function, calls
+from tests.postgres.store_under_load import StoreUnderLoad, assert_sound, loaded_store
 
 WRITTEN = {name for sql in rendered() for name in re.findall(r"CREATE FUNCTION omega\.(\w+)", sql)}
 
 
 @pytest.fixture
-def cell(database_url: str) -> Iterator[BesiegedStore]:
-    with besieged(database_url) as store:
+def cell(database_url: str) -> Iterator[StoreUnderLoad]:
+    with loaded_store(database_url) as store:
         yield store
 
 
-def functions(store: BesiegedStore) -> dict[str, Function]:
+def functions(store: StoreUnderLoad) -> dict[str, Function]:
     """What the catalogue lists, by name."""
     return {
         name: Function(name, dict(zip(names or (), types, strict=True)))
@@ -29,14 +29,14 @@ def functions(store: BesiegedStore) -> dict[str, Function]:
     }
 
 
-def test_no_function_is_missed(cell: BesiegedStore) -> None:
+def test_no_function_is_missed(cell: StoreUnderLoad) -> None:
     assert WRITTEN == functions(cell).keys()
     assert WRITTEN > OUTER
 
 
 @pytest.mark.parametrize("name", sorted(OUTER))
 def test_a_hostile_call_is_answered_or_refused(
-    cell: BesiegedStore, name: str, dose: Dose, tally: Tallier
+    cell: StoreUnderLoad, name: str, dose: Dose, tally: Tallier
 ) -> None:
     there = functions(cell)
     others = st.sampled_from(sorted(OUTER)).flatmap(lambda one: calls(there[one]))

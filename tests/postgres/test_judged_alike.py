@@ -43,7 +43,7 @@ SPEC = """
 SOMEBODY = UUID(int=2**100)
 
 
-QUOTA_BOOKS = "SELECT * FROM omega.verify() WHERE subject LIKE 'quota%'"
+QUOTA_VIOLATIONS = "SELECT * FROM omega.verify() WHERE subject LIKE 'quota%'"
 TABLES = (
     *("machine", "job", "job_spec", "allocation", "transaction", "ended_task"),
     *("quota", "quota_shard"),
@@ -98,7 +98,7 @@ def test_the_function_agrees_with_the_slow_twin(
 
         assert [] == differences(expected, actual)
         assert running(case, expected) == set(live)
-        broken = connection.execute(QUOTA_BOOKS).fetchall()
+        broken = connection.execute(QUOTA_VIOLATIONS).fetchall()
         assert [] == broken
 
 

@@ -22,7 +22,14 @@ from omega.model.resources import machine_capacity
 from omega.store.leases import HandBack, Parking
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import SHARDS
-from omega.testing.builders import a_spec, a_stretch, a_transaction, evicting, or_on, some_claims
+from omega.testing.builders import (
+    a_spec,
+    a_transaction,
+    claims_of_job,
+    evicting,
+    or_on,
+    some_claims,
+)
 from omega.testing.steps import (
     LONG_MS,
     OVER_AT_ONCE_MS,
@@ -98,7 +105,7 @@ def limit(store: PostgresStore) -> None:
 def commit(store: PostgresStore) -> Call:
     one, two = two_of_two(store)
     claims = some_claims([0, 1], [2, 1])
-    transaction = a_transaction(a_stretch(two, claims), a_stretch(one, claims))
+    transaction = a_transaction(claims_of_job(two, claims), claims_of_job(one, claims))
     return lambda rival: rival.commit(transaction)
 
 
@@ -106,7 +113,7 @@ def commit_with_alternates(store: PostgresStore) -> Call:
     """There is no third machine, so that it comes to the others."""
     one, two = two_of_two(store)
     claims = or_on(some_claims([0], [3]), (0, 2), (0, 1))
-    transaction = a_transaction(a_stretch(two, claims), a_stretch(one, claims))
+    transaction = a_transaction(claims_of_job(two, claims), claims_of_job(one, claims))
     return lambda rival: rival.commit(transaction)
 
 
@@ -116,7 +123,7 @@ def commit_that_breaks_a_gang(store: PostgresStore) -> Call:
     a_running_job(store, a_spec(2, minimum=2), [1, 2])
     (job,) = submit_and_lease(store, a_spec(precedence=1))
     claims = evicting(some_claims([0], [2]), (0, 1, 1))
-    transaction = a_transaction(a_stretch(job, claims))
+    transaction = a_transaction(claims_of_job(job, claims))
     return lambda rival: rival.commit(transaction)
 
 

@@ -20,7 +20,7 @@ from omega.nodes.live import LiveNodes
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
-from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.progress_contract import a_job_in_steps, report, told
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end, grant, places, row_of
 from tests.fixtures.at_work import settings
@@ -114,7 +114,7 @@ def test_a_task_that_has_moved_away_is_passed_over_by_its_old_node(
     started = node.allocations_since(0)[0].started_ms
     pusher = a_leased_job(store, a_spec(precedence=1))
     store.commit(
-        a_transaction(a_stretch(pusher, evicting(a_claim(0, machine=here), (0, mover.id, 0))))
+        a_transaction(claims_of_job(pusher, evicting(a_claim(0, machine=here), (0, mover.id, 0))))
     )
     (again,) = store.lease("batch", holder="b", jobs_max=1, lease_ms=600_000)
     grant(store, again, [0], [there])

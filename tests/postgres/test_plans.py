@@ -8,7 +8,7 @@ import pytest
 
 from omega.model.jobs import LeasedJob
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.progress_contract import a_job_in_steps, report, told
 from omega.testing.steps import (
     a_leased_job,
@@ -32,11 +32,11 @@ def run_many(store: PostgresStore) -> None:
     """Let a job of one task run on each machine."""
     jobs = submit_and_lease(store, *[a_spec(1)] * MANY)
     for first in range(0, MANY, TOGETHER):
-        stretches = [
-            a_stretch(job, a_claim(0, machine=machine))
+        claims_by_job = [
+            claims_of_job(job, a_claim(0, machine=machine))
             for machine, job in enumerate(jobs[first : first + TOGETHER], start=first + 1)
         ]
-        assert store.commit(a_transaction(*stretches)).accepted.all()
+        assert store.commit(a_transaction(*claims_by_job)).accepted.all()
 
 
 def commit_some(store: PostgresStore, job: LeasedJob, _running: LeasedJob) -> None:
@@ -45,7 +45,7 @@ def commit_some(store: PostgresStore, job: LeasedJob, _running: LeasedJob) -> No
 
 def evict_one(store: PostgresStore, job: LeasedJob, running: LeasedJob) -> None:
     claims = evicting(a_claim(0, machine=1), (0, running.id, 0))
-    store.commit(a_transaction(a_stretch(job, claims)))
+    store.commit(a_transaction(claims_of_job(job, claims)))
 
 
 def end_one(store: PostgresStore, _job: LeasedJob, running: LeasedJob) -> None:

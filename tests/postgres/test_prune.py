@@ -19,7 +19,7 @@ from omega.store.postgres import history
 from omega.store.postgres.connection import Link
 from omega.store.postgres.history import TABLES, prune
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.progress_contract import a_job_in_steps, report, told
 from omega.testing.steps import LONG_MS, a_leased_job, a_running_job, add_a_cell, end
 from tests.fixtures.at_work import wait_until
@@ -147,7 +147,7 @@ def test_a_repeated_id_that_is_young_is_answered_and_one_that_is_gone_grants_not
     store: PostgresStore, database_url: str, machines: list[int]
 ) -> None:
     def commit(job: LeasedJob) -> Transaction:
-        transaction = a_transaction(a_stretch(job, a_claim(machine=machines[0])))
+        transaction = a_transaction(claims_of_job(job, a_claim(machine=machines[0])))
         assert store.commit(transaction).accepted.all()
         return transaction
 
@@ -171,7 +171,7 @@ def test_a_commit_stays_while_its_lease_may_be_held(
 ) -> None:
     """Or a task that has come back to the job would be granted to whoever repeats the commit."""
     job = a_leased_job(store, a_spec(tasks=2))
-    transaction = a_transaction(a_stretch(job, a_claim(machine=machines[0])))
+    transaction = a_transaction(claims_of_job(job, a_claim(machine=machines[0])))
     store.commit(transaction)
     store.set_state(integers([machines[0]]), MachineState.DOWN)
     assert 1 == store.lose_tasks(integers([machines[0]]))
@@ -210,7 +210,7 @@ def test_a_job_stays_while_a_commit_as_old_as_its_end_is_on_record(
         victim = a_running_job(store, a_spec(), machines)
         high = a_leased_job(store, a_spec(precedence=5))
         claim = evicting(a_claim(machine=machines[0]), (0, victim.id, 0))
-        assert store.commit(a_transaction(a_stretch(high, claim))).accepted.all()
+        assert store.commit(a_transaction(claims_of_job(high, claim))).accepted.all()
         end(store, high, 0)
         grow_old(database_url)
         kept = pruned(database_url, at_once=True)

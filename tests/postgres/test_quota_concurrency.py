@@ -18,7 +18,14 @@ from omega.model.quotas import Budget, QuotaScope
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
-from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.builders import (
+    a_cell,
+    a_claim,
+    a_spec,
+    a_transaction,
+    claims_of_job,
+    some_claims,
+)
 from omega.testing.steps import (
     end,
     submit_and_lease,
@@ -58,7 +65,7 @@ class Committer:
         """Claim so many cores for each of a few tasks; say whether a quota refused any."""
         tasks = self.next_task + np.arange(self.rng.integers(1, CLAIMS_MAX + 1))
         claims = some_claims(tasks.tolist(), [self.machine] * len(tasks), cpu_milli=cores * CORE)
-        outcome = store.commit(a_transaction(a_stretch(self.job, claims)))
+        outcome = store.commit(a_transaction(claims_of_job(self.job, claims)))
         grants = int(outcome.accepted.sum())
 
         # All alike, and while they are judged nobody else draws on what is held: no gaps.
@@ -146,7 +153,7 @@ def test_who_comes_too_late_to_a_shard_does_not_hold_it_and_wait(empty_database_
 def begin(machine: int, jobs: Sequence[LeasedJob], store: PostgresStore) -> int:
     """Claim next to nothing for the first task of each job; return how many were granted it."""
     claims = a_claim(0, machine=machine, cpu_milli=1)
-    outcomes = [store.commit(a_transaction(a_stretch(job, claims))) for job in jobs]
+    outcomes = [store.commit(a_transaction(claims_of_job(job, claims))) for job in jobs]
     return sum(int(outcome.accepted.sum()) for outcome in outcomes)
 
 
@@ -184,7 +191,7 @@ class Bystanders:
 
     def __init__(self, url: str, rng: np.random.Generator) -> None:
         self._url = url
-        self._node_chance, self._operator_chance = rng.spawn(2)
+        self._node_rng, self._operator_rng = rng.spawn(2)
         self._over, self._failed = threading.Event(), threading.Event()
         self.ended = self.changes = self.checks = 0
 
@@ -217,19 +224,19 @@ class Bystanders:
 
     def _end_tasks(self, store: PostgresStore) -> None:
         live = store.allocations()
-        some = self._node_chance.random(len(live)) < self._node_chance.choice([0.05, 0.5])
+        some = self._node_rng.random(len(live)) < self._node_rng.choice([0.05, 0.5])
         self.ended += store.end_tasks(live.job[some], live.task[some], live.started_ms[some])
 
     def _change_quota(self, store: PostgresStore) -> None:
         """Set a limit, and see that what is used comes down to it and goes no higher."""
-        most = int(self._operator_chance.integers(60)) * CORE
+        most = int(self._operator_rng.integers(60)) * CORE
         limit(store, ANN, Budget.CPU_MILLI, most)
         held = used(store)[Budget.CPU_MILLI]
         for _ in range(4):
             now = used(store)[Budget.CPU_MILLI]
             assert now <= max(most, held)
             held = now
-        if self._operator_chance.random() < 0.3:
+        if self._operator_rng.random() < 0.3:
             assert store.remove_quota(*ANN)
         self.changes += 1
 
@@ -271,7 +278,7 @@ def take_and_give(machine: int, job: LeasedJob, store: Store) -> int:
     granted = 0
     for task in range(job.spec.tasks):
         claims = a_claim(task, machine=machine)
-        granted += int(store.commit(a_transaction(a_stretch(job, claims))).accepted.sum())
+        granted += int(store.commit(a_transaction(claims_of_job(job, claims))).accepted.sum())
         end(store, job, task)
     return granted
 

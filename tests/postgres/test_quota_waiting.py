@@ -16,7 +16,7 @@ from omega.store.postgres.packing import Big
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import SHARDS
 from omega.store.protocols import Store
-from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction
+from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claims_of_job
 from omega.testing.steps import (
     a_leased_job,
     a_running_job,
@@ -40,7 +40,7 @@ def held_open(url: str, act: Callable[[PostgresStore], object]) -> Iterator[Conn
 
 
 def claim_a_core(job: LeasedJob, machine: int, store: Store) -> Outcome:
-    return store.commit(a_transaction(a_stretch(job, a_claim(0, machine=machine))))
+    return store.commit(a_transaction(claims_of_job(job, a_claim(0, machine=machine))))
 
 
 def take_a_core(job: LeasedJob, machine: int, store: Store) -> None:

@@ -12,18 +12,18 @@ from omega.errors import BadInput
 from omega.model.resources import KINDS, amounts
 from omega.store.postgres.connection import Link
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_cell, a_claim, a_spec, a_stretch, a_transaction
+from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claims_of_job
 from omega.testing.steps import claim, submit_and_lease
 from tests.fixtures.at_work import wait_until
-from tests.postgres.besieged_cell import BesiegedStore, besieged
 from tests.postgres.hostile_values import HUGE_AND_PLAIN
+from tests.postgres.store_under_load import StoreUnderLoad, loaded_store
 
 ZEROS = "0, " * (KINDS - 2) + "0"
 
 
 @pytest.fixture
-def cell(database_url: str) -> Iterator[BesiegedStore]:
-    with besieged(database_url) as store:
+def cell(database_url: str) -> Iterator[StoreUnderLoad]:
+    with loaded_store(database_url) as store:
         yield store
 
 
@@ -241,14 +241,14 @@ FUNCTIONS = sorted({call.partition("(")[0] for call, _ in REFUSED})
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_mistake_of_the_caller_is_told(cell: BesiegedStore, function: str) -> None:
+def test_a_mistake_of_the_caller_is_told(cell: StoreUnderLoad, function: str) -> None:
     for call, says in REFUSED:
         if call.startswith(f"{function}("):
             with cell.rolled_back():
                 assert says in (cell.attempt(f"SELECT omega.{call}", ()) or "taken"), call
 
 
-def test_what_is_in_form_is_taken(cell: BesiegedStore) -> None:
+def test_what_is_in_form_is_taken(cell: StoreUnderLoad) -> None:
     """Or the test above would say nothing."""
     for call in (
         machines(),
@@ -312,8 +312,8 @@ def test_half_a_character_is_refused(store: PostgresStore) -> None:
 def test_another_transaction_of_the_same_id_is_refused(store: PostgresStore) -> None:
     (machine,) = store.add_machines(a_cell(1)).tolist()
     first, second = submit_and_lease(store, a_spec(), a_spec())
-    one = a_transaction(a_stretch(first, a_claim(0, machine=machine)))
-    other = a_transaction(a_stretch(second, a_claim(0, machine=machine)))
+    one = a_transaction(claims_of_job(first, a_claim(0, machine=machine)))
+    other = a_transaction(claims_of_job(second, a_claim(0, machine=machine)))
     store.commit(one)
 
     with pytest.raises(BadInput, match="another one has this id"):
@@ -328,7 +328,7 @@ def test_another_transaction_of_the_same_id_that_is_under_way_is_refused(
     """They name no job in common, so neither waits for the other before it has judged."""
     (machine,) = store.add_machines(a_cell(1)).tolist()
     first, second = submit_and_lease(store, a_spec(), a_spec())
-    one = a_transaction(a_stretch(first, a_claim(0, machine=machine)))
+    one = a_transaction(claims_of_job(first, a_claim(0, machine=machine)))
     record = (
         "INSERT INTO omega.transaction (id, scheduler, replica, by_sequence, jobs, ends, tasks,"
         " machines, verdicts) VALUES (%s, 'batch', '0', false, %s, '{1}', '{0}', '{1}', '{0}')"

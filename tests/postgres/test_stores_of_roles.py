@@ -18,7 +18,7 @@ from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
 from omega.store.turns import TurnRequest
-from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_stretch, a_transaction
+from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_transaction, claims_of_job
 from tests.fixtures.logins import STORES, Login, methods_of, user_of
 
 JOB = a_job(job=1_000)
@@ -34,7 +34,7 @@ CALLS = {
     "begin_round": methodcaller("begin_round", "batch", holder="batch/0", length_ms=1_000),
     "cancel": methodcaller("cancel", JOB.id),
     "changes_since": methodcaller("changes_since", 0),
-    "commit": methodcaller("commit", a_transaction(a_stretch(JOB, a_claim()))),
+    "commit": methodcaller("commit", a_transaction(claims_of_job(JOB, a_claim()))),
     "end_tasks": methodcaller("end_tasks", NONE, np.zeros(0, dtype=np.intp)),
     "enforce_notices": methodcaller("enforce_notices"),
     "forget": methodcaller("forget", "batch", "0"),

@@ -9,7 +9,7 @@ import pytest
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.store.postgres import functions
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.steps import LONG_MS, a_leased_job, a_running_job, add_a_cell, end
 
 WITHIN = "ALTER TABLE omega.machine DROP CONSTRAINT machine_used_within_capacity;"
@@ -67,7 +67,7 @@ def cell(store: PostgresStore) -> PostgresStore:
     low = a_running_job(store, a_spec(precedence=1), [one])
     high = a_leased_job(store, a_spec(precedence=2))
     claims = evicting(a_claim(0, machine=one), (0, low.id, 0))
-    assert store.commit(a_transaction(a_stretch(high, claims))).accepted.all()
+    assert store.commit(a_transaction(claims_of_job(high, claims))).accepted.all()
     store.lease("batch", holder="0", jobs_max=1, lease_ms=LONG_MS)
     store.set_quota(Quota(QuotaScope.TENANT, "ann", {Budget.CPU_MILLI: 5_000}))
     assert [1, low.id] == [running.id, 2]

@@ -11,7 +11,7 @@ from omega.model.outcomes import Verdict
 from omega.model.quotas import Budget
 from omega.store.postgres.store import PostgresStore
 from omega.store.rounds import NotYet, Round
-from omega.testing.builders import a_cell, a_spec, a_stretch, a_transaction, or_on, some_claims
+from omega.testing.builders import a_cell, a_spec, a_transaction, claims_of_job, or_on, some_claims
 from omega.testing.steps import (
     LONG_MS,
     a_leased_job,
@@ -56,7 +56,7 @@ def test_a_commit_judges_what_it_finds_once_it_need_not_wait(
     store.add_machines(a_cell(1, cpu_milli=4_000))
     job = a_leased_job(store, a_spec(2))
     claims = chosen(some_claims([0], [1], cpu_milli=4_000))
-    transaction = a_transaction(a_stretch(job, claims))
+    transaction = a_transaction(claims_of_job(job, claims))
     with (
         closing(PostgresStore(database_url)) as rival,
         in_the_way(database_url, meanwhile, lambda: rival.commit(transaction)) as (session, call),
@@ -75,7 +75,7 @@ def test_a_commit_waits_for_nobody_who_sets_a_quota(
     """It came first, then; what it was granted is counted."""
     store.add_machines(a_cell(1, cpu_milli=4_000))
     job = a_leased_job(store, a_spec(2))
-    transaction = a_transaction(a_stretch(job, chosen(some_claims([0], [1], cpu_milli=4_000))))
+    transaction = a_transaction(claims_of_job(job, chosen(some_claims([0], [1], cpu_milli=4_000))))
     setting = "SELECT omega.set_quota('tenant', 'default', array_fill(1, '{5}'))"
     with (
         closing(PostgresStore(database_url)) as rival,

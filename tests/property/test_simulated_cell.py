@@ -20,10 +20,10 @@ from omega.sim.rows import CHANGES_MAX, Look
 from omega.testing.builders import (
     KnownJob,
     a_cell,
+    a_context,
     a_spec,
-    a_standing,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     some_claims,
 )
 from omega.testing.twin import judge_slowly
@@ -157,13 +157,13 @@ class Model:
         if two_shapes:
             parts = [some_claims([TASKS - 1], [1], seen=seen[1][1], cpu_milli=1)]
             parts.insert(0, claims)
-        transaction = a_transaction(a_stretch(job, *parts, minimum=minimum), rule=rule)
+        transaction = a_transaction(claims_of_job(job, *parts, minimum=minimum), rule=rule)
         self.commits += 1
         before = self.rows
         outcome = self.cell.commit(transaction, job)
 
         known = {job.id: KnownJob(minimum=gang)}
-        expected = judge_slowly(before, transaction, a_standing(transaction, jobs=known))
+        expected = judge_slowly(before, transaction, a_context(transaction, jobs=known))
         assert expected.verdicts.tolist() == outcome.verdicts.tolist()
         assert expected.machine.tolist() == outcome.machine.tolist()
         after = seen_of(before) | seen_of(expected.fresh)
@@ -178,9 +178,9 @@ class Model:
         self.commits += 1
         with nullcontext() if look is None else self.cell.view.as_of(look):
             claims = draw_groups(self.cell.view, job, rng_for(self.commits - 1))
-        transaction = a_transaction(a_stretch(job, claims), rule=rule)
+        transaction = a_transaction(claims_of_job(job, claims), rule=rule)
         known = {job.id: KnownJob()}
-        expected = judge_slowly(before, transaction, a_standing(transaction, jobs=known))
+        expected = judge_slowly(before, transaction, a_context(transaction, jobs=known))
 
         by_sequence = rule is ConflictRule.SEQUENCE
         machine = self.cell.draw_and_claim(job, seed, look, by_sequence=by_sequence)

@@ -32,7 +32,7 @@ def test_who_reads_every_round_has_ages_within_the_bounds(
     refresher = PartitionedRefresher(store, clock, ignore, turn)
     view = refresher.refresh(None)
     lasts_s = gap_s / of
-    first = turn.round_at(clock.now())
+    first = turn.interval_at(clock.now())
     for round_ in range(first + 1, first + 3 * of):
         clock.advance(round_ * lasts_s + ROUNDING_S - clock.now())
         refresher.refresh(view)

@@ -203,7 +203,7 @@ def frees_twice(release: Callable[[SimulatedCell, Ids, Amounts], None]) -> Calla
 def test_a_cell_that_frees_twice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SimulatedCell, "release", frees_twice(SimulatedCell.release))
 
-    with pytest.raises(InvariantBroken, match=r"books .* cell ") as caught:
+    with pytest.raises(InvariantBroken, match=r"expected .* cell ") as caught:
         experiment().run()
 
     assert caught.value.story

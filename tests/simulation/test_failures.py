@@ -249,11 +249,13 @@ def test_nothing_is_lost_twice_or_forgotten(
     rule = ConflictRule.SEQUENCE if seed > 1 else ConflictRule.FIT
     run = failing(architecture, seed, gangs=gangs, rule=rule)
     told = run.finish()
-    books = [cell.books for cell in run.cells if isinstance(cell, AuditedCell)]
+    shadow = [cell.shadow for cell in run.cells if isinstance(cell, AuditedCell)]
 
     assert told.tasks_lost
     assert told.start_tasks_lost
-    there = {task for book in books for task in (*book.live, *book.over) if task[0] > 0}
+    there = {
+        task for job_state in shadow for task in (*job_state.live, *job_state.over) if task[0] > 0
+    }
     assert len(there) == told.tasks_placed
 
 

@@ -12,7 +12,7 @@ from omega.model.machines import MachineState
 from omega.model.resources import machine_capacity
 from omega.store.leases import HandBack
 from omega.store.protocols import Store
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.steps import a_leased_job, grant, lease_all, status_of
 from tests.simulation.worlds import (
     HOUR_MS,
@@ -119,7 +119,7 @@ def lose_to_a_rival(store: Store, job: int) -> None:
     """Let a job that matters more take the place of task 0, on machine 1."""
     rival = a_leased_job(store, a_spec(precedence=9))
     claims = evicting(a_claim(0, machine=1, cpu_milli=4_000), (0, job, 0))
-    assert store.commit(a_transaction(a_stretch(rival, claims))).accepted.all()
+    assert store.commit(a_transaction(claims_of_job(rival, claims))).accepted.all()
 
 
 @pytest.mark.parametrize("lose", [lose_with_its_machine, lose_to_a_rival])

@@ -114,13 +114,15 @@ def test_a_start_that_does_not_end_or_is_not_what_is_used_is_caught(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(SimulatedCell, "release", lambda *_: None)
-        with pytest.raises(InvariantBroken, match="books") as caught:
+        with pytest.raises(InvariantBroken, match="expected") as caught:
             experiment().run()
     assert "ended task" in caught.value.story[-1]
     assert "of start job 1" in caught.value.story[-1]
 
     expected = ShadowState.start
-    monkeypatch.setattr(ShadowState, "start", lambda books, tasks: expected(books, list(tasks)[1:]))
+    monkeypatch.setattr(
+        ShadowState, "start", lambda shadow, tasks: expected(shadow, list(tasks)[1:])
+    )
     with pytest.raises(InvariantBroken, match="starts with"):
         experiment().run()
 

@@ -170,16 +170,16 @@ def _demo(
     with _fresh_cell(settings, output) as (url, store):
         load_machines_s, ids = add_machines(workload, store, output, clock)
         loaded = place_running(workload, store, ids, output, clock, stop)
-        with _processes(plan, scenario, settings, url, clock) as cast, screen:
+        with _processes(plan, scenario, settings, url, clock) as processes, screen:
             run = DemoRun(
                 store,
-                cast,
+                processes,
                 Feeder(workload.arrivals, store),
                 clock=clock,
                 stop=stop,
                 show=screen.show,
                 seconds=plan.seconds,
-                retry=Retry(clock, cast.tell, settings, rng_from_seed(plan.seed), stop),
+                retry=Retry(clock, processes.tell, settings, rng_from_seed(plan.seed), stop),
             )
             run.wait_for_start()
             played = run.play()
@@ -190,7 +190,7 @@ def _demo(
         loaded=loaded,
         load_machines_s=load_machines_s,
         machines=len(workload.machines),
-        members=cast.members,
+        members=processes.members,
         speedup=scenario.speedup,
         notes=scenario.notes,
         violations=violations,

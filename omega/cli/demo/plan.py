@@ -2,7 +2,7 @@
 
 Goal     Say all of a demo in one value, made from the command line and checked as a whole.
 Promise  What cannot work is BadInput before any process is started: a kind of scheduler that is not
-         registered, a trace's jobs that no scheduler of the crew would take.
+         registered, a trace's jobs that no of its schedulers would take.
 Source   omega.workload.demo; omega.workload.traces.
 """
 

@@ -97,7 +97,7 @@ class DemoRun:
     def __init__(
         self,
         store: ReaderStore,
-        cast: DemoProcesses,
+        processes: DemoProcesses,
         feeder: Feeder,
         *,
         clock: Clock,
@@ -107,9 +107,9 @@ class DemoRun:
         retry: Retry,
     ) -> None:
         self._store = store
-        self._supervisor = cast.supervisor
-        self._seats = cast.members
-        self._events = cast.events
+        self._supervisor = processes.supervisor
+        self._members = processes.members
+        self._events = processes.events
         self._feeder = feeder
         self._clock = clock
         self._stop = stop
@@ -127,7 +127,7 @@ class DemoRun:
 
         Raises OmegaError if none does in time, or one is given up.
         """
-        wanted = {(member.kind, member.replica) for member in self._seats}
+        wanted = {(member.kind, member.replica) for member in self._members}
         self._until("start", lambda elapsed_s: self._came_up(wanted, elapsed_s))
 
     def play(self) -> Played:
@@ -180,7 +180,8 @@ class DemoRun:
     @property
     def _some_go_on(self) -> bool:
         return any(
-            member.child.state in (ChildState.RUNNING, ChildState.WAITING) for member in self._seats
+            member.child.state in (ChildState.RUNNING, ChildState.WAITING)
+            for member in self._members
         )
 
     def _observe(self) -> None:
@@ -190,7 +191,7 @@ class DemoRun:
         self._use = self._patiently("use", self._store.use)
 
     def _moment(self, phase: str, elapsed_s: float) -> Moment:
-        lines = [self._line(member) for member in self._seats]
+        lines = [self._line(member) for member in self._members]
         up = [
             report.facts
             for (kind, _), report in self._reports.items()

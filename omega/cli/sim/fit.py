@@ -172,7 +172,7 @@ def _rows(workload: FittedWorkload) -> Iterator[dict[str, object]]:
                 "law": name,
                 "parameters": law.parameters,
                 "distance": fit.distances[name],
-                "by_chance": fit.by_chance,
+                "by_sampling": fit.by_sampling,
                 "is_best": name == fit.best.name,
                 "quantiles": dict(zip(map(str, SHARES), fit.quantiles(law, SHARES), strict=True)),
             }
@@ -210,7 +210,7 @@ def _notes(workloads: Mapping[str, FittedWorkload]) -> Iterator[str]:
 
 def _is_off(fit: Fit, law: Law) -> bool:
     """Say whether a law is off, by more than the chance of few jobs would make it."""
-    return fit.distances[law.name] > max(FAR, fit.by_chance)
+    return fit.distances[law.name] > max(FAR, fit.by_sampling)
 
 
 def _table(workload: FittedWorkload) -> Table:

@@ -22,6 +22,8 @@ from omega.cli.options import (
     SyncBy,
     TraceOptions,
     read_trace_options,
+    refuse_undivided_parts,
+    refuse_uneven_parts,
 )
 from omega.cli.sim.placing import makers, read_placing
 from omega.errors import BadInput
@@ -176,7 +178,7 @@ class SimPlan:
         ),
     ] = None
     audit: Annotated[
-        bool, typer.Option("--audit", help="Keep a second set of books, and compare.")
+        bool, typer.Option("--audit", help="Keep a shadow state of the cell, and compare.")
     ] = False
 
     def parameters(self) -> dict[str, object]:
@@ -352,16 +354,10 @@ class SimPlan:
         if self.sync is not Sync.PARTITIONED:
             if self.gap != GAP_S:
                 raise BadInput("only --sync partitioned has a gap", field="--gap")
-            if self.parts is not None:
-                raise BadInput("only --sync partitioned divides the cell", field="--parts")
+            refuse_undivided_parts(self.sync, self.parts)
             return
         replicas = sum(self._replicas(name) for name in workloads)
-        if (self.parts or replicas) % replicas:
-            raise BadInput(
-                f"{replicas} schedulers cannot share out {self.parts} parts evenly: give a multiple"
-                f" of {replicas}",
-                field="--parts",
-            )
+        refuse_uneven_parts(self.parts, replicas)
 
     def _replicas(self, workload: str) -> int:
         return self.service_schedulers if workload == SERVICE else self.batch_schedulers

@@ -119,8 +119,8 @@ def _conduct(results: Results, workers: int | None, dask: str | None, output: Ou
         )
 
     if results.missing:
-        replica_set = processes(workers or cores()) if dask is None else cluster(dask)
-        with stop_on_signals() as stop, replica_set as they, output.progress() as progress:
+        pool = processes(workers or cores()) if dask is None else cluster(dask)
+        with stop_on_signals() as stop, pool as they, output.progress() as progress:
             who = they.said
             bar = progress.add_task(f"simulating, {who}", total=len(results.missing))
 

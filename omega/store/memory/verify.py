@@ -1,4 +1,4 @@
-"""The second set of books of a memory store: every invariant, checked from scratch.
+"""The invariants of a memory store, each checked from scratch.
 
 Goal     Find a bug by its traces, whatever made it.
 Promise  Nothing kept by the store is believed: sums are made anew from the allocations.

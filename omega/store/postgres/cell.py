@@ -261,7 +261,7 @@ class PostgresCell:
     def verify_amounts(self) -> Sequence[Violation]:
         """Return the live tasks whose allocated amounts differ from their job's request.
 
-        A commit does not compare the two: schedulers are trusted with it (docs/roles.md).
+        A commit does not compare the two: schedulers are trusted with it (docs/guide/roles.md).
         """
         rows = self._link.call("SELECT invariant, subject, detail FROM omega.verify_amounts()")
         return [Violation(*row) for row in rows]

@@ -29,19 +29,19 @@ def prune(
     link = Link(url, application_name="omega prune", statement_timeout_ms=statement_timeout_ms)
     with closing(link):
         link.call("SELECT omega.forget_changes()")
-        stretches = list(_stretches(link))
+        blocks = list(_blocks(link))
         pruned = dict.fromkeys(TABLES, 0)
-        for done, (table, block) in enumerate(stretches, start=1):
+        for done, (table, block) in enumerate(blocks, start=1):
             ((rows,),) = link.call(
                 "SELECT omega.prune_history(%s, %s::bigint, %s::bigint, %s::bigint)",
                 (table, older_than_ms, block, BLOCKS_AT_A_TIME),
             )
             pruned[table] += rows
-            progress(done, len(stretches))
+            progress(done, len(blocks))
         return pruned
 
 
-def _stretches(link: Link) -> Iterator[tuple[str, int]]:
+def _blocks(link: Link) -> Iterator[tuple[str, int]]:
     for table in TABLES:
         ((blocks,),) = link.call(
             "SELECT pg_relation_size(%s::regclass) / current_setting('block_size')::bigint",

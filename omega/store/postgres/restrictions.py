@@ -5,7 +5,7 @@ Promise  Harmless when repeated: what is set stays, also what an operator has se
          Whatever the user may not set is returned, with who may and by which statement; that is no
          error. Owners and superusers get no connection limit; the timeouts apply to their sessions
          as well.
-Source   docs/decisions/0017-roles.md; docs/roles.md says what remains possible.
+Source   docs/decisions/0017-roles.md; docs/guide/roles.md says what remains possible.
 """
 
 from collections.abc import Iterator

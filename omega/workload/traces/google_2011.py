@@ -16,7 +16,7 @@ from omega.model.arrays import Amounts, Ids, Index, positions
 from omega.model.machines import Machines
 from omega.model.resources import Kind
 from omega.workload.arrivals import MS_PER_S, Arrival, Prefill, Workload
-from omega.workload.fitting import highest_that_fit, scaled_to_fit
+from omega.workload.feasible_tasks import highest_that_fit, scaled_to_fit
 from omega.workload.synthetic import merged
 from omega.workload.tasks import RUNS_ON, Tasks, jobs_of, prefill_of
 from omega.workload.traces.google_tables import (

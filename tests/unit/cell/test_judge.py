@@ -12,10 +12,10 @@ from omega.testing.builders import (
     KnownJob,
     a_cell,
     a_claim,
+    a_context,
     a_job,
-    a_standing,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     some_claims,
     some_rows,
 )
@@ -25,15 +25,15 @@ from omega.testing.twin import row_differences
 ACCEPTED, OVERCOMMIT, BROKEN = Verdict.ACCEPTED, Verdict.OVERCOMMIT, Verdict.GANG_BROKEN
 
 
-def judged(rows: MachineRows, *stretches: JobAndClaims) -> Outcome:
-    transaction = a_transaction(*stretches)
-    return judge(rows, transaction, a_standing(transaction))
+def judged(rows: MachineRows, *claims_by_job: JobAndClaims) -> Outcome:
+    transaction = a_transaction(*claims_by_job)
+    return judge(rows, transaction, a_context(transaction))
 
 
 def test_a_claim_that_fits_exactly_is_granted() -> None:
     rows = some_rows(a_cell(1, cpu_milli=1_000))
 
-    outcome = judged(rows, a_stretch(a_job(), a_claim()))
+    outcome = judged(rows, claims_of_job(a_job(), a_claim()))
 
     assert [ACCEPTED] == verdicts_of(outcome)
     assert 0 == outcome.fresh.free[0, Kind.CPU_MILLI]
@@ -43,22 +43,22 @@ def test_a_claim_that_lacks_one_unit_of_one_kind_is_refused() -> None:
     rows = some_rows(a_cell(1, cpu_milli=4_000), used={1: {"memory_mib": 1}})
     whole = {"cpu_milli": 4_000, "memory_mib": 16_384}
 
-    assert [OVERCOMMIT] == verdicts_of(judged(rows, a_stretch(a_job(), a_claim(**whole))))
+    assert [OVERCOMMIT] == verdicts_of(judged(rows, claims_of_job(a_job(), a_claim(**whole))))
 
 
 def test_a_small_claim_may_pass_where_a_large_one_before_it_failed() -> None:
     rows = some_rows(a_cell(1, cpu_milli=2_000))
     claims = [a_claim(task, cpu_milli=cpu) for task, cpu in enumerate([1_500, 1_000, 500])]
 
-    outcome = judged(rows, a_stretch(a_job(3), *claims))
+    outcome = judged(rows, claims_of_job(a_job(3), *claims))
 
     assert [ACCEPTED, OVERCOMMIT, ACCEPTED] == verdicts_of(outcome)
 
 
 def test_room_of_a_broken_gang_is_there_for_the_next_job() -> None:
     rows = some_rows(a_cell(1, cpu_milli=2_000))
-    gang = a_stretch(a_job(3, job=1), some_claims(range(3), [1] * 3), minimum=3)
-    behind = a_stretch(a_job(2, job=2), some_claims(range(2), [1] * 2), minimum=2)
+    gang = claims_of_job(a_job(3, job=1), some_claims(range(3), [1] * 3), minimum=3)
+    behind = claims_of_job(a_job(2, job=2), some_claims(range(2), [1] * 2), minimum=2)
 
     outcome = judged(rows, gang, behind)
 
@@ -68,11 +68,11 @@ def test_room_of_a_broken_gang_is_there_for_the_next_job() -> None:
 
 def test_what_a_gang_lacks_counts_though_the_stretch_asks_for_less() -> None:
     rows = some_rows(a_cell(1, cpu_milli=2_000))
-    transaction = a_transaction(a_stretch(a_job(3), some_claims(range(3), [1] * 3), minimum=1))
+    transaction = a_transaction(claims_of_job(a_job(3), some_claims(range(3), [1] * 3), minimum=1))
 
     verdicts = [
         verdicts_of(
-            judge(rows, transaction, a_standing(transaction, jobs={1: KnownJob(minimum=lacking)}))
+            judge(rows, transaction, a_context(transaction, jobs={1: KnownJob(minimum=lacking)}))
         )
         for lacking in (2, 3)
     ]
@@ -82,10 +82,10 @@ def test_what_a_gang_lacks_counts_though_the_stretch_asks_for_less() -> None:
 
 def test_a_lost_lease_leaves_nothing_to_break() -> None:
     rows = some_rows(a_cell(1))
-    transaction = a_transaction(a_stretch(a_job(2), some_claims([0, 0], [1, 7]), minimum=2))
+    transaction = a_transaction(claims_of_job(a_job(2), some_claims([0, 0], [1, 7]), minimum=2))
 
     outcome = judge(
-        rows, transaction, a_standing(transaction, lost=[1], jobs={1: KnownJob(minimum=2)})
+        rows, transaction, a_context(transaction, lost=[1], jobs={1: KnownJob(minimum=2)})
     )
 
     assert [Verdict.LEASE_LOST] * 2 == verdicts_of(outcome)
@@ -106,9 +106,9 @@ def test_only_an_open_machine_takes_claims(
     state: MachineState, verdict: Verdict, rule: ConflictRule
 ) -> None:
     rows = some_rows(a_cell(1), state={1: state})
-    transaction = a_transaction(a_stretch(a_job(), a_claim()), rule=rule)
+    transaction = a_transaction(claims_of_job(a_job(), a_claim()), rule=rule)
 
-    assert [verdict] == verdicts_of(judge(rows, transaction, a_standing(transaction)))
+    assert [verdict] == verdicts_of(judge(rows, transaction, a_context(transaction)))
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,10 @@ def test_only_an_open_machine_takes_claims(
 )
 def test_the_first_reason_of_the_rule_is_given(claim: Claims, first_reason: Verdict) -> None:
     rows = some_rows(a_cell(2), state={2: MachineState.DOWN})
-    transaction = a_transaction(a_stretch(a_job(2), claim, minimum=2), rule=ConflictRule.SEQUENCE)
-    context = a_standing(transaction, jobs={1: KnownJob(over=frozenset([1]))})
+    transaction = a_transaction(
+        claims_of_job(a_job(2), claim, minimum=2), rule=ConflictRule.SEQUENCE
+    )
+    context = a_context(transaction, jobs={1: KnownJob(over=frozenset([1]))})
 
     assert [first_reason] == verdicts_of(judge(rows, transaction, context))
 
@@ -134,7 +136,7 @@ def test_a_task_claimed_twice_is_granted_where_it_first_fits() -> None:
     rows = some_rows(a_cell(3), used={1: {"cpu_milli": 4_000}})
     claims = some_claims([0, 0, 0, 1], [1, 2, 3, 3])
 
-    outcome = judged(rows, a_stretch(a_job(2), claims))
+    outcome = judged(rows, claims_of_job(a_job(2), claims))
 
     assert [OVERCOMMIT, ACCEPTED, Verdict.ALREADY_PLACED, ACCEPTED] == verdicts_of(outcome)
     assert [4_000, 1_000, 1_000] == outcome.fresh.used[:, Kind.CPU_MILLI].tolist()
@@ -142,9 +144,9 @@ def test_a_task_claimed_twice_is_granted_where_it_first_fits() -> None:
 
 def test_a_task_number_is_a_jobs_own() -> None:
     rows = some_rows(a_cell(1))
-    stretches = [a_stretch(a_job(job=job), a_claim(0)) for job in (1, 2)]
+    claims_by_job = [claims_of_job(a_job(job=job), a_claim(0)) for job in (1, 2)]
 
-    assert [ACCEPTED, ACCEPTED] == verdicts_of(judged(rows, *stretches))
+    assert [ACCEPTED, ACCEPTED] == verdicts_of(judged(rows, *claims_by_job))
 
 
 def test_an_empty_transaction_is_judged_to_nothing() -> None:
@@ -155,7 +157,7 @@ def test_an_empty_transaction_is_judged_to_nothing() -> None:
 
 
 def test_no_machines_at_all_means_that_all_are_gone() -> None:
-    outcome = judged(MachineRows.none(), a_stretch(a_job(2), some_claims([0, 1], [1, 2])))
+    outcome = judged(MachineRows.none(), claims_of_job(a_job(2), some_claims([0, 1], [1, 2])))
 
     assert [Verdict.GONE] * 2 == verdicts_of(outcome)
 
@@ -163,13 +165,13 @@ def test_no_machines_at_all_means_that_all_are_gone() -> None:
 def test_the_rows_given_are_not_changed() -> None:
     rows = some_rows(a_cell(1))
 
-    judged(rows, a_stretch(a_job(), a_claim()))
+    judged(rows, claims_of_job(a_job(), a_claim()))
 
     assert [] == row_differences(some_rows(a_cell(1)), rows)
 
 
 def test_a_standing_is_read_only() -> None:
-    context = a_standing(a_transaction(a_stretch(a_job(), a_claim())))
+    context = a_context(a_transaction(claims_of_job(a_job(), a_claim())))
 
     assert not any(
         array.flags.writeable

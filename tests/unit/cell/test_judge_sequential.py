@@ -11,10 +11,10 @@ from omega.testing.builders import (
     KnownJob,
     a_cell,
     a_claim,
+    a_context,
     a_job,
-    a_standing,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     evicting,
     or_on,
     some_claims,
@@ -45,10 +45,10 @@ def full(*machines: int) -> MachineRows:
     return some_rows(cell, used={machine: {"cpu_milli": 1_000} for machine in machines})
 
 
-def judged(rows: MachineRows, jobs: dict[int, KnownJob], *stretches: JobAndClaims) -> Outcome:
+def judged(rows: MachineRows, jobs: dict[int, KnownJob], *claims_by_job: JobAndClaims) -> Outcome:
     """Judge, by both ways of judging."""
-    transaction = a_transaction(*stretches)
-    context = a_standing(transaction, jobs=jobs)
+    transaction = a_transaction(*claims_by_job)
+    context = a_context(transaction, jobs=jobs)
     outcome = judge(rows, transaction, context)
 
     assert [] == differences(judge_slowly(rows, transaction, context), outcome)
@@ -60,8 +60,8 @@ HIGH = KnownJob(precedence=5)
 
 def test_the_next_job_finds_the_room_that_a_fallen_gang_left() -> None:
     gang = running(1, 2, 3, minimum=3)
-    first = a_stretch(a_job(job=1), evicting(a_claim(0, machine=2), (0, 9, 1)))
-    second = a_stretch(a_job(2, job=2), some_claims([0, 1], [1, 3]))
+    first = claims_of_job(a_job(job=1), evicting(a_claim(0, machine=2), (0, 9, 1)))
+    second = claims_of_job(a_job(2, job=2), some_claims([0, 1], [1, 3]))
 
     outcome = judged(full(1, 2, 3), {1: HIGH, 2: HIGH, 9: gang}, first, second)
 
@@ -73,7 +73,7 @@ def test_the_next_job_finds_the_room_that_a_fallen_gang_left() -> None:
 def test_what_an_earlier_claim_evicted_cannot_be_evicted_again() -> None:
     claims = evicting(some_claims([0, 1], [1, 1], cpu_milli=500), (0, 9, 0), (1, 9, 0))
 
-    outcome = judged(full(1), {1: HIGH, 9: running(1)}, a_stretch(a_job(2), claims))
+    outcome = judged(full(1), {1: HIGH, 9: running(1)}, claims_of_job(a_job(2), claims))
 
     assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
 
@@ -82,7 +82,7 @@ def test_a_fallen_mate_on_another_machine_cannot_be_evicted_again() -> None:
     claims = evicting(some_claims([0, 1], [1, 2]), (0, 9, 0), (1, 9, 1))
 
     outcome = judged(
-        full(1, 2), {1: HIGH, 9: running(1, 2, minimum=2)}, a_stretch(a_job(2), claims)
+        full(1, 2), {1: HIGH, 9: running(1, 2, minimum=2)}, claims_of_job(a_job(2), claims)
     )
 
     assert [ACCEPTED, PRECEDENCE] == verdicts_of(outcome)
@@ -90,8 +90,10 @@ def test_a_fallen_mate_on_another_machine_cannot_be_evicted_again() -> None:
 
 
 def test_evictions_of_a_broken_stretch_may_be_made_by_a_later_one() -> None:
-    gang = a_stretch(a_job(2, job=1), evicting(some_claims([0, 1], [1, 7]), (0, 9, 0)), minimum=2)
-    behind = a_stretch(a_job(job=2), evicting(a_claim(0), (0, 9, 0)))
+    gang = claims_of_job(
+        a_job(2, job=1), evicting(some_claims([0, 1], [1, 7]), (0, 9, 0)), minimum=2
+    )
+    behind = claims_of_job(a_job(job=2), evicting(a_claim(0), (0, 9, 0)))
 
     outcome = judged(full(1), {1: HIGH, 2: HIGH, 9: running(1)}, gang, behind)
 
@@ -104,7 +106,7 @@ def test_the_gangs_of_one_claim_fall_in_the_order_in_which_it_names_them() -> No
     jobs = {1: HIGH, 8: running(1, 1, minimum=2), 9: running(1, 1, minimum=2)}
     claim = evicting(a_claim(0), (0, 9, 1), (0, 8, 0))
 
-    outcome = judged(rows, jobs, a_stretch(a_job(), claim))
+    outcome = judged(rows, jobs, claims_of_job(a_job(), claim))
 
     assert [(9, 1), (8, 0), (9, 0), (8, 1)] == evicted_tasks(outcome)
 
@@ -114,7 +116,7 @@ def test_tasks_that_are_over_keep_a_gang_standing(over: int, fallen: list[tuple[
     gang = running(1, 2, minimum=2, over=over)
     claim = evicting(a_claim(0), (0, 9, 0))
 
-    outcome = judged(full(1, 2), {1: HIGH, 9: gang}, a_stretch(a_job(), claim))
+    outcome = judged(full(1, 2), {1: HIGH, 9: gang}, claims_of_job(a_job(), claim))
 
     assert fallen == evicted_tasks(outcome)
 
@@ -126,9 +128,9 @@ def test_a_stretch_that_breaks_its_own_gang_must_place_it_whole_again() -> None:
     wholly = evicting(some_claims([2, 0, 1], [1, 3, 2]), (0, 1, 0))
     rows = some_rows(a_cell(3, cpu_milli=1_000), used={m: {"cpu_milli": 1_000} for m in (1, 2)})
 
-    two_of_three = judged(rows, {1: gang}, a_stretch(a_job(3), moving))
-    all_three = judged(rows, {1: running(1, 2, minimum=3)}, a_stretch(a_job(3), moving))
-    placed_anew = judged(rows, {1: gang}, a_stretch(a_job(3), wholly))
+    two_of_three = judged(rows, {1: gang}, claims_of_job(a_job(3), moving))
+    all_three = judged(rows, {1: running(1, 2, minimum=3)}, claims_of_job(a_job(3), moving))
+    placed_anew = judged(rows, {1: gang}, claims_of_job(a_job(3), wholly))
 
     assert [ACCEPTED, ACCEPTED] == verdicts_of(two_of_three)
     assert [(1, 0), (1, 1)] == evicted_tasks(two_of_three)
@@ -142,8 +144,8 @@ def test_a_machine_too_full_in_a_kind_not_asked_for_refuses_until_that_is_evicte
     row = amounts(cpu_milli=1_000, gpu_0=500).tolist()
     jobs = {1: HIGH, 9: KnownJob(runs={0: (1, row)})}
 
-    plain = judged(rows, jobs, a_stretch(a_job(), a_claim(0)))
-    instead = judged(rows, jobs, a_stretch(a_job(), evicting(a_claim(0), (0, 9, 0))))
+    plain = judged(rows, jobs, claims_of_job(a_job(), a_claim(0)))
+    instead = judged(rows, jobs, claims_of_job(a_job(), evicting(a_claim(0), (0, 9, 0))))
 
     assert [OVERCOMMIT] == verdicts_of(plain)
     assert [ACCEPTED] == verdicts_of(instead)
@@ -156,7 +158,7 @@ def test_a_claim_without_evictions_of_its_own_is_judged_as_ever_among_others() -
     outcome = judged(
         some_rows(a_cell(2, cpu_milli=1_000), used={1: {"cpu_milli": 1_000}}),
         {1: HIGH, 9: running(1)},
-        a_stretch(a_job(3), claims),
+        claims_of_job(a_job(3), claims),
     )
 
     assert [ACCEPTED, OVERCOMMIT, ACCEPTED, OVERCOMMIT] == verdicts_of(outcome)
@@ -166,7 +168,7 @@ def test_an_alternate_is_no_way_round_the_claims_ahead() -> None:
     rows = some_rows(a_cell(3, cpu_milli=1_000), used={1: {"cpu_milli": 1_000}})
     claims = or_on(some_claims([0, 1, 2], [1, 1, 2]), (0, 2), (1, 2), (1, 3))
 
-    outcome = judged(rows, {}, a_stretch(a_job(3), claims))
+    outcome = judged(rows, {}, claims_of_job(a_job(3), claims))
 
     assert [ACCEPTED, ACCEPTED, OVERCOMMIT] == verdicts_of(outcome)
     assert [2, 3, 2] == outcome.machine.tolist()
@@ -176,7 +178,7 @@ def test_a_task_that_was_placed_on_an_alternate_is_placed() -> None:
     rows = some_rows(a_cell(2, cpu_milli=1_000), used={1: {"cpu_milli": 1_000}})
     claims = or_on(some_claims([0, 0], [1, 2], cpu_milli=100), (0, 2))
 
-    assert [ACCEPTED, PLACED] == verdicts_of(judged(rows, {}, a_stretch(a_job(), claims)))
+    assert [ACCEPTED, PLACED] == verdicts_of(judged(rows, {}, claims_of_job(a_job(), claims)))
 
 
 def test_a_machine_is_named_once_a_claim() -> None:

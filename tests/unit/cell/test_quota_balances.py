@@ -13,8 +13,8 @@ from omega.model.resources import KINDS, amounts
 from omega.testing.builders import (
     a_claim,
     a_job,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     or_on,
     some_claims,
 )
@@ -39,7 +39,7 @@ def balances(
 def cores(*jobs: tuple[int, int]) -> Transaction:
     """Return a transaction in which these jobs ask for so many tasks of one core."""
     return a_transaction(
-        *(a_stretch(a_job(n, job=job), some_claims(range(n), [1] * n)) for job, n in jobs)
+        *(claims_of_job(a_job(n, job=job), some_claims(range(n), [1] * n)) for job, n in jobs)
     )
 
 
@@ -80,7 +80,7 @@ class TestCover:
         claims = or_on(some_claims([0, 1], [1, 1]), (0, 2))
         there = balances({Budget.CPU_MILLI: left}, drawn_by={1: [0]})
 
-        assert covered == there.cover(a_transaction(a_stretch(a_job(2), claims)))
+        assert covered == there.cover(a_transaction(claims_of_job(a_job(2), claims)))
 
     @pytest.mark.parametrize(("running", "covered"), [(0, False), (1, True)])
     def test_a_job_counts_if_nothing_of_it_runs(self, running: int, *, covered: bool) -> None:
@@ -92,7 +92,7 @@ class TestCover:
         there = balances({Budget.GPU_SLICES: -500}, drawn_by={1: [0]})
 
         assert there.cover(cores((1, 3)))
-        assert not there.cover(a_transaction(a_stretch(a_job(), a_claim(gpu_3=1))))
+        assert not there.cover(a_transaction(claims_of_job(a_job(), a_claim(gpu_3=1))))
 
 
 class TestAfter:

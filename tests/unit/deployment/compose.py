@@ -139,7 +139,7 @@ def processes_end_cleanly(document: Document) -> Iterator[str]:
             yield f"{name}: restarts {service.get('restart')}"
 
 
-def the_cast_is_complete(document: Document) -> Iterator[str]:
+def all_processes_are_there(document: Document) -> Iterator[str]:
     """A cell has a migration, two batch schedulers, one of each other kind, and nodes."""
     said = Counter(_verb(service) for _, service in _ours(document))
     cast = {
@@ -185,5 +185,5 @@ RULES: tuple[Rule, ...] = (
     passwords_come_from_outside,
     variables_have_defaults,
     processes_end_cleanly,
-    the_cast_is_complete,
+    all_processes_are_there,
 )

@@ -99,7 +99,7 @@ BROKEN: list[tuple[Rule, str, str, object]] = [
     (compose.processes_end_cleanly, "nodes", "stop_grace_period", GONE),
     (compose.processes_end_cleanly, "nodes", "restart", "no"),
     (compose.processes_end_cleanly, "migrate", "restart", "unless-stopped"),
-    (compose.the_cast_is_complete, "ml-gpu", "command", ["omega", "scheduler", "run", "batch"]),
+    (compose.all_processes_are_there, "ml-gpu", "command", ["omega", "scheduler", "run", "batch"]),
 ]
 
 

@@ -164,7 +164,7 @@ class TestByRounds:
         assert isinstance(begun, Round)
         return begun.memo
 
-    def assert_books_are_right(self) -> None:
+    def assert_invariants_hold(self) -> None:
         """Compare what is written down with what was seen up to the last round."""
         plan = self.memo()["plan"]
         assert isinstance(plan, dict)
@@ -193,7 +193,7 @@ class TestByRounds:
 
         assert [(True, False)] * 6 == played
         self.a_process().step()
-        self.assert_books_are_right()
+        self.assert_invariants_hold()
 
     @pytest.mark.parametrize(("length_s", "sleeps_s"), [(0.05, 0.05), (360, POLL_S)])
     def test_the_next_round_is_waited_for_but_no_longer_than_the_queue(
@@ -220,7 +220,7 @@ class TestByRounds:
         self.play(second, rounds=4)
 
         second.step()
-        self.assert_books_are_right()
+        self.assert_invariants_hold()
         assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
         assert 8 == len(self.had_ms)
 
@@ -240,7 +240,7 @@ class TestByRounds:
 
         assert kept < 4, "most rounds had something to commit"
         self.a_process("last").step()
-        self.assert_books_are_right()
+        self.assert_invariants_hold()
         assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
 
     def test_whoever_comes_next_takes_over_from_a_replica_that_died(self) -> None:
@@ -258,7 +258,7 @@ class TestByRounds:
         assert set(self.jobs) - ran == {job for job, _ in places(self.store)}
         assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
         assert [] == self.store.rescue()
-        self.assert_books_are_right()
+        self.assert_invariants_hold()
 
     def test_jobs_that_somebody_else_has_leased_are_not_forgotten(self) -> None:
         first, second = self.a_process("a"), self.a_process("b")
@@ -279,7 +279,7 @@ class TestByRounds:
         assert {State.RUNNING: 4, State.PENDING: 4} == self.states()
         second.step()
         assert set(self.jobs) == {*self.memo_jobs()}
-        self.assert_books_are_right()
+        self.assert_invariants_hold()
 
     def memo_jobs(self) -> list[int]:
         jobs = self.memo()["jobs"]

@@ -15,7 +15,7 @@ SETTINGS = Settings(backoff_initial_ms=100, backoff_max_ms=1_000, attempts_max=5
 FULL = Diagnosis(ParkReason.NO_ROOM, "the roomiest machine has 0 free")
 
 
-def fate_of(
+def disposition_of(
     ending: Ending,
     *,
     placed: int = 0,
@@ -32,18 +32,18 @@ def fate_of(
 
 
 def test_a_job_that_is_done_at_once_needs_nothing() -> None:
-    assert fate_of(Ending.DONE, placed=3, left=0, at_once=True) is None
+    assert disposition_of(Ending.DONE, placed=3, left=0, at_once=True) is None
 
 
 def test_a_job_that_was_done_bit_by_bit_is_given_back_for_it_may_have_lost_a_bit() -> None:
-    fate = fate_of(Ending.DONE, placed=3, left=0)
+    disposition = disposition_of(Ending.DONE, placed=3, left=0)
 
-    assert isinstance(fate, HandBack)
-    assert (0, True) == (fate.delay_ms, fate.progressed)
+    assert isinstance(disposition, HandBack)
+    assert (0, True) == (disposition.delay_ms, disposition.progressed)
 
 
 def test_a_job_whose_lease_is_lost_is_somebody_elses() -> None:
-    assert fate_of(Ending.LEASE_LOST) is None
+    assert disposition_of(Ending.LEASE_LOST) is None
 
 
 def test_a_job_whose_tasks_ran_already_is_given_back_for_the_queue_to_see() -> None:
@@ -57,74 +57,85 @@ def test_a_job_whose_tasks_ran_already_is_given_back_for_the_queue_to_see() -> N
         ending=Ending.DONE,
     )
 
-    fate = disposition(attempted, SETTINGS, np.random.default_rng(1))
+    result = disposition(attempted, SETTINGS, np.random.default_rng(1))
 
-    assert HandBack(job.id, job.token, delay_ms=0, progressed=True) == fate
+    assert HandBack(job.id, job.token, delay_ms=0, progressed=True) == result
 
 
 def test_a_job_with_progress_soon_gets_its_next_chance() -> None:
-    fate = fate_of(Ending.NO_ROOM, placed=1, fruitless=4, diagnosis=FULL)
+    disposition = disposition_of(Ending.NO_ROOM, placed=1, fruitless=4, diagnosis=FULL)
 
-    assert isinstance(fate, HandBack)
-    assert fate.progressed
-    assert 50 <= fate.delay_ms <= 100
+    assert isinstance(disposition, HandBack)
+    assert disposition.progressed
+    assert 50 <= disposition.delay_ms <= 100
 
 
 def test_delays_grow_with_attempts_without_progress() -> None:
-    fates = [fate_of(Ending.CONFLICTS, fruitless=fruitless) for fruitless in (0, 1, 2, 3)]
+    dispositions = [
+        disposition_of(Ending.CONFLICTS, fruitless=fruitless) for fruitless in (0, 1, 2, 3)
+    ]
 
-    delays = [fate.delay_ms for fate in fates if isinstance(fate, HandBack)]
+    delays = [
+        disposition.delay_ms for disposition in dispositions if isinstance(disposition, HandBack)
+    ]
     assert 4 == len(delays)
     assert all(c / 2 <= d <= c for d, c in zip(delays, (100, 200, 400, 800), strict=True))
-    assert not any(fate.progressed for fate in fates if isinstance(fate, HandBack))
+    assert not any(
+        disposition.progressed for disposition in dispositions if isinstance(disposition, HandBack)
+    )
 
 
 @pytest.mark.parametrize("placed", [0, 1])
 def test_what_waiting_cannot_help_is_parked_at_once(placed: int) -> None:
     hopeless = Diagnosis(ParkReason.UNKNOWN_ATTRIBUTE, "no machine has the attribute 'zoen'")
 
-    fate = fate_of(Ending.NO_ROOM, placed=placed, diagnosis=hopeless)
+    disposition = disposition_of(Ending.NO_ROOM, placed=placed, diagnosis=hopeless)
 
-    assert isinstance(fate, Parking)
-    assert (ParkReason.UNKNOWN_ATTRIBUTE, hopeless.detail) == (fate.reason, fate.detail)
+    assert isinstance(disposition, Parking)
+    assert (ParkReason.UNKNOWN_ATTRIBUTE, hopeless.detail) == (
+        disposition.reason,
+        disposition.detail,
+    )
 
 
 def test_a_job_without_room_is_parked_after_a_few_attempts() -> None:
-    fates = [
-        fate_of(Ending.NO_ROOM, fruitless=fruitless, diagnosis=FULL)
+    dispositions = [
+        disposition_of(Ending.NO_ROOM, fruitless=fruitless, diagnosis=FULL)
         for fruitless in range(NO_ROOM_ATTEMPTS_MAX)
     ]
 
-    assert [HandBack] * (NO_ROOM_ATTEMPTS_MAX - 1) + [Parking] == [type(fate) for fate in fates]
-    assert isinstance(fates[-1], Parking)
-    assert (ParkReason.NO_ROOM, FULL.detail) == (fates[-1].reason, fates[-1].detail)
+    assert [HandBack] * (NO_ROOM_ATTEMPTS_MAX - 1) + [Parking] == [
+        type(disposition) for disposition in dispositions
+    ]
+    assert isinstance(dispositions[-1], Parking)
+    assert (ParkReason.NO_ROOM, FULL.detail) == (dispositions[-1].reason, dispositions[-1].detail)
 
 
 def test_a_job_that_placement_has_no_place_for_is_parked_even_undiagnosed() -> None:
-    fate = fate_of(Ending.NO_ROOM, fruitless=NO_ROOM_ATTEMPTS_MAX)
+    disposition = disposition_of(Ending.NO_ROOM, fruitless=NO_ROOM_ATTEMPTS_MAX)
 
-    assert isinstance(fate, Parking)
-    assert ParkReason.NO_ROOM is fate.reason
-    assert fate.detail
+    assert isinstance(disposition, Parking)
+    assert ParkReason.NO_ROOM is disposition.reason
+    assert disposition.detail
 
 
 @pytest.mark.parametrize("placed", [0, 1])
 def test_a_job_that_met_its_quota_is_parked_at_once_with_whose_it_may_be(placed: int) -> None:
-    fate = fate_of(Ending.OVER_QUOTA, placed=placed)
+    disposition = disposition_of(Ending.OVER_QUOTA, placed=placed)
 
-    assert isinstance(fate, Parking)
-    assert (9, ParkReason.OVER_QUOTA) == (fate.job, fate.reason)
-    assert "the quota of tenant default or of scheduler batch" in fate.detail
+    assert isinstance(disposition, Parking)
+    assert (9, ParkReason.OVER_QUOTA) == (disposition.job, disposition.reason)
+    assert "the quota of tenant default or of scheduler batch" in disposition.detail
 
 
 def test_a_job_that_always_loses_is_parked_after_many_attempts() -> None:
-    assert isinstance(fate_of(Ending.CONFLICTS, fruitless=3), HandBack)
+    assert isinstance(disposition_of(Ending.CONFLICTS, fruitless=3), HandBack)
 
-    fate = fate_of(Ending.CONFLICTS, fruitless=4)
+    disposition = disposition_of(Ending.CONFLICTS, fruitless=4)
 
-    assert isinstance(fate, Parking)
-    assert ParkReason.CONFLICTS is fate.reason
-    assert "5 attempts" in fate.detail
+    assert isinstance(disposition, Parking)
+    assert ParkReason.CONFLICTS is disposition.reason
+    assert "5 attempts" in disposition.detail
 
 
 @pytest.mark.parametrize(
@@ -136,10 +147,10 @@ def test_where_losers_are_first_they_come_back_at_once_and_are_never_parked(
 ) -> None:
     first = SETTINGS.model_copy(update={"losers_first": True})
 
-    fate = fate_of(ending, fruitless=fruitless, settings=first)
+    disposition = disposition_of(ending, fruitless=fruitless, settings=first)
 
-    assert isinstance(fate, HandBack)
-    assert (delay_ms, False) == (fate.delay_ms, fate.progressed)
+    assert isinstance(disposition, HandBack)
+    assert (delay_ms, False) == (disposition.delay_ms, disposition.progressed)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +165,7 @@ def test_a_loser_that_waiting_cannot_help_is_parked_all_the_same(
 ) -> None:
     first = SETTINGS.model_copy(update={"losers_first": True})
 
-    fate = fate_of(ending, diagnosis=diagnosis, settings=first)
+    disposition = disposition_of(ending, diagnosis=diagnosis, settings=first)
 
-    assert isinstance(fate, Parking)
-    assert reason is fate.reason
+    assert isinstance(disposition, Parking)
+    assert reason is disposition.reason

@@ -12,9 +12,9 @@ from omega.model.outcomes import Verdict
 from omega.testing.builders import (
     a_claim,
     a_job,
-    a_stretch,
     a_transaction,
     an_outcome,
+    claims_of_job,
     some_claims,
 )
 
@@ -72,9 +72,9 @@ def test_what_an_answer_raises_is_raised_where_the_loop_asked() -> None:
 def test_a_judged_commit_counts_claims_by_verdict_and_conflicted_jobs() -> None:
     commit = Commit(
         a_transaction(
-            a_stretch(a_job(2, job=1), some_claims([0, 1], [1, 2])),
-            a_stretch(a_job(1, job=2), a_claim(0)),
-            a_stretch(a_job(2, job=3), some_claims([0, 1], [1, 2])),
+            claims_of_job(a_job(2, job=1), some_claims([0, 1], [1, 2])),
+            claims_of_job(a_job(1, job=2), a_claim(0)),
+            claims_of_job(a_job(2, job=3), some_claims([0, 1], [1, 2])),
             scheduler="service",
         )
     )
@@ -103,9 +103,9 @@ def test_a_judged_commit_counts_claims_by_verdict_and_conflicted_jobs() -> None:
 def test_what_a_quota_refuses_is_counted_and_is_no_conflict() -> None:
     commit = Commit(
         a_transaction(
-            a_stretch(a_job(2, job=1), some_claims([0, 1], [1, 2])),
-            a_stretch(a_job(1, job=2), a_claim(0)),
-            a_stretch(a_job(1, job=3), a_claim(0)),
+            claims_of_job(a_job(2, job=1), some_claims([0, 1], [1, 2])),
+            claims_of_job(a_job(1, job=2), a_claim(0)),
+            claims_of_job(a_job(1, job=3), a_claim(0)),
         )
     )
     verdicts = [Verdict.ACCEPTED, Verdict.QUOTA, Verdict.QUOTA]
@@ -121,7 +121,7 @@ def test_what_a_quota_refuses_is_counted_and_is_no_conflict() -> None:
 
 
 def test_a_commit_without_refusals_is_no_conflict() -> None:
-    commit = Commit(a_transaction(a_stretch(a_job(), a_claim(0))))
+    commit = Commit(a_transaction(claims_of_job(a_job(), a_claim(0))))
 
     judged = commit.judged(an_outcome(Verdict.ACCEPTED), thought_s=0.0, took_s=0.0)
 

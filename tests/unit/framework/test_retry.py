@@ -30,7 +30,7 @@ class Moody:
 AWAY = StoreUnavailable("the server is starting up")
 
 
-class TestPatience:
+class TestRetry:
     """A patience on a clock that is moved by hand."""
 
     def setup_method(self) -> None:

@@ -67,7 +67,7 @@ class NotingRounds(Rounds):
         raise AssertionError("nothing is claimed, so nothing is refused")
 
 
-class TestSenses:
+class TestSignalTracker:
     """The senses of a process whose clock we move."""
 
     def setup_method(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from omega.model.claims import Claims, JobSlice
 from omega.model.resources import KINDS, Kind
-from omega.testing.builders import a_claim, a_job, a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_claim, a_job, a_transaction, claims_of_job, some_claims
 
 
 def test_the_demand_of_claims_follows_their_shape() -> None:
@@ -61,8 +61,8 @@ class TestTransaction:
         two, one = a_job(job=2), a_job(job=1)
 
         transaction = a_transaction(
-            a_stretch(two, some_claims([0, 1], [1, 1]), minimum=2),
-            a_stretch(one, Claims.none()),
+            claims_of_job(two, some_claims([0, 1], [1, 1]), minimum=2),
+            claims_of_job(one, Claims.none()),
         )
 
         assert (
@@ -77,18 +77,18 @@ class TestTransaction:
     def test_a_job_has_one_stretch(self) -> None:
         job = a_job()
 
-        with pytest.raises(AssertionError, match="one stretch"):
-            a_transaction(a_stretch(job, a_claim(0)), a_stretch(job, a_claim(1)))
+        with pytest.raises(AssertionError, match="one slice"):
+            a_transaction(claims_of_job(job, a_claim(0)), claims_of_job(job, a_claim(1)))
 
     @pytest.mark.parametrize(
         "claims", [slice(1, 2), slice(0, 1)], ids=["begins late", "ends early"]
     )
     def test_every_claim_belongs_to_a_stretch(self, claims: slice) -> None:
-        whole = a_transaction(a_stretch(a_job(2), some_claims([0, 1], [1, 1])))
+        whole = a_transaction(claims_of_job(a_job(2), some_claims([0, 1], [1, 1])))
 
         with pytest.raises(AssertionError):
             replace(whole, jobs=(replace(whole.jobs[0], claims=claims),))
 
     def test_a_minimum_is_not_negative(self) -> None:
         with pytest.raises(AssertionError):
-            a_transaction(a_stretch(a_job(), a_claim(), minimum=-1))
+            a_transaction(claims_of_job(a_job(), a_claim(), minimum=-1))

@@ -8,7 +8,7 @@ from tests.unit.mutants.small_project import write_small_project
 
 
 @pytest.fixture
-def sound(tmp_path: Path) -> Path:
+def original(tmp_path: Path) -> Path:
     """A small project without a fault."""
     write_small_project(tmp_path)
     return tmp_path

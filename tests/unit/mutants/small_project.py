@@ -17,7 +17,7 @@ from omega.sums import add
 def two():
     assert add(1, 1) < 100, "a fixture that goes wrong is no test that fails"
     yield 2
-    assert add(1, 1) < 50, "the books afterwards"
+    assert add(1, 1) < 50, "the teardown checks too"
 
 def test_a_sum(two):
     assert add(2, 2) == 4
@@ -42,7 +42,7 @@ def write_small_project(root: Path) -> None:
     (root / "omega/sums.py").write_text(ADD)
     (root / "tests/test_sums.py").write_text(TEST)
     (root / "tests/conftest.py").write_text(PROFILE)
-    (mutants / "witness.py").write_text((ROOT / "tests/mutants/witness.py").read_text())
+    (mutants / "kill_report.py").write_text((ROOT / "tests/mutants/kill_report.py").read_text())
     (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["."]\n')
 
 
@@ -51,6 +51,7 @@ def mutant(after: str, *, before: str = "a + b", name: str = "sums.wrong") -> Mu
     return Mutant(
         name=name,
         file="omega/sums.py",
+        function="add",
         before=before,
         after=after,
         why="A sum is wrong.",

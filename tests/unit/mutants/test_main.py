@@ -14,18 +14,18 @@ from tests.unit.mutants.small_project import mutant
 
 pytestmark = pytest.mark.slow
 
-CAUGHT = mutant("a - b", name="sums.a-difference")
+KILLED = mutant("a - b", name="sums.a-difference")
 SURVIVOR = mutant("a + b if a < 9 else 0", name="sums.wrong-from-nine-on")
 
 
 @pytest.fixture
-def project(sound: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(original: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The small project, in place of ours, and no server for it."""
-    (sound / "docs").mkdir()
-    monkeypatch.setattr(command, "ROOT", sound)
+    (original / "docs").mkdir()
+    monkeypatch.setattr(command, "ROOT", original)
     monkeypatch.setattr(command, "servers", lambda number: nullcontext(["nowhere"] * number))
-    monkeypatch.setattr(command, "MUTANTS", (SURVIVOR, CAUGHT))
-    return sound
+    monkeypatch.setattr(command, "MUTANTS", (SURVIVOR, KILLED))
+    return original
 
 
 def run(*words: str) -> Result:
@@ -34,23 +34,23 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(app, words)
 
 
-def test_a_mutant_that_survives_is_a_failure_and_stands_on_the_page(project: Path) -> None:
+def test_a_mutant_that_survives_is_a_failure_and_is_on_the_page(project: Path) -> None:
     ended = run("--json", str(project / "out.json"))
     told = json.loads((project / "out.json").read_text())
     page = (project / PAGE).read_text()
 
     assert 1 == ended.exit_code, ended.output
-    assert "1 of 2 caught" in ended.output
-    assert (1, 1) == (told["summary"]["caught"], told["summary"]["survived"])
-    assert [SURVIVOR.name, CAUGHT.name] == [row["mutant"] for row in told["rows"]]
-    assert page.index(f"`{SURVIVOR.name}`") < page.index("**survived**") < page.index(CAUGHT.name)
+    assert "1 of 2 killed" in ended.output
+    assert (1, 1) == (told["summary"]["killed"], told["summary"]["survived"])
+    assert [SURVIVOR.name, KILLED.name] == [row["mutant"] for row in told["rows"]]
+    assert page.index(f"`{SURVIVOR.name}`") < page.index("**survived**") < page.index(KILLED.name)
 
 
-def test_one_mutant_is_tried_alone_and_the_page_stays_as_it_was(project: Path) -> None:
-    ended = run("--only", CAUGHT.name)
+def test_one_mutant_is_tested_alone_and_the_page_stays_as_it_was(project: Path) -> None:
+    ended = run("--only", KILLED.name)
 
     assert 0 == ended.exit_code, ended.output
-    assert "1 of 1 caught" in ended.output
+    assert "1 of 1 killed" in ended.output
     assert not (project / PAGE).exists()
 
 
@@ -69,4 +69,4 @@ def test_a_mutant_that_is_not_there_is_told_with_those_that_are(project: Path) -
 
     assert 2 == ended.exit_code
     assert "there is no mutant sums.right" in ended.output
-    assert CAUGHT.name in ended.output
+    assert KILLED.name in ended.output

@@ -15,7 +15,7 @@ from omega.model.arrays import Ids, Index
 from omega.nodes.live import LiveNodes
 from omega.nodes.virtual import RELEASES_PER_STEP
 from omega.store.memory.store import MemoryStore
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction, evicting
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import (
     a_leased_job,
@@ -158,7 +158,7 @@ class TestVirtualNodes:
     def evict(self, job: int, task: int) -> None:
         high = a_leased_job(self.store, a_spec(precedence=1))
         claim = evicting(a_claim(0, machine=1), (0, job, task))
-        outcome = self.store.commit(a_transaction(a_stretch(high, claim)))
+        outcome = self.store.commit(a_transaction(claims_of_job(high, claim)))
 
         assert outcome.accepted.all()
 

@@ -19,8 +19,8 @@ from omega.testing.builders import (
     a_cell,
     a_claim,
     a_spec,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     some_claims,
 )
 from omega.testing.steps import lease_all, places, recall, verdicts_of
@@ -52,7 +52,7 @@ class Cell:
         self.store.add_machines(a_cell(3, gpus=2))
         ids = self.store.submit([a_spec(len(gang), minimum=len(gang)) for gang in running])
         parts = [
-            a_stretch(job, claims_of(gang), minimum=len(gang))
+            claims_of_job(job, claims_of(gang), minimum=len(gang))
             for job, gang in zip(lease_all(self.store), running, strict=True)
         ]
         if parts:
@@ -74,12 +74,12 @@ class Cell:
         """Put claims together, with the leases of those that they evict."""
         claimants = {job.id for job, _ in parts}
         named = {job for its in claims for job in its.evictions.job.tolist()} - claimants
-        stretches = [
-            a_stretch(job, its, minimum=job.spec.tasks)
+        claims_by_job = [
+            claims_of_job(job, its, minimum=job.spec.tasks)
             for (job, _), its in zip(parts, claims, strict=True)
         ]
-        leases = [a_stretch(self.jobs[job], Claims.none()) for job in sorted(named)]
-        return a_transaction(*stretches, *leases)
+        leases = [claims_of_job(self.jobs[job], Claims.none()) for job in sorted(named)]
+        return a_transaction(*claims_by_job, *leases)
 
     def commit(
         self, parts: Sequence[tuple[LeasedJob, Claims]], may_go: Sequence[LeasedJob]

@@ -19,7 +19,7 @@ from omega.reports.processes import (
     total_line,
 )
 from omega.store.status import ProcessReport
-from omega.testing.builders import a_job, a_stretch, a_transaction, an_outcome, some_claims
+from omega.testing.builders import a_job, a_transaction, an_outcome, claims_of_job, some_claims
 
 
 def some_facts(*, accepted: int = 10, refused: int = 0, seconds: float = 2.0) -> Facts:
@@ -79,7 +79,7 @@ def test_the_total_adds_rates_up() -> None:
 def test_refused_claims_are_told_by_the_name_of_their_verdict(verdict: Verdict) -> None:
     """From the outcome of a commit to the document of `status` and `demo`, with no list between."""
     fold = SchedulerFold(ManualClock())
-    commit = Commit(a_transaction(a_stretch(a_job(2), some_claims([0, 1], [1, 2]))))
+    commit = Commit(a_transaction(claims_of_job(a_job(2), some_claims([0, 1], [1, 2]))))
     fold(commit.judged(an_outcome(Verdict.ACCEPTED, verdict), thought_s=0.0, took_s=0.0))
 
     assert {verdict.name.lower(): 1} == conflicts_of(fold.facts())

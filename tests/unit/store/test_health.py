@@ -217,7 +217,7 @@ def test_each_thing_that_is_open_to_logins_is_one_complaint() -> None:
         "rights of PUBLIC": 'REVOKE CREATE ON DATABASE "cell" FROM PUBLIC;'
         ' REVOKE TEMPORARY ON DATABASE "cell" FROM PUBLIC;'
         " REVOKE CREATE ON SCHEMA public FROM PUBLIC",
-        "lock functions": "omega db init --roles, as a superuser; docs/roles.md has the SQL",
+        "lock functions": "omega db init --roles, as a superuser; docs/guide/roles.md has the SQL",
         "CONNECT": 'GRANT CONNECT ON DATABASE "cell" TO "planner";'
         ' REVOKE CONNECT ON DATABASE "cell", "postgres" FROM PUBLIC',
     } == {what: one.run for what, one in found.items()}

@@ -135,12 +135,12 @@ class TestPartitioned:
         assert [float(one == part) for one in range(OF)] == self.view.parts_read_s.tolist()
 
     def test_no_two_schedulers_read_a_part_in_the_same_round(self) -> None:
-        crew = [self.of_scheduler(number) for number in range(OF)]
-        views = [one.refresh(None) for one in crew]
+        schedulers = [self.of_scheduler(number) for number in range(OF)]
+        views = [one.refresh(None) for one in schedulers]
         for _ in range(2 * OF):
             self.clock.advance(1.0)
             self.store.asked.clear()
-            for one, view in zip(crew, views, strict=True):
+            for one, view in zip(schedulers, views, strict=True):
                 one.refresh(view)
 
             assert {(part,) for part in range(OF)} == set(self.store.asked)
@@ -250,8 +250,8 @@ def test_a_full_read_that_failed_as_the_turn_changed_is_made_up_for_by_the_next(
 def test_in_one_round_no_part_is_read_twice_and_in_n_rounds_each_by_everybody(
     of: int, parts: int
 ) -> None:
-    crew = [Turn(number, of, 1.0, parts) for number in range(of)]
-    rounds = [[one.parts_of(round_) for one in crew] for round_ in range(5, 5 + of)]
+    schedulers = [Turn(number, of, 1.0, parts) for number in range(of)]
+    rounds = [[one.parts_of(round_) for one in schedulers] for round_ in range(5, 5 + of)]
 
     for read in rounds:
         assert list(range(parts)) == sorted(part for one in read for part in one)

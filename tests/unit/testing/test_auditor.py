@@ -24,8 +24,8 @@ from omega.testing.builders import (
     a_cell,
     a_claim,
     a_spec,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     evicting,
     no_allocations,
     or_on,
@@ -179,7 +179,7 @@ def a_day(store: Store) -> None:
     """Do what brings every planted bug to light: grants, refusals, ends, a gang, the same again."""
     one, two = add_a_cell(store, 2)
     job = a_leased_job(store, a_spec(4))
-    again = a_transaction(a_stretch(job, a_claim(0, machine=one)))
+    again = a_transaction(claims_of_job(job, a_claim(0, machine=one)))
     store.commit(again)
     store.commit(again)
     grant(store, job, [1], [one])
@@ -202,7 +202,7 @@ def a_day_of_force(store: Store) -> None:
     claims = evicting(
         some_claims([0, 1], [three] * 2), (0, gang.id, 0), (0, gang.id, 1), (1, peer.id, 0)
     )
-    store.commit(a_transaction(a_stretch(high, or_on(claims, (1, four)))))
+    store.commit(a_transaction(claims_of_job(high, or_on(claims, (1, four)))))
     store.set_state(integers([three]), MachineState.DOWN)
     store.lose_tasks(integers([three]))
     store.resize(four, machine_capacity(500, 0, 0, 0), notice_ms=0)
@@ -223,7 +223,7 @@ def test_a_day_with_a_sound_store_is_nothing_to_report() -> None:
 @pytest.mark.parametrize(
     ("broken", "accusation"),
     [
-        (LosesGrants, "machine 1: use disagrees: books {'cpu_milli': 1000}, store {}"),
+        (LosesGrants, "machine 1: use disagrees: expected {'cpu_milli': 1000}, store {}"),
         (ForgetsToRaiseSequences, "machine 1: sequence rose by 0 to 0"),
         (RaisesSequencesAtEnds, "machine 1: sequence rose by 1 to 3"),
         (LowersRevisions, "machine 1: revision went from 0 to -1"),

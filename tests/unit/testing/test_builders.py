@@ -10,15 +10,15 @@ from omega.testing.builders import (
     KnownJob,
     a_cell,
     a_claim,
+    a_context,
     a_group,
     a_job,
     a_snapshot,
     a_spec,
-    a_standing,
-    a_stretch,
     a_transaction,
     a_view,
     claims_in,
+    claims_of_job,
     join_cells,
     some_claims,
     some_rows,
@@ -85,7 +85,7 @@ def test_claims_in_a_view_carry_the_sequences_seen() -> None:
 
 
 def test_transactions_differ_in_their_id_alone() -> None:
-    one, two = (a_transaction(a_stretch(a_job(), a_claim())) for _ in range(2))
+    one, two = (a_transaction(claims_of_job(a_job(), a_claim())) for _ in range(2))
 
     assert one.id != two.id
     assert one.jobs == two.jobs
@@ -93,11 +93,11 @@ def test_transactions_differ_in_their_id_alone() -> None:
 
 def test_a_standing_is_sound_but_for_what_is_told() -> None:
     transaction = a_transaction(
-        a_stretch(a_job(job=1), some_claims([0, 1], [1, 1])),
-        a_stretch(a_job(job=2), a_claim()),
+        claims_of_job(a_job(job=1), some_claims([0, 1], [1, 1])),
+        claims_of_job(a_job(job=2), a_claim()),
     )
 
-    context = a_standing(transaction, lost=[2], jobs={1: KnownJob(minimum=3, over=frozenset([1]))})
+    context = a_context(transaction, lost=[2], jobs={1: KnownJob(minimum=3, over=frozenset([1]))})
 
     assert [True, False] == context.lease_held.tolist()
     assert [2, 0] == context.lacking.tolist()

@@ -16,7 +16,7 @@ from omega.lifecycle.states import State
 from omega.model.claims import Transaction
 from omega.store.memory.store import MemoryStore
 from omega.testing.auditor import Auditor
-from omega.testing.builders import a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.faults import FaultyStore, Halt, Losses, Rates, Side, SkewedClock, Spoiler
 from omega.testing.rivals import PROCESSES
 from omega.testing.steps import a_leased_job, add_a_cell
@@ -29,7 +29,7 @@ def losses(rates: Rates, clock: ManualClock | None = None, seed: int = 0) -> Los
 
 def a_claim_on(store: MemoryStore) -> Transaction:
     add_a_cell(store)
-    return a_transaction(a_stretch(a_leased_job(store), some_claims([0], [1])))
+    return a_transaction(claims_of_job(a_leased_job(store), some_claims([0], [1])))
 
 
 def test_a_lost_request_had_no_effect() -> None:

@@ -11,7 +11,7 @@ from omega.model.arrays import integers
 from omega.model.claims import Transaction
 from omega.model.outcomes import Outcome
 from omega.store.memory.store import MemoryStore
-from omega.testing.builders import a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_transaction, claims_of_job, some_claims
 from omega.testing.faults import FaultyStore, Losses, Rates
 from omega.testing.pass_through import PassThrough
 from omega.testing.recorder import (
@@ -48,7 +48,7 @@ def recorded(losses: int = 0) -> tuple[Recorder, MemoryStore, Transaction, list[
     clock = ManualClock(10.0)
     store = MemoryStore(clock)
     add_a_cell(store)
-    transaction = a_transaction(a_stretch(a_leased_job(store), some_claims([0], [2])))
+    transaction = a_transaction(claims_of_job(a_leased_job(store), some_claims([0], [2])))
     events: list[Event] = []
     return (
         Recorder(Slow(store, clock, losses), "me", clock, events.append),

@@ -12,10 +12,10 @@ from omega.testing.builders import (
     KnownJob,
     a_cell,
     a_claim,
+    a_context,
     a_job,
-    a_standing,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     evicting,
     or_on,
     some_claims,
@@ -35,11 +35,11 @@ from omega.testing.twin import (
 def test_the_twin_judges_a_case_worked_out_by_hand() -> None:
     """Machine 1 has room for two cores, machine 2 was changed since it was seen."""
     rows = some_rows(a_cell(2, cpu_milli=2_000), sequence={2: 1}, revision={1: 3, 2: 5})
-    gang = a_stretch(a_job(3, job=1), some_claims([0, 1, 2], [1, 1, 2]), minimum=3)
-    single = a_stretch(a_job(1, job=2), a_claim(0, machine=2, seen=1))
+    gang = claims_of_job(a_job(3, job=1), some_claims([0, 1, 2], [1, 1, 2]), minimum=3)
+    single = claims_of_job(a_job(1, job=2), a_claim(0, machine=2, seen=1))
     transaction = a_transaction(gang, single, rule=ConflictRule.SEQUENCE)
 
-    outcome = judge_slowly(rows, transaction, a_standing(transaction))
+    outcome = judge_slowly(rows, transaction, a_context(transaction))
 
     broken = Verdict.GANG_BROKEN
     assert [broken, broken, Verdict.STALE, Verdict.ACCEPTED] == verdicts_of(outcome)
@@ -63,11 +63,11 @@ def test_the_twin_judges_an_exchange_worked_out_by_hand() -> None:
         9: KnownJob(precedence=1, minimum=2, runs={0: (1, core), 4: (2, core)}),
     }
     transaction = a_transaction(
-        a_stretch(a_job(job=2), or_on(evicting(a_claim(), (0, 9, 0)), (0, 3))),
-        a_stretch(a_job(2, job=1), evicting(some_claims([0, 1], [2, 1]), (0, 9, 4))),
+        claims_of_job(a_job(job=2), or_on(evicting(a_claim(), (0, 9, 0)), (0, 3))),
+        claims_of_job(a_job(2, job=1), evicting(some_claims([0, 1], [2, 1]), (0, 9, 4))),
     )
 
-    outcome = judge_slowly(rows, transaction, a_standing(transaction, jobs=jobs))
+    outcome = judge_slowly(rows, transaction, a_context(transaction, jobs=jobs))
 
     assert [Verdict.ACCEPTED] * 3 == verdicts_of(outcome)
     assert [3, 2, 1] == outcome.machine.tolist()
@@ -84,8 +84,8 @@ def test_rows_become_plain_and_rows_again() -> None:
 
 def test_differences_are_told_claim_by_claim_and_machine_by_machine() -> None:
     rows = some_rows(a_cell(1))
-    transaction = a_transaction(a_stretch(a_job(), a_claim()))
-    outcome = judge_slowly(rows, transaction, a_standing(transaction))
+    transaction = a_transaction(claims_of_job(a_job(), a_claim()))
+    outcome = judge_slowly(rows, transaction, a_context(transaction))
     other = replace(
         outcome,
         verdicts=np.array([Verdict.STALE], dtype=np.int8),

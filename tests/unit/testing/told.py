@@ -17,8 +17,8 @@ from omega.model.resources import KINDS, Kind
 from omega.testing.builders import (
     JobAndClaims,
     a_cell,
-    a_stretch,
     a_transaction,
+    claims_of_job,
     evicting,
     some_claims,
 )
@@ -82,12 +82,12 @@ def claims(
     seen: int = 0,
     evicts: tuple[int, int] | None = None,
 ) -> JobAndClaims:
-    """One job's stretch of (task, machine); the first may evict a task of some job."""
+    """One job's claims as (task, machine); the first may evict a task of some job."""
     tasks, machines = [task for task, _ in wanted], [machine for _, machine in wanted]
     wants = some_claims(tasks, machines, seen=seen, cpu_milli=cores * 1_000)
     if evicts is not None:
         wants = evicting(wants, (0, *evicts))
-    return a_stretch(job, wants, minimum=minimum)
+    return claims_of_job(job, wants, minimum=minimum)
 
 
 def judged(
@@ -99,8 +99,8 @@ def judged(
     rule: ConflictRule = ConflictRule.FIT,
 ) -> Judged:
     """A transaction, and what its worker was told."""
-    stretches = [what] if isinstance(what, tuple) else what
-    transaction: Transaction = a_transaction(*stretches, rule=rule, replica=worker)
+    claims_by_job = [what] if isinstance(what, tuple) else what
+    transaction: Transaction = a_transaction(*claims_by_job, rule=rule, replica=worker)
     outcome = Outcome(
         verdicts=np.array(verdicts, dtype=np.int8),
         machine=transaction.claims.machine.copy(),

@@ -40,11 +40,11 @@ def test_stretches_cut_large_jobs_and_keep_within_both_limits(prefill: Prefill) 
         ((0, slice(0, 3)),),
         ((0, slice(3, 5)), (1, slice(5, 6))),
         ((2, slice(6, 8)),),
-    ] == list(prefill.stretches(jobs_max=8, claims_max=3))
+    ] == list(prefill.batches(jobs_max=8, claims_max=3))
     assert [
         ((0, slice(0, 5)), (1, slice(5, 6))),
         ((2, slice(6, 8)),),
-    ] == list(prefill.stretches(jobs_max=2, claims_max=100))
+    ] == list(prefill.batches(jobs_max=2, claims_max=100))
 
 
 def test_claims_name_machines_by_id_and_carry_only_their_own_shapes(prefill: Prefill) -> None:
@@ -59,7 +59,7 @@ def test_claims_name_machines_by_id_and_carry_only_their_own_shapes(prefill: Pre
 def test_no_prefill_has_no_stretches_and_takes_nothing() -> None:
     none = Prefill.none()
 
-    assert [] == list(none.stretches(jobs_max=1, claims_max=1))
+    assert [] == list(none.batches(jobs_max=1, claims_max=1))
     assert (3, KINDS) == none.used(3).shape
     assert not none.used(3).any()
 

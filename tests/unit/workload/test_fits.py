@@ -32,8 +32,8 @@ def test_the_laws_of_the_paper_are_found_where_they_were_drawn_from() -> None:
 
     assert {GAP: 5, TASKS: 20, DURATION: 100} == pytest.approx(means, rel=0.06)
     for fit in found.fits.values():
-        assert fit.distances["exponential"] < fit.by_chance
-        assert fit.distances["lognormal"] > fit.by_chance
+        assert fit.distances["exponential"] < fit.by_sampling
+        assert fit.distances["lognormal"] > fit.by_sampling
     assert abs(found.size_and_duration) < 0.1
     assert {(1_000, 2_048)} == set(found.shapes)
 
@@ -93,7 +93,7 @@ def test_a_list_that_is_drawn_is_like_the_trace(law: str, tmp_path: Path) -> Non
 
     assert text == draw_list(found, laws, 2 * 3_600, np.random.default_rng(4))
     for name in QUANTITIES:
-        off = 2 * found[BATCH].fits[name].by_chance
+        off = 2 * found[BATCH].fits[name].by_sampling
         middle = found[BATCH].fits[name].quantiles(laws[BATCH, name], (0.5,))[0]
         shares = dict(zip(*again.fits[name].seen.steps(), strict=True))
         below = max((share for at, share in shares.items() if at <= middle), default=0.0)

@@ -19,7 +19,7 @@ DECLARE
     fresh bytea;
 BEGIN
     BEGIN
-        -- First, while nobody waits for us: from the first machine on somebody may.
+        -- Insert before locking machines, so that locks are held briefly.
         INSERT INTO allocation (job_id, task, machine_id, {{ ${kind} }})
         SELECT _jobs[width_bucket((c.n - 1)::integer, _ends) + 1], c.task, c.machine,
                {{ _amounts[(c.shape - 1) * ${kinds} + ${number}] }}

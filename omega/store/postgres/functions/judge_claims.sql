@@ -38,7 +38,7 @@ DECLARE
     before record;             -- what a broken gang goes back to
     here int4multirange;       -- tasks granted to the job under judgement
     granted integer;
-    stands boolean[];          -- an entry a job: has an earlier stretch of it been granted anything?
+    stands boolean[];          -- an entry a job: was an earlier claim of it granted?
     needed integer;
     verdict smallint;
     charge bigint[];           -- what the quotas are left with if the claim stands

@@ -58,7 +58,7 @@ DECLARE
     it record;
     past text[];
     open_now record;
-    patience timestamptz := clock_timestamp() + interval '1 s';
+    lock_timeout timestamptz := clock_timestamp() + interval '1 s';
     held bigint[];
 BEGIN
     PERFORM needs_read_committed();
@@ -74,7 +74,7 @@ BEGIN
         SELECT * INTO open_now FROM transactions_past_quotas();
         past := ARRAY(SELECT unnest(past) INTERSECT SELECT unnest(open_now.transactions));
         EXIT WHEN cardinality(past) = 0;
-        IF clock_timestamp() > patience THEN
+        IF clock_timestamp() > lock_timeout THEN
             RAISE EXCEPTION 'the quota of % % grants nothing yet: a transaction that began before it is still open (%); set it again',
                 _scope, _name,
                 (SELECT string_agg(CASE WHEN o.pid IS NULL THEN 'a prepared one'

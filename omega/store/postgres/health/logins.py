@@ -3,7 +3,7 @@
 Goal     Say which login could take what all share, or go around its role.
 Promise  One pure function for each check. Without logins in our roles every check passes. What
          `omega db init --roles` sets is no complaint.
-Source   docs/roles.md, "Set limits".
+Source   docs/guide/roles.md, "Set limits".
 """
 
 from collections.abc import Callable
@@ -97,7 +97,7 @@ def shared_functions(access: Access) -> Finding:
         f"PUBLIC may call {_some(which)}",
         "advisory locks, large objects and messages in the log: with one statement a login takes"
         " all entries of the table of locks that all sessions share, and nobody can commit",
-        "omega db init --roles, as a superuser; docs/roles.md has the SQL",
+        "omega db init --roles, as a superuser; docs/guide/roles.md has the SQL",
     )
 
 

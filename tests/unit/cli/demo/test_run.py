@@ -71,16 +71,16 @@ class Stage:
 
     def run(self, arrivals: Sequence[Arrival]) -> DemoRun:
         rng = np.random.default_rng(1)
-        cast = DemoProcesses(self.supervisor, self.members, self.events)
+        processes = DemoProcesses(self.supervisor, self.members, self.events)
         return DemoRun(
             self.store,
-            cast,
+            processes,
             Feeder(arrivals, self.store),
             clock=self.clock,
             stop=self.stop,
             show=self.shown.append,
             seconds=3.0,
-            retry=Retry(self.clock, cast.tell, SETTINGS, rng, self.stop),
+            retry=Retry(self.clock, processes.tell, SETTINGS, rng, self.stop),
         )
 
 

@@ -33,7 +33,7 @@ def test_every_law_stands_beside_what_was_seen(omega: Omega, jobs: Path) -> None
     assert 2 * 3 * 5 == len(rows)
     fitted = rows["batch", "gap_s", "exponential"]
     assert 2 == pytest.approx(fitted["parameters"]["mean"], rel=0.2)
-    assert fitted["distance"] < fitted["by_chance"]
+    assert fitted["distance"] < fitted["by_sampling"]
     assert ["0.1", "0.5", "0.9", "0.99"] == list(rows["batch", "gap_s", None]["quantiles"])
     assert 0 == rows["batch", "gap_s", "empirical"]["distance"]
     assert [] == told["summary"]["notes"]

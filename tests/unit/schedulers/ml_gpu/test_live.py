@@ -327,7 +327,7 @@ def claims_of(plan: RoundPlan) -> list[object]:
             one.claims.demand.tolist(),
             one.claims.evictions.job.tolist(),
         )
-        for one in plan.stretches
+        for one in plan.claims
     ]
 
 

@@ -7,7 +7,7 @@ from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.jobs import Constraint, Operator
 from omega.model.machines import MachineState
-from omega.testing.builders import a_spec, a_stretch, a_transaction, some_claims
+from omega.testing.builders import a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.steps import lease_all, status_of
 from tests.unit.schedulers.ml_gpu.rounds_at_work import (
     AtWork,
@@ -24,7 +24,7 @@ def test_training_jobs_that_ran_before_there_were_rounds_are_taken_in() -> None:
     leased = lease_all(at_work.store, scheduler="ml-gpu")
     for slot, job in enumerate(leased):
         claims = some_claims([0], [1], **{"cpu_milli": 1_000, f"gpu_{slot}": 1_000})
-        at_work.store.commit(a_transaction(a_stretch(job, claims)))
+        at_work.store.commit(a_transaction(claims_of_job(job, claims)))
     late = at_work.store.submit([training()] * 4)
     ran: set[int] = set()
     for _ in range(4):
@@ -38,7 +38,7 @@ def test_gpus_of_jobs_that_do_not_train_are_not_shared_out() -> None:
     at_work = AtWork(machines("k80", 1), jobs=[a_spec(1, scheduler="ml-gpu", gpus=1)])
     (leased,) = lease_all(at_work.store, scheduler="ml-gpu")
     claims = some_claims([0], [1], cpu_milli=1_000, gpu_0=1_000)
-    at_work.store.commit(a_transaction(a_stretch(leased, claims)))
+    at_work.store.commit(a_transaction(claims_of_job(leased, claims)))
     at_work.store.submit([training()])
     at_work.play()
 

