@@ -23,10 +23,10 @@ from benchmarks.paper.figure import Workers, run_all
 from omega.plots.picture import Picture, magnitudes, series
 from omega.sim.sweep import Figures, Trial
 from omega.terminal.options import number_option
-from omega.workload.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.policies.named import POLICIES
 from schedulers.ml_gpu.replay import Replay, Rules
 from schedulers.ml_gpu.rounds import LeftoverPolicy
+from schedulers.ml_gpu.throughputs import Throughputs, read_throughputs
 
 HOUR_S: Final = 3_600.0
 TYPE_UNAWARE: Final = "max_min_fairness"

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.model.arrays import Counts, Index
-from omega.workload.throughputs import PairRates, Throughputs
 from schedulers.ml_gpu.problem import Problem
 from schedulers.ml_gpu.replay import Trace
+from schedulers.ml_gpu.throughputs import PairRates, Throughputs
 
 TYPES: Final = ("k80", "p100", "v100")
 MODELS: Final = 26

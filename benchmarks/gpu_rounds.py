@@ -28,7 +28,7 @@ from benchmarks.shares import WITHIN, compared
 from benchmarks.virtual_rounds import Play, in_virtual_time
 from omega.errors import InvariantBroken, OmegaError
 from omega.model.arrays import integers
-from omega.model.jobs import JobSpec, TaskGroup, Training
+from omega.model.jobs import JobSpec, StepWork, TaskGroup
 from omega.model.machines import Machines
 from omega.model.resources import machine_capacity
 from omega.plots.picture import Picture, series
@@ -42,7 +42,7 @@ from omega.processes.supervisor import (
 from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
-from omega.workload.throughputs import read_throughputs
+from schedulers.ml_gpu.throughputs import read_throughputs
 
 KIND: Final = "ml-gpu"
 GPUS: Final = 4
@@ -101,7 +101,7 @@ class GpuRounds:
             with self._at_work(stage, url, table) as supervisor:
                 killed = self._watch(stage, supervisor, link, store)
                 read = self._read(link, ids)
-                steps = int(store.training(integers(ids)).done.sum())
+                steps = int(store.progress(integers(ids)).done.sum())
             violations = store.verify()
         if violations:
             raise InvariantBroken("the cell is broken", story=[str(v) for v in violations[:20]])
@@ -173,7 +173,7 @@ class GpuRounds:
                 name=f"train-{number}",
                 scheduler=KIND,
                 minimum=gang,
-                training=Training(model=models[number % len(models)], steps=STEPS),
+                work=StepWork(kind=models[number % len(models)], steps=STEPS),
                 groups=(TaskGroup(tasks=gang, gpus=1, cpu_milli=CPU_A_GPU),),
             )
             for number, gang in enumerate(gangs)

@@ -17,12 +17,13 @@ from omega.events import TransactionJudged, ignore
 from omega.framework.registry import find_scheduler
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines
-from omega.nodes.trainer import TrainingRates
+from omega.nodes.stepper import StepRates
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.virtual import VirtualProcess
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.rounds import Round
-from omega.workload.throughputs import Throughputs
+from schedulers.ml_gpu.gang_rates import TableRates
+from schedulers.ml_gpu.throughputs import Throughputs
 
 STEP_S: Final = 0.05
 LENGTH_S_MAX: Final = 3_600.0
@@ -74,7 +75,7 @@ class _Stage:
         self._replicas = {name: self._begin(play.kind, name) for name in "ab"}
         for kind in play.others:
             self._begin(kind, "0")
-        nodes = VirtualNodes(ignore, speedup=1.0, rates=TrainingRates(table=play.rates))
+        nodes = VirtualNodes(ignore, speedup=1.0, rates=StepRates(model=TableRates(play.rates)))
         self._cell.live(nodes.life(Event(), nothing_else))
 
     def run(self) -> None:

@@ -135,7 +135,7 @@ class TurnChanged:
 
 @dataclass(frozen=True)
 class RateUnknown:
-    """Training jobs of some model make no steps, because no table has a rate for them."""
+    """Jobs of some kind of work make no steps, for nobody has said how fast they are."""
 
     why: str
 

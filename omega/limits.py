@@ -69,7 +69,7 @@ class Limits:
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
     """A century. A task that is to run longer has no duration and runs until it is cancelled."""
     steps_max: int = 10**15
-    """Steps of one training job: a million each second for thirty years."""
+    """Steps of one job: a million each second for thirty years."""
 
     def __post_init__(self) -> None:
         for name, limit in vars(self).items():

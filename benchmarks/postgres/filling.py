@@ -38,9 +38,10 @@ FILL: Final = f"""
                '{{}}', 1, at, at, at, CASE WHEN %(over)s THEN at END
           FROM made
     ), described AS (
-        INSERT INTO omega.job_spec (job_id, name, tenant, sited, group_starts, group_durations_ms,
-                                    wire)
-        SELECT m.id, s.name, s.tenant, s.sited, s.group_starts, s.group_durations_ms, s.wire
+        INSERT INTO omega.job_spec (job_id, name, tenant, needs_sibling_machines, group_starts,
+                                    group_durations_ms, wire)
+        SELECT m.id, s.name, s.tenant, s.needs_sibling_machines, s.group_starts,
+               s.group_durations_ms, s.wire
           FROM made m, omega.job_spec s WHERE s.job_id = %(template)s
     ), live AS (
         INSERT INTO omega.allocation (job_id, task, machine_id, cpu_milli, memory_mib, disk_mib,

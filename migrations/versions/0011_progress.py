@@ -1,8 +1,8 @@
-"""How far training jobs have come, by job.
+"""How far jobs in steps have come, by job.
 
 Goal     Let a job that was interrupted go on from its last step, whoever runs it next.
 Promise  Down after up leaves the tables as they were; what was made of steps is forgotten then.
-Source   docs/decisions/0027-training-in-steps.md.
+Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
 from alembic import op

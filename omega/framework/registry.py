@@ -9,6 +9,7 @@ Source   Entry points of the group `omega.schedulers`; Nomad's factory map.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from omega.errors import SettingsError, UnknownScheduler
 from omega.framework.scheduler import Scheduler
@@ -56,13 +57,18 @@ def _entries() -> Iterable[EntryPoint]:
     return entry_points(group=ENTRY_POINT_GROUP)
 
 
-def _load(entry: EntryPoint) -> type[Scheduler]:
-    where = f"scheduler {entry.name!r} ({entry.value})"
+def load_entry(entry: EntryPoint, where: str) -> Any:  # noqa: ANN401 - whatever is registered
+    """Return what an entry point names; raise SettingsError about `where` if it cannot be."""
     try:
-        loaded = entry.load()
+        return entry.load()
     except Exception as error:
         problem = f"{where} cannot be loaded: {type(error).__name__}: {error}"
         raise SettingsError([problem]) from error
+
+
+def _load(entry: EntryPoint) -> type[Scheduler]:
+    where = f"scheduler {entry.name!r} ({entry.value})"
+    loaded = load_entry(entry, where)
     if not (isinstance(loaded, type) and issubclass(loaded, Scheduler)):
         raise SettingsError([f"{where} is no subclass of omega.framework.scheduler.Scheduler"])
     if loaded.kind != entry.name:

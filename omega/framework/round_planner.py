@@ -124,9 +124,9 @@ class RoundPlanner:
         waiting += yield from self._leasing.lease(JOBS_MAX)
         known = sorted({*(told or ()), *(job.id for job in running)})
         live = yield from asked("allocations_of", lambda store: store.allocations_of(known))
-        trains = [job.id for job in (*running, *waiting) if job.spec.training is not None]
+        in_steps = [job.id for job in (*running, *waiting) if job.spec.work is not None]
         unfinished = yield from asked("unfinished", lambda store: store.unfinished(known))
-        training = yield from asked("training", lambda store: store.training(integers(trains)))
+        progress = yield from asked("progress", lambda store: store.progress(integers(in_steps)))
         return RoundState(
             number=begun.number,
             began_ms=begun.began_ms,
@@ -134,7 +134,7 @@ class RoundPlanner:
             waiting=waiting,
             running=running,
             allocations=live,
-            training=training,
+            progress=progress,
             away=sorted(unfinished - {job.id for job in (*running, *waiting)}),
         )
 

@@ -15,7 +15,7 @@ from omega.cell.view import View
 from omega.model.allocations import Allocations
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.model.training import TrainingProgress
+from omega.model.progress import JobProgress
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,9 +32,9 @@ class RoundState:
     running: Sequence[LeasedJob]
     """Each with all its running tasks."""
     allocations: Allocations
-    """The allocations of `running` and `away` jobs."""
-    training: TrainingProgress
-    """The progress of the training jobs among `waiting` and `running`."""
+    """Of those that run, and of those that are away."""
+    progress: JobProgress
+    """How far those of them have come whose work is counted in steps."""
     away: Sequence[int] = ()
     """Unfinished jobs of the last plan that this round could not lease: parked, leased by another
     scheduler, or further back in the queue than a round looks. They may come back."""

@@ -45,7 +45,7 @@ COUNTERS = {
     "refreshes_full": "Times the view was read in full.",
     "store_faults": "Calls that the store did not answer.",
     "tasks_ended": "Tasks that were over.",
-    "rates_unknown": "Kinds of training jobs that make no steps, for want of a rate.",
+    "rates_unknown": "Kinds of work on which no steps are made, for want of a rate.",
 }
 SECONDS = {
     "thought_s": ("decision_seconds", "Decision time, with that which found no room."),

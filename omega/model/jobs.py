@@ -85,11 +85,11 @@ class TaskGroup:
 
 
 @dataclass(frozen=True)
-class Training:
-    """A job's work in steps; after an interruption it continues from the last step made."""
+class StepWork:
+    """Work counted in steps, which after each interruption goes on from the last one made."""
 
-    model: str
-    """Name with batch size, as in tables of rates: ResNet-18 (batch size 64)."""
+    kind: str
+    """What a step is, for whoever knows its rate: ResNet-18 (batch size 64)."""
     steps: int
     """The number of steps after which the job has ended."""
 
@@ -109,15 +109,15 @@ class JobSpec:
     precedence: int = 0
     """On one scale common to all schedulers; a higher one is served first and may evict lower."""
     minimum: int = 0
-    """0: tasks are placed as room is found. Above 0: a gang, placed when at least so many fit."""
-    training: Training | None = None
-    """The tasks run together until its steps are made; None: each task runs for its duration."""
+    """0: tasks are placed as room is found. Above: a gang, placed when at least so many fit."""
+    work: StepWork | None = None
+    """Tasks run together until so many steps are made; None: each for its own duration."""
 
     def __post_init__(self) -> None:
         assert self.groups
         assert 0 <= self.minimum <= self.tasks
         lasts = [group for group in self.groups if group.duration_ms is not None]
-        assert self.training is None or not lasts, "steps end a training job, not durations"
+        assert self.work is None or not lasts, "steps end a job in steps, not durations"
 
     @property
     def is_plain(self) -> bool:

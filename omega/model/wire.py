@@ -1,9 +1,9 @@
 """The wire form of a job: JSON types that a store keeps and another process reads.
 
 Goal     One way to write a job down, so that every store and every process reads the same job.
-Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always present, so
-         that SQL may read it without a check, except `training`, which earlier versions did not
-         write.
+Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always there, so that
+         SQL may read one without asking whether it exists; but for `work`, which jobs of the
+         earliest versions lack.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from omega.errors import BadInput
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
+from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 
 
 def spec_to_wire(spec: JobSpec) -> dict[str, object]:
@@ -24,7 +24,7 @@ def spec_to_wire(spec: JobSpec) -> dict[str, object]:
         "precedence": spec.precedence,
         "minimum": spec.minimum,
         "groups": [_group_to_wire(group) for group in spec.groups],
-        "training": None if spec.training is None else asdict(spec.training),
+        "work": None if spec.work is None else asdict(spec.work),
     }
 
 
@@ -41,7 +41,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
             precedence=_whole(wire["precedence"]),
             minimum=_whole(wire["minimum"]),
             groups=tuple(map(_group_from_wire, _many(wire["groups"]))),
-            training=_training_from_wire(wire.get("training")),
+            work=_work_from_wire(wire.get("work")),
         )
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -85,10 +85,10 @@ def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
     )
 
 
-def _training_from_wire(wire: Mapping[str, Any] | None) -> Training | None:
+def _work_from_wire(wire: Mapping[str, Any] | None) -> StepWork | None:
     if wire is None:
         return None
-    return Training(model=_text(wire["model"]), steps=_whole(wire["steps"]))
+    return StepWork(kind=_text(wire["kind"]), steps=_whole(wire["steps"]))
 
 
 def _constraint_from_wire(wire: Mapping[str, Any]) -> Constraint:

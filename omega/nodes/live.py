@@ -14,7 +14,7 @@ from omega.events import Sink
 from omega.framework.driver import Driver
 from omega.framework.effects import Steps, drive
 from omega.framework.retry import Retry
-from omega.nodes.trainer import NO_RATES, TrainingRates
+from omega.nodes.stepper import NO_RATES, StepRates
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.store.protocols import Store
 
@@ -30,7 +30,7 @@ class LiveNodes:
         retry: Retry,
         *,
         speedup: float,
-        rates: TrainingRates = NO_RATES,
+        rates: StepRates = NO_RATES,
     ) -> None:
         self._nodes = VirtualNodes(sink, speedup=speedup, rates=rates)
         self._driver = Driver(store, clock, retry)

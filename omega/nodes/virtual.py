@@ -1,4 +1,4 @@
-"""Virtual nodes: stand for all machines of the cell, end tasks when their time is up, and train.
+"""Virtual nodes: stand for all machines of a cell, end tasks in their time, and make steps.
 
 Goal     Give a cell without machines the life that schedulers need: room that becomes free again.
 Promise  A task ends no earlier than its duration after its grant, by the store's clock and divided
@@ -16,7 +16,7 @@ from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
 from omega.nodes.asking import asked
 from omega.nodes.running import RunningTasks
-from omega.nodes.trainer import NO_RATES, Trainer, TrainingRates
+from omega.nodes.stepper import NO_RATES, Stepper, StepRates
 
 STEP_S = 0.1
 RELEASES_PER_STEP = 20
@@ -26,10 +26,10 @@ RELEASES_PER_STEP = 20
 class VirtualNodes:
     """Ends tasks that are over: a life without I/O, as a scheduler process has it."""
 
-    def __init__(self, sink: Sink, *, speedup: float, rates: TrainingRates = NO_RATES) -> None:
+    def __init__(self, sink: Sink, *, speedup: float, rates: StepRates = NO_RATES) -> None:
         self._sink = sink
         self._running = RunningTasks(speedup)
-        self._trainer = Trainer(sink, self._release, rates=rates, speedup=speedup)
+        self._stepper = Stepper(sink, self._release, rates=rates, speedup=speedup)
         self._mark = 0  # everything that is live, the first time
 
     def life(self, stop: Event, after_each: Callable[[], Steps[None]]) -> Steps[None]:
@@ -47,8 +47,8 @@ class VirtualNodes:
             "allocations", lambda store: store.allocations_since(self._mark)
         )
         self._running.hear(heard)
-        self._trainer.hear(heard)
-        released = yield from self._trainer.step(now_ms)
+        self._stepper.hear(heard)
+        released = yield from self._stepper.step(now_ms)
         for _ in range(RELEASES_PER_STEP):
             due = self._running.due(now_ms, LIMITS.tasks_per_release_max)
             if not due.any():

@@ -13,9 +13,9 @@ from typing import Final
 
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
+from omega.model.progress import JobProgress
 from omega.model.quotas import QuotaUse
-from omega.model.training import TrainingProgress
-from omega.reports.processes import live_kinds
+from omega.reports.processes import kinds_heard_of
 from omega.reports.quotas import left_for
 from omega.reports.wording import UNKNOWN, things
 from omega.store.protocols import ReaderStore
@@ -79,8 +79,8 @@ class JobReport:
     job: JobStatus
     placements: Mapping[int, str]
     """The name of the machine of each task that runs."""
-    training: TrainingProgress
-    """The progress of its training; no row if it does not train."""
+    progress: JobProgress
+    """How far it has come; of no job if its work is not counted in steps."""
     why: Why | None
 
     @classmethod
@@ -92,8 +92,8 @@ class JobReport:
         return cls(
             job,
             store.placements(job_id),
-            store.training(integers([job_id])),
-            why_waiting(job, live_kinds(store.reports()), store.quotas()),
+            store.progress(integers([job_id])),
+            why_waiting(job, kinds_heard_of(store.reports()), store.quotas()),
         )
 
     def rows(self) -> list[dict[str, object]]:
@@ -101,10 +101,10 @@ class JobReport:
         return [{"task": task, "machine": name} for task, name in sorted(self.placements.items())]
 
     def summary(self) -> dict[str, object]:
-        """Return the status, the training and the reason as JSON types."""
+        """Return the status, the progress and the reason as JSON types."""
         return {
             **row_of(self.job),
-            "training": training_row(self.training),
+            "progress": progress_row(self.progress),
             "why": asdict(self.why) if self.why else None,
         }
 
@@ -117,13 +117,13 @@ def row_of(job: JobStatus) -> dict[str, object]:
     }
 
 
-def training_row(training: TrainingProgress) -> dict[str, object] | None:
-    """Return the progress of one job's training as JSON types; None if it does not train."""
-    if not len(training):
+def progress_row(progress: JobProgress) -> dict[str, object] | None:
+    """Return how far one job has come as JSON types; None if its work is not in steps."""
+    if not len(progress):
         return None
     return {
-        "model": training.model[0],
-        "steps": int(training.wanted[0]),
-        "done": int(training.done[0]),
-        "run_ms": int(training.run_ms[0]),
+        "kind": progress.kind[0],
+        "steps": int(progress.wanted[0]),
+        "done": int(progress.done[0]),
+        "run_ms": int(progress.run_ms[0]),
     }

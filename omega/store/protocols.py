@@ -18,8 +18,8 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
-from omega.model.training import TrainingProgress
 from omega.store.leases import JobLeases
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
@@ -50,11 +50,11 @@ class SharedViewSource(ViewSource, TurnStore, Protocol):
     """The store as views are synchronised from it by schedulers that divide their reading."""
 
 
-class TrainingReader(Protocol):
-    """The progress of training jobs."""
+class ProgressReader(Protocol):
+    """The progress of jobs in steps."""
 
-    def training(self, job: Ids) -> TrainingProgress:
-        """Return the progress of those of these jobs that train, ascending by id."""
+    def progress(self, job: Ids) -> JobProgress:
+        """Read how far those of these jobs have come whose work is counted in steps."""
         ...
 
 
@@ -113,8 +113,8 @@ class ForcedEvictionStore(Protocol):
         ...
 
 
-class ProcessStore(SnapshotSource, TrainingReader, ProcessRegistry, Protocol):
-    """The calls of both schedulers and nodes."""
+class ProcessStore(SnapshotSource, ProgressReader, ProcessRegistry, Protocol):
+    """What schedulers and nodes both call."""
 
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
         """Read the live allocations of these jobs."""
@@ -154,16 +154,16 @@ class NodeStore(ProcessStore, Protocol):
         ...
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Record steps made and milliseconds run by training jobs since they were submitted.
+        """Note how far jobs in steps have come since they were submitted.
 
-        Values below those on record change nothing. Jobs that have ended or do not train are
-        skipped.
+        Less than is on record changes nothing. Jobs that are over, or not in steps, are passed
+        over.
         """
         ...
 
 
-class JobReader(TrainingReader, QuotaReader, Protocol):
-    """Reads of jobs and of the processes that plan them: where a job runs, or why it waits."""
+class JobReader(ProgressReader, QuotaReader, Protocol):
+    """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:
         """Return one job's status."""

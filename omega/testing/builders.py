@@ -18,7 +18,7 @@ from omega.cell.view import View
 from omega.model.allocations import Allocations
 from omega.model.arrays import Sequences, every_kind, integers
 from omega.model.claims import Alternates, Claims, ConflictRule, Evictions, Transaction
-from omega.model.jobs import Constraint, JobSpec, LeasedJob, TaskGroup, Training
+from omega.model.jobs import Constraint, JobSpec, LeasedJob, StepWork, TaskGroup
 from omega.model.machines import Catalogue, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, cost
@@ -171,7 +171,7 @@ def a_spec(
     tenant: str = "default",
     precedence: int = 0,
     minimum: int = 0,
-    training: Training | None = None,
+    work: StepWork | None = None,
     **fields: Unpack[GroupFields],
 ) -> JobSpec:
     """Return a job as submitted: of `groups`, or of one group of `tasks` with these fields."""
@@ -182,7 +182,7 @@ def a_spec(
         tenant=tenant,
         precedence=precedence,
         minimum=minimum,
-        training=training,
+        work=work,
     )
 
 

@@ -24,12 +24,12 @@ from omega.testing.machine_contract import (
     ResizeContract,
 )
 from omega.testing.moving_contract import MovingContract
+from omega.testing.progress_contract import ProgressContract
 from omega.testing.queue_contract import QueueContract
 from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
 from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
 from omega.testing.round_contract import RecallContract, RoundContract
-from omega.testing.training_contract import TrainingContract
 from omega.testing.turn_contract import TurnContract
 
 
@@ -55,7 +55,7 @@ class StoreContract(
     RoundContract,
     RecallContract,
     RegistryContract,
-    TrainingContract,
+    ProgressContract,
     TurnContract,
 ):
     """Everything that a store must do."""

@@ -42,8 +42,8 @@ def back(job: LeasedJob, *, delay_ms: int = 0, progressed: bool = False) -> Hand
     return HandBack(job.id, job.token, delay_ms, progressed)
 
 
-def a_sited_job(store: Store) -> tuple[LeasedJob, dict[int, int]]:
-    """Lease a job whose placement depends on its siblings; return it and where two tasks run."""
+def a_job_that_needs_siblings(store: Store) -> tuple[LeasedJob, dict[int, int]]:
+    """Lease a job that depends on where its tasks are; place three, end one; say where two run."""
     one, two = store.add_machines(a_cell(2, attributes={"rack": ["a", "b"]})).tolist()
     groups = [a_group(3, spread_over="rack"), a_group(2, different_machines=True)]
     job = a_leased_job(store, a_spec(groups=groups))
@@ -187,7 +187,7 @@ class HoldingContract(Contract):
         assert State.RUNNING is status_of(store, job).state
 
     def test_a_lease_tells_where_tasks_run_when_placement_must_know(self, store: Store) -> None:
-        job, places = a_sited_job(store)
+        job, places = a_job_that_needs_siblings(store)
         store.hand_back([back(job, progressed=True)])
 
         (again,) = lease_all(store)
@@ -295,10 +295,10 @@ class ParkingContract(Contract):
     def test_a_parked_job_tells_where_tasks_run_when_placement_must_know(
         self, store: Store
     ) -> None:
-        sited, places = a_sited_job(store)
+        spread, places = a_job_that_needs_siblings(store)
         anywhere = a_leased_job(store, a_spec(2))
         grant(store, anywhere, [0], [places[0]])
-        store.park([aside(sited), aside(anywhere)])
+        store.park([aside(spread), aside(anywhere)])
 
         first, second = store.parked("batch", jobs_max=2)
 

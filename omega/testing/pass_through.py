@@ -16,8 +16,8 @@ from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
-from omega.model.training import TrainingProgress
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
@@ -55,9 +55,9 @@ class PassThrough:
         """Pass on."""
         self._store.report_progress(job, steps, run_ms)
 
-    def training(self, job: Ids) -> TrainingProgress:
+    def progress(self, job: Ids) -> JobProgress:
         """Pass on."""
-        return self._store.training(job)
+        return self._store.progress(job)
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Pass on."""

@@ -25,7 +25,7 @@ from pydantic_core import ErrorDetails
 
 from omega.errors import BadInput, did_you_mean
 from omega.limits import INT4_MAX, LIMITS
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
+from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.names import is_printable_name
 from omega.model.resources import GPU_SLICES
 from omega.model.wire import spec_to_wire
@@ -138,10 +138,10 @@ class GroupSpec(_Part):
     different_machines: bool = False
 
 
-class TrainingSpec(_Part):
+class StepWorkSpec(_Part):
     """Work that is counted in steps."""
 
-    model: Name
+    kind: Name
     steps: Annotated[int, Field(ge=1, le=LIMITS.steps_max)]
 
 
@@ -157,14 +157,14 @@ class JobFields(_Part):
     groups: Annotated[
         list[GroupSpec], Field(min_length=1), _at_most(LIMITS.task_groups_per_job_max)
     ]
-    training: TrainingSpec | None = None
+    work: StepWorkSpec | None = None
 
 
 PARTS: Mapping[str, type[_Part]] = {
     "": JobFields,
     "groups": GroupSpec,
     "constraints": ConstraintSpec,
-    "training": TrainingSpec,
+    "work": StepWorkSpec,
 }
 """The model of a field's mapping or list items, by the field's name; empty for the job."""
 
@@ -247,9 +247,9 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
     for at, group in enumerate(job.groups):
         if not (group.cpu or group.memory or group.disk or group.gpus[0]):
             raise reject(("groups", at), "its tasks ask for nothing; say how much cpu or memory")
-        if job.training is not None and group.duration is not None:
+        if job.work is not None and group.duration is not None:
             raise reject(
-                ("groups", at, "duration"), "a training job ends after its steps; leave this out"
+                ("groups", at, "duration"), "a job in steps ends after the last one; leave this out"
             )
     spec = JobSpec(
         name=job.name,
@@ -258,7 +258,7 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
         precedence=job.precedence,
         minimum=tasks if job.minimum is None else job.minimum,
         groups=tuple(_group(group) for group in job.groups),
-        training=None if job.training is None else Training(**job.training.model_dump()),
+        work=None if job.work is None else StepWork(**job.work.model_dump()),
     )
     size = len(_JSON.encode(spec_to_wire(spec)).encode())
     if size > LIMITS.wire_bytes_max:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from omega.terminal.program import run_command_line
 from omega.terminal.terminal import PrintableConsole
+from schedulers.ml_gpu.cli.estimate import estimate
 from schedulers.ml_gpu.cli.replay import replay
 from schedulers.ml_gpu.cli.solve import solve
 from schedulers.ml_gpu.policies.named import POLICIES
@@ -29,7 +30,7 @@ def build() -> typer.Typer:
         add_completion=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for command in (policies, solve, replay):
+    for command in (policies, solve, replay, estimate):
         app.command()(command)
     return app
 

@@ -111,7 +111,7 @@ def goes_by_rounds(job: LeasedJob) -> bool:
     spec = job.spec
     whole = all(group.gpu_slices == GPU_SLICES for group in spec.groups if group.gpus)
     together = spec.tasks in {1, spec.minimum}
-    return spec.training is not None and together and whole and size_of(spec) > 0
+    return spec.work is not None and together and whole and size_of(spec) > 0
 
 
 def _names(view: View, attribute: str) -> Sequence[str]:
@@ -128,7 +128,7 @@ def kinds_of(jobs: Sequence[LeasedJob]) -> tuple[list[tuple[str, int]], Index]:
     place: dict[tuple[str, int], int] = {}
     kind = np.zeros(len(jobs), np.intp)
     for at, job in enumerate(jobs):
-        training = job.spec.training
-        assert training is not None
-        kind[at] = place.setdefault((training.model, size_of(job.spec)), len(place))
+        work = job.spec.work
+        assert work is not None
+        kind[at] = place.setdefault((work.kind, size_of(job.spec)), len(place))
     return list(place), kind

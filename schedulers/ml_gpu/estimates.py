@@ -1,9 +1,8 @@
-"""Rates that nobody has measured beforehand: learnt while jobs run, or lent by a kind like them.
+"""Rates of pairs that nobody has measured: lent by the known kind that a new one is most like.
 
-Goal     Let policies that need rates serve jobs that no table knows, alone and sharing GPUs.
+Goal     Let policies that share GPUs serve kinds of jobs that no table knows.
 Promise  Arrays in, arrays out. A kind that is itself a reference and fully profiled is matched to
-         itself, or to its equal, however few references there are; two that once failed together
-         are never said to fit again.
+         itself, or to its equal, however few references there are.
 Source   Gavel (OSDI 2020), section 6; docs/papers/gavel.md.
 """
 
@@ -11,72 +10,15 @@ from typing import Final
 
 import numpy as np
 
-from omega.model.arrays import Index, Mask, Score
-from omega.workload.throughputs import PairRates, Rates
+from omega.model.arrays import Mask, Score
+from schedulers.ml_gpu.throughputs import PairRates, Rates
 
-ALPHA: Final = 0.5
-"""Weight of the newest rate among all that were seen."""
 RANK: Final = 10
 """Of the factorisation that fills gaps, if there are as many references."""
 RIDGE: Final = 0.01
 """What keeps it from following few measurements too closely."""
 ALIKE: Final = 1e-9
 """Cosine distances that differ by less differ by rounding."""
-
-
-def first_rates(table: Rates, kind: Index, reference: Index, override: Rates) -> Rates:
-    """Return the rates that each job is believed to have before it ran: (jobs, types).
-
-    Those of its kind, which is -1 for one that the table does not know; then those of the kind
-    that it was matched to, or 1 step/s if that is -1 too. What `override` says of a job, where it
-    is not NaN, comes first.
-    """
-    row = np.where(kind >= 0, kind, reference)
-    known = np.ones(override.shape)
-    known[row >= 0] = table[row[row >= 0]]
-    return np.where(np.isnan(override), known, override)
-
-
-def observe(
-    rates: Rates,
-    job: Index,
-    type_: Index,
-    steps: Score,
-    seconds: Score,
-    *,
-    alpha: float = ALPHA,
-) -> Rates:
-    """Return the rates after a round in which each of these jobs ran on one type.
-
-    One that was given no time has shown nothing.
-    """
-    assert len(np.unique(job)) == len(job), "in a round a job runs on one type"
-    ran = seconds > 0
-    at = job[ran], type_[ran]
-    learnt = rates.copy()
-    learnt[at] += alpha * (steps[ran] / seconds[ran] - rates[at])
-    return learnt
-
-
-def observe_pairs(
-    pairs: PairRates,
-    first: Index,
-    second: Index,
-    type_: Index,
-    rate: Rates,
-    *,
-    alpha: float = ALPHA,
-) -> PairRates:
-    """Return the pairs' rates after a round; `rate` has those of the first and the second.
-
-    A rate of 0 says that the two failed together: they don't fit, for good.
-    """
-    beside = np.array(pairs.of)
-    there, back = (first, second, type_), (second, first, type_)
-    fits = (rate > 0).all(axis=1) & (beside[there] > 0) & (beside[back] > 0)
-    for at, seen in ((there, rate[:, 0]), (back, rate[:, 1])):
-        beside[at] = np.where(fits, beside[at] + alpha * (seen - beside[at]), 0.0)
-    return PairRates(beside)
 
 
 def kept_beside(rates: Rates, pairs: PairRates) -> PairRates:

@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from omega.errors import BadInput, shortened
-from omega.workload.throughputs import GPUS_MAX, Kind, PairRates, a_rate
 from schedulers.ml_gpu.problem import Problem
+from schedulers.ml_gpu.throughputs import GPUS_MAX, Kind, PairRates, a_rate
 
 # Limits that no cluster meets. Within them a solver's tolerance of 1e-9 still says something.
 Rate = Annotated[float, AfterValidator(a_rate)]

@@ -4,7 +4,7 @@ Goal     Have policies believe what jobs do, where it differs from what a table 
 Promise  Arrays in, arrays out. What was never seen is what the table says; of a kind that no table
          has, types that were not tried count like the mean of those that were. Never more than a
          table may say.
-Source   Gavel (OSDI 2020), section 6; the averages are those of `estimates.observe`.
+Source   Gavel (OSDI 2020), section 6; docs/papers/gavel.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,10 @@ from typing import Final
 import numpy as np
 
 from omega.model.arrays import Index, Mask, Score
-from omega.workload.throughputs import RATE_MAX, Kind, Rates, Throughputs
-from schedulers.ml_gpu.estimates import ALPHA
+from schedulers.ml_gpu.throughputs import RATE_MAX, Kind, Rates, Throughputs
 
+ALPHA: Final = 0.5
+"""Weight of the newest rate among all that were seen."""
 NEWS: Final = 0.1
 """By how much a rate must differ from the one that shares were promised by, to promise anew."""
 

@@ -20,16 +20,16 @@ from omega.model.allocations import Allocations
 from omega.model.arrays import Counts, Ids, Index, Mask, integers, positions
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.model.training import TrainingProgress
+from omega.model.progress import JobProgress
 from omega.placement.groups import place_groups
-from omega.placement.preemption import add_evictions
-from omega.workload.throughputs import Kind, Rates, Throughputs
+from omega.placement.making_room import make_room
 from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds, kinds_of, size_of
 from schedulers.ml_gpu.learning import ObservedRates, is_news
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import Record
 from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
+from schedulers.ml_gpu.throughputs import Kind, Rates, Throughputs
 
 Place = Callable[[View, LeasedJob, np.random.Generator], Claims]
 PASSES: Final = 4
@@ -140,7 +140,7 @@ class _Table:
     on: Index
     """The same, but NOWHERE for a job that cannot stay: some of its machines take no claims."""
     started_ms: Ids
-    training: TrainingProgress
+    progress: JobProgress
     """Of these jobs."""
     running: Allocations
 
@@ -175,7 +175,7 @@ class _Table:
             ran_on=ran_on,
             on=on,
             started_ms=started_ms,
-            training=_progress_of(state.training, ids),
+            progress=_progress_of(state.progress, ids),
             running=live,
         )
 
@@ -201,7 +201,7 @@ def _charged(table: _Table, state: RoundState, config: RoundsConfig) -> Record:
     runs = np.flatnonzero(table.ran_on != NOWHERE)
     since_ms = np.maximum(table.started_ms[runs], record.charged_ms[runs])
     seconds = np.maximum(state.began_ms - since_ms, 0) / 1_000
-    done, run_ms = table.training.done, table.training.run_ms
+    done, run_ms = table.progress.done, table.progress.run_ms
     steps = (done - record.done).astype(np.float64)
     ran_s = (run_ms - record.run_ms) / 1_000
     is_clear = (record.on == NOWHERE) | (record.on == table.ran_on)
@@ -265,7 +265,7 @@ def _problem(record: Record, table: _Table, rate: Rates, runs: Index, now_ms: in
         np.column_stack([rate[runs], table.gangs[runs]]), axis=0, return_inverse=True
     )
     tenants, entity = np.unique([job.spec.tenant for job in jobs], return_inverse=True)
-    wanted = table.training.wanted[runs].astype(np.float64)
+    wanted = table.progress.wanted[runs].astype(np.float64)
     return Problem(
         types=table.cluster.types,
         gpus=table.gpus,
@@ -274,7 +274,7 @@ def _problem(record: Record, table: _Table, rate: Rates, runs: Index, now_ms: in
         kind=kind.ravel(),
         weight=np.ones(len(jobs)),
         total_steps=wanted,
-        remaining_steps=np.maximum(wanted - table.training.done[runs], 1.0),
+        remaining_steps=np.maximum(wanted - table.progress.done[runs], 1.0),
         age_s=record.age_s(now_ms)[runs],
         entity=entity,
         entity_weight=np.ones(len(tenants)),
@@ -352,13 +352,13 @@ def _id(job: LeasedJob) -> int:
     return job.id
 
 
-def _progress_of(told: TrainingProgress, ids: Ids) -> TrainingProgress:
+def _progress_of(told: JobProgress, ids: Ids) -> JobProgress:
     """Return the progress of these jobs, all of which train."""
     row = positions(told.job, ids)
     assert (row >= 0).all(), "each job that trains tells how far it is"
-    return TrainingProgress(
+    return JobProgress(
         told.job[row],
-        tuple(told.model[at] for at in row.tolist()),
+        tuple(told.kind[at] for at in row.tolist()),
         told.wanted[row],
         told.done[row],
         told.run_ms[row],

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omega.model.arrays import Counts, Index, Score, freeze
-from omega.workload.throughputs import PairRates, Rates
+from schedulers.ml_gpu.throughputs import PairRates, Rates
 
 Shares = NDArray[np.float64]
 """Fractions of time: (jobs, types)."""

@@ -14,10 +14,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from omega.model.arrays import Ids, Mask, Score, integers
-from omega.workload.throughputs import Rates
-from schedulers.ml_gpu.learning import ObservedRates
+from schedulers.ml_gpu.learning import Learnt
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Shares
 from schedulers.ml_gpu.rounds import Ledger
+from schedulers.ml_gpu.throughputs import Rates
 
 UNKNOWN: Final = NOWHERE - 1
 AMOUNT_MAX: Final = 1e15

@@ -13,10 +13,10 @@ import numpy as np
 
 from omega.errors import InvariantBroken
 from omega.model.arrays import Counts, Ids, Index, Score, integers
-from omega.workload.throughputs import Rates, Throughputs
 from schedulers.ml_gpu.policies.named import Policy, solver_of
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Allocation, Problem, Shares
 from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
+from schedulers.ml_gpu.throughputs import Rates, Throughputs
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from enum import Enum
 import numpy as np
 
 from omega.model.arrays import Counts, Ids, Index, Mask, Score, integers
-from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Shares
+from schedulers.ml_gpu.throughputs import Rates
 
 
 @dataclass(frozen=True, eq=False)

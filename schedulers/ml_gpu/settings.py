@@ -12,9 +12,9 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from omega.errors import BadInput, did_you_mean
-from omega.workload.throughputs import read_throughputs
 from schedulers.ml_gpu.live import GpuRounds, Place, RoundsConfig
 from schedulers.ml_gpu.policies.named import find_policy
+from schedulers.ml_gpu.throughputs import read_throughputs
 
 ROUND_S_MIN: Final = 0.01
 ROUND_S_MAX: Final = 366 * 86_400.0

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from omega.model.arrays import Counts, Score
-from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.groups import Groups, modes
 from schedulers.ml_gpu.linear_program import LinearProgram
 from schedulers.ml_gpu.problem import NOBODY, Problem
+from schedulers.ml_gpu.throughputs import Rates
 
 
 @dataclass(frozen=True, eq=False)

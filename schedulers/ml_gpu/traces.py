@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from omega.errors import BadInput, shortened
-from omega.workload.throughputs import Kind, Throughputs
 from schedulers.ml_gpu.replay import Trace
+from schedulers.ml_gpu.throughputs import Kind, Throughputs
 
 COLUMNS: Final = (
     "job_type",

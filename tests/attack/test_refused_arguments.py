@@ -121,7 +121,7 @@ def test_report_progress_refuses_impossible_steps_and_run_times(
     database: Database, owner: Session, submitter: Session, scheduler: Session
 ) -> None:
     add_machines(owner, 1)
-    submit_jobs(submitter, a_job(training={"model": "a", "steps": 5}))
+    submit_jobs(submitter, a_job(work={"kind": "a", "steps": 5}))
     (lease,) = lease_jobs(scheduler)
     call(scheduler, "commit_claims", *make_transaction(1, Claim(lease, 0, 1)).arguments)
     for steps, run_ms in ((1, 2**63 - 1), (1, -1), (-1, 1), (None, 1)):

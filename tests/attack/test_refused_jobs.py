@@ -28,13 +28,13 @@ UNKNOWN_KEYS: dict[str, Wire] = {
     "group": a_job(a_group(ports=[80])),
     "a later group": a_job(a_group(), a_group(cpu=1)),
     "constraint": job_with_constraint(weight=1),
-    "training": a_job(training={"model": "a", "steps": 1, "lr": 0.1}),
+    "work": a_job(work={"kind": "a", "steps": 1, "lr": 0.1}),
 }
 NAMES: dict[str, WireWith] = {
     "name": lambda it: a_job(name=it),
     "scheduler": lambda it: a_job(scheduler=it),
     "tenant": lambda it: a_job(tenant=it),
-    "model": lambda it: a_job(training={"model": it, "steps": 1}),
+    "kind of work": lambda it: a_job(work={"kind": it, "steps": 1}),
     "attribute": lambda it: job_with_constraint(attribute=it),
     "value": lambda it: job_with_constraint(values=["a", it]),
 }
@@ -109,7 +109,7 @@ def test_a_constraint_has_a_thousand_values_at_most(submitter: Session) -> None:
 def test_numbers_that_are_no_integers_in_range_are_refused(
     database: Database, submitter: Session
 ) -> None:
-    text = dumps([a_job(training={"model": "a", "steps": 1})])
+    text = dumps([a_job(work={"kind": "a", "steps": 1})])
     numbers = ("1e400", "-1e400", "1e130000", "1.5", '"1"', "null", "true", str(2**63))
     answers = {}
     for key in ("precedence", "minimum", "cpu_milli", "tasks", "steps"):
@@ -130,8 +130,8 @@ def test_a_short_text_of_huge_numbers_is_refused(database: Database, submitter: 
         f'[{{"name": {digits}}}]',
         f'[{{"x": {digits}}}]',
         f"[{digits}]",
-        dumps([a_job(training={"model": "a", "steps": "?"})]).replace('"?"', digits),
-        dumps([a_job(training="?")]).replace('"?"', digits),
+        dumps([a_job(work={"kind": "a", "steps": "?"})]).replace('"?"', digits),
+        dumps([a_job(work="?")]).replace('"?"', digits),
     ):
         answer = submitter.try_execute("SELECT omega.submit_jobs(%s::jsonb)", [text])
         assert INVALID == answer.sqlstate, answer.message
@@ -144,7 +144,7 @@ def test_an_accepted_job_is_stored_unchanged(
         a_group(tasks=2, constraints=[a_constraint(), a_constraint(operator="exists", values=[])]),
         a_group(gpus=2, spread_over="rack", different_machines=True),
         minimum=3,
-        training={"model": "a", "steps": 7},
+        work={"kind": "a", "steps": 7},
     )
     submit_jobs(submitter, wire)
 

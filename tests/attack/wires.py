@@ -44,7 +44,7 @@ def a_job(*groups: Wire, **changed: object) -> Wire:
         "precedence": 0,
         "minimum": 0,
         "groups": list(groups) or [a_group()],
-        "training": None,
+        "work": None,
     }
     return {**defaults, **changed}
 

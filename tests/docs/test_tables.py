@@ -14,7 +14,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.sim.experiment import Architecture
 from omega.terminal.program import BAD_USAGE, DONE, FAILED, INTERRUPTED
 from omega.workload.machines_file import read_machines
-from omega.workload.spec import GroupSpec, JobFields, TrainingSpec, parse_specs
+from omega.workload.spec import GroupSpec, JobFields, StepWorkSpec, parse_specs
 from omega.workload.traces.detect import LOADERS
 from schedulers import parsync
 from schedulers.ml_gpu import settings as ml_gpu
@@ -176,7 +176,7 @@ def test_the_fields_of_a_job_are_those_that_there_are() -> None:
     for heading, model in (
         ("Fields of a job", JobFields),
         ("Fields of a task group", GroupSpec),
-        ("Fields of `training`", TrainingSpec),
+        ("Fields of `work`", StepWorkSpec),
     ):
         told = defaults(section(JOBS, heading))
         required = {name for name, field in model.model_fields.items() if field.is_required()}

@@ -75,10 +75,10 @@ WIRE = (
         "A field of any depth ends every scheduler that leases the job.",
     ),
     mutant(
-        "unknown-field-of-a-training",
+        "unknown-field-of-work",
         SPECS,
-        "is_training",
-        "«omega.has_only(_it, '...')» AND omega.is_name(_it -> 'model') AND "
+        "is_step_work",
+        "«omega.has_only(_it, '...')» AND omega.is_name(_it -> 'kind') AND "
         "omega.is_whole(_it -> 'steps', 1,",
         "true",
         "A field of any depth ends every scheduler that leases the job.",
@@ -144,10 +144,10 @@ WIRE = (
         tests=OF_LEASES,
     ),
     mutant(
-        "training-measured-before-it-is-read",
+        "work-measured-before-it-is-read",
         SPECS,
         "problem_with_job",
-        "«IF» NOT coalesce(is_training(_spec -> 'training'), false) THEN",
+        "«IF» NOT coalesce(is_step_work(_spec -> 'work'), false) THEN",
         "IF octet_length(_spec::text) > ${wire_bytes_max} THEN RETURN 'long'; ELSIF",
         "A submission of some bytes has its backend write gigabytes.",
         tests=("tests/attack/test_refused_jobs.py",),

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from omega.model.jobs import Training
+from omega.model.jobs import StepWork
 from omega.model.resources import KINDS
 from omega.model.wire import spec_to_wire
 from omega.store.postgres.roles import OWNERS, ROLES
@@ -194,7 +194,7 @@ WIRE = {
                     }
                 ],
             },
-            spec_to_wire(a_spec(2, name="learner", gpus=1, training=Training("a", 9))),
+            spec_to_wire(a_spec(2, name="learner", gpus=1, work=StepWork("a", 9))),
         ]
     )
 }

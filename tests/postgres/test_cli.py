@@ -11,7 +11,7 @@ import pytest
 
 from omega.lifecycle.states import State
 from omega.limits import Limits
-from omega.model.jobs import Training
+from omega.model.jobs import StepWork
 from omega.store.postgres.revision import head
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
@@ -290,20 +290,20 @@ def test_virtual_nodes_end_tasks_and_end_cleanly(
     assert ["batch"] == [report.kind for report in store.reports()]
 
 
-def test_virtual_nodes_train_at_the_rates_of_a_table(
+def test_virtual_nodes_make_steps_at_the_rates_of_a_table(
     omega: Omega, store: PostgresStore, started: Started, samples: Path
 ) -> None:
     store.add_machines(a_cell(1, gpus=1, attributes={"gpu_model": ["v100"]}))
-    (job,) = store.submit([a_spec(gpus=1, training=Training("A", 4_000))])
+    (job,) = store.submit([a_spec(gpus=1, work=StepWork("A", 4_000))])
     rates = samples / "gavel" / "simulation_throughputs.json"
     started("scheduler", "run", "batch")
     started("nodes", "simulate", "--speedup", "1000", "--rates", str(rates), "--restart", "30")
 
     started.wait_for(lambda: State.SUCCEEDED in store.use().jobs_by_state)
-    training = summary(omega("job", job, "--json", "-"))["training"]
+    progress = summary(omega("job", job, "--json", "-"))["progress"]
 
-    assert training.pop("run_ms") >= 100_000
-    assert {"model": "A", "steps": 4_000, "done": 4_000} == training
+    assert progress.pop("run_ms") >= 100_000
+    assert {"kind": "A", "steps": 4_000, "done": 4_000} == progress
 
 
 def test_a_table_of_rates_that_is_none_is_refused(omega: Omega, tmp_path: Path) -> None:

@@ -36,7 +36,8 @@ ALLOCATION = sql.SQL(
     sql.SQL(", ").join([sql.Placeholder()] * (3 + KINDS)),
 )
 SPEC = """
-    INSERT INTO omega.job_spec (job_id, name, tenant, sited, group_starts, group_durations_ms, wire)
+    INSERT INTO omega.job_spec (job_id, name, tenant, needs_sibling_machines, group_starts,
+                                group_durations_ms, wire)
     VALUES (%s, 'job', %s, false, '{0}', '{1}', '{}')
 """
 SOMEBODY = UUID(int=2**100)

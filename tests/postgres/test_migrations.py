@@ -20,6 +20,7 @@ from omega.store.postgres.databases import beside, name_of, suffixed
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import metadata
 from omega.testing.builders import a_spec
+from omega.testing.progress_contract import RESNET, a_job_in_steps, report, told
 from omega.testing.steps import a_running_job, add_a_cell
 from omega.testing.twin import row_differences
 
@@ -174,6 +175,32 @@ def test_a_job_with_numbers_that_no_program_reads_does_not_stop_a_migration(
     with closing(PostgresStore(empty_database_url)) as store:
         leased = store.lease("batch", holder="me", jobs_max=9, lease_ms=60_000)
     assert [honest] == [job.id for job in leased]
+
+
+def test_jobs_in_steps_outlive_down_and_up(empty_database_url: str) -> None:
+    schema.migrate(empty_database_url)
+    with closing(PostgresStore(empty_database_url)) as store:
+        specs = [a_job_in_steps(), a_spec(2, spread_over="zone"), a_spec(1)]
+        counted, *_, strange = store.submit(specs)
+        report(store, counted, 400, 4_000)
+    schema.downgrade(empty_database_url, "0013")
+    with psycopg.connect(empty_database_url) as owner:
+        before = owner.execute(
+            "SELECT wire -> 'training', wire ? 'work', sited FROM omega.job_spec ORDER BY job_id"
+        ).fetchall()
+        owner.execute(
+            'UPDATE omega.job_spec SET wire = wire || \'{"training": "model"}\' WHERE job_id = %s',
+            (strange,),
+        )
+    schema.migrate(empty_database_url)
+
+    with closing(PostgresStore(empty_database_url)) as store:
+        leased = store.lease("batch", holder="me", jobs_max=9, lease_ms=60_000)
+        assert [(counted, 400, 4_000)] == told(store, counted)
+        assert [RESNET] == list(store.progress(integers([counted])).kind)
+    old = {"model": RESNET, "steps": 1_000}
+    assert [(old, False, False), (None, False, True), (None, False, False)] == before
+    assert specs[:2] == [job.spec for job in leased]
 
 
 def complaint(url: str) -> str:

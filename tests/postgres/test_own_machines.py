@@ -21,8 +21,8 @@ from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.progress_contract import a_job_in_steps, report, told
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end, grant, places, row_of
-from omega.testing.training_contract import a_training_job, report, told
 from tests.fixtures.at_work import settings
 from tests.fixtures.logins import Login, user_of
 
@@ -163,9 +163,9 @@ def test_a_node_reports_on_what_runs_on_its_machines_and_on_nothing_else(
 ) -> None:
     here, there, _ = machines
     assign(alice, "machine-1")
-    mine = a_running_job(store, a_training_job(2), [here, there])
-    others = a_running_job(store, a_training_job(1), [there])
-    (waits,) = store.submit([a_training_job(1)])
+    mine = a_running_job(store, a_job_in_steps(2), [here, there])
+    others = a_running_job(store, a_job_in_steps(1), [there])
+    (waits,) = store.submit([a_job_in_steps(1)])
     jobs = [mine.id, others.id, waits]
 
     node.report_progress(integers(jobs), integers([1, 2, 3]), integers([10, 20, 30]))

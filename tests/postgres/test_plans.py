@@ -9,6 +9,7 @@ import pytest
 from omega.model.jobs import LeasedJob
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.progress_contract import a_job_in_steps, report, told
 from omega.testing.steps import (
     a_leased_job,
     a_running_job,
@@ -17,7 +18,6 @@ from omega.testing.steps import (
     grant,
     submit_and_lease,
 )
-from omega.testing.training_contract import a_training_job, report, told
 
 MANY = 3_000
 TOGETHER = 250
@@ -71,7 +71,7 @@ def test_a_call_reads_what_it_names_alone(
 ) -> None:
     add_a_cell(store, MANY)
     run_many(store)
-    running = a_running_job(store, a_training_job(1), [1])
+    running = a_running_job(store, a_job_in_steps(1), [1])
     job = a_leased_job(store, a_spec(3, precedence=5))
     store.submit([a_spec(1)] * MANY)
     with psycopg.connect(database_url, autocommit=True) as owner:

@@ -20,8 +20,8 @@ from omega.store.postgres.connection import Link
 from omega.store.postgres.history import TABLES, prune
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.progress_contract import a_job_in_steps, report, told
 from omega.testing.steps import LONG_MS, a_leased_job, a_running_job, add_a_cell, end
-from omega.testing.training_contract import a_training_job, report, told
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.command_line import Omega, document
 from tests.fixtures.logins import Login
@@ -123,7 +123,7 @@ def test_what_is_over_for_long_goes_and_the_rest_stays(
 
 
 def test_the_progress_of_a_job_goes_with_it(store: PostgresStore, database_url: str) -> None:
-    gone, stays = store.submit([a_training_job(), a_training_job()])
+    gone, stays = store.submit([a_job_in_steps(), a_job_in_steps()])
     for job in (gone, stays):
         report(store, job, 5, 50)
     store.cancel(gone)

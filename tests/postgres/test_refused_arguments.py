@@ -87,7 +87,7 @@ def nested(levels: int) -> str:
 VALUES = ", ".join(f'"{number:05}-xxxx"' for number in range(700))
 GREEDY = group(constraints=f'[{{"attribute": "zone", "operator": "in", "values": [{VALUES}]}}]')
 """A task group of about eight thousand bytes."""
-TRAINING = '{"model": "ResNet-18 (batch size 64)", "steps": 120000}'
+WORK = '{"kind": "ResNet-18 (batch size 64)", "steps": 120000}'
 LEASE = "'{2}', '{00000000-0000-0000-0000-000000000002}'"
 
 REFUSED = [
@@ -173,7 +173,7 @@ REFUSED = [
     (job(groups="[" + group(junk="0") + "]"), "a task group is not in the wire form"),
     (job(groups="[" + group(tasks="1e130000") + "]"), "a task group is not in the wire form"),
     (job(groups="[" + group(tasks="0e-16000") + "]"), "a task group is not in the wire form"),
-    (job(training='{"model": "a", "steps": 1, "junk": 0}'), "its training is no model"),
+    (job(work='{"kind": "a", "steps": 1, "junk": 0}'), "its work is no kind"),
     (job(groups="[" + ", ".join([GREEDY] * 17) + "]"), "it is longer than 131072 bytes"),
     (job(tenant="null"), "bad job 1: name, scheduler and tenant are texts"),
     (job(precedence="2147483648"), "its precedence"),
@@ -208,8 +208,8 @@ REFUSED = [
     ),
     (job(groups="[" + group(gpus="2", gpu_slices="500") + "]"), "not in the wire form"),
     *(
-        (job(training=training), "its training is no model and number of steps from 1 to")
-        for training in [
+        (job(work=work), "its work is no kind and number of steps from 1 to")
+        for work in [
             "7",
             "[]",
             "{}",
@@ -222,7 +222,7 @@ REFUSED = [
             '{"model": "a", "steps": 1000000000000001}',
         ]
     ),
-    (job(training=TRAINING, groups="[" + group(duration_ms="5") + "]"), "have durations"),
+    (job(work=WORK, groups="[" + group(duration_ms="5") + "]"), "have durations"),
     (constraint(attribute="7"), "not in the wire form"),
     (constraint(operator='"near"'), "not in the wire form"),
     (constraint(values="[]"), "not in the wire form"),
@@ -253,8 +253,8 @@ def test_what_is_in_form_is_taken(cell: StoreUnderLoad) -> None:
     for call in (
         machines(),
         job(),
-        job(training="null"),
-        job(training=TRAINING),
+        job(work="null"),
+        job(work=WORK),
         constraint(),
         constraint(operator='"missing"', values="[]"),
         f"resize_machine(1, '{{1, {ZEROS}}}', 0)",

@@ -8,7 +8,7 @@ from omega.config import Settings
 from omega.events import Event, TransactionJudged
 from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import State
-from omega.model.jobs import JobSpec, Training
+from omega.model.jobs import JobSpec, StepWork
 from omega.store.postgres.store import PostgresStore
 from omega.store.rounds import Round
 from omega.testing.builders import a_cell, a_spec
@@ -19,9 +19,9 @@ GPUS = 12
 NOT_OURS = {"jobs": [True, -1, 10**30, "1"], "plan": {"jobs": "all"}}
 
 
-def training(gpus: int) -> JobSpec:
-    model = Training(model="A3C", steps=10**9)
-    return a_spec(gpus, scheduler="ml-gpu", minimum=gpus, gpus=1, cpu_milli=10, training=model)
+def in_steps(gpus: int) -> JobSpec:
+    work = StepWork(kind="A3C", steps=10**9)
+    return a_spec(gpus, scheduler="ml-gpu", minimum=gpus, gpus=1, cpu_milli=10, work=work)
 
 
 def rounds_of(store: PostgresStore, events: list[Event]) -> Iterator[int]:
@@ -45,7 +45,7 @@ def rounds_of(store: PostgresStore, events: list[Event]) -> Iterator[int]:
 def test_gangs_take_turns_whatever_somebody_else_has_noted(store: PostgresStore) -> None:
     types = {"gpu_model": ["k80", "k80", "v100"]}
     store.add_machines(a_cell(3, gpus=4, attributes=types))
-    jobs = store.submit([training(gpus) for gpus in SIZES])
+    jobs = store.submit([in_steps(gpus) for gpus in SIZES])
     begun = store.begin_round("ml-gpu", holder="somebody", length_ms=0)
     assert isinstance(begun, Round)
     assert store.note_round("ml-gpu", begun.number, NOT_OURS)

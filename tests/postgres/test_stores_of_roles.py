@@ -63,7 +63,7 @@ CALLS = {
     "snapshot": methodcaller("snapshot"),
     "submit": methodcaller("submit", [a_spec()]),
     "take_turn": methodcaller("take_turn", TURN, lease_ms=1_000),
-    "training": methodcaller("training", integers([JOB.id])),
+    "progress": methodcaller("progress", integers([JOB.id])),
     "unfinished": methodcaller("unfinished", [JOB.id]),
     "use": methodcaller("use"),
     "verify": methodcaller("verify"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from omega.errors import BadInput
 from omega.limits import LIMITS
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
+from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, memory_mib
@@ -33,7 +33,7 @@ CONSTRAINTS = st.one_of(
 )
 
 
-TRAININGS = st.builds(Training, NAMES, st.integers(1, LIMITS.steps_max))
+WORKS = st.builds(StepWork, NAMES, st.integers(1, LIMITS.steps_max))
 
 
 @st.composite
@@ -55,8 +55,8 @@ def groups(draw: st.DrawFn, *, end: bool) -> TaskGroup:
 
 @st.composite
 def specs(draw: st.DrawFn) -> JobSpec:
-    training = draw(st.none() | TRAININGS)
-    parts = tuple(draw(st.lists(groups(end=training is None), min_size=1, max_size=3)))
+    work = draw(st.none() | WORKS)
+    parts = tuple(draw(st.lists(groups(end=work is None), min_size=1, max_size=3)))
     return JobSpec(
         name=draw(NAMES),
         scheduler=draw(NAMES),
@@ -64,7 +64,7 @@ def specs(draw: st.DrawFn) -> JobSpec:
         tenant=draw(NAMES),
         precedence=draw(st.integers(-(2**31), 2**31)),
         minimum=draw(st.integers(0, sum(part.tasks for part in parts))),
-        training=training,
+        work=work,
     )
 
 
@@ -84,9 +84,7 @@ PLAIN = st.recursive(
 
 @given(
     st.dictionaries(
-        st.sampled_from(
-            ["name", "scheduler", "tenant", "precedence", "minimum", "groups", "training"]
-        ),
+        st.sampled_from(["name", "scheduler", "tenant", "precedence", "minimum", "groups", "work"]),
         PLAIN,
     )
 )
@@ -175,7 +173,7 @@ GROUP_LIKE = part(
     SCALARS | st.lists(CONSTRAINT_LIKE, max_size=3),
 )
 JOB_LIKE = part(
-    ("name", "scheduler", "tenant", "precedence", "minimum", "groups", "training"),
+    ("name", "scheduler", "tenant", "precedence", "minimum", "groups", "work"),
     SCALARS | st.lists(GROUP_LIKE | SCALARS, max_size=3) | part(("model", "steps"), SCALARS),
 )
 

@@ -63,7 +63,7 @@ def cut(text: str) -> Text:
 
 def job_screen(report: JobReport) -> RenderableType:
     """Return everything about one job."""
-    job, training, why = report.job, report.training, report.why
+    job, progress, why = report.job, report.progress, report.why
     facts = Table(box=None, pad_edge=False, show_header=False)
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
@@ -75,10 +75,10 @@ def job_screen(report: JobReport) -> RenderableType:
     facts.add_row(
         "tasks", f"{job.tasks:,}: {job.placed:,} placed, {job.ended:,} of them over{gang}"
     )
-    if len(training):
-        facts.add_row("training", Text(short(training.model[0])))
-        made = f"{training.done[0]:,} of {training.wanted[0]:,}"
-        facts.add_row("steps", f"{made} in {duration(training.run_ms[0] / 1_000)}")
+    if len(progress):
+        facts.add_row("work", Text(short(progress.kind[0])))
+        made = f"{progress.done[0]:,} of {progress.wanted[0]:,}"
+        facts.add_row("steps", f"{made} in {duration(progress.run_ms[0] / 1_000)}")
     facts.add_row("attempts", f"{job.attempts:,}, the last {job.fruitless:,} fruitless")
     facts.add_row("submitted", moment(job.submitted_ms))
     facts.add_row("first tried", f"{moment(job.first_leased_ms)} ({duration(_wait_s(job))} later)")

@@ -9,7 +9,6 @@ Source   omega.nodes.virtual; docs/decisions/0017-roles.md.
 import os
 import threading
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -21,12 +20,13 @@ from omega.config import Settings
 from omega.errors import BadInput, StoreUnavailable
 from omega.events import fan_out
 from omega.framework.effects import Steps
+from omega.framework.rate_readers import read_rates
 from omega.framework.retry import Retry
 from omega.framework.timer import Timer
 from omega.metrics.fold import SchedulerFold
 from omega.nodes.asking import asked
 from omega.nodes.live import LiveNodes
-from omega.nodes.trainer import NO_RATES, TrainingRates
+from omega.nodes.stepper import StepRates
 from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.processes import NODES
 from omega.reports.wording import things
@@ -36,7 +36,6 @@ from omega.store.protocols import Store
 from omega.terminal.consoles import Output, warn
 from omega.terminal.options import DataDir, number_option
 from omega.terminal.rng import rng_from_seed
-from omega.workload.throughputs import read_throughputs
 
 REPORT_INTERVAL_MS: Final = 1_000
 RESTART_S_MAX: Final = 86_400.0
@@ -53,8 +52,8 @@ def _nodes() -> None:
 def simulate(
     speedup: Speedup = None,
     rates: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Table of rates by which training jobs make steps."),
+        str | None,
+        typer.Option(metavar="[NAME:]FILE", help="Rates at which jobs in steps make them."),
     ] = None,
     restart: Annotated[
         float,
@@ -62,16 +61,14 @@ def simulate(
             lowest=0,
             highest=RESTART_S_MAX,
             metavar="SECONDS",
-            help="What training loses to an interruption, in its own time.",
+            help="What a job in steps loses to an interruption, in its own time.",
         ),
     ] = 0.0,
     gpu_attribute: Annotated[
         str,
-        typer.Option(
-            callback=process_name, metavar="NAME", help="What names a machine's type of GPU."
-        ),
-    ] = NO_RATES.gpu_attribute,
-    replica: Annotated[str, typer.Option(callback=process_name, metavar="NAME", hidden=True)] = "0",
+        typer.Option(callback=a_name, metavar="NAME", help="What names a machine's type of GPU."),
+    ] = "gpu_model",
+    replica: Annotated[str, typer.Option(callback=a_name, metavar="NAME", hidden=True)] = "0",
     data_dir: DataDir = None,
     end_with_parent: EndWithParent = False,
 ) -> None:
@@ -79,11 +76,11 @@ def simulate(
 
     Sixty times as fast as they say: [bold]omega nodes simulate --speedup 60[/]
 
-    Training jobs make steps at the rates of a table, in the layout of Gavel's, and end with the
-    last one.
+    Jobs in steps make them at the rates of a file, and end with the last one. Packages register
+    readers of such files; where there are several, a reader's name goes before the file's.
     """
-    table = None if rates is None else read_throughputs(rates)
-    its = TrainingRates(table=table, gpu_attribute=gpu_attribute, restart_s=restart)
+    model = None if rates is None else read_rates(rates, gpu_attribute=gpu_attribute)
+    its = StepRates(model=model, restart_s=restart)
     with (
         stop_on_signals() as stop,
         cell_settings(data_dir, nodes_speedup=speedup) as (settings, url),
@@ -129,7 +126,7 @@ def _run(
     clock: Clock,
     stop: threading.Event,
     replica: str,
-    rates: TrainingRates,
+    rates: StepRates,
 ) -> None:
     fold = SchedulerFold(clock)
     sink = fan_out(fold, warn)

@@ -44,7 +44,7 @@ class JobRecord:
     parked_at: int = 0
     """The cell's generation when the job was parked."""
     steps: int = 0
-    """Steps that a training job has reported ..."""
+    """Made by a job in steps, as far as was reported ..."""
     run_ms: int = 0
     """... and the time for which it has run."""
 

@@ -213,9 +213,10 @@ class MemoryJobs:
         )
 
     def _places(self, job: JobRecord, *, everywhere: bool = False) -> tuple[Index, Ids]:
-        """Return running tasks and their machines, if placement of other tasks needs them."""
-        sited = any(group.spread_over or group.different_machines for group in job.spec.groups)
-        tasks = job.running if sited or everywhere else job.running[:0]
+        """Return which tasks run on which machines, where placing the rest depends on it."""
+        groups = job.spec.groups
+        needs_siblings = any(group.spread_over or group.different_machines for group in groups)
+        tasks = job.running if needs_siblings or everywhere else job.running[:0]
         return tasks, self._allocations.machines(job.slot[tasks])
 
 

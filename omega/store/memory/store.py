@@ -31,9 +31,9 @@ from omega.model.machines import (
     Snapshot,
 )
 from omega.model.outcomes import Outcome
+from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
-from omega.model.training import TrainingProgress
 from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.forced_eviction import ForcedEvictions, tasks_by_job
 from omega.store.memory.job_records import JobRecord
@@ -125,23 +125,23 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         )
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Record steps made and milliseconds run by training jobs since they were submitted."""
+        """Note how far jobs in steps have come since they were submitted."""
         for number, made, ran in zip(job.tolist(), steps.tolist(), run_ms.tolist(), strict=True):
             assert min(made, ran) >= 0
             record = self._jobs.get(number)
-            if record is None or record.spec.training is None or record.state in FINAL:
+            if record is None or record.spec.work is None or record.state in FINAL:
                 continue
-            record.steps = max(record.steps, min(made, record.spec.training.steps))
+            record.steps = max(record.steps, min(made, record.spec.work.steps))
             record.run_ms = max(record.run_ms, ran)
 
-    def training(self, job: Ids) -> TrainingProgress:
-        """Return the progress of those of these jobs that train, ascending by id."""
+    def progress(self, job: Ids) -> JobProgress:
+        """Read how far those of these jobs have come whose work is counted in steps."""
         known = [self._jobs[number] for number in sorted(self._jobs.keys() & set(job.tolist()))]
-        jobs = [(it, it.spec.training) for it in known if it.spec.training is not None]
-        return TrainingProgress(
+        jobs = [(it, it.spec.work) for it in known if it.spec.work is not None]
+        return JobProgress(
             job=integers(it.id for it, _ in jobs),
-            model=tuple(training.model for _, training in jobs),
-            wanted=integers(training.steps for _, training in jobs),
+            kind=tuple(work.kind for _, work in jobs),
+            wanted=integers(work.steps for _, work in jobs),
             done=integers(it.steps for it, _ in jobs),
             run_ms=integers(it.run_ms for it, _ in jobs),
             tasks=integers(it.spec.tasks for it, _ in jobs),

@@ -18,8 +18,8 @@ from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
+from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
-from omega.model.training import TrainingProgress
 from omega.store.postgres.allocations import read_allocations
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
@@ -149,21 +149,21 @@ class PostgresCell:
         return int(ended)
 
     def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Record steps made and milliseconds run by training jobs since they were submitted."""
+        """Note how far jobs in steps have come since they were submitted."""
         self._link.call(
             "SELECT omega.report_progress(%s, %s, %s)", (Big(job), Big(steps), Big(run_ms))
         )
 
-    def training(self, job: Ids) -> TrainingProgress:
-        """Return the progress of those of these jobs that train, ascending by id."""
-        ((jobs, models, wanted, done, run_ms, tasks, since_ms),) = self._link.call(
-            "SELECT jobs, models, wanted, done, run_ms, tasks, since_ms"
-            " FROM omega.read_training(%s)",
+    def progress(self, job: Ids) -> JobProgress:
+        """Read how far those of these jobs have come whose work is counted in steps."""
+        ((jobs, kinds, wanted, done, run_ms, tasks, since_ms),) = self._link.call(
+            "SELECT jobs, kinds, wanted, done, run_ms, tasks, since_ms"
+            " FROM omega.read_progress(%s)",
             (Big(job),),
         )
-        return TrainingProgress(
+        return JobProgress(
             job=jobs,
-            model=tuple(models),
+            kind=tuple(kinds),
             wanted=wanted,
             done=done,
             run_ms=run_ms,

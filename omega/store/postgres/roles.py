@@ -61,7 +61,7 @@ ROLES: Final = (
             "enforce_notice",
             "report_process",
             "forget_process",
-            "read_training",
+            "read_progress",
         ),
     ),
     Role(
@@ -75,13 +75,13 @@ ROLES: Final = (
             "read_machines",
             "read_profiles",
             "read_allocations_of",
-            "read_training",
+            "read_progress",
             "report_progress",
         ),
     ),
     Role(
         "omega_submitter",
-        calls=("submit_jobs", "cancel_job", "read_quotas", "read_training"),
+        calls=("submit_jobs", "cancel_job", "read_quotas", "read_progress"),
         reads=("job", "job_spec", "allocation", "machine_profile", "process"),
     ),
     Role(
@@ -94,7 +94,7 @@ ROLES: Final = (
             "read_allocations",
             "read_notices",
             "read_quotas",
-            "read_training",
+            "read_progress",
             "verify",
             "verify_amounts",
         ),

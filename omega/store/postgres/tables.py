@@ -235,13 +235,13 @@ job_spec = Table(
     Column("job_id", BigInteger, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False),
     Column("tenant", Text, nullable=False),
-    Column("sited", Boolean, nullable=False),
+    Column("needs_sibling_machines", Boolean, nullable=False),
     Column("group_starts", ARRAY(Integer), nullable=False),
     Column("group_durations_ms", ARRAY(BigInteger), nullable=False),
     Column("wire", JSONB, nullable=False),
     Column("wire_bytes", Integer, Computed("octet_length(wire::text)", persisted=True)),
 )
-"""Submitted jobs. `sited`: placement of a task needs to know where its siblings run."""
+"""What was submitted. `needs_sibling_machines`: where some tasks run decides where others may."""
 
 progress = Table(
     "progress",
@@ -253,7 +253,7 @@ progress = Table(
     CheckConstraint("run_ms >= 0", name="run_is_positive"),
     postgresql_with={"fillfactor": 50},
 )
-"""Progress of training jobs, apart from the queue's rows; no row if none was reported yet."""
+"""How far jobs in steps have come; no row: not yet reported. Apart from the rows of the queue."""
 
 allocation = Table(
     "allocation",

@@ -20,10 +20,10 @@ from omega.terminal.consoles import Output
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import JsonTo, Seed, number_option
 from omega.terminal.rng import rng_from_seed
-from omega.workload.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.policies.named import find_policy
 from schedulers.ml_gpu.replay import Replay, Replayed, Rules, Trace
 from schedulers.ml_gpu.rounds import LeftoverPolicy
+from schedulers.ml_gpu.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.traces import read_trace
 
 SECONDS_MAX: Final = 1e9

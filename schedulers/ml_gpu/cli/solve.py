@@ -19,10 +19,10 @@ from omega.errors import BadInput
 from omega.terminal.consoles import Output
 from omega.terminal.options import JsonTo, Seed
 from omega.terminal.rng import rng_from_seed
-from omega.workload.throughputs import PairRates, read_throughputs
 from schedulers.ml_gpu.instances import Instance, read_instance
 from schedulers.ml_gpu.policies.named import Policy, find_policy
 from schedulers.ml_gpu.problem import Allocation, Problem, measures, normalised
+from schedulers.ml_gpu.throughputs import PairRates, read_throughputs
 
 TABLE: Final = "simulation_throughputs.json"
 """What is looked for beside an instance, and one folder up, by policies that share GPUs."""

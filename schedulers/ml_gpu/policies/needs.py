@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 from omega.errors import InvariantBroken
 from omega.model.arrays import Score
-from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.groups import Groups, allocation
 from schedulers.ml_gpu.linear_program import TOLERANCE
 from schedulers.ml_gpu.policies.vertices import divided, intervals
 from schedulers.ml_gpu.problem import Allocation, Problem, fair_value
-from schedulers.ml_gpu.sharing import SharingProgram
+from schedulers.ml_gpu.sharing import Sharing
+from schedulers.ml_gpu.throughputs import Rates
 
 CLOSE = 1e-11
 """Relative step of Newton's method at which the level has been found."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from omega.errors import InvariantBroken
 from omega.model.arrays import Score
-from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.policies.needs import meet
 from schedulers.ml_gpu.problem import Allocation, Problem
+from schedulers.ml_gpu.throughputs import Rates
 
 
 def total(problem: Problem) -> Allocation:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from omega.model.arrays import Index, Score
-from omega.workload.throughputs import Rates
 from schedulers.ml_gpu.groups import Groups
 from schedulers.ml_gpu.linear_program import LinearProgram
 from schedulers.ml_gpu.problem import Problem, Shares
+from schedulers.ml_gpu.throughputs import Rates
 
 
 def intervals(problem: Problem, needs: Score) -> Index:

@@ -57,7 +57,7 @@ from tests.unit.cli.hostile_texts import (
     raw_in,
     without_styles,
 )
-from tests.unit.cli.job.test_screens import a_status, a_training
+from tests.unit.cli.job.test_screens import a_progress, a_status
 from tests.unit.cli.test_screens import a_moment, a_use
 
 WIDTHS = (40, 80, 200)
@@ -110,11 +110,11 @@ def a_machine(text: str) -> MachineReport:
 
 
 def job_screens(text: str) -> Iterator[RenderableType]:
-    training = replace(a_training(7), model=(text,))
+    progress = replace(a_progress(7), kind=(text,))
     told = [job for job in jobs_of(text) if job.park_reason in (None, ParkReason.OVER_QUOTA)]
     for job, kinds in [(told[0], ()), *((job, (text,)) for job in told)]:
         why = why_waiting(job, kinds, quotas_of(text))
-        yield job_screen(JobReport(job, {0: text, 1: text, 2: f"{text}!"}, training, why))
+        yield job_screen(JobReport(job, {0: text, 1: text, 2: f"{text}!"}, progress, why))
 
 
 def closed(text: str) -> RenderableType:
@@ -208,14 +208,14 @@ def test_a_detail_is_cut_and_the_document_has_it_all() -> None:
     why = why_waiting(job, ["batch"])
     assert why is not None
 
-    written = printed([job_screen(JobReport(job, {}, a_training(), why))], 80)
+    written = printed([job_screen(JobReport(job, {}, a_progress(), why))], 80)
 
     assert DETAIL_MAX - 1 == written.count("@")
     assert job.park_detail == row_of(job)["park_detail"] == asdict(why)["evidence"]
 
 
 def test_a_name_is_cut() -> None:
-    written = printed([job_screen(JobReport(a_status(name=LONG), {}, a_training(), None))], 400)
+    written = printed([job_screen(JobReport(a_status(name=LONG), {}, a_progress(), None))], 400)
 
     assert f"{'x' * (NAME_MAX - 1)}…" in written
     assert "x" * NAME_MAX not in written

@@ -115,7 +115,7 @@ class TestRound:
             waiting=waiting,
             running=running,
             allocations=self.store.allocations_of([job.id for job in running]),
-            training=self.store.training(integers()),
+            progress=self.store.progress(integers()),
         )
 
     def test_a_round_is_planned_on_a_fresh_view_and_takes_its_time(self) -> None:

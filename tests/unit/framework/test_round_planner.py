@@ -15,7 +15,7 @@ from omega.events import Event, JobAttempted, MemoRefused
 from omega.framework.runner import SchedulerProcess
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Transaction
-from omega.model.jobs import JobSpec, LeasedJob, Training
+from omega.model.jobs import JobSpec, LeasedJob, StepWork
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.store.memory.store import MemoryStore
@@ -104,9 +104,9 @@ class Overtaken(PassThrough):
         return super().note_round(scheduler, number, memo)
 
 
-def training(gpus: int = 1) -> JobSpec:
-    model = Training(model="A3C", steps=10**9)
-    return a_spec(gpus, scheduler="ml-gpu", minimum=gpus, gpus=1, training=model)
+def in_steps(gpus: int = 1) -> JobSpec:
+    work = StepWork(kind="A3C", steps=10**9)
+    return a_spec(gpus, scheduler="ml-gpu", minimum=gpus, gpus=1, work=work)
 
 
 class TestByRounds:
@@ -122,7 +122,7 @@ class TestByRounds:
         """For how long each job has had a GPU: what we saw, not what was written down."""
         types = {"gpu_model": ["k80", "v100"]}
         self.store.add_machines(a_cell(2, gpus=2, attributes=types))
-        self.jobs = self.store.submit([training()] * 8)
+        self.jobs = self.store.submit([in_steps()] * 8)
 
     def a_process(
         self,
@@ -371,7 +371,7 @@ class TestByRounds:
         assert {State.RUNNING: 2, State.PARKED: 2, State.PENDING: 4} == self.states()
 
     def test_a_job_that_can_never_fit_is_parked(self) -> None:
-        (job,) = self.store.submit([training(gpus=5)])
+        (job,) = self.store.submit([in_steps(gpus=5)])
 
         self.a_process().step()
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from omega.model.arrays import integers
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
+from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.resources import named
 from omega.testing.builders import a_group, a_job, a_spec
 
@@ -77,17 +77,17 @@ def test_a_job_has_a_group() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, -1, 10**15 + 1])
-def test_a_training_has_so_many_steps(steps: int) -> None:
+def test_work_has_so_many_steps(steps: int) -> None:
     with pytest.raises(AssertionError):
-        Training("ResNet-18 (batch size 64)", steps)
+        StepWork("ResNet-18 (batch size 64)", steps)
 
 
-def test_a_training_job_does_not_end_by_time() -> None:
-    training = Training("ResNet-18 (batch size 64)", 120_000)
+def test_a_job_in_steps_does_not_end_by_time() -> None:
+    work = StepWork("ResNet-18 (batch size 64)", 120_000)
 
-    assert training == a_spec(2, training=training).training
-    with pytest.raises(AssertionError, match="steps end a training job"):
-        a_spec(groups=[a_group(), a_group(duration_ms=1)], training=training)
+    assert work == a_spec(2, work=work).work
+    with pytest.raises(AssertionError, match="steps end a job in steps"):
+        a_spec(groups=[a_group(), a_group(duration_ms=1)], work=work)
 
 
 class TestLeasedJob:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from omega.errors import BadInput
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
+from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.wire import spec_from_wire, spec_to_wire
 
 FULL = JobSpec(
@@ -48,7 +48,7 @@ def test_every_key_is_there_even_when_nothing_was_said() -> None:
         "tenant": "default",
         "precedence": 0,
         "minimum": 0,
-        "training": None,
+        "work": None,
         "groups": [
             {
                 "tasks": 1,
@@ -75,32 +75,32 @@ def test_a_missing_key_is_named(key: str) -> None:
         spec_from_wire(wire)
 
 
-def test_a_training_comes_back_and_is_none_where_nothing_was_written() -> None:
+def test_work_in_steps_comes_back_and_is_none_where_nothing_was_written() -> None:
     group = TaskGroup(tasks=2, gpus=4)
-    training = Training("ResNet-18 (batch size 64)", 120_000)
-    spec = JobSpec(name="train", scheduler="ml-gpu", groups=(group,), training=training)
+    work = StepWork("ResNet-18 (batch size 64)", 120_000)
+    spec = JobSpec(name="train", scheduler="ml-gpu", groups=(group,), work=work)
     wire = spec_to_wire(spec)
 
-    assert {"model": "ResNet-18 (batch size 64)", "steps": 120_000} == wire["training"]
+    assert {"kind": "ResNet-18 (batch size 64)", "steps": 120_000} == wire["work"]
     assert spec == spec_from_wire(json.loads(json.dumps(wire)))
-    del wire["training"]
-    assert spec_from_wire(wire).training is None
+    del wire["work"]
+    assert spec_from_wire(wire).work is None
 
 
 @pytest.mark.parametrize(
-    "training",
+    "work",
     [{"model": "ResNet-18"}, {"model": 18, "steps": 1}, {"model": "a", "steps": 0}, {}, 7, "steps"],
 )
-def test_a_training_in_another_form_is_refused(training: object) -> None:
+def test_work_in_another_form_is_refused(work: object) -> None:
     bare = JobSpec(name="bare", scheduler="batch", groups=(TaskGroup(tasks=1),))
 
     with pytest.raises(BadInput, match="not the wire form"):
-        spec_from_wire({**spec_to_wire(bare), "training": training})
+        spec_from_wire({**spec_to_wire(bare), "work": work})
 
 
-def test_a_training_beside_a_duration_is_refused() -> None:
-    with pytest.raises(BadInput, match="steps end a training job"):
-        spec_from_wire({**spec_to_wire(FULL), "training": {"model": "a", "steps": 1}})
+def test_work_in_steps_beside_a_duration_is_refused() -> None:
+    with pytest.raises(BadInput, match="steps end a job in steps"):
+        spec_from_wire({**spec_to_wire(FULL), "work": {"kind": "a", "steps": 1}})
 
 
 def test_an_unknown_operator_is_named() -> None:

@@ -10,7 +10,7 @@ import pytest
 import omega.workload.spec as module
 from omega.errors import BadInput
 from omega.limits import LIMITS, Limits
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup, Training
+from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.wire import spec_to_wire
 from omega.workload.spec import parse_specs, read_specs
 from omega.workload.yaml_events import LOADERS, Loader
@@ -78,31 +78,31 @@ def test_a_full_spec_says_all_there_is_to_a_job() -> None:
     ] == parse_specs(FULL, "jobs.yaml")
 
 
-def test_a_training_is_a_model_and_its_steps() -> None:
-    said = "training: {model: ResNet-18 (batch size 64), steps: 120000}\n"
+def test_work_in_steps_is_a_kind_and_their_number() -> None:
+    said = "work: {kind: ResNet-18 (batch size 64), steps: 120000}\n"
 
     (spec,) = parse_specs(SMALL + said, "jobs.yaml")
 
-    assert Training("ResNet-18 (batch size 64)", 120_000) == spec.training
+    assert StepWork("ResNet-18 (batch size 64)", 120_000) == spec.work
 
 
 @pytest.mark.parametrize(
-    ("training", "line", "field", "said"),
+    ("work", "line", "field", "said"),
     [
-        ("{model: a}", 4, "training.steps", "this field must be given"),
-        ("{modl: a, steps: 1}", 4, "training.modl", "did you mean 'model'? (known: model, steps)"),
-        ("{model: a, steps: 0}", 4, "training.steps", "0 is less than 1"),
-        ("{model: a, steps: 1000000000000001}", 4, "training.steps", "more than 1000000000000000"),
-        ("{model: a, steps: few}", 4, "training.steps", "'few' is not a whole number"),
-        ("{model: 7, steps: 1}", 4, "training.model", "7 is not text"),
-        ("7", 4, "training", "7 is not a mapping of fields"),
-        ("{model: a, steps: 1}", 3, "groups[0].duration", "ends after its steps; leave this out"),
+        ("{kind: a}", 4, "work.steps", "this field must be given"),
+        ("{knd: a, steps: 1}", 4, "work.knd", "did you mean 'kind'? (known: kind, steps)"),
+        ("{kind: a, steps: 0}", 4, "work.steps", "0 is less than 1"),
+        ("{kind: a, steps: 1000000000000001}", 4, "work.steps", "more than 1000000000000000"),
+        ("{kind: a, steps: few}", 4, "work.steps", "'few' is not a whole number"),
+        ("{kind: 7, steps: 1}", 4, "work.kind", "7 is not text"),
+        ("7", 4, "work", "7 is not a mapping of fields"),
+        ("{kind: a, steps: 1}", 3, "groups[0].duration", "ends after the last one; leave this out"),
     ],
 )
-def test_what_is_wrong_with_a_training_is_told(
-    training: str, line: int, field: str, said: str
+def test_what_is_wrong_with_work_in_steps_is_told(
+    work: str, line: int, field: str, said: str
 ) -> None:
-    text = SMALL.replace("cpu: 1", "cpu: 1, duration: 5m") + f"training: {training}\n"
+    text = SMALL.replace("cpu: 1", "cpu: 1, duration: 5m") + f"work: {work}\n"
 
     with pytest.raises(BadInput) as caught:
         parse_specs(text, "jobs.yaml")
@@ -257,7 +257,7 @@ def test_too_many_groups_constraints_or_jobs_are_refused(monkeypatch: pytest.Mon
         (
             "\n".join(f"a{n}: 1" for n in range(15)),
             "line 1: it has 15 fields; there are only name, scheduler, tenant, precedence, minimum,"
-            " groups, training",
+            " groups, work",
         ),
         (
             f"groups: [{{constraints: [{json.dumps(dict.fromkeys('abcdefg', 1))}]}}]",

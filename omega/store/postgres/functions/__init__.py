@@ -1,12 +1,11 @@
 """The functions in Postgres: SQL files, and how they are rendered and installed.
 
-Goal     Keep SQL in SQL files, and write code that is repeated for each kind only once.
-Promise  `{{ text }}` is replaced by one copy of the text for each kind, joined by commas or by what
-         follows the last ` | ` in the braces. In it `${kind}` is the kind's column and `${number}`
-         its position from 1. A file that contains `${of_kinds}` is rendered once for each set of
-         kinds in KINDS_OF. `[[ text ]]` is repeated in the same way for each budget of quotas.
-         Elsewhere `${name}` is one of CONSTANTS, limits among them. All functions are dropped and
-         created again in one transaction.
+Goal     Keep SQL in SQL files, with one line for all kinds where a kind is a column.
+Promise  `{{ text }}` becomes the text once a kind, joined by commas or by what follows the last
+         ` | ` inside the braces; `${kind}` is the kind's column, `${number}` its place from 1. A
+         file that holds `${of_kinds}` is rendered once for each set of kinds in KINDS_OF.
+         `[[ text ]]` is the same once a budget of quotas. Elsewhere, `${name}` is one of CONSTANTS,
+         verdicts and limits among them. All functions are dropped and made anew in one transaction.
 Source   docs/decisions/0007-functions-are-installed-anew.md.
 """
 
@@ -19,6 +18,7 @@ from string import Template
 from omega.cell.partition import PARTS_MAX
 from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
+from omega.model.outcomes import Verdict
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 from omega.store.postgres.tables import SHARDS
@@ -39,7 +39,7 @@ FILES = (
     "commit_claims.sql",
     "tasks.sql",
     "specs.sql",
-    "training.sql",
+    "progress.sql",
     "queue.sql",
     "rounds.sql",
     "turns.sql",
@@ -72,6 +72,7 @@ CONSTANTS = {
     "gpu_slices": GPU_SLICES,
     "parts_max": PARTS_MAX,
     "park_reasons": ",".join(reason.value for reason in ParkReason),
+    **{verdict.name.lower(): int(verdict) for verdict in Verdict},
     **vars(LIMITS),
 }
 

@@ -26,7 +26,7 @@ BEGIN
     SELECT c.job, c.task, c.machine, {{ _amounts[(c.shape - 1) * ${kinds} + ${number}] }}
       FROM unnest(claimants(_jobs, _ends), _tasks, _landed, _shapes, _verdicts)
            AS c (job, task, machine, shape, verdict)
-     WHERE c.verdict = 0;
+     WHERE c.verdict = ${accepted};
 
     UPDATE machine m
        SET {{ ${kind}_used = m.${kind}_used + net.${kind} }},
@@ -36,7 +36,7 @@ BEGIN
       FROM (SELECT x.machine, max(x.granted) AS granted, {{ sum(x.${kind}) AS ${kind} }}
               FROM (SELECT c.machine, 1 AS granted, {{ _amounts[(c.shape - 1) * ${kinds} + ${number}] AS ${kind} }}
                       FROM unnest(_landed, _shapes, _verdicts) AS c (machine, shape, verdict)
-                     WHERE c.verdict = 0
+                     WHERE c.verdict = ${accepted}
                      UNION ALL
                     SELECT l.machine, 0, {{ -lost[l.n][${number}] }} FROM unnest(lost_on) WITH ORDINALITY AS l (machine, n)) AS x
              GROUP BY x.machine) AS net
@@ -56,7 +56,7 @@ BEGIN
                    coalesce(range_agg(int4range(x.task, x.task + 1)) FILTER (WHERE x.evicted = 1), '{}') AS evicted_tasks
               FROM (SELECT c.job, c.task, 1 AS granted, 0 AS evicted
                       FROM unnest(claimants(_jobs, _ends), _tasks, _verdicts) AS c (job, task, verdict)
-                     WHERE c.verdict = 0
+                     WHERE c.verdict = ${accepted}
                      UNION ALL
                     SELECT e.job, e.task, 0, 1 FROM unnest(_evicted_jobs, _evicted_tasks) AS e (job, task)) AS x
              GROUP BY x.job) AS net

@@ -108,7 +108,7 @@ BEGIN
         END IF;
     END IF;
     IF fresh IS NOT NULL THEN
-        verdicts := array_fill(0::smallint, ARRAY[cardinality(_tasks)]);
+        verdicts := array_fill(${accepted}::smallint, ARRAY[cardinality(_tasks)]);
         landed := _machines;
         evicted_jobs := '{}';
         evicted_tasks := '{}';
@@ -134,7 +134,7 @@ BEGIN
         evicted_jobs := judged.evicted_jobs;
         evicted_tasks := judged.evicted_tasks;
         evicted_machines := judged.evicted_machines;
-        IF 0 = ANY (verdicts) THEN
+        IF ${accepted} = ANY (verdicts) THEN
             PERFORM apply_verdicts(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts,
                                    evicted_jobs, evicted_tasks);
             IF cardinality(draw.quotas) > 0 THEN
@@ -149,9 +149,9 @@ BEGIN
     VALUES (_id, _scheduler, _replica, _by_sequence, _jobs, _ends, _tasks, landed, verdicts,
             evicted_jobs, evicted_tasks, evicted_machines)
         ON CONFLICT DO NOTHING;
-    -- Another commit with this id ran at the same time; it names none of these jobs, so neither waited for the other
-    -- above. If this one granted nothing, there is nothing to undo: its twins name jobs that never existed.
-    IF NOT FOUND AND 0 = ANY (verdicts) THEN
+    -- One with the same id was under way, and naming no job in common, neither waited for the other
+    -- above. One that granted nothing is harmless: its twins name jobs that never were.
+    IF NOT FOUND AND ${accepted} = ANY (verdicts) THEN
         RAISE EXCEPTION 'bad transaction: another one has this id' USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;

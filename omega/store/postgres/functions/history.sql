@@ -41,7 +41,7 @@ BEGIN
            AND changed_by < least(pg_snapshot_xmin(pg_current_snapshot()), (SELECT changes_from FROM cell))
            AND NOT (EXISTS (SELECT FROM job j WHERE j.id = ANY (jobs) AND j.state = 'planning')
                     AND EXISTS (SELECT FROM unnest(claimants(jobs, ends), verdicts) AS c (job, verdict)
-                                  JOIN job j ON j.id = c.job WHERE c.verdict = 0 AND j.state = 'planning'));
+                                  JOIN job j ON j.id = c.job WHERE c.verdict = ${accepted} AND j.state = 'planning'));
     WHEN 'machine_change' THEN
         DELETE FROM machine_change
          WHERE ctid >= first AND ctid < last AND changed_by < (SELECT changes_from FROM cell);

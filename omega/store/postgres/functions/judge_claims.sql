@@ -1,8 +1,5 @@
--- The commit rule, claim by claim, for transactions in which some claim may be refused by its machine or
--- its quotas, or evicts tasks. The caller has taken the locks; nothing is written here.
---
--- Verdicts: 0 accepted, 1 stale, 2 overcommit, 3 gang broken, 4 lease lost, 5 already placed,
--- 6 gone, 7 closed, 8 precedence, 9 quota.
+-- The commit rule, claim by claim: taken when some claim may not stand on its own machine or within
+-- its quotas, or has something to evict. Locks are held by the caller; nothing is written here.
 CREATE FUNCTION omega.judge_claims(
     _by_sequence boolean,
     _jobs bigint[], _minimums integer[], _ends integer[],
@@ -75,7 +72,7 @@ BEGIN
              ON w.claim = c.n AND w.job = c.job AND w.task = c.task
       LEFT JOIN (SELECT party[u.of_party], u.task, u.n FROM unnest(victim_party, victim_task) WITH ORDINALITY AS u (of_party, task, n)
                 ) AS v (job, task, n) ON v.job = c.job AND v.task = c.task;
-    verdicts := array_fill(0::smallint, ARRAY[cardinality(_tasks)]);
+    verdicts := array_fill(${accepted}::smallint, ARRAY[cardinality(_tasks)]);
     landed := _machines;
     landed_shapes := _shapes;
 
@@ -88,14 +85,14 @@ BEGIN
             place := at[c];
             is_placed := NOT unplaced[c] AND coalesce(live[own[c]], true);
             verdict := CASE
-                WHEN NOT held[j] THEN 4
-                WHEN here @> _tasks[c] THEN 5
-                WHEN is_placed AND NOT moves[c] THEN 5
+                WHEN NOT held[j] THEN ${lease_lost}
+                WHEN here @> _tasks[c] THEN ${already_placed}
+                WHEN is_placed AND NOT moves[c] THEN ${already_placed}
                 ELSE of_machine(states[place], _by_sequence AND _seen[c] <> sequences[place]) END;
 
             WHILE _evict_claims[e] = c LOOP
                 victim := evict_victim[e];
-                IF verdict = 0 THEN
+                IF verdict = ${accepted} THEN
                     IF victim IS NOT NULL AND live[victim] AND NOT victim = ANY (falling)
                        AND (victim_at[victim] = place OR victim_party[victim] = j)
                        AND (precedence[victim_party[victim]] < precedence[j] OR held[victim_party[victim]])
@@ -103,37 +100,37 @@ BEGIN
                        AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(stands[victim_party[victim]], false)) THEN
                         falling := falling || victim;
                     ELSE
-                        verdict := 8;
+                        verdict := ${precedence};
                     END IF;
                 END IF;
                 e := e + 1;
             END LOOP;
-            IF verdict = 0 AND cardinality(falling) > 0 THEN
+            IF verdict = ${accepted} AND cardinality(falling) > 0 THEN
                 falling := with_their_gangs(falling, victim_party, live, minimum, placed);
             END IF;
-            IF verdict = 0 AND NOT fits(free, place, asked, _amounts, _shapes[c], falling, victim_at, victim_amounts) THEN
-                verdict := 2;
+            IF verdict = ${accepted} AND NOT fits(free, place, asked, _amounts, _shapes[c], falling, victim_at, victim_amounts) THEN
+                verdict := ${overcommit};
             END IF;
-            IF verdict = 0 AND cardinality(_quotas) > 0 THEN
+            IF verdict = ${accepted} AND cardinality(_quotas) > 0 THEN
                 charge := charged(budget, drawn, running, j, cost({{ _amounts[(_shapes[c] - 1) * ${kinds} + ${number}] }}),
                                   falling, victim_party, victim_amounts);
-                verdict := CASE WHEN charge IS NULL THEN 9 ELSE 0 END;
+                verdict := CASE WHEN charge IS NULL THEN ${quota} ELSE ${accepted} END;
             END IF;
 
-            IF verdict NOT IN (0, 4, 5) THEN
+            IF verdict NOT IN (${accepted}, ${lease_lost}, ${already_placed}) THEN
                 falling := '{}';
             END IF;
             WHILE _other_claims[o] = c LOOP
                 -- An alternate evicts nobody, so that a task that runs cannot move to one.
-                IF verdict NOT IN (0, 4, 5) AND NOT is_placed
-                   AND of_machine(states[other_at[o]], _by_sequence AND _other_seen[o] <> sequences[other_at[o]]) = 0
+                IF verdict NOT IN (${accepted}, ${lease_lost}, ${already_placed}) AND NOT is_placed
+                   AND of_machine(states[other_at[o]], _by_sequence AND _other_seen[o] <> sequences[other_at[o]]) = ${accepted}
                    AND fits(free, other_at[o], asked, _amounts, _other_shapes[o], '{}', '{}', '{}') THEN
                     IF cardinality(_quotas) > 0 THEN
                         charge := charged(budget, drawn, running, j,
                                           cost({{ _amounts[(_other_shapes[o] - 1) * ${kinds} + ${number}] }}), '{}', '{}', '{}');
                     END IF;
                     IF cardinality(_quotas) = 0 OR charge IS NOT NULL THEN
-                        verdict := 0;
+                        verdict := ${accepted};
                         place := other_at[o];
                         landed[c] := _other_machines[o];
                         landed_shapes[c] := _other_shapes[o];
@@ -143,7 +140,7 @@ BEGIN
             END LOOP;
 
             verdicts[c] := verdict;
-            IF verdict = 0 THEN
+            IF verdict = ${accepted} THEN
                 granted := granted + 1;
                 running[j] := running[j] + 1;
                 budget := charge;
@@ -175,8 +172,8 @@ BEGIN
             running := before.running;
             budget := before.budget;
             FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
-                IF verdicts[c] = 0 THEN
-                    verdicts[c] := 3;
+                IF verdicts[c] = ${accepted} THEN
+                    verdicts[c] := ${gang_broken};
                     landed[c] := _machines[c];
                 END IF;
             END LOOP;

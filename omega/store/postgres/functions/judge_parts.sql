@@ -59,7 +59,7 @@ $$;
 -- The verdict for which a machine alone is the reason; its state is null if it never was.
 CREATE FUNCTION omega.of_machine(_state smallint, _is_stale boolean)
 RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN _state IS NULL OR _state = 3 THEN 6 WHEN _state <> 0 THEN 7 WHEN _is_stale THEN 1 ELSE 0 END::smallint
+    SELECT CASE WHEN _state IS NULL OR _state = 3 THEN ${gone} WHEN _state <> 0 THEN ${closed} WHEN _is_stale THEN ${stale} ELSE ${accepted} END::smallint
 $$;
 
 -- Whether a shape fits into a machine once its victims there have been evicted.

@@ -32,10 +32,10 @@ BEGIN
                (spec ->> 'minimum')::integer, int4multirange(int4range(0, tasks))
           FROM submitted
     ), described AS (
-        INSERT INTO job_spec (job_id, name, tenant, sited, group_starts, group_durations_ms, wire)
-        SELECT id, spec ->> 'name', spec ->> 'tenant', g.sited, g.starts, g.durations_ms, spec
+        INSERT INTO job_spec (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire)
+        SELECT id, spec ->> 'name', spec ->> 'tenant', g.needs_sibling_machines, g.starts, g.durations_ms, spec
           FROM submitted,
-               LATERAL (SELECT bool_or(spread OR apart) AS sited, array_agg(first ORDER BY n) AS starts,
+               LATERAL (SELECT bool_or(spread OR apart) AS needs_sibling_machines, array_agg(first ORDER BY n) AS starts,
                                array_agg(duration_ms ORDER BY n) AS durations_ms
                           FROM (SELECT n, (e ->> 'duration_ms')::bigint AS duration_ms,
                                        e ->> 'spread_over' IS NOT NULL AS spread,
@@ -95,7 +95,7 @@ BEGIN
            siblings.tasks, siblings.machines
       FROM leased l JOIN job_spec s ON s.job_id = l.id
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
-                           FROM allocation a WHERE a.job_id = l.id AND s.sited AND l.placed > 0) AS siblings ON true
+                           FROM allocation a WHERE a.job_id = l.id AND s.needs_sibling_machines AND l.placed > 0) AS siblings ON true
      ORDER BY l.precedence DESC, l.id;
 END $$;
 
@@ -182,11 +182,11 @@ RETURNS TABLE (
            (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
            siblings.tasks, siblings.machines
       FROM (SELECT p.*, sum(p.large) OVER (ORDER BY p.precedence DESC, p.id) AS bytes
-              FROM (SELECT p.*, s.wire, counted_bytes(s.wire_bytes) AS large, s.sited FROM job p JOIN job_spec s ON s.job_id = p.id
+              FROM (SELECT p.*, s.wire, counted_bytes(s.wire_bytes) AS large, s.needs_sibling_machines FROM job p JOIN job_spec s ON s.job_id = p.id
                      WHERE p.scheduler = _scheduler AND p.state = 'parked'
                      ORDER BY p.precedence DESC, p.id LIMIT at_most(_jobs_max)) AS p) AS j
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
-                           FROM allocation a WHERE a.job_id = j.id AND j.sited AND j.placed > 0) AS siblings ON true
+                           FROM allocation a WHERE a.job_id = j.id AND j.needs_sibling_machines AND j.placed > 0) AS siblings ON true
      WHERE j.large = 0 OR j.bytes <= ${lease_bytes_max} OR j.bytes = j.large
      ORDER BY j.precedence DESC, j.id
 $$;

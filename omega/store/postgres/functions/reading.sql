@@ -94,7 +94,7 @@ CREATE FUNCTION omega.live_allocations(
               FROM omega.transaction t,
                    LATERAL unnest(omega.claimants(t.jobs, t.ends), t.tasks, t.verdicts) AS g (id, task, verdict),
                    LATERAL (SELECT g.id) AS j (id)
-             WHERE t.changed_by >= _mark::text::xid8 AND g.verdict = 0) AS granted
+             WHERE t.changed_by >= _mark::text::xid8 AND g.verdict = ${accepted}) AS granted
           JOIN omega.allocation a USING (job_id, task)
     )
     SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint,

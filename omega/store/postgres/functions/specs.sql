@@ -30,10 +30,10 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
                                   WHERE NOT coalesce(omega.is_constraint(c.it), false)) END
 $$;
 
--- Whether this is a job's training in the wire form.
-CREATE FUNCTION omega.is_training(_it jsonb)
+-- Whether what a job says of its work in steps is in the wire form.
+CREATE FUNCTION omega.is_step_work(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.has_only(_it, '{model,steps}') AND omega.is_name(_it -> 'model') AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
+    SELECT omega.has_only(_it, '{kind,steps}') AND omega.is_name(_it -> 'kind') AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
 $$;
 
 -- Why a job is not in the wire form; null if it is.
@@ -44,7 +44,7 @@ DECLARE
 BEGIN
     IF pg_column_size(_spec) > 4 * ${wire_bytes_max} THEN
         RETURN 'it is longer than ${wire_bytes_max} bytes';
-    ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,training}') THEN
+    ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,work}') THEN
         RETURN 'it is no object, or has a field that no job has';
     ELSIF NOT (is_name(_spec -> 'name') AND is_name(_spec -> 'scheduler') AND is_name(_spec -> 'tenant')) THEN
         RETURN 'name, scheduler and tenant are texts of 1 to ${name_length_max} characters that can be printed';
@@ -62,11 +62,11 @@ BEGIN
         RETURN format('it has %s tasks, more than ${tasks_per_job_max}', tasks);
     ELSIF NOT is_whole(_spec -> 'minimum', 0, tasks) THEN
         RETURN 'its minimum is no number from 0 to that of its tasks';
-    ELSIF coalesce(_spec -> 'training', 'null') <> 'null' THEN
-        IF NOT coalesce(is_training(_spec -> 'training'), false) THEN
-            RETURN 'its training is no model and number of steps from 1 to ${steps_max}';
+    ELSIF coalesce(_spec -> 'work', 'null') <> 'null' THEN
+        IF NOT coalesce(is_step_work(_spec -> 'work'), false) THEN
+            RETURN 'its work is no kind and number of steps from 1 to ${steps_max}';
         ELSIF EXISTS (SELECT FROM jsonb_array_elements(_spec -> 'groups') AS g (it) WHERE g.it -> 'duration_ms' <> 'null') THEN
-            RETURN 'its tasks have durations, but a training job ends after its steps';
+            RETURN 'its tasks have durations, but a job in steps ends after the last one';
         END IF;
     END IF;
     -- Last, because a number that is not known to be short may be thousands of times as long as text.

@@ -49,7 +49,7 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
       FROM machine m
       LEFT JOIN (SELECT c.machine, count(DISTINCT t.id) AS grants
                    FROM transaction t, unnest(t.machines, t.verdicts) AS c (machine, verdict)
-                  WHERE c.verdict = 0 GROUP BY c.machine) AS g ON g.machine = m.id
+                  WHERE c.verdict = ${accepted} GROUP BY c.machine) AS g ON g.machine = m.id
      WHERE m.sequence < coalesce(g.grants, 0)
     UNION ALL
     SELECT 'a change of a machine is on record', 'machine ' || m.id, 'transaction ' || m.changed_by

@@ -9,17 +9,17 @@ from rich.console import RenderableType
 from omega.cli.job.screens import MACHINES_SHOWN, job_screen, jobs_table
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
+from omega.model.progress import JobProgress
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
-from omega.model.training import TrainingProgress
-from omega.reports.jobs import NEXT_STEPS, JobReport, Why, row_of, training_row, why_waiting
+from omega.reports.jobs import NEXT_STEPS, JobReport, Why, progress_row, row_of, why_waiting
 from omega.store.status import JobStatus
 from omega.terminal.terminal import PrintableConsole
 
 
-def a_training(*jobs: int) -> TrainingProgress:
-    return TrainingProgress(
+def a_progress(*jobs: int) -> JobProgress:
+    return JobProgress(
         job=integers(jobs),
-        model=("ResNet-18 (batch size 64)",) * len(jobs),
+        kind=("ResNet-18 (batch size 64)",) * len(jobs),
         wanted=integers([120_000] * len(jobs)),
         done=integers([40_000] * len(jobs)),
         run_ms=integers([1_800_000] * len(jobs)),
@@ -28,7 +28,7 @@ def a_training(*jobs: int) -> TrainingProgress:
     )
 
 
-NO_TRAINING = a_training()
+NO_PROGRESS = a_progress()
 
 
 def a_status(
@@ -100,9 +100,9 @@ def test_a_job_over_its_quota_tells_what_is_left_of_those_that_it_draws_on() -> 
 
 
 def screen_of(
-    job: JobStatus, placements: Mapping[int, str], training: TrainingProgress, why: Why | None
+    job: JobStatus, placements: Mapping[int, str], progress: JobProgress, why: Why | None
 ) -> RenderableType:
-    return job_screen(JobReport(job, placements, training, why))
+    return job_screen(JobReport(job, placements, progress, why))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_waiting_job_has_one_dominant_reason(
 
 def test_a_jobs_screen_says_where_its_tasks_run() -> None:
     placements = {0: "m-1", 1: "m-1", 2: "m-1", 5: "m-1", 3: "m-2"}
-    text = drawn(screen_of(a_status(State.RUNNING), placements, NO_TRAINING, None))
+    text = drawn(screen_of(a_status(State.RUNNING), placements, NO_PROGRESS, None))
 
     assert "0-2, 5" in text
     assert "40: 12 placed, 2 of them over" in text
@@ -137,33 +137,33 @@ def test_a_jobs_screen_says_where_its_tasks_run() -> None:
     assert "waits for" not in text
 
 
-def test_a_jobs_screen_says_how_far_its_training_has_come() -> None:
-    text = drawn(screen_of(a_status(), {}, a_training(7), None))
+def test_a_jobs_screen_says_how_far_it_has_come() -> None:
+    text = drawn(screen_of(a_status(), {}, a_progress(7), None))
 
-    assert "training     ResNet-18 (batch size 64)" in text
+    assert "work         ResNet-18 (batch size 64)" in text
     assert "steps        40,000 of 120,000 in 30 min" in text
-    assert "training" not in drawn(screen_of(a_status(name="x"), {}, NO_TRAINING, None))
+    assert "work " not in drawn(screen_of(a_status(name="x"), {}, NO_PROGRESS, None))
 
 
-def test_a_training_as_json() -> None:
-    assert training_row(NO_TRAINING) is None
+def test_progress_as_json() -> None:
+    assert progress_row(NO_PROGRESS) is None
     assert {
-        "model": "ResNet-18 (batch size 64)",
+        "kind": "ResNet-18 (batch size 64)",
         "steps": 120_000,
         "done": 40_000,
         "run_ms": 1_800_000,
-    } == training_row(a_training(7))
+    } == progress_row(a_progress(7))
 
 
 def test_a_jobs_screen_is_not_flooded_by_machines() -> None:
     placements = {task: f"m-{task}" for task in range(MACHINES_SHOWN + 5)}
 
-    assert "... and 5 machines more" in drawn(screen_of(a_status(), placements, NO_TRAINING, None))
+    assert "... and 5 machines more" in drawn(screen_of(a_status(), placements, NO_PROGRESS, None))
 
 
 def test_a_jobs_screen_says_why_it_waits() -> None:
     status = a_status(State.PARKED, park_reason=ParkReason.NEVER_FITS)
-    text = drawn(screen_of(status, {}, NO_TRAINING, why_waiting(status, [])))
+    text = drawn(screen_of(status, {}, NO_PROGRESS, why_waiting(status, [])))
 
     assert "waits for    never_fits" in text
     assert "next step    Ask for less" in text
@@ -171,7 +171,7 @@ def test_a_jobs_screen_says_why_it_waits() -> None:
 
 def test_a_name_is_shown_as_it_is_written() -> None:
     assert "[bold]x[/]" in drawn(jobs_table([a_status(name="[bold]x[/]")]))
-    assert "[red]" in drawn(screen_of(a_status(name="[red]"), {}, NO_TRAINING, None))
+    assert "[red]" in drawn(screen_of(a_status(name="[red]"), {}, NO_PROGRESS, None))
 
 
 def test_a_row_has_every_field_as_json() -> None:

@@ -8,7 +8,7 @@ from omega.config import Settings
 from omega.events import Event, TransactionJudged
 from omega.framework.runner import SchedulerProcess
 from omega.model.arrays import integers
-from omega.model.jobs import Constraint, JobSpec, Training
+from omega.model.jobs import Constraint, JobSpec, StepWork
 from omega.model.machines import Machines, MachineState
 from omega.store.memory.store import MemoryStore
 from omega.store.rounds import Round
@@ -40,7 +40,7 @@ def training(
         gpus=gpus,
         cpu_milli=cpu_milli,
         constraints=constraints,
-        training=Training(model=model, steps=10**9),
+        work=StepWork(kind=model, steps=10**9),
     )
 
 

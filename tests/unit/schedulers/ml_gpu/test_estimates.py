@@ -1,4 +1,4 @@
-"""Rates learnt while jobs run, and lent by kinds like them."""
+"""Rates lent by kinds that are alike."""
 
 from pathlib import Path
 
@@ -9,75 +9,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from omega.model.arrays import Score
-from omega.workload.throughputs import PairRates, Rates, Throughputs, read_throughputs
 from schedulers.ml_gpu.estimates import (
     drawn,
     filled,
-    first_rates,
     kept_beside,
     lent,
     match,
-    observe,
-    observe_pairs,
 )
+from schedulers.ml_gpu.throughputs import PairRates, Rates, Throughputs, read_throughputs
 from tests.fixtures.doses import examples
 
 NONE = np.nan
-RATES = np.array([[4.0, 1.0], [2.0, 3.0]])
-
-
-def test_a_job_begins_with_the_rates_of_its_kind_or_of_the_kind_that_it_is_like() -> None:
-    kind, like = np.array([1, -1, -1]), np.array([0, 0, -1])
-
-    rates = first_rates(RATES, kind, like, np.full((3, 2), NONE))
-
-    assert [[2.0, 3.0], [4.0, 1.0], [1.0, 1.0]] == rates.tolist()
-
-
-def test_what_is_said_of_one_job_comes_first() -> None:
-    said = np.array([[NONE, 9.0], [NONE, NONE]])
-
-    rates = first_rates(RATES, np.array([0, 0]), np.array([-1, -1]), said)
-
-    assert [[4.0, 9.0], [4.0, 1.0]] == rates.tolist()
-
-
-def test_each_round_counts_for_half() -> None:
-    rates = RATES
-    for steps in (360.0, 720.0):
-        rates = observe(rates, np.array([1]), np.array([0]), np.array([steps]), np.array([360.0]))
-
-    assert [[4.0, 1.0], [1.75, 3.0]] == rates.tolist()
-
-
-def test_a_job_without_time_has_shown_nothing() -> None:
-    nothing = np.array([0.0])
-
-    assert np.array_equal(RATES, observe(RATES, np.array([0]), np.array([0]), nothing, nothing))
-
-
-def a_pair(mine: float, theirs: float) -> PairRates:
-    beside = np.zeros((2, 2, 1))
-    beside[0, 1], beside[1, 0] = mine, theirs
-    return PairRates(beside)
-
-
-def seen_together(pairs: PairRates, mine: float, theirs: float) -> PairRates:
-    zero, one = np.array([0]), np.array([1])
-    return observe_pairs(pairs, zero, one, zero, np.array([[mine, theirs]]))
-
-
-def test_pairs_are_learnt_in_both_directions() -> None:
-    pairs = seen_together(a_pair(2.0, 4.0), 1.0, 8.0)
-
-    assert (1.5, 6.0) == (pairs.of[0, 1, 0], pairs.of[1, 0, 0])
-
-
-@pytest.mark.parametrize("failed", [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)])
-def test_two_that_failed_together_never_fit_again(failed: tuple[float, float]) -> None:
-    pairs = seen_together(seen_together(a_pair(2.0, 4.0), *failed), 5.0, 5.0)
-
-    assert not pairs.of.any()
 
 
 @pytest.mark.parametrize(("part", "expected"), [(0.01, 1), (0.3, 3), (1.0, 10)])
@@ -163,31 +105,3 @@ def test_published_kinds_find_themselves(published: Path) -> None:
         gaps = np.where(drawn(26, 0.5, np.random.default_rng(kind)), 0.0, NONE)
         itself += kind == match(kept, kept.of[kind] + gaps[:, np.newaxis])
     assert itself >= 0.9 * len(table.kinds)
-
-
-def errors(table: Throughputs, part: float, seed: int) -> Score:
-    """How far each kind's rates are off, in parts of its own, when the others alone are known."""
-    rng, kept = np.random.default_rng(seed), kept_beside(table.rates, table.pairs)
-    off = []
-    for new in range(len(table.kinds)):
-        others = np.delete(np.arange(len(table.kinds)), new)
-        known = PairRates(kept.of[np.ix_(others, others)])
-        truth = kept.of[new][others]
-        profile = np.where(drawn(len(others), part, rng)[:, np.newaxis], truth, NONE)
-        like = match(known, profile)
-        off.append(np.abs(known.of[like] - truth).ravel())
-    return np.concatenate(off)
-
-
-@pytest.mark.trace
-@pytest.mark.parametrize(
-    ("part", "median", "nine_in_ten"), [(0.25, 0.07, 0.25), (0.5, 0.055, 0.2), (1.0, 0.05, 0.18)]
-)
-def test_published_pairs_are_estimated(
-    published: Path, part: float, median: float, nine_in_ten: float
-) -> None:
-    table = singles(published)
-    off = np.concatenate([errors(table, part, seed) for seed in range(3)])
-
-    assert np.median(off) <= median
-    assert np.percentile(off, 90) <= nine_in_ten

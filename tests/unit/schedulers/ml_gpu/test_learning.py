@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from omega.workload.throughputs import RATE_MAX
-from schedulers.ml_gpu.learning import ObservedRates
+from schedulers.ml_gpu.learning import Learnt
+from schedulers.ml_gpu.throughputs import RATE_MAX
 
 KIND = ("A3C", 1)
 

@@ -317,7 +317,7 @@ def planned(
         waiting=waiting,
         running=running,
         allocations=store.allocations_of(at_work.jobs),
-        training=store.training(integers(at_work.jobs)),
+        progress=store.progress(integers(at_work.jobs)),
     )
     view = View(store.snapshot())
     free = view.free.copy()

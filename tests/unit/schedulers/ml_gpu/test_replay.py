@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from omega.model.arrays import integers
-from omega.workload.throughputs import read_throughputs
 from schedulers.ml_gpu.policies.named import POLICIES
 from schedulers.ml_gpu.replay import Replay, Replayed, Rules, Trace
+from schedulers.ml_gpu.throughputs import read_throughputs
 from schedulers.ml_gpu.traces import read_trace
 
 KEEPS = {"fifo_perf", "allox"}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from omega.errors import BadInput
-from omega.workload.throughputs import Throughputs, read_throughputs
+from schedulers.ml_gpu.throughputs import Throughputs, read_throughputs
 from schedulers.ml_gpu.traces import read_trace
 
 HEADER = "job_type,scale_factor,total_steps,priority_weight,arrival_s\n"

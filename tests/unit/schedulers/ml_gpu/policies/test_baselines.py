@@ -8,9 +8,9 @@ from hypothesis import given
 
 from omega.errors import BadInput
 from omega.model.arrays import integers
-from omega.workload.throughputs import PairRates
 from schedulers.ml_gpu.policies.baselines import allox, gandiva, isolated
 from schedulers.ml_gpu.problem import Problem
+from schedulers.ml_gpu.throughputs import PairRates
 from tests.fixtures.doses import examples
 from tests.fixtures.gpu_problems import problems
 

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omega.workload.throughputs import PairRates
 from schedulers.ml_gpu.policies.baselines import allox
 from schedulers.ml_gpu.policies.fairness import max_min, water_filling
 from schedulers.ml_gpu.policies.finish import finish_time_fairness, makespan
 from schedulers.ml_gpu.policies.totals import total
 from schedulers.ml_gpu.problem import Problem, measures, normalised
+from schedulers.ml_gpu.throughputs import PairRates
 
 
 def of(table: list[list[float]], gpus: list[int], steps: list[float], **more: Any) -> Problem:  # noqa: ANN401

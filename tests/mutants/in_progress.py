@@ -1,13 +1,13 @@
-"""Faults in what is kept of training, and in the nodes that make its steps."""
+"""Faults in what is kept of progress, and in the nodes that make its steps."""
 
 from tests.mutants.in_functions import mutant
 from tests.mutants.in_memory import STORE
 from tests.mutants.in_memory import mutant as memory_mutant
 from tests.mutants.mutant import Mutant
 
-TRAINING = "omega/store/postgres/functions/training.sql"
-ARITHMETIC = "omega/nodes/training.py"
-TRAINER = "omega/nodes/trainer.py"
+PROGRESS = "omega/store/postgres/functions/progress.sql"
+ARITHMETIC = "omega/nodes/gang_runs.py"
+STEPPER = "omega/nodes/stepper.py"
 
 
 def of_nodes(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
@@ -28,13 +28,13 @@ MUTANTS: tuple[Mutant, ...] = (
         "progress-taken-back",
         STORE,
         "report_progress",
-        "record.steps = max(record.steps, min(made, record.spec.training.steps))",
-        "record.steps = min(made, record.spec.training.steps)",
+        "record.steps = max(record.steps, min(made, record.spec.work.steps))",
+        "record.steps = min(made, record.spec.work.steps)",
         "A report that comes late has a job make the same steps again.",
     ),
     mutant(
         "progress-taken-back",
-        TRAINING,
+        PROGRESS,
         "report_progress",
         "SET steps = greatest(p.steps, excluded.steps)",
         "SET steps = excluded.steps",
@@ -42,7 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "progress-after-the-end",
-        TRAINING,
+        PROGRESS,
         "report_progress",
         "WHERE j.state NOT IN ('succeeded', 'cancelled') AND s.wire",
         "WHERE s.wire",
@@ -50,7 +50,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "progress-of-a-gang-elsewhere",
-        TRAINING,
+        PROGRESS,
         "report_progress",
         "WHERE a.job_id = w.job_id AND own @> a.machine_id",
         "WHERE a.job_id = w.job_id",
@@ -59,8 +59,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     mutant(
         "half-a-gang-runs-whole",
-        TRAINING,
-        "read_training",
+        PROGRESS,
+        "read_progress",
         "CASE WHEN live.tasks = j.tasks",
         "CASE WHEN live.tasks > 0",
         "A gang makes steps while some of its tasks wait.",
@@ -73,13 +73,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "np.where(run_ms < 0, np.ceil(restart_ms), 0)",
         "To be interrupted costs nothing, so schedulers that move work look good.",
     ),
-    of_nodes(
-        "fastest-type-counts",
-        ARITHMETIC,
-        "gang_rate",
-        "return float(rates.min())",
-        "return float(rates.max())",
-        "A gang on GPUs of two types steps faster than its slowest member.",
+    Mutant(
+        name="nodes.fastest-type-counts",
+        file="schedulers/ml_gpu/gang_rates.py",
+        function="steps_per_s",
+        before="return float(rates.min())",
+        after="return float(rates.max())",
+        why="A gang on GPUs of two types steps faster than its slowest member.",
+        tests=("tests/unit/schedulers/ml_gpu/test_gang_rates.py",),
     ),
     of_nodes(
         "counted-while-no-nodes-ran",
@@ -91,7 +92,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     of_nodes(
         "interruption-between-looks-missed",
-        TRAINER,
+        STEPPER,
         "_look",
         "goes_on = self._since(told, self._runs.job) == self._runs.since_ms",
         "goes_on = self._since(told, self._runs.job) >= 0",

@@ -1,4 +1,4 @@
-"""Virtual nodes train gangs: steps while all tasks run, and the end with the last one."""
+"""Virtual nodes make steps of gangs while all tasks run, and end them with the last one."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,17 +8,18 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.events import TasksEnded
+from omega.framework.rates import Gang, GangMachine
 from omega.lifecycle.states import State
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, integers
-from omega.model.jobs import Training
+from omega.model.jobs import StepWork
 from omega.nodes.live import LiveNodes
-from omega.nodes.trainer import LOOK_MS, TrainingRates
+from omega.nodes.stepper import LOOK_MS, StepRates
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
 from omega.testing.steps import a_leased_job, a_running_job, status_of
-from tests.fixtures.training import K80, OTHER, V100, V100_TOO, TrainingCell, a_gang, rates_of
+from tests.fixtures.gangs import K80, OTHER, V100, V100_TOO, GangCell, a_gang, rates_of
 
 
 class Counting(PassThrough):
@@ -33,18 +34,31 @@ class Counting(PassThrough):
         super().report_progress(job, steps, run_ms)
 
 
-class TestTrainer:
+class SameRate:
+    """A model by which all gangs are equally fast, and which keeps what it is asked."""
+
+    def __init__(self, rate: float, *attributes: str) -> None:
+        self.attributes = attributes
+        self.asked: list[Gang] = []
+        self._rate = rate
+
+    def steps_per_s(self, gang: Gang) -> float:
+        self.asked.append(gang)
+        return self._rate
+
+
+class TestStepper:
     """Nodes on a memory store; time is what a test says it is."""
 
     @pytest.fixture(autouse=True)
     def _cell(self, tmp_path: Path) -> None:
         self.clock = ManualClock()
         self.store = Counting(MemoryStore(self.clock))
-        self.cell = TrainingCell(self.store)
+        self.cell = GangCell(self.store)
         self.rates = rates_of(tmp_path)
         self.nodes = self.nodes_with(self.rates)
 
-    def nodes_with(self, rates: TrainingRates, *, speedup: float = 1.0) -> LiveNodes:
+    def nodes_with(self, rates: StepRates, *, speedup: float = 1.0) -> LiveNodes:
         """Return nodes that watch from now on."""
         nodes = self.cell.nodes(rates, speedup=speedup)
         nodes.step(0)
@@ -172,8 +186,8 @@ class TestTrainer:
 
     def test_what_the_table_does_not_know_makes_no_steps_and_is_told_once(self) -> None:
         jobs = [
-            self.cell.run(a_gang(model="Z"), V100, V100),
-            self.cell.run(a_gang(model="Z"), V100_TOO, V100_TOO),
+            self.cell.run(a_gang(kind="Z"), V100, V100),
+            self.cell.run(a_gang(kind="Z"), V100_TOO, V100_TOO),
             self.cell.run(a_gang(), OTHER, OTHER),
         ]
 
@@ -185,19 +199,39 @@ class TestTrainer:
             "no rate is known of A on 2 GPUs of h100: it makes no steps",
         ] == self.cell.warnings
 
-    def test_a_machine_that_does_not_say_its_type_is_told(self) -> None:
+    def test_a_machine_that_does_not_say_its_type_is_told(self, tmp_path: Path) -> None:
         job = self.cell.run(a_gang(), V100, V100)
 
-        self.steps(self.nodes_with(replace(self.rates, gpu_attribute="accelerator")), 10)
+        self.steps(self.nodes_with(rates_of(tmp_path, gpu_attribute="accelerator")), 10)
 
         assert 0 == self.cell.made(job)[0]
         (said,) = self.cell.warnings
         assert "machines without accelerator" in said
 
+    @pytest.mark.parametrize("rate", [0.0, -1.0, np.inf, np.nan])
+    def test_a_rate_that_is_none_makes_no_steps(self, rate: float) -> None:
+        """Models are strangers': what they say may be no rate."""
+        job = self.cell.run(a_gang(), V100, V100)
+
+        self.steps(self.nodes_with(StepRates(model=SameRate(rate))), 10)
+
+        assert (0, 10_000) == self.cell.made(job)
+        assert ["no rate is known of A on 2 GPUs: it makes no steps"] == self.cell.warnings
+
+    def test_a_model_is_told_of_the_gang_and_of_the_attributes_that_it_asks_for(self) -> None:
+        model = SameRate(2.5, "gpu_model", "rack")
+        job = self.cell.run(a_gang(), V100, K80)
+
+        self.steps(self.nodes_with(StepRates(model=model)), 10)
+
+        machines = [GangMachine(2, {"gpu_model": "v100"}), GangMachine(2, {"gpu_model": "k80"})]
+        assert [Gang("A", 2, machines)] == model.asked
+        assert (25, 10_000) == self.cell.made(job)
+
     def test_without_rates_nobody_makes_a_step_and_it_is_told_once(self) -> None:
         job = self.cell.run(a_gang(), V100, V100)
         other = self.cell.run(a_gang(), K80, K80)
-        nodes = self.nodes_with(TrainingRates())
+        nodes = self.nodes_with(StepRates())
 
         self.steps(nodes, 10, 20)
 
@@ -232,7 +266,7 @@ class TestTrainer:
 
     def test_a_large_gang_is_ended_by_calls_that_stay_small(self) -> None:
         tasks = LIMITS.tasks_per_release_max + 5
-        spec = a_spec(tasks, cpu_milli=1, training=Training("Z", 1))
+        spec = a_spec(tasks, cpu_milli=1, work=StepWork("Z", 1))
         job = a_running_job(self.store, spec, [V100] * tasks, cpu_milli=1)
         self.store.report_progress(integers([job.id]), integers([1]), integers([1]))
 

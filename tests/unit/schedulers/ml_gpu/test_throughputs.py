@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from omega.errors import BadInput
-from omega.workload.throughputs import read_throughputs
+from schedulers.ml_gpu.throughputs import read_throughputs
 
 
 def test_rates_alone_beside_another_and_spread(samples: Path) -> None:

@@ -1,14 +1,13 @@
-"""What every store must keep of training jobs: their progress.
+"""What every store must keep of jobs in steps: how far they have come.
 
-Goal     Progress as tests that read as stories.
-Promise  Progress never falls, even if reports come twice or late. It is kept when a job is
-         interrupted or has ended.
-Source   docs/decisions/0027-training-in-steps.md.
+Goal     Progress as stories.
+Promise  It only ever grows, whatever is reported twice or late, and outlives every interruption.
+Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
 from omega.model.arrays import integers
-from omega.model.jobs import JobSpec, Training
-from omega.store.protocols import NodeStore, Store, TrainingReader
+from omega.model.jobs import JobSpec, StepWork
+from omega.store.protocols import NodeStore, ProgressReader, Store
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.contract import Contract
 from omega.testing.steps import (
@@ -24,14 +23,14 @@ from omega.testing.steps import (
 RESNET = "ResNet-18 (batch size 64)"
 
 
-def a_training_job(tasks: int = 2, *, steps: int = 1_000) -> JobSpec:
-    """Return a gang that trains a model."""
-    return a_spec(tasks, minimum=tasks, training=Training(RESNET, steps))
+def a_job_in_steps(tasks: int = 2, *, steps: int = 1_000) -> JobSpec:
+    """Return a gang whose work is counted in steps."""
+    return a_spec(tasks, minimum=tasks, work=StepWork(RESNET, steps))
 
 
-def told(store: TrainingReader, *jobs: int) -> list[tuple[int, int, int]]:
-    """Return job, steps made and milliseconds run of those of these jobs that train."""
-    its = store.training(integers(jobs))
+def told(store: ProgressReader, *jobs: int) -> list[tuple[int, int, int]]:
+    """Return job, steps made and time run of each of these jobs that is in steps."""
+    its = store.progress(integers(jobs))
     return list(zip(its.job.tolist(), its.done.tolist(), its.run_ms.tolist(), strict=True))
 
 
@@ -40,18 +39,18 @@ def report(store: NodeStore, job: int, steps: int, run_ms: int) -> None:
     store.report_progress(integers([job]), integers([steps]), integers([run_ms]))
 
 
-class TrainingContract(Contract):
-    """The progress of training jobs."""
+class ProgressContract(Contract):
+    """How far jobs in steps have come."""
 
     def test_a_job_that_was_just_submitted_has_come_nowhere(self, store: Store) -> None:
-        (job,) = store.submit([a_training_job(3, steps=10**15)])
+        (job,) = store.submit([a_job_in_steps(3, steps=10**15)])
 
-        its = store.training(integers([job]))
+        its = store.progress(integers([job]))
 
         assert 1 == len(its)
         assert (job, RESNET, 10**15, 0, 0, 3, -1) == (
             int(its.job[0]),
-            its.model[0],
+            its.kind[0],
             int(its.wanted[0]),
             int(its.done[0]),
             int(its.run_ms[0]),
@@ -59,8 +58,8 @@ class TrainingContract(Contract):
             int(its.since_ms[0]),
         )
 
-    def test_only_jobs_that_train_are_told_in_order_and_once(self, store: Store) -> None:
-        first, other, second = store.submit([a_training_job(), a_spec(), a_training_job()])
+    def test_only_jobs_in_steps_are_told_in_order_and_once(self, store: Store) -> None:
+        first, other, second = store.submit([a_job_in_steps(), a_spec(), a_job_in_steps()])
 
         assert [(first, 0, 0), (second, 0, 0)] == told(
             store, second, other, first, second, 1_000_000
@@ -68,7 +67,7 @@ class TrainingContract(Contract):
         assert [] == told(store)
 
     def test_what_is_reported_is_on_record(self, store: Store) -> None:
-        first, second = store.submit([a_training_job(), a_training_job()])
+        first, second = store.submit([a_job_in_steps(), a_job_in_steps()])
 
         store.report_progress(
             integers([second, first]), integers([20, 10]), integers([2_000, 1_000])
@@ -77,7 +76,7 @@ class TrainingContract(Contract):
         assert [(first, 10, 1_000), (second, 20, 2_000)] == told(store, first, second)
 
     def test_a_report_that_comes_twice_or_late_changes_nothing(self, store: Store) -> None:
-        (job,) = store.submit([a_training_job()])
+        (job,) = store.submit([a_job_in_steps()])
         report(store, job, 30, 3_000)
 
         for steps, run_ms in [(30, 3_000), (20, 2_000), (0, 0)]:
@@ -86,7 +85,7 @@ class TrainingContract(Contract):
             assert [(job, 30, 3_000)] == told(store, job)
 
     def test_steps_and_time_grow_each_by_itself(self, store: Store) -> None:
-        (job,) = store.submit([a_training_job()])
+        (job,) = store.submit([a_job_in_steps()])
         report(store, job, 30, 3_000)
 
         report(store, job, 40, 2_000)
@@ -95,8 +94,8 @@ class TrainingContract(Contract):
         assert [(job, 40, 5_000)] == told(store, job)
 
     def test_nobody_makes_more_steps_than_are_wanted(self, store: Store) -> None:
-        (job,) = store.submit([a_training_job()])
-        wanted = int(store.training(integers([job])).wanted[0])
+        (job,) = store.submit([a_job_in_steps()])
+        wanted = int(store.progress(integers([job])).wanted[0])
 
         report(store, job, wanted - 1, 1_000)
         report(store, job, 10 * wanted, 2_000)
@@ -104,7 +103,7 @@ class TrainingContract(Contract):
         assert [(job, wanted, 2_000)] == told(store, job)
 
     def test_of_a_job_named_twice_the_most_counts(self, store: Store) -> None:
-        (job,) = store.submit([a_training_job()])
+        (job,) = store.submit([a_job_in_steps()])
 
         store.report_progress(
             integers([job, job, job]), integers([1, 3, 2]), integers([30, 10, 20])
@@ -112,22 +111,22 @@ class TrainingContract(Contract):
 
         assert [(job, 3, 30)] == told(store, job)
 
-    def test_jobs_that_train_nothing_or_never_were_are_passed_over(self, store: Store) -> None:
-        plain, trains = store.submit([a_spec(), a_training_job()])
+    def test_jobs_that_are_not_in_steps_or_never_were_are_passed_over(self, store: Store) -> None:
+        plain, counted = store.submit([a_spec(), a_job_in_steps()])
 
         store.report_progress(
-            integers([1_000_000, plain, trains]), integers([1, 2, 3]), integers([1, 2, 3])
+            integers([1_000_000, plain, counted]), integers([1, 2, 3]), integers([1, 2, 3])
         )
         store.report_progress(integers(), integers(), integers())
 
-        assert [(trains, 3, 3)] == told(store, 1_000_000, plain, trains)
+        assert [(counted, 3, 3)] == told(store, 1_000_000, plain, counted)
 
     def test_it_is_told_since_when_all_tasks_run(self, store: Store) -> None:
         machine, *_ = add_a_cell(store)
-        (job,) = submit_and_lease(store, a_spec(2, training=Training(RESNET, 9)))
+        (job,) = submit_and_lease(store, a_spec(2, work=StepWork(RESNET, 9)))
 
         def since_ms() -> int:
-            return int(store.training(integers([job.id])).since_ms[0])
+            return int(store.progress(integers([job.id])).since_ms[0])
 
         grant(store, job, [0], [machine])
         assert since_ms() == -1
@@ -138,8 +137,8 @@ class TrainingContract(Contract):
 
     def test_progress_outlives_the_end_and_grows_no_more(self, store: Store) -> None:
         machine, *_ = add_a_cell(store)
-        over = a_running_job(store, a_training_job(), [machine] * 2)
-        (cancelled,) = store.submit([a_training_job()])
+        over = a_running_job(store, a_job_in_steps(), [machine] * 2)
+        (cancelled,) = store.submit([a_job_in_steps()])
         report(store, over.id, 1_000, 5_000)
         report(store, cancelled, 7, 70)
         end(store, over, 0, 1)
@@ -152,7 +151,7 @@ class TrainingContract(Contract):
 
     def test_progress_outlives_an_interruption(self, store: Store) -> None:
         machine, *_ = add_a_cell(store)
-        job = a_running_job(store, a_training_job(), [machine] * 2)
+        job = a_running_job(store, a_job_in_steps(), [machine] * 2)
         report(store, job.id, 400, 4_000)
         fall_and_rise(store, job.id, machine)
 

@@ -1,4 +1,4 @@
-"""Training on a real server: interrupted and taken up again, with replies lost on the way."""
+"""Jobs in steps on a real server: interrupted and taken up again, with replies lost on the way."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -14,8 +14,8 @@ from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.testing.faults import FaultyStore
 from omega.testing.steps import status_of
+from tests.fixtures.gangs import K80, V100, V100_TOO, GangCell, a_gang, rates_of
 from tests.fixtures.logins import Login, user_of
-from tests.fixtures.training import K80, V100, V100_TOO, TrainingCell, a_gang, rates_of
 
 
 class LosesEveryOtherReply:
@@ -33,12 +33,12 @@ class LosesEveryOtherReply:
 
 
 @pytest.fixture
-def cell(store: PostgresStore) -> TrainingCell:
-    return TrainingCell(store)
+def cell(store: PostgresStore) -> GangCell:
+    return GangCell(store)
 
 
 def test_two_runs_with_an_interruption_between_them_make_a_job(
-    cell: TrainingCell, store: PostgresStore, tmp_path: Path
+    cell: GangCell, store: PostgresStore, tmp_path: Path
 ) -> None:
     nodes = cell.nodes(rates_of(tmp_path, restart_s=30))
     nodes.step(store.now_ms())
@@ -58,7 +58,7 @@ def test_two_runs_with_an_interruption_between_them_make_a_job(
     assert [] == list(store.verify())
 
 
-def test_lost_replies_do_no_harm(cell: TrainingCell, store: PostgresStore, tmp_path: Path) -> None:
+def test_lost_replies_do_no_harm(cell: GangCell, store: PostgresStore, tmp_path: Path) -> None:
     nodes = cell.nodes(rates_of(tmp_path), store=FaultyStore(store, LosesEveryOtherReply()))
     nodes.step(store.now_ms())
     job = cell.run(a_gang(steps=400), V100, V100)
@@ -69,12 +69,12 @@ def test_lost_replies_do_no_harm(cell: TrainingCell, store: PostgresStore, tmp_p
     assert [0, 0, 0, 2] == ended
     assert (400, 10_000) == cell.made(job)
     assert State.SUCCEEDED is status_of(store, job).state
-    faltered = {event.what for event in cell.events if isinstance(event, StoreCallFailed)}
-    assert {"training", "allocations_of", "snapshot", "report_progress", "end_tasks"} <= faltered
+    faltered = {event.what for event in cell.events if isinstance(event, StoreFaltered)}
+    assert {"progress", "allocations_of", "snapshot", "report_progress", "end_tasks"} <= faltered
 
 
-def test_nodes_of_a_login_train_what_runs_on_their_machines_alone(
-    cell: TrainingCell, store: PostgresStore, login: Login, database_url: str, tmp_path: Path
+def test_nodes_of_a_login_step_what_runs_on_their_machines_alone(
+    cell: GangCell, store: PostgresStore, login: Login, database_url: str, tmp_path: Path
 ) -> None:
     url = login("warden", "omega_node")
     assign_machines(database_url, user_of(url), ["machine-1"])

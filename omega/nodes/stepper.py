@@ -1,9 +1,9 @@
-"""Training jobs on virtual machines: gangs that make steps while they run whole.
+"""Jobs in steps on virtual machines: gangs that make steps while they run whole.
 
-Goal     Let training end when its steps are made, whatever interrupts it on the way.
+Goal     Let a job end when its steps are made, whatever interrupts it on the way.
 Promise  What is reported is absolute and only grows: lost replies, restarts and a second set of
          nodes do no harm. What has no rate makes no steps, and is told once.
-Source   docs/decisions/0027-training-in-steps.md.
+Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,15 +14,16 @@ import numpy as np
 
 from omega.events import RateUnknown, Sink
 from omega.framework.effects import Steps
+from omega.framework.rates import Gang, GangMachine, RateModel
 from omega.limits import LIMITS
 from omega.model.allocations import Allocations
-from omega.model.arrays import Counts, Ids, Index, Mask, integers
+from omega.model.arrays import Ids, Index, Mask, integers
+from omega.model.machines import Snapshot
+from omega.model.progress import JobProgress
 from omega.model.resources import DEVICES
-from omega.model.training import TrainingProgress
 from omega.nodes.asking import asked
-from omega.nodes.training import NO_RUNS, begun, gang_rate
+from omega.nodes.gang_runs import NO_RUNS, begun
 from omega.store.protocols import NodeStore
-from omega.workload.throughputs import Throughputs
 
 LOOK_MS: Final = 6_000
 """Of the jobs' time, between two looks: as much work as an interruption costs at most."""
@@ -32,37 +33,27 @@ End = Callable[[Ids, Index, Ids], Steps[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingRates:
-    """How fast jobs train."""
+class StepRates:
+    """How fast jobs make steps."""
 
-    table: Throughputs | None = None
+    model: RateModel | None = None
     """None: nobody knows, and none makes a step."""
-    gpu_attribute: str = "gpu_model"
-    """What names the type of a machine's GPUs."""
     restart_s: float = 0.0
     """What it costs to begin again after an interruption, in the jobs' time."""
 
 
-NO_RATES: Final = TrainingRates()
+NO_RATES: Final = StepRates()
 
 
-@dataclass(frozen=True, eq=False)
-class _Machines:
-    """GPUs by machine id."""
-
-    type: tuple[str, ...]
-    gpus: Counts
-
-
-class Trainer:
-    """Follows gangs that train."""
+class Stepper:
+    """Follows gangs that make steps."""
 
     def __init__(
         self,
         sink: Sink,
         end: End,
         *,
-        rates: TrainingRates,
+        rates: StepRates,
         speedup: float,
     ) -> None:
         self._sink = sink
@@ -71,7 +62,7 @@ class Trainer:
         self._speedup = speedup
         self._runs = NO_RUNS
         self._heard = integers()
-        """Jobs that train and of which something was placed, not yet looked at."""
+        """Jobs that may be in steps and of which something was placed, not yet looked at."""
         self._ours: set[int] = set()
         """Machines that we have heard of: we speak for no others."""
         self._told: set[str] = set()
@@ -79,7 +70,7 @@ class Trainer:
         self._look_at_ms = 0
 
     def hear(self, allocations: Allocations) -> None:
-        """Take in allocations; those that have no end by time may be of jobs that train."""
+        """Take in allocations; those that have no end by time may be of jobs in steps."""
         endless = allocations.duration_ms < 0
         if not endless.any():
             return
@@ -102,11 +93,12 @@ class Trainer:
         followed = np.union1d(self._runs.job, self._heard)
         if not len(followed):
             return 0
-        told = yield from asked("training", lambda store: store.training(followed))
+        told = yield from asked("progress", lambda store: store.progress(followed))
         self._heard = integers()
-        if self._rates.table is None:
+        model = self._rates.model
+        if model is None:
             if len(told):
-                self._warn("training jobs make no steps without a table of rates: see --rates")
+                self._warn("jobs in steps make none without rates: see --rates")
             return 0
 
         goes_on = self._since(told, self._runs.job) == self._runs.since_ms
@@ -114,7 +106,7 @@ class Trainer:
         begins = (told.since_ms >= 0) & ~np.isin(told.job, self._runs.job)
         begins &= told.done < told.wanted
         if begins.any():
-            yield from self._begin(told, begins, seen_from_ms)
+            yield from self._begin(told, begins, model, seen_from_ms)
         done = yield from self._report(now_ms)
         over = np.union1d(told.job[told.done >= told.wanted], done)
         self._runs = self._runs.only(~np.isin(self._runs.job, over))
@@ -124,19 +116,20 @@ class Trainer:
         return ended
 
     @staticmethod
-    def _since(told: TrainingProgress, job: Ids) -> Ids:
+    def _since(told: JobProgress, job: Ids) -> Ids:
         """Return since when these jobs run whole; -1 for those that do not, or were not told of."""
         since_ms = np.full(len(job), -1)
         known = np.isin(job, told.job)
         since_ms[known] = told.since_ms[np.searchsorted(told.job, job[known])]
         return since_ms
 
-    def _begin(self, told: TrainingProgress, begins: Mask, seen_from_ms: int) -> Steps[None]:
+    def _begin(
+        self, told: JobProgress, begins: Mask, model: RateModel, seen_from_ms: int
+    ) -> Steps[None]:
         """Follow gangs that have begun to run, each at the rate of its machines."""
-        assert self._rates.table is not None
         job = told.job[begins].tolist()
         live = yield from asked("allocations_of", lambda store: store.allocations_of(job))
-        machines = yield from self._machines()
+        cell = yield from asked("snapshot", lambda store: store.snapshot())
         rate = np.zeros(len(told))
         for at in np.flatnonzero(begins).tolist():
             mine = live.job == told.job[at]
@@ -148,7 +141,7 @@ class Trainer:
             elif not self._ours.issuperset(live.machine[mine].tolist()):
                 begins[at] = False
             else:
-                rate[at] = self._rate(told.model[at], live, mine, machines)
+                rate[at] = self._rate(model, _gang(told.kind[at], live.only(mine), cell, model))
         self._runs = self._runs.and_(
             begun(
                 told.job[begins],
@@ -160,31 +153,22 @@ class Trainer:
             )
         )
 
-    def _rate(self, model: str, live: Allocations, mine: Mask, machines: _Machines) -> float:
+    def _rate(self, model: RateModel, gang: Gang) -> float:
         """Return the rate of one gang, and complain once of a kind that has none."""
-        assert self._rates.table is not None
-        gpus = int(np.count_nonzero(live.amounts[mine][:, DEVICES]))
-        on = np.unique(live.machine[mine])
-        types = [machines.type[machine] for machine in on.tolist()]
-        rate = gang_rate(self._rates.table, model, gpus, types, machines.gpus[on])
-        if not rate:
-            where = ", ".join(sorted(set(types)))
-            self._warn(f"no rate is known of {model} on {gpus} GPUs of {where}: it makes no steps")
-        return rate
-
-    def _machines(self) -> Steps[_Machines]:
-        """Read what GPUs there are now; machines are numbered from 1."""
-        snapshot = yield from asked("snapshot", lambda store: store.snapshot())
-        attribute = self._rates.gpu_attribute
-        column = snapshot.catalogue.column(attribute)
-        names = [f"machines without {attribute}"] * (int(snapshot.rows.id.max(initial=0)) + 1)
-        gpus = np.zeros(len(names), np.int64)
-        gpus[snapshot.rows.id] = np.count_nonzero(snapshot.rows.capacity[:, DEVICES], axis=1)
-        if column is not None:
-            codes = snapshot.codes[:, column].tolist()
-            for machine, code in zip(snapshot.rows.id.tolist(), codes, strict=True):
-                names[machine] = snapshot.catalogue.value(column, code) or names[machine]
-        return _Machines(tuple(names), gpus)
+        rate = model.steps_per_s(gang)
+        if 0 < rate < np.inf:
+            return rate
+        types = {
+            " ".join(
+                machine.attributes.get(name, f"machines without {name}")
+                for name in model.attributes
+            )
+            for machine in gang.machines
+        }
+        of = ", ".join(sorted(types - {""}))
+        on = f"{gang.gpus} GPUs of {of}" if of else f"{gang.gpus} GPUs"
+        self._warn(f"no rate is known of {gang.kind} on {on}: it makes no steps")
+        return 0.0
 
     def _report(self, now_ms: int) -> Steps[Ids]:
         """Say how far all gangs have come that run; return the jobs that are done."""
@@ -210,6 +194,26 @@ class Trainer:
         if why not in self._told:
             self._told.add(why)
             self._sink(RateUnknown(why))
+
+
+def _gang(kind: str, live: Allocations, cell: Snapshot, model: RateModel) -> Gang:
+    """Return a gang as its rate may depend on it."""
+    rows = cell.rows.where(np.unique(live.machine))
+    columns = {name: cell.catalogue.column(name) for name in model.attributes}
+    machines = []
+    for row in rows.tolist():
+        values = {
+            name: cell.catalogue.value(column, int(cell.codes[row, column]))
+            for name, column in columns.items()
+            if column is not None
+        }
+        machines.append(
+            GangMachine(
+                gpus=int(np.count_nonzero(cell.rows.capacity[row, DEVICES])),
+                attributes={name: value for name, value in values.items() if value is not None},
+            )
+        )
+    return Gang(kind, int(np.count_nonzero(live.amounts[:, DEVICES])), machines)
 
 
 def _reporting(job: Ids, steps: Ids, run_ms: Ids) -> Callable[[NodeStore], None]:

@@ -1,19 +1,17 @@
-"""The arithmetic of training: rates of gangs, and the steps and time of those that run.
+"""The arithmetic of gangs that run: the steps that they have made, and their time.
 
 Goal     Say of any moment how far a gang has come, whoever looked when.
 Promise  Arrays in, arrays out. Never more steps than rate x time, and none twice: what is made is
          reckoned from the start of the run, so that it does not depend on how often anybody looks.
-Source   docs/decisions/0027-training-in-steps.md.
+Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
 
-from omega.model.arrays import Counts, Ids, Mask, Score, freeze, integers
-from omega.workload.throughputs import Throughputs
+from omega.model.arrays import Ids, Mask, Score, freeze, integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,16 +99,3 @@ NO_RUNS = begun(
     seen_from_ms=0,
     restart_ms=0.0,
 )
-
-
-def gang_rate(
-    table: Throughputs, model: str, gpus: int, types: Sequence[str], machine_gpus: Counts
-) -> float:
-    """Return the steps/s of a gang on machines of these types, with so many GPUs each; 0: unknown.
-
-    A gang steps together, so the slowest type counts; on more machines than it takes it is spread.
-    """
-    known = table.of(list(dict.fromkeys(types)), [(model, gpus)])
-    takes = -(-gpus // max(1, int(machine_gpus.max())))
-    rates = known.spread if len(types) > takes else known.rates
-    return float(rates.min())

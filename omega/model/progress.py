@@ -1,8 +1,8 @@
-"""How far training jobs have come.
+"""How far jobs have come whose work is counted in steps.
 
-Goal     Hold the progress of many jobs, for nodes, schedulers and users.
-Promise  Frozen arrays, one entry for each job.
-Source   docs/decisions/0027-training-in-steps.md.
+Goal     Say of many jobs at once what nodes count, schedulers plan by and users ask for.
+Promise  Frozen arrays, one entry a job.
+Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
 from dataclasses import dataclass
@@ -11,11 +11,12 @@ from omega.model.arrays import Ids, freeze
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingProgress:
-    """Training jobs, ascending by id, and how far each has come."""
+class JobProgress:
+    """Jobs in steps, ascending by id, and how far each has come."""
 
     job: Ids
-    model: tuple[str, ...]
+    kind: tuple[str, ...]
+    """Of the work of each."""
     wanted: Ids
     """The number of steps after which each job has ended ..."""
     done: Ids

@@ -1,0 +1,68 @@
+"""Readers of rates by name, ours and strangers' through the same door.
+
+Goal     Let a package add a format of rates without omega knowing of it.
+Promise  Nothing is imported before it is asked for; what cannot be used is refused by name.
+Source   Entry points of the group `omega.rates`; omega.framework.registry.
+"""
+
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Final, Protocol
+
+from omega.errors import BadInput, SettingsError, did_you_mean, shortened
+from omega.framework.rates import RateModel
+from omega.framework.registry import load_entry
+
+ENTRY_POINT_GROUP: Final = "omega.rates"
+
+
+class RateReader(Protocol):
+    """Reads one format of rates."""
+
+    def __call__(self, path: Path, *, gpu_attribute: str) -> RateModel:
+        """Return the rates of a file, of machines whose GPUs this attribute names."""
+        ...
+
+
+def read_rates(said: str, *, gpu_attribute: str) -> RateModel:
+    """Return the rates of a file that is given as FILE, or as NAME:FILE with a reader's name.
+
+    Raises BadInput if no reader is meant, or if the file is none of its own; SettingsError if the
+    reader cannot be used, or its name is registered twice.
+    """
+    entries = list(entry_points(group=ENTRY_POINT_GROUP))
+    name, path = _meant(said, sorted({entry.name for entry in entries}))
+    reader = _reader([entry for entry in entries if entry.name == name])
+    model = reader(path, gpu_attribute=gpu_attribute)
+    if not isinstance(model, RateModel):
+        raise SettingsError([f"the reader of rates {name!r} returns no RateModel"])
+    return model
+
+
+def _meant(said: str, names: list[str]) -> tuple[str, Path]:
+    """Return the reader's name and the file; a reader's name goes before a file's."""
+    name, colon, file = said.partition(":")
+    if colon and name in names:
+        return name, Path(file)
+    there_are = f"registered: {', '.join(names) or 'none at all'}"
+    if colon and not Path(said).exists():
+        name = shortened(name)
+        hint = did_you_mean(name, names)
+        sentence = f"no reader of rates is registered as {name!r}{hint} ({there_are})"
+        raise BadInput(sentence, field="--rates")
+    if len(names) != 1:
+        sentence = f"say which reader this file is for, as NAME:FILE ({there_are})"
+        raise BadInput(sentence, field="--rates")
+    return names[0], Path(said)
+
+
+def _reader(entries: list[EntryPoint]) -> RateReader:
+    name, origins = entries[0].name, sorted({entry.value for entry in entries})
+    if len(origins) > 1:
+        listed = " and ".join(origins)
+        raise SettingsError([f"the reader of rates {name!r} is registered twice, by {listed}"])
+    where = f"the reader of rates {name!r} ({origins[0]})"
+    reader: RateReader = load_entry(entries[0], where)
+    if not callable(reader):
+        raise SettingsError([f"{where} is no function"])
+    return reader
