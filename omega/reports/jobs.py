@@ -15,7 +15,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.progress import JobProgress
 from omega.model.quotas import QuotaUse
-from omega.reports.processes import kinds_heard_of
+from omega.reports.processes import live_kinds
 from omega.reports.quotas import left_for
 from omega.reports.wording import UNKNOWN, things
 from omega.store.protocols import ReaderStore
@@ -93,7 +93,7 @@ class JobReport:
             job,
             store.placements(job_id),
             store.progress(integers([job_id])),
-            why_waiting(job, kinds_heard_of(store.reports()), store.quotas()),
+            why_waiting(job, live_kinds(store.reports()), store.quotas()),
         )
 
     def rows(self) -> list[dict[str, object]]:

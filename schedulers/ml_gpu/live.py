@@ -22,7 +22,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.progress import JobProgress
 from omega.placement.groups import place_groups
-from omega.placement.making_room import make_room
+from omega.placement.preemption import add_evictions
 from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds, kinds_of, size_of
 from schedulers.ml_gpu.learning import ObservedRates, is_news
 from schedulers.ml_gpu.policies.named import Policy

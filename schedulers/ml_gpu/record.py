@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from omega.model.arrays import Ids, Mask, Score, integers
-from schedulers.ml_gpu.learning import Learnt
+from schedulers.ml_gpu.learning import ObservedRates
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Shares
 from schedulers.ml_gpu.rounds import Ledger
 from schedulers.ml_gpu.throughputs import Rates

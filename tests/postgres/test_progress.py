@@ -69,7 +69,7 @@ def test_lost_replies_do_no_harm(cell: GangCell, store: PostgresStore, tmp_path:
     assert [0, 0, 0, 2] == ended
     assert (400, 10_000) == cell.made(job)
     assert State.SUCCEEDED is status_of(store, job).state
-    faltered = {event.what for event in cell.events if isinstance(event, StoreFaltered)}
+    faltered = {event.what for event in cell.events if isinstance(event, StoreCallFailed)}
     assert {"progress", "allocations_of", "snapshot", "report_progress", "end_tasks"} <= faltered
 
 

@@ -66,9 +66,11 @@ def simulate(
     ] = 0.0,
     gpu_attribute: Annotated[
         str,
-        typer.Option(callback=a_name, metavar="NAME", help="What names a machine's type of GPU."),
+        typer.Option(
+            callback=process_name, metavar="NAME", help="What names a machine's type of GPU."
+        ),
     ] = "gpu_model",
-    replica: Annotated[str, typer.Option(callback=a_name, metavar="NAME", hidden=True)] = "0",
+    replica: Annotated[str, typer.Option(callback=process_name, metavar="NAME", hidden=True)] = "0",
     data_dir: DataDir = None,
     end_with_parent: EndWithParent = False,
 ) -> None:

@@ -17,7 +17,7 @@ from schedulers.ml_gpu.groups import Groups, allocation
 from schedulers.ml_gpu.linear_program import TOLERANCE
 from schedulers.ml_gpu.policies.vertices import divided, intervals
 from schedulers.ml_gpu.problem import Allocation, Problem, fair_value
-from schedulers.ml_gpu.sharing import Sharing
+from schedulers.ml_gpu.sharing import SharingProgram
 from schedulers.ml_gpu.throughputs import Rates
 
 CLOSE = 1e-11

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from schedulers.ml_gpu.learning import Learnt
+from schedulers.ml_gpu.learning import ObservedRates
 from schedulers.ml_gpu.throughputs import RATE_MAX
 
 KIND = ("A3C", 1)
