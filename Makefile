@@ -58,14 +58,12 @@ test-fast: $(READY) ## Run the tests that need no database and little time
 test-postgres: $(READY) ## Run the tests that need a database
 	@$(PYTEST) $(PARALLEL) -m postgres $(ARGS)
 
-# The same tests in their long dose, each named as it ends. To do one part of it: make prove
-# ARGS="-k serial", say.
+# The same tests in their long dose and on every kind of server, each named as it ends. To do one
+# part of it: make prove ARGS="-k serial", say.
 .PHONY: prove
 prove: $(READY) ## Try much harder to break it: races, faults, long searches; a table at the end
 	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -m "not slow" -v \
-		tests/postgres/test_histories.py tests/postgres/test_serialisability.py \
-		tests/postgres/test_quota_concurrency.py tests/postgres/test_judged_alike.py tests/postgres/test_plans.py \
-		tests/attack $(wildcard tests/postgres/test_faults_*.py tests/postgres/test_hostile_*.py) tests/property $(ARGS)
+		tests/attack tests/contract tests/postgres tests/property $(ARGS)
 
 # CI tests a sample of them only. The page that this writes, docs/mutants.md, says which test kills which.
 .PHONY: mutants

@@ -7,6 +7,7 @@ Source   The interface in `omega.framework.scheduler`; contract suites of River 
 """
 
 from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,16 +59,27 @@ def faults(view: View, job: LeasedJob, claims: Claims) -> list[str]:
             found.append(f"{claim}: there is no such machine")
             continue
         group = _group_of(job, task)
-        row = int(view.where(np.array([machine]))[0])
         left[machine] -= claims.demand[at]
         if (left[machine] < 0).any():
             found.append(f"{claim}: the machine has not got that")
         if job.spec.groups[group].different_machines and (machine, group) in held:
             found.append(f"{claim}: the machine has a task of the group")
         held.append((machine, group))
+    return found + faults_of_each(view, job, claims)
+
+
+def faults_of_each(view: View, job: LeasedJob, claims: Claims) -> list[str]:
+    """Return what is wrong with claims one by one, whatever else is claimed or runs."""
+    found = []
+    for at, machine in enumerate(claims.machine.tolist()):
+        row = int(view.where(np.array([machine]))[0])
+        if row < 0:
+            continue
+        task = int(claims.task[at])
+        group = job.spec.groups[_group_of(job, task)]
         found += [
-            f"{claim}: {what}"
-            for what in _faults_of_one(view, row, job.spec.groups[group], claims, at)
+            f"claim {at} (task {task} on machine {machine}): {what}"
+            for what in _faults_of_one(view, row, group, claims, at)
         ]
     return found
 
@@ -123,7 +135,15 @@ def a_mixed_view() -> View:
 
 
 class SchedulerContract:
-    """What every scheduler must do. Subclass it and provide the fixture `scheduler`."""
+    """What every scheduler must do. Subclass it and provide the fixture `scheduler`.
+
+    For a scheduler with rounds subclass `omega.testing.rounds_contract.RoundsContract` instead.
+    """
+
+    covers_rounds: ClassVar[bool] = False
+
+    def test_rounds_are_held_to_the_contract_of_rounds(self, scheduler: Scheduler) -> None:
+        assert scheduler.rounds is None or self.covers_rounds, "it has rounds: see RoundsContract"
 
     def test_it_says_which_jobs_it_takes(self, scheduler: Scheduler) -> None:
         assert scheduler.kind

@@ -105,7 +105,8 @@ class GpuRounds(Rounds):
                     view.assume_claims(claims)
                     if len(claims):
                         claims_by_job.append(JobClaims(job, claims, len(claims)))
-        return [*claims_by_job, *self._beside(view, beside, rng)]
+            stretches += self._beside(view, beside, rng)
+        return stretches
 
     def _beside(
         self, view: View, jobs: Sequence[LeasedJob], rng: np.random.Generator

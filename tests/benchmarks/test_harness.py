@@ -1,6 +1,5 @@
 """What all benchmarks share: their list, their options, their arithmetic."""
 
-import json
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from benchmarks.options import numbers, words
 from benchmarks.ratios import milliseconds, paired
 from benchmarks.workers import CONTENTIONS, HOT_MACHINES, Order, Slice, alternate
 from omega.errors import BadInput
-from tests.benchmarks.conftest import Bench
+from tests.benchmarks.conftest import PNG
 
 
 def test_the_list_names_each_and_says_what_it_measures(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,18 +46,21 @@ def test_bad_usage_is_one_sentence_and_exit_code_2(
     assert problem in " ".join(capsys.readouterr().err.split())
 
 
-def test_what_a_run_came_to_is_shown_again(
-    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_a_run_came_to_is_shown_and_drawn_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran = bench("placement")
-    told = tmp_path / "told.json"
-    told.write_text(json.dumps(ran.document))
-    with pytest.raises(SystemExit) as end:
-        main(["show", str(told), "--plot", str(tmp_path / "again.png")])
+    monkeypatch.setenv("OMEGA_DATA_DIR", str(tmp_path))
+    told, first, again = (tmp_path / name for name in ("told.json", "first.png", "again.png"))
+    with pytest.raises(SystemExit) as ran:
+        main(["run", "placement", "--smoke", "--json", str(told), "--plot", str(first)])
+    said = capsys.readouterr().out
+    with pytest.raises(SystemExit) as shown:
+        main(["show", str(told), "--plot", str(again)])
 
-    assert 0 == end.value.code
-    assert ran.said == capsys.readouterr().out
-    assert ran.picture == (tmp_path / "again.png").read_bytes()
+    assert (0, 0) == (ran.value.code, shown.value.code)
+    assert said == capsys.readouterr().out
+    assert first.read_bytes().startswith(PNG)
+    assert first.read_bytes() == again.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,37 @@
 """The benchmark of the simulator at toy size."""
 
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from benchmarks import sim_speed
+from benchmarks.environment import ROOT
+from benchmarks.harness import Stage
+from benchmarks.sim_processes import Answer, answers
 from benchmarks.sim_speed import COMPILED, DESIGNS, NUMPY, Run, Size, experiment_of
+from benchmarks.simulate_once import simulate
+from omega.clock import ManualClock
+from omega.config import Settings
+from omega.terminal.consoles import Output
 from tests.benchmarks.conftest import PNG, Bench
 
 
-def test_every_design_simulates_the_same_jobs_alone_and_beside_others(bench: Bench) -> None:
+def simulated_here(
+    _stage: Stage, _python: Path, _root: Path, orders: Sequence[Mapping[str, Any]]
+) -> list[Answer]:
+    """Answer as `answers` does, without starting thirty processes."""
+    return [simulate(dict(order)) for order in orders]
+
+
+def test_every_design_simulates_the_same_jobs_alone_and_beside_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sim_speed, "answers", simulated_here)
     ran = bench("sim_speed")
 
     assert [
@@ -23,6 +48,18 @@ def test_every_design_simulates_the_same_jobs_alone_and_beside_others(bench: Ben
     assert "0.1 hours of 50 machines" in ran.document["summary"]["finding"]
     assert set(DESIGNS) == set(ran.document["summary"]["times_as_fast"]["compiled over numpy"])
     assert ran.picture.startswith(PNG)
+
+
+def test_processes_of_their_own_simulate_what_this_one_does() -> None:
+    size = asdict(Size(machines=20, hours=0.1, tasks=100, tasks_a_job=5))
+    order = {"size": size, "design": "shared-state", "seed": 3, "compiled": False}
+    orders = [order, {**order, "compiled": True}]
+    stage = Stage(Output(None), ManualClock(), threading.Event(), Settings())
+
+    apart = answers(stage, Path(sys.executable), ROOT, orders)
+
+    assert 1 == len({answer["checksum"] for answer in (*apart, *map(simulate, orders))})
+    assert all(answer["cpu_s"] > 0 for answer in apart)
 
 
 @pytest.mark.parametrize("design", DESIGNS)

@@ -3,6 +3,7 @@
 import pytest
 
 from omega.framework.scheduler import Scheduler
+from omega.testing.rounds_contract import RoundsContract
 from omega.testing.scheduler_contract import SchedulerContract
 from schedulers.batch import BatchScheduler
 from schedulers.ml_gpu import MlGpuScheduler
@@ -27,6 +28,12 @@ class TestMlGpu(SchedulerContract):
     @pytest.fixture
     def scheduler(self) -> Scheduler:
         return MlGpuScheduler()
+
+
+class TestMlGpuWithRounds(RoundsContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return MlGpuScheduler.configured({"round": "60"})
 
 
 class TestParSync(SchedulerContract):

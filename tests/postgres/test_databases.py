@@ -3,6 +3,7 @@
 import os
 
 import psycopg
+import pytest
 
 from tests.fixtures.databases import empty_tables
 
@@ -38,6 +39,20 @@ def test_emptied_tables_are_as_they_were_created(database_url: str) -> None:
 
         assert [(1,)] == ids.fetchall()
         assert [(0,)] == generation
+
+        connection.execute("DROP TABLE omega.probe")
+
+
+def test_a_number_that_a_refused_row_took_is_given_again(database_url: str) -> None:
+    refused = "INSERT INTO omega.probe (number) VALUES (-1)"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE omega.probe (id serial, number int CHECK (number > 0))")
+        with pytest.raises(psycopg.errors.CheckViolation):
+            connection.execute(refused)
+        empty_tables(connection)
+        ids = connection.execute("INSERT INTO omega.probe (number) VALUES (9) RETURNING id")
+
+        assert [(1,)] == ids.fetchall()
 
         connection.execute("DROP TABLE omega.probe")
 

@@ -39,13 +39,11 @@ def problems_of(**said: Any) -> tuple[str, ...]:  # noqa: ANN401 - wrong types a
     return caught.value.problems
 
 
-def test_defaults_hold_when_nothing_is_said() -> None:
+def test_the_users_own_folder_is_used_when_nothing_is_said() -> None:
     settings = load_settings()
 
     assert settings.database_url is None
     assert platformdirs.user_data_path("omega") == settings.data_dir
-    assert 10_000 == settings.lease_ms
-    assert 1.0 == settings.nodes_speedup
 
 
 def test_each_source_gives_way_to_the_next(

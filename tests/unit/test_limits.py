@@ -7,10 +7,6 @@ import pytest
 from omega.limits import LIMITS, Limits
 
 
-def test_the_limits_in_force_are_the_defaults() -> None:
-    assert Limits() == LIMITS
-
-
 def test_limits_do_not_change() -> None:
     with pytest.raises(FrozenInstanceError):
         LIMITS.tries_max = 1  # type: ignore[misc]

@@ -1,119 +1,144 @@
-"""The compose file keeps its rules, and each rule can fail."""
+"""What docker-compose.yml starts can be started: commands, settings, order and health check."""
 
-from copy import deepcopy
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from sqlalchemy import make_url
 
+from omega import __version__
+from omega.config import environment_names, load_settings
 from tests.architecture.tree import ROOT
-from tests.unit.deployment import compose
-from tests.unit.deployment.compose import RULES, Rule
+from tests.docs.commands import problem_with_omega
+from tests.fixtures.servers import free_port
+
+COMPOSE = ROOT / "docker-compose.yml"
+POSTGRES = "postgres"
+DEFAULT = re.compile(r"\$\{\w+:-([^}]+)\}")
+Service = Mapping[str, Any]
+Services = dict[str, Service]
 
 
 @pytest.fixture
-def document() -> dict[str, Any]:
-    """The compose file; each service a document of its own, whatever YAML lets them share."""
-    loaded: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-    services = {name: deepcopy(service) for name, service in loaded["services"].items()}
-    return {**loaded, "services": services}
+def services() -> Services:
+    """The services as they are where no variable is set."""
+    services: Services = yaml.safe_load(DEFAULT.sub(r"\1", COMPOSE.read_text()))["services"]
+    return services
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_compose_file_keeps_the_rule(rule: Rule, document: dict[str, Any]) -> None:
-    assert [] == list(rule(document))
+@pytest.fixture
+def ours(services: Services) -> Services:
+    """The services that run omega."""
+    return {name: service for name, service in services.items() if name != POSTGRES}
 
 
-GONE = object()
-BROKEN: list[tuple[Rule, str, str, object]] = [
-    (compose.commands_parse, "batch-1", "command", ["omega", "scheduler", "go", "batch"]),
-    (compose.commands_parse, "batch-1", "command", ["omega", "scheduler", "run"]),
-    (compose.commands_parse, "nodes", "command", ["omega", "nodes", "simulate", "--speed", "2"]),
-    (compose.commands_parse, "nodes", "command", "omega nodes simulate"),
-    (compose.commands_parse, "nodes", "command", GONE),
-    (
-        compose.replicas_are_distinct,
-        "batch-2",
-        "command",
-        ["omega", "scheduler", "run", "batch", "--replica", "1"],
-    ),
-    (compose.environment_is_known, "nodes", "environment", {"OMEGA_DATABASE_URI": ""}),
-    (compose.environment_is_known, "nodes", "environment", {"POSTGRES_USER": "omega"}),
-    (compose.environment_is_known, "postgres", "environment", {"POSTGRES_USERNAME": "omega"}),
-    (compose.dependencies_are_services, "nodes", "depends_on", ["postgres"]),
-    (compose.dependencies_are_services, "nodes", "depends_on", {"database": {}}),
-    (compose.dependencies_are_services, "nodes", "depends_on", {"postgres": {}}),
-    (
-        compose.dependencies_are_services,
-        "nodes",
-        "depends_on",
-        {"migrate": {"condition": "service_healthy"}},
-    ),
-    (
-        compose.ours_wait_for_the_database,
-        "nodes",
-        "depends_on",
-        {"postgres": {"condition": "service_healthy"}},
-    ),
-    (compose.ours_wait_for_the_database, "migrate", "depends_on", {}),
-    (compose.images_are_pinned, "postgres", "image", "postgres"),
-    (compose.images_are_pinned, "postgres", "image", "postgres:latest"),
-    (compose.images_are_pinned, "nodes", "image", "omega-scheduler:0.0.1"),
-    (compose.images_are_pinned, "nodes", "image", GONE),
-    (compose.ports_stay_on_this_machine, "postgres", "ports", ["5432:5432"]),
-    (compose.ports_stay_on_this_machine, "nodes", "ports", ["0.0.0.0:80:80"]),
-    (compose.postgres_is_checked, "postgres", "image", "postgres:17"),
-    (compose.postgres_is_checked, "postgres", "healthcheck", GONE),
-    (compose.postgres_is_checked, "postgres", "volumes", ["postgres:/data"]),
-    (
-        compose.passwords_come_from_outside,
-        "postgres",
-        "environment",
-        {"POSTGRES_PASSWORD": "hunter2"},
-    ),
-    (
-        compose.passwords_come_from_outside,
-        "nodes",
-        "environment",
-        {"OMEGA_DATABASE_URL": "postgresql://omega:hunter2@postgres/omega"},
-    ),
-    (
-        compose.passwords_come_from_outside,
-        "postgres",
-        "environment",
-        {"POSTGRES_PASSWORD": "${POSTGRES_PASSWORD:-hunter2}"},
-    ),
-    (
-        compose.variables_have_defaults,
-        "postgres",
-        "environment",
-        {"POSTGRES_PASSWORD": "${POSTGRES_PASSWORD}"},
-    ),
-    (
-        compose.variables_have_defaults,
-        "nodes",
-        "environment",
-        {"OMEGA_LEASE_MS": "${OMEGA_LEASE:-5000}"},
-    ),
-    (compose.processes_end_cleanly, "nodes", "init", GONE),
-    (compose.processes_end_cleanly, "nodes", "stop_grace_period", GONE),
-    (compose.processes_end_cleanly, "nodes", "restart", "no"),
-    (compose.processes_end_cleanly, "migrate", "restart", "unless-stopped"),
-    (compose.all_processes_are_there, "ml-gpu", "command", ["omega", "scheduler", "run", "batch"]),
-]
+def has_docker_compose() -> bool:
+    docker = shutil.which("docker")
+    return (
+        docker is not None
+        and not subprocess.run(
+            [docker, "compose", "version"], capture_output=True, check=False
+        ).returncode
+    )
 
 
-@pytest.mark.parametrize(("rule", "service", "key", "value"), BROKEN)
-def test_a_rule_finds_what_breaks_it(
-    rule: Rule, service: str, key: str, value: object, document: dict[str, Any]
+def test_docker_reads_the_file_as_we_do(services: Services) -> None:
+    if not has_docker_compose():
+        pytest.skip("docker compose is not installed")
+    said = subprocess.run(
+        ["docker", "compose", "--file", COMPOSE, "config", "--format", "json"],
+        capture_output=True,
+        check=True,
+        env={"PATH": os.environ["PATH"]},
+    ).stdout
+    read = json.loads(said)["services"]
+
+    assert services.keys() == read.keys()
+    for name, service in services.items():
+        assert service.get("command") == read[name].get("command")
+        assert service["environment"] == read[name]["environment"]
+
+
+def test_each_command_is_one_that_omega_takes(ours: Services) -> None:
+    for name, service in ours.items():
+        program, *words = service["command"]
+        assert "omega" == program, name
+        assert problem_with_omega(words) is None, name
+
+
+def test_no_two_services_are_one_replica(ours: Services) -> None:
+    assert {1} == set(Counter(tuple(service["command"]) for service in ours.values()).values())
+
+
+def test_the_settings_name_the_database_that_is_started(
+    services: Services, ours: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if value is GONE:
-        del document["services"][service][key]
-    else:
-        document["services"][service][key] = value
+    server = services[POSTGRES]["environment"]
+    for name, service in ours.items():
+        assert service["environment"].keys() <= environment_names(), name
+        for variable, value in service["environment"].items():
+            monkeypatch.setenv(variable, value)
+        told = load_settings().database_url
+        assert told is not None
+        url = make_url(told.get_secret_value())
 
-    assert list(rule(document))
+        assert (POSTGRES, 5_432) == (url.host, url.port)
+        assert (server["POSTGRES_USER"], server["POSTGRES_PASSWORD"], server["POSTGRES_DB"]) == (
+            url.username,
+            url.password,
+            url.database,
+        )
 
 
-def test_every_rule_has_been_seen_to_fail() -> None:
-    assert set(RULES) == {rule for rule, _, _, _ in BROKEN}
+def test_each_variable_has_a_default(services: Services) -> None:
+    assert "$" not in json.dumps(services)
+
+
+def test_what_a_service_waits_for_can_come(services: Services, ours: Services) -> None:
+    for name, service in ours.items():
+        for other, how in service["depends_on"].items():
+            ends = services[other]["restart"] == "no"
+            possible = {
+                "service_healthy": "healthcheck" in services[other],
+                "service_completed_successfully": ends,
+            }
+            assert possible[how["condition"]], f"{name} waits for {other}"
+
+
+def test_all_wait_for_the_migration_but_the_migration(ours: Services) -> None:
+    migrations = [name for name, one in ours.items() if one["command"][1:] == ["db", "init"]]
+    (migration,) = migrations
+
+    for name, service in ours.items():
+        assert POSTGRES in service["depends_on"]
+        assert (name != migration) == (migration in service["depends_on"])
+
+
+def test_nothing_is_published_to_a_network(services: Services) -> None:
+    ports = [str(port) for service in services.values() for port in service.get("ports", ())]
+
+    assert all(port.startswith("127.0.0.1:") for port in ports), ports
+
+
+def test_the_image_is_tagged_with_this_version(ours: Services) -> None:
+    assert {f"omega-scheduler:{__version__}"} == {service["image"] for service in ours.values()}
+
+
+def test_the_health_check_asks_as_the_program_understands(services: Services) -> None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_isready"))
+    if not found:
+        pytest.skip("no Debian postgresql package is installed")
+    _, program, *arguments = services[POSTGRES]["healthcheck"]["test"]
+    asked = subprocess.run([found[-1], *arguments, f"--port={free_port()}"], check=False)
+
+    assert found[-1].name == program
+    # It exits with 2 where nobody answers, and with 3 for arguments that it does not take.
+    assert 2 == asked.returncode

@@ -76,10 +76,9 @@ def test_all_that_fits_is_drawn_wherever_it_is() -> None:
 
 def test_it_is_equal_in_distribution_to_the_loop() -> None:
     left, wanted, rounds = (1, 2, 4), 4, 20_000
-    rng = np.random.default_rng(11)
+    rng, room = np.random.default_rng(11), a_room(*left)
     ends = Counter(
-        tuple((integers(left) - first_fit(a_room(*left), wanted, rng)).tolist())
-        for _ in range(rounds)
+        tuple((integers(left) - first_fit(room, wanted, rng)).tolist()) for _ in range(rounds)
     )
 
     expected = by_the_loop(left, wanted)

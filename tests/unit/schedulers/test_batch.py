@@ -1,7 +1,14 @@
 """The batch scheduler."""
 
+import threading
+
 import numpy as np
 
+from omega.clock import ManualClock
+from omega.config import Settings
+from omega.events import Event, TransactionJudged
+from omega.framework.runner import SchedulerProcess
+from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_job, a_spec, a_view
 from schedulers.batch import BatchScheduler
 
@@ -23,5 +30,23 @@ def test_higher_precedence_is_placed_first() -> None:
     assert [1, 3, 2, 4] == [job.id for job in BatchScheduler().order(jobs, a_view())]
 
 
-def test_many_jobs_are_committed_together() -> None:
-    assert BatchScheduler.jobs_per_transaction > 1
+def test_jobs_that_wait_together_are_committed_together() -> None:
+    clock, stop = ManualClock(), threading.Event()
+    store = MemoryStore(clock)
+    store.add_machines(a_cell(3))
+    store.submit([a_spec(1) for _ in range(5)])
+    events: list[Event] = []
+    SchedulerProcess(
+        scheduler=BatchScheduler(),
+        store=store,
+        open_store=lambda: store,
+        clock=clock,
+        settings=Settings(),
+        sink=events.append,
+        replica="0",
+        run_seed=0,
+        stop=stop,
+    ).step()
+
+    assert [5] == [event.jobs for event in events if isinstance(event, TransactionJudged)]
+    assert 5 == len(store.allocations())
