@@ -171,7 +171,7 @@ def fill(
     others = ServiceScheduler().place
     allocated, took_us, checksum = {}, [], 0
     failed = placed = slices = 0
-    with view.trying():
+    with view.tentative():
         for job in jobs:
             has_gpus = job.spec.groups[0].gpus > 0
             began = clock.now()

@@ -84,7 +84,7 @@ class Case:
 
     def place(self, clock: Clock, rng: np.random.Generator) -> tuple[float, Claims]:
         """Place the job and try its claims on; return the seconds it took, and the claims."""
-        with self._view.trying():
+        with self._view.tentative():
             began = clock.now()
             claims = self._scheduler.place(self._view, self._job, rng)
             self._view.assume_claims(claims)
@@ -93,7 +93,7 @@ class Case:
 
     def check(self, claims: Claims) -> None:
         """Raise InvariantBroken unless all tasks are placed, and on machines that have room."""
-        with self._view.trying():
+        with self._view.tentative():
             self._view.assume_claims(claims)
             fits = bool(every_kind(self._view.free >= 0).all())
         if set(claims.task.tolist()) != set(self._job.unplaced.tolist()) or not fits:

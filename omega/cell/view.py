@@ -152,7 +152,7 @@ class View:
         """Replace the rows of this view of which `rows` has a newer copy; return how many.
 
         Machines that this view does not have are left out: a full read adds them, and a change of
-        the cell's generation shows that one is due. Must not be called inside a `trying` block,
+        the cell's generation shows that one is due. Must not be called inside a `tentative` block,
         whose end would restore the old rows.
         """
         assert self._undo is None, "claims are being tried on"
@@ -187,7 +187,7 @@ class View:
         return self.patch(changes.rows)
 
     @contextmanager
-    def trying(self) -> Iterator[None]:
+    def tentative(self) -> Iterator[None]:
         """Let claims be tried on inside the block; at its end the view is restored.
 
         Blocks nest: placement tries on the groups of a job inside the block of an attempt, which
@@ -202,27 +202,27 @@ class View:
             self._undo = outer
 
     def assume_claims(self, claims: Claims) -> None:
-        """Subtract claims from `free`, inside a `trying` block, so that later jobs see them."""
-        assert self._undo is not None, "claims are tried on inside a `trying` block"
+        """Subtract claims from `free`, inside a `tentative` block, so that later jobs see them."""
+        assert self._undo is not None, "claims are tried on inside a `tentative` block"
         at = self.where(claims.machine)
         known = at >= 0  # a claim on a machine that is not here will be refused: it takes nothing
         at, demand = at[known], claims.demand[known]
         self._undo.append((at, self._free[at]))  # a row may occur twice, with the same old value
         np.subtract.at(self._free, at, demand)
 
-    def take_off(self, machine: Ids, amounts: Amounts) -> None:
-        """Add the amounts of allocations to `free`, inside a `trying` block, as if they had ended.
+    def assume_removed(self, machine: Ids, amounts: Amounts) -> None:
+        """Add the amounts of allocations to `free`, inside a `tentative` block, as if they had ended.
 
         `machine` (allocations,) and `amounts` (allocations, kinds).
         """
         self._free_more(machine, amounts)
 
     def undo_removal(self, machine: Ids, amounts: Amounts) -> None:
-        """Subtract what `take_off` added, whether there is room or not."""
+        """Subtract what `assume_removed` added, whether there is room or not."""
         self._free_more(machine, -amounts)
 
     def _free_more(self, machine: Ids, amounts: Amounts) -> None:
-        assert self._undo is not None, "what runs is taken off inside a `trying` block"
+        assert self._undo is not None, "what runs is taken off inside a `tentative` block"
         at = self.where(machine)
         known = at >= 0
         at, amounts = at[known], amounts[known]

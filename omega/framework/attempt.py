@@ -147,7 +147,7 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
     """Return the claims of each job, placed in order; each sees the claims of those before it."""
     placed = []
     replica.set_signals(view, [one.job for one in together])
-    with view.trying():
+    with view.tentative():
         for one in together:
             claims = replica.scheduler.place(view, one.asked, replica.rng(one.job, one.tries))
             if not _asked_for(one.asked.unplaced, claims.task):

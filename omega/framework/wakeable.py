@@ -40,7 +40,7 @@ def wakeable(
     """Return, in order, the ids of the jobs that fit beside those before them."""
     known: dict[Hashable, _Alike] = {}
     fit, batches = [], 0
-    with view.trying():
+    with view.tentative():
         for whole in parked:
             job = admission.within(whole)
             if job is None:

@@ -158,7 +158,7 @@ def _in_turn(
     if len(groups) == 1:
         return place(groups[0])
     parts = {}
-    with view.trying():
+    with view.tentative():
         for group in groups:
             parts[group] = place(group)
             view.assume_claims(parts[group])

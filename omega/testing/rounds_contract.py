@@ -25,7 +25,7 @@ from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import Scheduler
 from omega.model.arrays import integers
-from omega.model.jobs import JobSpec, LeasedJob, Training
+from omega.model.jobs import JobSpec, LeasedJob, StepWork
 from omega.model.machines import MachineState, Snapshot
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_spec, join_cells
@@ -192,7 +192,7 @@ class RoundsCell:
             minimum=tasks,
             gpus=1,
             constraints=(NOT_A100,) if only else (),
-            training=Training("model", 10**9),
+            work=StepWork("model", 10**9),
         )
 
     def play(self, rounds: int = 1) -> None:
@@ -299,7 +299,7 @@ class RoundsContract(SchedulerContract):
             again = scheduler.rounds.again(view, list(waiting.values()), deepcopy(one.rng))
 
             assert told_by(one.view) == told_by(view)
-            with view.trying():
+            with view.tentative():
                 for job_claims in again:
                     assert job_claims.job.id in waiting
                     assert 0 == len(job_claims.claims.evictions)

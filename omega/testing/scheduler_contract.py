@@ -203,7 +203,7 @@ class SchedulerContract:
 
     def test_jobs_tried_on_before_are_counted(self, scheduler: Scheduler) -> None:
         view = a_view(a_cell(2, cpu_milli=4_000))
-        with view.trying():
+        with view.tentative():
             first = plan(scheduler, view, a_job(6, job=1))
             view.assume_claims(first)
             second = plan(scheduler, view, a_job(6, job=2))

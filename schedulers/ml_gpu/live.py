@@ -65,7 +65,7 @@ class GpuRounds(Rounds):
         """Say which gangs train where next, and place the other jobs on what is free."""
         waiting = [job for job in state.waiting if not goes_by_rounds(job)]
         beside = self._beside(view, waiting, rng)
-        with view.trying():
+        with view.tentative():
             for job_claims in beside:
                 view.assume_claims(job_claims.claims)
             record, table, gangs = self._by_rounds(view, state, rng)
@@ -97,7 +97,7 @@ class GpuRounds(Rounds):
         """Place gangs that met others once more, on the GPUs of their type that are free."""
         claims_by_job = []
         beside = [job for job in refused if job.id not in self._chosen]
-        with view.trying():
+        with view.tentative():
             for job in refused:
                 if job.id in self._chosen:
                     cluster, type_ = self._chosen[job.id]
@@ -105,15 +105,15 @@ class GpuRounds(Rounds):
                     view.assume_claims(claims)
                     if len(claims):
                         claims_by_job.append(JobClaims(job, claims, len(claims)))
-            stretches += self._beside(view, beside, rng)
-        return stretches
+            claims_by_job += self._beside(view, beside, rng)
+        return claims_by_job
 
     def _beside(
         self, view: View, jobs: Sequence[LeasedJob], rng: np.random.Generator
     ) -> list[JobClaims]:
         """Place jobs that run to their end, on what is free now."""
         claims_by_job = []
-        with view.trying():
+        with view.tentative():
             for job in jobs:
                 claims = self._place_beside(view, job, rng)
                 view.assume_claims(claims)
@@ -299,14 +299,14 @@ def _given_out(
     leftovers = LeftoverPolicy.LAST if config.policy.uses_leftovers else LeftoverPolicy.NEVER
     kept: set[int] = set()
     placed: list[tuple[LeasedJob, int, Claims]] = []
-    with view.trying():
+    with view.tentative():
         goes = np.ones(len(table.jobs), np.bool_)
         for nth in range(PASSES):
             on = select(ledger, rate, gangs, left, order, leftovers, had=had)
             if nth == 0:
                 goes = (on == NOWHERE) | (on != table.on)
                 gone = table.running.only(np.isin(table.running.job, table.ids[goes]))
-                view.take_off(gone.machine, gone.amounts)
+                view.assume_removed(gone.machine, gone.amounts)
                 stay = np.flatnonzero(~goes)
                 kept = set(table.ids[stay].tolist())
                 np.subtract.at(left, on[stay], gangs[stay])
@@ -338,7 +338,7 @@ def _put_back(view: View, running: Allocations, job: LeasedJob) -> bool:
     view.undo_removal(its.machine, its.amounts)
     if (view.free[view.where(its.machine)] >= 0).all():
         return True
-    view.take_off(its.machine, its.amounts)
+    view.assume_removed(its.machine, its.amounts)
     return False
 
 

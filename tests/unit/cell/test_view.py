@@ -138,7 +138,7 @@ def test_a_machine_used_above_its_capacity_is_open_again_when_it_is_not() -> Non
 
 def test_claims_that_are_tried_on_close_nothing() -> None:
     view = a_view(a_cell(1, cpu_milli=1_000))
-    with view.trying():
+    with view.tentative():
         view.assume_claims(some_claims([0, 1], [1, 1]))
 
         assert [True] == view.open.tolist()
@@ -172,7 +172,7 @@ def test_changes_of_another_generation_need_a_full_read() -> None:
 class TestTrying:
     def test_claims_tried_on_count_and_leave_no_trace(self) -> None:
         view = a_view(a_cell(3))
-        with view.trying():
+        with view.tentative():
             view.assume_claims(some_claims([0, 1, 2], [2, 2, 3]))
             view.assume_claims(a_claim(3, machine=2, cpu_milli=500))
             inside = cpu_free(view)
@@ -182,7 +182,7 @@ class TestTrying:
 
     def test_they_leave_no_trace_after_an_error_either(self) -> None:
         view = a_view(a_cell(1))
-        with suppress(KeyError), view.trying():
+        with suppress(KeyError), view.tentative():
             view.assume_claims(a_claim())
             raise KeyError
 
@@ -190,9 +190,9 @@ class TestTrying:
 
     def test_blocks_nest_and_the_inner_one_takes_off_its_own_alone(self) -> None:
         view = a_view(a_cell(1))
-        with view.trying():
+        with view.tentative():
             view.assume_claims(a_claim())
-            with view.trying():
+            with view.tentative():
                 view.assume_claims(a_claim())
                 inner = cpu_free(view)
             outer = cpu_free(view)
@@ -201,7 +201,7 @@ class TestTrying:
 
     def test_a_claim_on_an_unknown_machine_takes_nothing(self) -> None:
         view = a_view(a_cell(2))
-        with view.trying():
+        with view.tentative():
             view.assume_claims(some_claims([0, 1], [9, 1]))
 
             assert [3_000, 4_000] == cpu_free(view)
@@ -214,15 +214,15 @@ class TestTrying:
 
     def test_inside_a_block_no_news_are_taken(self) -> None:
         view = a_view(a_cell(3))
-        with view.trying(), pytest.raises(AssertionError, match="tried on"):
+        with view.tentative(), pytest.raises(AssertionError, match="tried on"):
             view.patch(news(revision=1, used=1))
 
     def test_what_runs_is_taken_off_and_leaves_no_trace(self) -> None:
         used = {1: {"cpu_milli": 3_000}, 2: {"cpu_milli": 1_000}}
         view = a_view(a_cell(2), used=used)
         runs = some_claims([0, 1, 2, 3], [1, 1, 9, 2])
-        with view.trying():
-            view.take_off(runs.machine, runs.demand)
+        with view.tentative():
+            view.assume_removed(runs.machine, runs.demand)
             inside = cpu_free(view)
 
         assert [3_000, 4_000] == inside
@@ -231,8 +231,8 @@ class TestTrying:
     def test_what_is_put_back_is_there_again_room_or_not(self) -> None:
         view = a_view(a_cell(1, cpu_milli=4_000), used={1: {"cpu_milli": 3_000}})
         runs = some_claims([0, 1], [1, 1])
-        with view.trying():
-            view.take_off(runs.machine, runs.demand)
+        with view.tentative():
+            view.assume_removed(runs.machine, runs.demand)
             view.assume_claims(some_claims([0, 1, 2], [1, 1, 1]))
             before = cpu_free(view)
             view.undo_removal(runs.machine, runs.demand)
@@ -244,11 +244,11 @@ class TestTrying:
     def test_taking_off_nests_with_trying_on(self) -> None:
         view = a_view(a_cell(1), used={1: {"cpu_milli": 4_000}})
         runs = some_claims([0, 1], [1, 1])
-        with view.trying():
-            view.take_off(runs.machine, runs.demand)
-            with view.trying():
+        with view.tentative():
+            view.assume_removed(runs.machine, runs.demand)
+            with view.tentative():
                 view.assume_claims(a_claim())
-                view.take_off(runs.machine, runs.demand)
+                view.assume_removed(runs.machine, runs.demand)
                 inner = cpu_free(view)
             view.assume_claims(a_claim())
             outer = cpu_free(view)
@@ -258,4 +258,4 @@ class TestTrying:
     def test_outside_a_block_nothing_is_taken_off(self) -> None:
         runs = a_claim()
         with pytest.raises(AssertionError, match="trying"):
-            a_view().take_off(runs.machine, runs.demand)
+            a_view().assume_removed(runs.machine, runs.demand)

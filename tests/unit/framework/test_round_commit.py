@@ -50,7 +50,7 @@ class Scripted(Rounds):
     ) -> Sequence[JobClaims]:
         self.asked_again.append([job.id for job in refused])
         claims_by_job = []
-        with view.trying():
+        with view.tentative():
             for job in refused:
                 claims = place_groups(view, job, in_order, rng)
                 view.assume_claims(claims)

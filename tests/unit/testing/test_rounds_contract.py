@@ -33,9 +33,9 @@ class ByTurns(Rounds):
         turn = state.memo.get("turn", 0)
         assert isinstance(turn, int)
         jobs = sorted((*state.waiting, *state.running), key=lambda job: job.id)
-        trains = [job for job in jobs if job.spec.training is not None]
+        trains = [job for job in jobs if job.spec.work is not None]
         first = turn % max(1, len(trains))
-        beside = [job for job in state.waiting if job.spec.training is None]
+        beside = [job for job in state.waiting if job.spec.work is None]
         order = [*beside, *trains[first:], *trains[:first]]
         claims_by_job = self.placed(view, state, order, rng)
         return RoundPlan(claims_by_job, {"turn": turn + 1}, [job.id for job in trains])
@@ -45,11 +45,11 @@ class ByTurns(Rounds):
     ) -> list[JobClaims]:
         """Place all jobs that train anew, on what those beside them leave."""
         gone = state.allocations
-        preemptible = {job.id for job in state.running if job.spec.training is not None}
+        preemptible = {job.id for job in state.running if job.spec.work is not None}
         gone = gone.only(np.isin(gone.job, list(preemptible)))
         parts = []
-        with view.trying():
-            view.take_off(gone.machine, gone.amounts)
+        with view.tentative():
+            view.assume_removed(gone.machine, gone.amounts)
             for job in jobs:
                 tasks = np.arange(job.spec.tasks) if job.id in preemptible else job.unplaced
                 anew = replace(
@@ -73,7 +73,7 @@ class ByTurns(Rounds):
         self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
     ) -> Sequence[JobClaims]:
         claims_by_job = []
-        with view.trying():
+        with view.tentative():
             for job in refused:
                 claims = place_groups(view, job, on_fewest_machines, rng)
                 view.assume_claims(claims)
