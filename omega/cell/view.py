@@ -211,7 +211,7 @@ class View:
         np.subtract.at(self._free, at, demand)
 
     def assume_removed(self, machine: Ids, amounts: Amounts) -> None:
-        """Add the amounts of allocations to `free`, inside a `tentative` block, as if they had ended.
+        """Add amounts of allocations to `free`, inside a `tentative` block, as if they had ended.
 
         `machine` (allocations,) and `amounts` (allocations, kinds).
         """
