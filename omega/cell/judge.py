@@ -13,7 +13,7 @@ from omega.cell.judge_sequential import judge_sequentially
 from omega.model.arrays import Amounts, Index, Verdicts, ascends, holds, some_kind
 from omega.model.claims import Claims, Transaction
 from omega.model.machines import MachineRows
-from omega.model.outcomes import ACCEPTED, NOBODY, Outcome, Verdict
+from omega.model.outcomes import ACCEPTED, NO_IDS, Outcome, Verdict
 
 
 def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
@@ -51,8 +51,8 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
     return Outcome(
         verdicts=verdicts,
         machine=claims.machine,
-        evicted_job=NOBODY,
-        evicted_task=NOBODY,
+        evicted_job=NO_IDS,
+        evicted_task=NO_IDS,
         fresh=fresh if holds(named[:-1]) else fresh.take(np.flatnonzero(named[:-1])),
     )
 
@@ -60,7 +60,7 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
 def _before_fit(
     rows: MachineRows, transaction: Transaction, context: CommitContext, at: Index
 ) -> Verdicts:
-    """Return the verdicts that do not depend on other claims; later statements take precedence."""
+    """Return verdicts that do not depend on other claims; later lines overwrite earlier ones."""
     verdicts = machine_verdicts(rows, transaction.rule, at, transaction.claims.seen)
     if not holds(context.unplaced):
         verdicts[~context.unplaced] = Verdict.ALREADY_PLACED

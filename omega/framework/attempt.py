@@ -4,8 +4,9 @@ Goal     The whole loop on two screens: refresh, decide, place, commit, learn, t
 Promise  No I/O, no clock, no events: the driver supplies them, in real or in virtual time. The same
          answers lead to the same effects. A task is claimed at most once in each try.
 Source   Omega (EuroSys 2013), section 3.4 and figure 4. Placement runs after the decision time, on
-         the view read before it. On a private view the order makes no difference; on a shared view
-         (a monolithic scheduler) it is the order that the paper simulates.
+         the view read before it. On a private view it makes no difference whether placement
+         runs before or after the decision time. On a shared view (a monolithic scheduler) the paper
+         simulates it after.
 """
 
 from collections.abc import Callable, Sequence
@@ -101,7 +102,8 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[JobResult
             mine = slice(first, first := first + len(its))
             one.learn(its, outcome.verdicts[mine], outcome.machine[mine])
         if outcome.refused:
-            # As in the paper. Whoever took the room has probably claimed on other machines, too.
+            # The paper, too, refreshes after a conflict: whoever took this room has probably
+            # claimed on other machines as well.
             view = yield from refreshed()
 
 

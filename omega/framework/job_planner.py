@@ -57,7 +57,7 @@ class JobPlanner:
         self._claims_max = scheduler.claims_per_transaction
         self._jobs_max = self._together
 
-    def turn(self) -> Steps[int]:
+    def cycle(self) -> Steps[int]:
         """Lease jobs and attempt them; return how many were leased."""
         began = self._clock.now()
         jobs = yield from self._lease()
@@ -114,7 +114,7 @@ class JobPlanner:
         self._leasing.leases.drop(one.job.id for one in attempted)
 
     def _adapt(self, jobs: int, took_s: float) -> None:
-        """Lease twice as many jobs at a time after a short turn, half as many after a long one."""
+        """Lease twice as many jobs at a time after a short cycle, half as many after a long one."""
         if took_s > 2 * CYCLE_S:
             self._jobs_max = max(self._jobs_max // 2, self._together)
         elif jobs == self._jobs_max and took_s < CYCLE_S:

@@ -1,4 +1,4 @@
-"""Planners: how a scheduler process leases jobs, plans them and commits, turn by turn.
+"""Planners: how a scheduler process leases jobs, plans them and commits, cycle by cycle.
 
 Goal     Make the ways of planning interchangeable in one scheduler process.
 Promise  A planner does no I/O: it yields effects, as the process does.
@@ -13,10 +13,10 @@ from omega.framework.effects import Steps
 class Planner(Protocol):
     """Plans the work of one scheduler process."""
 
-    def turn(self) -> Steps[int]:
+    def cycle(self) -> Steps[int]:
         """Lease jobs, plan and commit them, and end their leases; return the number of jobs."""
         ...
 
     def idle_s(self) -> float:
-        """Return how many seconds to wait after a turn without jobs."""
+        """Return how many seconds to wait after a cycle without jobs."""
         ...

@@ -1,4 +1,4 @@
-"""The main loop of a scheduler process: turns of its planner, and periodic work between them.
+"""The main loop of a scheduler process: cycles of its planner, and periodic work between them.
 
 Goal     One main loop for every scheduler, live and in virtual time, as a generator of effects.
 Promise  No I/O and no waiting: the driver answers its effects. The same answers at the same times
@@ -59,13 +59,15 @@ class Process:
     decision_time: DecisionTime = NO_DECISION_TIME
     limits: Limits = LIMITS
     policy: Policy | None = None
-    """What happens to a job after an attempt; None: `disposition`, by the settings."""
+    """What happens to a job after an attempt; None: `disposition`, by the settings. Not used by a
+    scheduler with `rounds`."""
     driver_places: bool = False
-    """Whether to yield `Draw` for plain jobs. Such attempts are not measured, so this excludes
+    """Whether to let the driver place jobs of one group that needs only CPU, memory and disk
+    (`JobSpec.is_plain`), by yielding `Draw`. Such attempts are not measured, so this excludes
     `housekeeps`."""
     housekeeps: bool = True
-    """Whether the process rescues jobs, clears machines, wakes parked jobs, diagnoses, measures and
-    reports. Experiments that do this by themselves set False."""
+    """Whether the process rescues jobs, clears machines, wakes parked jobs, diagnoses, measures,
+    reports and gives views their signals. The paper's experiments need none of it and set False."""
 
     def __post_init__(self) -> None:
         assert not (self.driver_places and self.housekeeps)
@@ -83,9 +85,9 @@ class Process:
         self._clearing = MachineClearing(self.emit)
         self._waker = Waker(kind, self.emit, self.scheduler.granularity)
         self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
-        self._planner = self._plans()
+        self._planner = self._make_planner()
         self._rescues = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
-        self._checks = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
+        self._view_checks = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
         self._reports = Timer(self.clock, REPORT_INTERVAL_MS)
 
     @property
@@ -96,13 +98,13 @@ class Process:
     def life(self) -> Steps[None]:
         """Take turns until the stop event is set."""
         while not self.stop.is_set():
-            if not (yield from self.turn()):
+            if not (yield from self.cycle()):
                 yield Wait(self._planner.idle_s())
 
-    def turn(self) -> Steps[int]:
-        """Do the periodic work that is due, then take a turn of the planner; return its jobs."""
+    def cycle(self) -> Steps[int]:
+        """Do the periodic work that is due, then run a cycle of the planner; return its jobs."""
         yield from self._housekeep()
-        jobs = yield from self._planner.turn()
+        jobs = yield from self._planner.cycle()
         return jobs
 
     def end(self) -> Steps[None]:
@@ -114,7 +116,7 @@ class Process:
         yield from self._leasing.hand_back(backs)
         yield from asked("forget", lambda store: store.forget(kind, self.replica))
 
-    def _plans(self) -> Planner:
+    def _make_planner(self) -> Planner:
         replica = Replica(
             scheduler=self.scheduler,
             name=self.replica,
@@ -148,7 +150,7 @@ class Process:
             rescued = yield from asked("rescue", lambda store: store.rescue())
             if rescued:
                 self.emit(JobsRescued(len(rescued)))
-        if self._checks.due():
+        if self._view_checks.due():
             view = yield from refreshed()
             yield from self._clearing.check(view)
             yield from self._waker.check(view)

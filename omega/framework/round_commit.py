@@ -23,7 +23,7 @@ from omega.model.outcomes import ACCEPTED, Outcome, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
 
 TRIES_MAX = 3
-"""How often one round commits; what is refused after that waits for the next round."""
+"""How many tries one round has; what is refused after that waits for the next round."""
 
 
 def plan_round(
@@ -44,20 +44,18 @@ def commit_round(
     """Commit a plan, and try refused claims again; return the result for each job of the state."""
     progress = _RoundProgress([*state.waiting, *state.running])
     rng = rng_for(replica.run_seed, state.number, replica.name, 1)
-    claims_by_job = plan.claims
+    planned = plan.claims
     for tries in range(1, TRIES_MAX + 1):
-        for transaction in progress.transactions(replica, claims_by_job):
+        for transaction in progress.transactions(replica, planned):
             outcome = yield from committed(transaction)
             view.patch(outcome.fresh)
             progress.learn(transaction, outcome)
-        refused = [
-            progress.jobs[s.job.id] for s in claims_by_job if progress.may_try_again(s.job.id)
-        ]
+        refused = [progress.jobs[it.job.id] for it in planned if progress.may_try_again(it.job.id)]
         if not refused or tries == TRIES_MAX:
             break
         view = yield from refreshed()
         replica.set_signals(view, [job for job in refused if len(job.unplaced)])
-        claims_by_job = rounds.again(view, refused, rng)
+        planned = rounds.again(view, refused, rng)
     return [progress.attempted(job.id, view) for job in (*state.waiting, *state.running)]
 
 
@@ -70,17 +68,15 @@ class _RoundProgress:
         self._granted = dict.fromkeys(self.jobs, 0)
         self._refusals: dict[int, set[Verdict]] = {job: set() for job in self.jobs}
 
-    def transactions(
-        self, replica: Replica, claims_by_job: Sequence[JobClaims]
-    ) -> Iterator[Transaction]:
+    def transactions(self, replica: Replica, planned: Sequence[JobClaims]) -> Iterator[Transaction]:
         """Yield the claims in order, in transactions as large as the limits allow.
 
         A transaction also presents the leases of the jobs that its claims evict.
         """
-        for together in _divided(claims_by_job, replica.limits):
+        for together in _divided(planned, replica.limits):
             claimants = {job_claims.job.id for job_claims in together}
             victims = sorted(set().union(*map(_victims, together)) - claimants)
-            parts = [(s.job.id, s.job.token, s.minimum, s.claims) for s in together]
+            parts = [(it.job.id, it.job.token, it.minimum, it.claims) for it in together]
             parts += [(job, self.jobs[job].token, 0, Claims.none()) for job in victims]
             yield Transaction.of(
                 parts,
@@ -110,7 +106,7 @@ class _RoundProgress:
             self._refusals[part.job] = {Verdict(v) for v in verdicts[~granted].tolist()}
 
     def may_try_again(self, job: int) -> bool:
-        """Return whether a job has unplaced tasks, was refused, and could be granted a new try.
+        """Return whether a job has unplaced tasks, was refused, and another try could help.
 
         After a lost lease or a refusal by a quota a new try in this round is useless.
         """
@@ -144,12 +140,12 @@ def _first_diagnosis(view: View, job: LeasedJob) -> Diagnosis | None:
     return diagnose(view, job) if job.waited_ms is not None else None
 
 
-def _divided(claims_by_job: Sequence[JobClaims], limits: Limits) -> Iterator[list[JobClaims]]:
+def _divided(planned: Sequence[JobClaims], limits: Limits) -> Iterator[list[JobClaims]]:
     """Yield the claims in order, divided by transaction; leave out jobs too large for one."""
     together: list[JobClaims] = []
     jobs: set[int] = set()
     claims = 0
-    for job_claims in claims_by_job:
+    for job_claims in planned:
         named = {job_claims.job.id} | _victims(job_claims)
         if (
             len(named) > limits.jobs_per_transaction_max

@@ -51,7 +51,7 @@ class RoundPlanner:
         self._sink = sink
         self._due_in_ms = 0
 
-    def turn(self) -> Steps[int]:
+    def cycle(self) -> Steps[int]:
         """Carry out the next round if it is due; return how many jobs were planned."""
         kind, holder = self._leasing.kind, self._leasing.holder
         length_ms = self._rounds.length_ms

@@ -31,7 +31,7 @@ from omega.sync.refresher import Refresher
 
 @dataclass(kw_only=True, eq=False)
 class SchedulerProcess:
-    """One live replica of a scheduler. Call `run`, or `step` for one turn at a time."""
+    """One live replica of a scheduler. Call `run`, or `step` for one cycle at a time."""
 
     scheduler: Scheduler
     store: Store
@@ -106,8 +106,8 @@ class SchedulerProcess:
                 self.finish()
 
     def step(self) -> int:
-        """Take one turn; return the number of jobs planned."""
-        return drive(self._process.turn(), self._driver.answer)
+        """Run one cycle; return the number of jobs planned."""
+        return drive(self._process.cycle(), self._driver.answer)
 
     def finish(self) -> None:
         """Hand back every lease, leave the store's registry and give back the refresher's turn.

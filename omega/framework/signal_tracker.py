@@ -27,7 +27,7 @@ class SignalTracker:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._leased_s = clock.now()
-        """When the jobs that are being attempted were leased; one call leases all of a turn."""
+        """When the jobs that are being attempted were leased; one call leases all of a cycle."""
         self._claims = self._refused = 0.0
         """Weighted numbers of claims judged and claims refused ..."""
         self._judged_s = clock.now()

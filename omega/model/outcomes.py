@@ -31,8 +31,8 @@ class Verdict(IntEnum):
     QUOTA = 9  # it would exceed the quota of the tenant or of the kind of scheduler
 
 
-NOBODY: Final[Ids] = np.zeros(0, np.int64)
-freeze(NOBODY)
+NO_IDS: Final[Ids] = np.zeros(0, np.int64)
+freeze(NO_IDS)
 ACCEPTED: Final = int(Verdict.ACCEPTED)
 """For comparisons with arrays: looking the enum member up would take as long as comparing."""
 
@@ -60,7 +60,7 @@ class Outcome:
     @classmethod
     def nothing(cls) -> "Outcome":
         """Return the outcome of a transaction without claims."""
-        return cls(np.zeros(0, np.int8), NOBODY, NOBODY, NOBODY, MachineRows.none())
+        return cls(np.zeros(0, np.int8), NO_IDS, NO_IDS, NO_IDS, MachineRows.none())
 
     @property
     def accepted(self) -> Mask:

@@ -16,7 +16,7 @@ from omega.model.arrays import Amounts, Ids, Index, ascends, integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineRows, Machines, MachineState, Snapshot
-from omega.model.outcomes import NOBODY, Outcome
+from omega.model.outcomes import NO_IDS, Outcome
 from omega.model.resources import Kind
 from omega.sim.rows import CellRows, Look
 from omega.sim.running import sum_of
@@ -78,7 +78,7 @@ class SimulatedCell:
         if self._fit_together(transaction, job):
             self.cpu_used += len(claims) * int(claims.shapes[0, CPU])
             nothing_refused = np.zeros(len(claims), np.int8)
-            return Outcome(nothing_refused, claims.machine, NOBODY, NOBODY, NO_ROWS)
+            return Outcome(nothing_refused, claims.machine, NO_IDS, NO_IDS, NO_ROWS)
         context = CommitContext(
             lease_held=np.ones(1, dtype=np.bool_),
             minimum=integers([job.spec.minimum]),

@@ -102,7 +102,7 @@ class Experiment:
     scheduler: Callable[[str], Scheduler]
     """Makes the scheduler of a workload, with the conflict rule and granularity wanted."""
     decision_times: Mapping[str, DecisionTime]
-    """By workload; equal for all of them if one scheduler has a single path."""
+    """By workload; `MONOLITHIC` expects the same for all workloads."""
     schedulers: Mapping[str, int] = field(default_factory=dict)
     """How many for each workload; by default one."""
     assignment: Assignment = Assignment.DEALT
@@ -139,7 +139,7 @@ class Experiment:
         return self.compiled and not self.audited and not self.machine_events
 
     def run(self, advance: Advance = lambda _: None) -> Result:
-        """Simulate, from an idle start to the horizon."""
+        """Simulate, from the start state to the horizon."""
         return self.begin(advance).finish()
 
     def begin(self, advance: Advance = lambda _: None) -> "Run":
@@ -256,7 +256,7 @@ class Run:
         }
 
     def _world(self, part: slice) -> World:
-        """Make a world of these machines, audited if wanted."""
+        """Make a cell of these machines with the tasks that end on it, audited if wanted."""
         machines = self.experiment.workload.machines.part(part)
         start = StartState.of(self.experiment.workload.prefill, part)
         used = start.used(len(machines))

@@ -47,14 +47,14 @@ class ViewSource(SnapshotSource, Protocol):
 
 
 class SharedViewSource(ViewSource, TurnStore, Protocol):
-    """The store as views are synchronised from it by schedulers that divide their reading."""
+    """What a refresher needs whose scheduler reads only its turn's parts of the cell."""
 
 
 class ProgressReader(Protocol):
     """The progress of jobs in steps."""
 
     def progress(self, job: Ids) -> JobProgress:
-        """Read how far those of these jobs have come whose work is counted in steps."""
+        """Read the progress of these jobs; jobs without `work` are left out."""
         ...
 
 
@@ -82,7 +82,7 @@ class CommitStore(Protocol):
     """The judge of claims."""
 
     def commit(self, transaction: Transaction) -> Outcome:
-        """Judge the claims against the cell as it is now; apply the accepted ones, atomically.
+        """Judge the claims against the cell as it is now; apply the granted ones, atomically.
 
         A repeated id returns the recorded outcome with rows as they are now, and applies nothing.
         Raises StoreUnavailable if no answer came: the transaction may have been applied or not;
@@ -108,7 +108,8 @@ class ForcedEvictionStore(Protocol):
     def enforce_notices(self) -> int:
         """Evict tasks above capacity on machines whose notice has ended; return how many.
 
-        Lowest precedence comes first, then the latest start. Notices that are not needed end.
+        Lowest precedence comes first, then the latest start. A notice that is no longer needed is
+        removed.
         """
         ...
 
@@ -230,8 +231,8 @@ class OwnerStore(ReaderStore, ForcedEvictionStore, Protocol):
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Open, drain, take down or remove machines; return how many changed.
 
-        Tasks on a machine that is down or gone count until `lose_tasks`. Gone is final. Raises
-        BadInput for an id that never existed.
+        Tasks on a machine that is down or gone still hold their amounts until `lose_tasks` is
+        called. Gone is final. Raises BadInput for an id that never existed.
         """
         ...
 
