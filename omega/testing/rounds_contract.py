@@ -68,9 +68,9 @@ class RecordedRounds(Rounds):
         self._rounds = rounds
 
     def plan(self, view: View, state: RoundState, rng: np.random.Generator) -> RoundPlan:
-        before, rng = copy_of(view), deepcopy(rng)
+        before, kept = copy_of(view), deepcopy(rng)
         plan = self._rounds.plan(view, state, rng)
-        self.planned.append(PlannedRound(before, state, rng, plan, copy_of(view)))
+        self.planned.append(PlannedRound(before, state, kept, plan, copy_of(view)))
         if faults_of_plan(before, state, plan) or not is_plain_json(plan.memo):
             return RoundPlan([], {}, [])
         return plan

@@ -91,13 +91,13 @@ class History:
         if not self.holders:
             return
         holder = self.holders[int(self.rng.integers(len(self.holders)))]
-        rng = self.rng.random()
-        if rng < 0.25:
+        draw = self.rng.random()
+        if draw < 0.25:
             self.begin_or_end(holder.session)
-        elif rng < 0.35:
+        elif draw < 0.35:
             holder.ask(LONG_MS, asked=int(self.rng.integers(-1, holder.known.asked + 1)))
         else:
-            holder.ask(OVER_MS if rng < 0.45 else LONG_MS)
+            holder.ask(OVER_MS if draw < 0.45 else LONG_MS)
 
     def join(self) -> None:
         """Add a holder; the two logins use the same ids."""

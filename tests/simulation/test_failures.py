@@ -275,7 +275,7 @@ def test_a_world_that_forgets_what_ran_is_caught(
     if fault == "forgets":
         monkeypatch.setattr(Running, "take_off", lambda *_: [])
     else:
-        monkeypatch.setattr(SimulatedJob, "falls_without", lambda *_: False)
+        monkeypatch.setattr(SimulatedJob, "breaks_without", lambda *_: False)
     with pytest.raises(InvariantBroken, match=what) as caught:
         failing(Architecture.SHARED_STATE, 0, gangs=True).finish()
 

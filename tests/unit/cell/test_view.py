@@ -209,7 +209,7 @@ class TestTrying:
         assert [4_000, 4_000] == cpu_free(view)
 
     def test_outside_a_block_nothing_is_tried_on(self) -> None:
-        with pytest.raises(AssertionError, match="trying"):
+        with pytest.raises(AssertionError, match="tentative"):
             a_view().assume_claims(a_claim())
 
     def test_inside_a_block_no_news_are_taken(self) -> None:
@@ -257,5 +257,5 @@ class TestTrying:
 
     def test_outside_a_block_nothing_is_taken_off(self) -> None:
         runs = a_claim()
-        with pytest.raises(AssertionError, match="trying"):
+        with pytest.raises(AssertionError, match="tentative"):
             a_view().assume_removed(runs.machine, runs.demand)

@@ -18,8 +18,8 @@ for package in (omega, schedulers):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
 print(omega.__file__)
-from omega.store.postgres import schema
-print(schema.head())
+from omega.store.postgres import revision
+print(revision.head())
 """
 
 

@@ -78,7 +78,7 @@ class ByTurns(Rounds):
                 claims = place_groups(view, job, on_fewest_machines, rng)
                 view.assume_claims(claims)
                 claims_by_job.append(JobClaims(job, claims, len(claims)))
-        return [stretch for stretch in claims_by_job if len(stretch.claims)]
+        return [job_claims for job_claims in claims_by_job if len(job_claims.claims)]
 
 
 class Turning(Scheduler):
@@ -110,19 +110,19 @@ def changed(change: Callable[[RoundPlan], RoundPlan]) -> Rounds:
 
 
 def with_first(plan: RoundPlan, change: Callable[[JobClaims], JobClaims]) -> RoundPlan:
-    """Return a plan of which the first stretch is changed."""
+    """Return a plan of which the first job_claims is changed."""
     return replace(plan, claims=[*map(change, plan.claims[:1]), *plan.claims[1:]])
 
 
-def evicting_nobody(stretch: JobClaims) -> JobClaims:
+def evicting_nobody(job_claims: JobClaims) -> JobClaims:
     none = np.zeros(0, np.intp)
     evictions = Evictions(none, integers(), none)
-    return replace(stretch, claims=replace(stretch.claims, evictions=evictions))
+    return replace(job_claims, claims=replace(job_claims.claims, evictions=evictions))
 
 
-def evicting_a_stranger(stretch: JobClaims) -> JobClaims:
+def evicting_a_stranger(job_claims: JobClaims) -> JobClaims:
     evictions = Evictions(np.zeros(1, np.intp), integers([NOBODY]), np.zeros(1, np.intp))
-    return replace(stretch, claims=replace(stretch.claims, evictions=evictions))
+    return replace(job_claims, claims=replace(job_claims.claims, evictions=evictions))
 
 
 class WritesToTheView(ByTurns):
