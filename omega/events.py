@@ -135,7 +135,7 @@ class TurnChanged:
 
 @dataclass(frozen=True)
 class RateUnknown:
-    """Jobs of some kind of work make no steps, for nobody has said how fast they are."""
+    """Jobs of some kind of work make no steps, because no rate is known for it."""
 
     why: str
 

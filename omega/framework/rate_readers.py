@@ -5,11 +5,12 @@ Promise  Nothing is imported before it is asked for; what cannot be used is refu
 Source   Entry points of the group `omega.rates`; omega.framework.registry.
 """
 
+import os
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final, Protocol
 
-from omega.errors import BadInput, SettingsError, did_you_mean, shortened
+from omega.errors import BadInput, OmegaError, SettingsError, did_you_mean, shortened
 from omega.framework.rates import RateModel
 from omega.framework.registry import load_entry
 
@@ -33,7 +34,13 @@ def read_rates(said: str, *, gpu_attribute: str) -> RateModel:
     entries = list(entry_points(group=ENTRY_POINT_GROUP))
     name, path = _meant(said, sorted({entry.name for entry in entries}))
     reader = _reader([entry for entry in entries if entry.name == name])
-    model = reader(path, gpu_attribute=gpu_attribute)
+    try:
+        model = reader(path, gpu_attribute=gpu_attribute)
+    except OmegaError:
+        raise
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise SettingsError([f"the reader of rates {name!r} failed: {why}"]) from error
     if not isinstance(model, RateModel):
         raise SettingsError([f"the reader of rates {name!r} returns no RateModel"])
     return model
@@ -45,7 +52,7 @@ def _meant(said: str, names: list[str]) -> tuple[str, Path]:
     if colon and name in names:
         return name, Path(file)
     there_are = f"registered: {', '.join(names) or 'none at all'}"
-    if colon and not Path(said).exists():
+    if colon and not os.path.exists(said):  # which no name is too long for
         name = shortened(name)
         hint = did_you_mean(name, names)
         sentence = f"no reader of rates is registered as {name!r}{hint} ({there_are})"

@@ -34,7 +34,7 @@ class RoundState:
     allocations: Allocations
     """Of those that run, and of those that are away."""
     progress: JobProgress
-    """How far those of them have come whose work is counted in steps."""
+    """The progress of those of the waiting and running jobs whose work is counted in steps."""
     away: Sequence[int] = ()
     """Unfinished jobs of the last plan that this round could not lease: parked, leased by another
     scheduler, or further back in the queue than a round looks. They may come back."""

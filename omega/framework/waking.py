@@ -45,7 +45,7 @@ class Waker:
         self._generation = -1
         self._conflicts = False
         self._held_back = False
-        self._allowances = QuotasLeft(granularity)
+        self._quotas_left = QuotasLeft(granularity)
         self._woken: set[int] = set()
         """Jobs woken since the view last gained room; they have been tried in that room."""
 
@@ -53,7 +53,7 @@ class Waker:
         """Record why jobs are parked: after conflicts a job may fit although nothing changes."""
         self._conflicts = self._conflicts or ParkReason.CONFLICTS in reasons
         if ParkReason.OVER_QUOTA in reasons:
-            self._allowances.note()
+            self._quotas_left.note()
 
     def check(self, view: View) -> Steps[int]:
         """Wake the parked jobs that have room in this view; return how many were woken."""
@@ -63,7 +63,7 @@ class Waker:
         gained = moved or self._room is None or bool((room > self._room).any())
         conflicts, self._conflicts = self._conflicts, False
         self._room, self._could, self._generation = room, could, view.generation
-        grew = yield from self._allowances.grew()
+        grew = yield from self._quotas_left.grew()
         if gained:
             self._woken.clear()
         elif not (grew or conflicts or self._held_back):
@@ -72,7 +72,7 @@ class Waker:
             "parked", lambda store: store.parked(self._kind, jobs_max=PARKED_MAX)
         )
         helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
-        fit = wakeable(view, helped, self._allowances.admission())
+        fit = wakeable(view, helped, self._quotas_left.admission())
         self._held_back = 0 < len(fit) < len(helped)
         if not fit:
             return 0

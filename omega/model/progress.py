@@ -16,7 +16,7 @@ class JobProgress:
 
     job: Ids
     kind: tuple[str, ...]
-    """Of the work of each."""
+    """The kind of each job's work."""
     wanted: Ids
     """The number of steps after which each job has ended ..."""
     done: Ids

@@ -1,4 +1,4 @@
-"""Virtual nodes: stand for all machines of a cell, end tasks in their time, and make steps.
+"""Virtual nodes: stand for all machines of a cell, end tasks when their time is up, and make steps.
 
 Goal     Give a cell without machines the life that schedulers need: room that becomes free again.
 Promise  A task ends no earlier than its duration after its grant, by the store's clock and divided

@@ -40,7 +40,7 @@ class ChangeLog:
         """Return the position, among the changes kept, of the change with this number."""
         return number - self._dropped
 
-    def add_evictions(self, changes: int) -> None:
+    def reserve(self, changes: int) -> None:
         """Make room for so many more changes; the arrays may be replaced by larger ones."""
         needed = self.kept + changes
         if needed > len(self.at):
@@ -53,7 +53,7 @@ class ChangeLog:
 
     def keep(self, at: Index) -> None:
         """Log the contents of rows that are about to change."""
-        self.add_evictions(len(at))
+        self.reserve(len(at))
         new = slice(self.kept, self.kept + len(at))
         self.at[new] = at
         for were, column in zip(self.were, self._columns, strict=True):

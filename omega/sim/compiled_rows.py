@@ -88,5 +88,5 @@ class CompiledRows(CellRows):
     def _room_for(self, changes: int) -> RowHistory:
         """Return the arrays of the log; they are new ones after it has grown."""
         log = self._log
-        log.add_evictions(changes)
+        log.reserve(changes)
         return RowHistory(log.at, *log.were)

@@ -69,7 +69,7 @@ class Framework(Actor):
         self._allocator = allocator
         self._horizon_s = horizon_s
         self.ledger = Ledger(process.replica)
-        self._queue = Queue(world.engine, give_up, self.ledger, self._wish)
+        self._queue = Queue(world.engine, give_up, self.ledger, self._request_offer)
         self._deciding = 0
         """Jobs in offers that have not been given back."""
         self._runs = np.zeros_like(world.cell.total)
@@ -108,7 +108,7 @@ class Framework(Actor):
         answer = partial(self._answer, offer, cpu_milli, filling)
         engine.at(engine.now_s + filling.thinks_s, Order.DECISION, answer)
 
-    def _wish(self) -> None:
+    def _request_offer(self) -> None:
         self._allocator.request_offer(self)
 
     def _next(self, life: Steps[None], effect: Effect) -> Resume | None:

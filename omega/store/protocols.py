@@ -54,7 +54,7 @@ class ProgressReader(Protocol):
     """The progress of jobs in steps."""
 
     def progress(self, job: Ids) -> JobProgress:
-        """Read the progress of these jobs; jobs without `work` are left out."""
+        """Return the progress of those of these jobs that have `work`, ascending by id."""
         ...
 
 
@@ -115,7 +115,7 @@ class ForcedEvictionStore(Protocol):
 
 
 class ProcessStore(SnapshotSource, ProgressReader, ProcessRegistry, Protocol):
-    """What schedulers and nodes both call."""
+    """The calls of both schedulers and nodes."""
 
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
         """Read the live allocations of these jobs."""

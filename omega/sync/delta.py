@@ -20,21 +20,21 @@ class DeltaRefresher:
 
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink) -> None:
         self._store = store
-        self._stopwatch = RefreshTimer(clock, sink)
+        self._timer = RefreshTimer(clock, sink)
 
     def refresh(self, view: View | None) -> View:
         """Return the view, patched; a new view if there was none or the generation changed."""
-        began = self._stopwatch.now()
+        began = self._timer.now()
         if view is not None:
             changes = self._store.changes_since(view.mark)
             if changes.generation == view.generation:
                 view.catch_up(changes)
                 view.parts_read_s = np.array([began])
-                self._stopwatch.report(began, rows=len(changes.rows), full=False)
+                self._timer.report(began, rows=len(changes.rows), full=False)
                 return view
         view = View(self._store.snapshot())
         view.parts_read_s = np.array([began])
-        self._stopwatch.report(began, rows=len(view), full=True)
+        self._timer.report(began, rows=len(view), full=True)
         return view
 
     def close(self) -> None:

@@ -19,14 +19,14 @@ class FullRefresher:
 
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink) -> None:
         self._store = store
-        self._stopwatch = RefreshTimer(clock, sink)
+        self._timer = RefreshTimer(clock, sink)
 
     def refresh(self, view: View | None) -> View:
         """Return a new view of the whole cell."""
-        began = self._stopwatch.now()
+        began = self._timer.now()
         new = View(self._store.snapshot())
         new.parts_read_s = np.array([began])
-        self._stopwatch.report(began, rows=len(new), full=True)
+        self._timer.report(began, rows=len(new), full=True)
         return new
 
     def close(self) -> None:

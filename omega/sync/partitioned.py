@@ -28,7 +28,7 @@ class PartitionedRefresher:
     def __init__(self, store: ViewSource, clock: Clock, sink: Sink, turns: Turns) -> None:
         self._store = store
         self._turns = turns
-        self._stopwatch = RefreshTimer(clock, sink)
+        self._timer = RefreshTimer(clock, sink)
         self._ahead_s = 0.0
         """By how much the store's clock is ahead of this process's clock."""
         self._round = 0
@@ -43,7 +43,7 @@ class PartitionedRefresher:
         the generation changed.
         """
         turn = self._turns.current()
-        began = self._stopwatch.now()
+        began = self._timer.now()
         if view is None:
             return self._read_all(turn, began)
         now = turn.interval_at(began + self._ahead_s)
@@ -61,7 +61,7 @@ class PartitionedRefresher:
             due = tuple(range(turn.parts))
         self._note(view, list(due), now, changes.mark, began)
         view.mark = min(self._marks)
-        self._stopwatch.report(began, rows=len(changes.rows), full=False, age_s=age_s)
+        self._timer.report(began, rows=len(changes.rows), full=False, age_s=age_s)
         return view
 
     def close(self) -> None:
@@ -82,14 +82,14 @@ class PartitionedRefresher:
         self._read_at = np.zeros(turn.parts)
 
     def _read_all(self, turn: Turn, began: float) -> View:
-        ahead_s = self._store.now_ms() / MS_PER_S - self._stopwatch.now()
+        ahead_s = self._store.now_ms() / MS_PER_S - self._timer.now()
         view = View(self._store.snapshot())
         age_s = began - float(self._read_at.min()) if self._has_read else 0.0
         self._begin(turn)
         self._ahead_s = ahead_s
         now = self._turn.interval_at(began + self._ahead_s)
         self._note(view, list(range(self._turn.parts)), now, view.mark, began)
-        self._stopwatch.report(began, rows=len(view), full=True, age_s=age_s)
+        self._timer.report(began, rows=len(view), full=True, age_s=age_s)
         return view
 
     def _note(self, view: View, parts: list[int], now: int, mark: int, began: float) -> None:

@@ -59,12 +59,12 @@ class Turn:
         """Do nothing: this turn is not leased."""
 
     def interval_at(self, time_s: float) -> int:
-        """Return the number of the round at a time in seconds; each round lasts gap / N."""
+        """Return the number of the interval at a time in seconds; each round lasts gap / N."""
         return floor(time_s * self.of / self.gap_s)
 
-    def parts_of(self, round_: int) -> range:
+    def parts_of(self, interval: int) -> range:
         """Return the parts p that are read in a round: p mod N = (i + round) mod N."""
-        return range((self.number + round_) % self.of, self.parts, self.of)
+        return range((self.number + interval) % self.of, self.parts, self.of)
 
 
 class Turns(Protocol):

@@ -55,7 +55,7 @@ class Proxy:
         rng: np.random.Generator | None = None,
         clock: Clock | None = None,
     ) -> None:
-        assert rates is CALM or rng is not None, "chance comes in through the door"
+        assert rates is CALM or rng is not None, "random faults need a generator"
         self._connect = connect
         self._rates = rates
         self._shares = (

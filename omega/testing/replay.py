@@ -159,22 +159,22 @@ class Replay:
         return wrong or self._enter(transaction, outcome)
 
     def _context(self, transaction: Transaction) -> CommitContext:
-        shadow = [self._jobs.get(part.job) for part in transaction.jobs]
+        states = [self._jobs.get(part.job) for part in transaction.jobs]
         held = [
             job_state is not None and job_state.token == part.token
-            for job_state, part in zip(shadow, transaction.jobs, strict=True)
+            for job_state, part in zip(states, transaction.jobs, strict=True)
         ]
         unplaced = [
             job_state is not None and task in job_state.unplaced
-            for job_state, part in zip(shadow, transaction.jobs, strict=True)
+            for job_state, part in zip(states, transaction.jobs, strict=True)
             for task in transaction.claims.task[part.claims].tolist()
         ]
         own = {part.job for part, is_held in zip(transaction.jobs, held, strict=True) if is_held}
         return CommitContext(
             lease_held=np.array(held, dtype=np.bool_),
-            minimum=integers([job_state.minimum if job_state else 0 for job_state in shadow]),
-            placed=integers([job_state.placed if job_state else 0 for job_state in shadow]),
-            precedence=integers([job_state.precedence if job_state else 0 for job_state in shadow]),
+            minimum=integers([job_state.minimum if job_state else 0 for job_state in states]),
+            placed=integers([job_state.placed if job_state else 0 for job_state in states]),
+            precedence=integers([job_state.precedence if job_state else 0 for job_state in states]),
             unplaced=np.array(unplaced, dtype=np.bool_),
             victims=self._victims(transaction.claims.evictions.job.tolist(), own),
         )
@@ -183,10 +183,10 @@ class Replay:
         about = sorted({job for job in named if job in self._jobs})
         if not about:
             return NO_VICTIMS
-        shadow = [self._jobs[job] for job in about]
+        states = [self._jobs[job] for job in about]
         live = [
             (job, task, held)
-            for job, job_state in zip(about, shadow, strict=True)
+            for job, job_state in zip(about, states, strict=True)
             for task, held in sorted(job_state.live.items())
         ]
         return Victims(
@@ -195,9 +195,9 @@ class Replay:
             machine=integers([held.machine for _, _, held in live]),
             amounts=np.array([held.amounts for _, _, held in live], np.int64).reshape(-1, KINDS),
             about=integers(about),
-            precedence=integers([job_state.precedence for job_state in shadow]),
-            minimum=integers([job_state.minimum for job_state in shadow]),
-            placed=integers([job_state.placed for job_state in shadow]),
+            precedence=integers([job_state.precedence for job_state in states]),
+            minimum=integers([job_state.minimum for job_state in states]),
+            placed=integers([job_state.placed for job_state in states]),
             own=np.array([job in own for job in about], dtype=np.bool_),
         )
 

@@ -131,7 +131,7 @@ def faults_of_plan(view: View, state: RoundState, plan: RoundPlan) -> list[str]:
     live = state.allocations
     runs = set(zip(live.job.tolist(), live.task.tolist(), strict=True))
     named = Counter(job_claims.job.id for job_claims in plan.claims)
-    found = [f"job {job} has {times} stretches" for job, times in named.items() if times > 1]
+    found = [f"job {job} has {times} claims" for job, times in named.items() if times > 1]
     found += [f"recalls job {job} twice" for job, n in Counter(plan.recall).items() if n > 1]
     found += [f"recalls job {job}, not of this round" for job in plan.recall if job not in jobs]
     for job_claims in plan.claims:

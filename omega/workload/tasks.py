@@ -38,7 +38,7 @@ class Tasks:
     """(tasks, kinds), with device slots where the tasks run on machines."""
     different_machines: Mask
     duration_ms: Ids
-    """RUNS_ON for tasks that run until they are cancelled."""
+    """NO_END for tasks that run until they are cancelled."""
 
     def __post_init__(self) -> None:
         columns = (self.scheduler, self.precedence, self.amounts, self.different_machines)

@@ -38,6 +38,8 @@ def comparable(table: Throughputs, gpus: int) -> Throughputs:
     Raises BadInput if there are fewer than two, or if nothing is known of pairs of them.
     """
     same = table.of(table.types, [kind for kind in table.kinds if kind[1] == gpus])
+    ran = [kind for kind, rate in zip(same.kinds, same.rates, strict=True) if rate.any()]
+    same = same.of(same.types, ran)
     if len(same.kinds) <= 1:
         raise BadInput(f"it has fewer than two kinds of jobs on {gpus} GPUs")
     if not same.pairs.of.any():

@@ -1,6 +1,6 @@
 """Groups of jobs that a policy cannot tell apart, and the ways in which they may spend time.
 
-Goal     Make a linear programme as small as the cluster is varied, however many jobs there are.
+Goal     Make a linear program as small as the cluster is varied, however many jobs there are.
 Promise  Exact: where jobs of a group differ in number alone, an optimum exists in which they get
          equal shares, for the average over all exchanges of two of them is feasible and as good.
          A pair that is worse than taking turns is left out; no optimum needs it.

@@ -1,10 +1,10 @@
-"""A linear programme that is changed and solved again, by HiGHS.
+"""A linear program that is changed and solved again, by HiGHS.
 
 Goal     Keep how a solver is spoken to in one place.
 Promise  What is solved again starts from where it stood. What cannot be met is None; all else is
          optimal to 1e-9, or an error that says how HiGHS ended.
 Source   HiGHS (Huangfu and Hall, 2018), through its own Python interface: scipy's adds about a
-         millisecond to each solve, has no warm start, and needs all of a programme anew.
+         millisecond to each solve, has no warm start, and needs all of a program anew.
 """
 
 from collections.abc import Sequence
@@ -103,7 +103,7 @@ class LinearProgram:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
             said = self._highs.modelStatusToString(status)
-            raise InvariantBroken(f"HiGHS ended a policy's programme with {said!r}")
+            raise InvariantBroken(f"HiGHS ended a policy's program with {said!r}")
         found = self._highs.getSolution()
         return Optimum(np.asarray(found.col_value), np.asarray(found.row_dual) * unit)
 

@@ -1,4 +1,4 @@
-"""The linear programme that most policies are variations of.
+"""The linear program that most policies are variations of.
 
 Goal     Build the sentences that never change once: nobody has more time than there is, no type
          more work than GPUs, everybody at least the rate that a policy asks for.

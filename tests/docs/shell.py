@@ -2,9 +2,11 @@
 
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.docs.documents import Block
@@ -61,7 +63,7 @@ class Shell:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for process in self._running:
-            (process.terminate if kind is None else process.kill)()
+            _terminate(process) if kind is None else process.kill()
         ends = [(process.communicate()[0], process.returncode) for process in self._running]
         assert kind is not None or all(code == 0 for _, code in ends), ends
 
@@ -92,7 +94,7 @@ class Shell:
         """End the background processes of these numbers, as %1 %2; each has to end cleanly."""
         ended = [self._running[int(job.removeprefix("%")) - 1] for job in jobs]
         for process in ended:
-            process.terminate()
+            _terminate(process)
         said = [process.communicate()[0] for process in ended]
         assert [0] * len(ended) == [process.returncode for process in ended], said
         self._running = [process for process in self._running if process not in ended]
@@ -112,3 +114,23 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+
+def _terminate(process: Process) -> None:
+    """Send SIGTERM once the process handles it: one that still loads its code would just die."""
+    for _ in range(TURNS_MAX):
+        if process.poll() is not None or _handles_sigterm(process.pid):
+            break
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=CYCLE_S)
+    process.terminate()
+
+
+def _handles_sigterm(pid: int) -> bool:
+    """Say whether a process has a handler for SIGTERM; True where the system does not tell."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return True
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return bool(caught >> (signal.SIGTERM - 1) & 1)

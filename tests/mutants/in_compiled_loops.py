@@ -43,7 +43,7 @@ MUTANTS = (
         "log-not-grown",
         ROWS,
         "_room_for",
-        "«log.add_evictions(changes)»\nreturn Kept(log.at, *log.were)",
+        "«log.reserve(changes)»\nreturn RowHistory(log.at, *log.were)",
         "del changes",
         "Runs of any size end with an error, or with the process.",
     ),

@@ -1,6 +1,6 @@
 """`omega nodes`: run virtual nodes, and assign machines to the logins of nodes.
 
-Goal     End tasks and make training steps in a cell without real machines.
+Goal     End tasks and make the steps of jobs in a cell without real machines.
 Promise  Ctrl-C and SIGTERM end the nodes cleanly. Tasks whose time is up while no nodes run end
          when nodes run again.
 Source   omega.nodes.virtual; docs/decisions/0017-roles.md.

@@ -149,7 +149,7 @@ def _cpu_percent(amounts: Amounts, machines: Machines) -> int:
 
 
 def _durations(key: Ids, events: TaskEvents) -> Ids:
-    """Return the duration (tasks,) of each start task; RUNS_ON if it outlives the window."""
+    """Return the duration (tasks,) of each start task; NO_END if it outlives the window."""
     ends = np.flatnonzero(events.event >= EVICT)
     ended, first = np.unique(events.key[ends], return_index=True)
     at = positions(ended, key)
@@ -162,7 +162,7 @@ def _resubmitted(events: TaskEvents, new_jobs: Ids) -> tuple[Arrival, ...]:
     """Return what is submitted in the window apart from the first tasks of new jobs.
 
     These are tasks that were evicted, killed or failed. Each runs from its schedule event to its
-    end; RUNS_ON if it outlives the window. A task that was not scheduled is left out.
+    end; NO_END if it outlives the window. A task that was not scheduled is left out.
     """
     first_of_task = np.diff(events.key, prepend=-1) != 0
     is_new = np.isin(events.tasks.owner, new_jobs) & first_of_task

@@ -189,7 +189,7 @@ def _job(columns: Tasks, row: int, tasks: int, duration_s: float) -> JobSpec:
 
 
 def _tasks(table: Table) -> Tasks:
-    """Return the tasks (or jobs) of a table, all with the duration RUNS_ON."""
+    """Return the tasks (or jobs) of a table, all with the duration NO_END."""
     kinds = np.array([SCHEDULERS.index(name) for name in SCHEDULER_BY_CLASS], dtype=np.int32)
     cpu, memory, disk = (
         table.numbers(column, highest=SHARE_MAX, empty=0.0) for column in ("cpu", "mem", "disk")

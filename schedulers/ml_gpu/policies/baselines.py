@@ -2,7 +2,7 @@
 
 Goal     Compare with what others do, on the same jobs.
 Promise  AlloX' assignment costs the least possible; started jobs never move. Gandiva's pairs are
-         drawn from the chance that is passed in.
+         drawn from the random generator that is passed in.
 Source   AlloX (EuroSys 2020); Gandiva (OSDI 2018); as Gavel (OSDI 2020), section 7, runs them.
 """
 

@@ -55,10 +55,10 @@ class MaxMin:
         return allocation(problem, groups, sharing.modes, best.time, solves=solves)
 
     def _sharing_of(self, problem: Problem, groups: Groups) -> tuple[SharingProgram, int]:
-        """Return the programme of these groups, and how often it was solved before."""
+        """Return the program of these groups, and how often it was solved before."""
         one = groups.example
         beside = () if problem.pairs is None else (problem.pairs.of.tobytes(),)
-        # A group of one has no pair with itself, so that a second member is another programme.
+        # A group of one has no pair with itself, so that a second member is another program.
         alone = groups.count == 1 if beside else groups.count < 0
         about = (problem.table, problem.gang, problem.gpus, problem.kind[one], problem.weight[one])
         told = (*(array.tobytes() for array in about), alone.tobytes(), *beside)

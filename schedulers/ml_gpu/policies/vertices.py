@@ -1,4 +1,4 @@
-"""Corners: the few ways to meet a need exactly that all others are mixtures of.
+"""Vertices: the few ways to meet a need exactly that all others are mixtures of.
 
 Goal     Turn what a group may do on average into what each of its jobs is to do.
 Promise  Every job gets time that meets its own need, and together they use what the group had.
@@ -53,7 +53,7 @@ def divided(problem: Problem, groups: Groups, needs: Score, value: Rates) -> Sha
 
 @dataclass(frozen=True, eq=False)
 class _Vertices:
-    """Shares `fixed + each x need`: (corners, types)."""
+    """Shares `fixed + each x need`: (vertices, types)."""
 
     group: Index
     fixed: Shares
@@ -65,7 +65,7 @@ class _Vertices:
 
 
 def _vertices(rate: Rates, need: Score) -> _Vertices:
-    """Return the corners of each group: rates of (groups, types), a need of each.
+    """Return the vertices of each group: rates of (groups, types), a need of each.
 
     Just enough time on a type fast enough; all of the time on it; or all of the time, divided
     between one too slow and one fast enough so that the need is just met.

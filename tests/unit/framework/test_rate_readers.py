@@ -140,3 +140,15 @@ def test_a_reader_that_cannot_be_used_is_told_by_name(
 
     with pytest.raises(SettingsError, match=f"'broken'.*{said}"):
         read(f"broken:{table}")
+
+
+def test_a_reader_that_fails_is_told_by_name(entries: list[EntryPoint], table: Path) -> None:
+    add(entries, "mine", "builtins:len")
+
+    with pytest.raises(SettingsError, match="the reader of rates 'mine' failed: TypeError"):
+        read(f"mine:{table}")
+
+
+def test_a_name_that_is_too_long_for_a_file_is_bad_input() -> None:
+    with pytest.raises(BadInput, match="no reader of rates is registered"):
+        read("x:" + "a" * 5_000)

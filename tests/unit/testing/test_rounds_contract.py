@@ -110,7 +110,7 @@ def changed(change: Callable[[RoundPlan], RoundPlan]) -> Rounds:
 
 
 def with_first(plan: RoundPlan, change: Callable[[JobClaims], JobClaims]) -> RoundPlan:
-    """Return a plan of which the first job_claims is changed."""
+    """Return a plan of which of which the first job's claims are changed."""
     return replace(plan, claims=[*map(change, plan.claims[:1]), *plan.claims[1:]])
 
 
@@ -200,7 +200,7 @@ def wrong() -> Iterator[tuple[str, Callable[[], Rounds]]]:
         "claims for another's job": lambda plan: with_first(
             plan, lambda one: replace(one, job=stranger)
         ),
-        "two stretches of a job": lambda plan: replace(
+        "a job claimed for twice": lambda plan: replace(
             plan, claims=[*plan.claims, *plan.claims[:1]]
         ),
         "evicts another's job": lambda plan: with_first(plan, evicting_a_stranger),

@@ -41,6 +41,17 @@ def test_each_kind_is_a_row_and_the_summary_pools_them(table: Path) -> None:
     assert told["summary"]["itself"] == sum(row["itself"] for row in told["rows"]) / 9
 
 
+def test_a_kind_that_never_ran_is_left_out(table: Path, tmp_path: Path) -> None:
+    rates = json.loads(table.read_text())
+    for kinds in rates.values():
+        for kind, beside in kinds.items():
+            if kind.startswith("('C'"):
+                beside["null"] = 0.0
+    (never := tmp_path / "never.json").write_text(json.dumps(rates))
+
+    assert ["A", "B"] == sorted(row["model"] for row in document(never)["rows"])
+
+
 def test_one_seed_gives_one_result(table: Path) -> None:
     one, same = (document(table, "--seed", "3")["summary"] for _ in range(2))
 
