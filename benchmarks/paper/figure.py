@@ -1,5 +1,6 @@
 """A figure of the paper as a benchmark: its simulations on all cores, its claims, its plot."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -44,7 +45,7 @@ LABELS: Final = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class Figure(ABC):
     """The parameters of a figure, and the methods that all figures share."""
 
     title: ClassVar[str]
@@ -59,17 +60,17 @@ class Figure:
     trace: Path | None = field(default=None, repr=False)
     """The folder of the trace google-2011, for figures of the cell of 2011."""
 
+    @abstractmethod
     def settings(self) -> list[Setting]:
         """Return the settings to simulate."""
-        raise NotImplementedError
 
+    @abstractmethod
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         """Return the paper's claims, judged by the rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
         """Draw the rows on the paper's axes."""
-        raise NotImplementedError
 
     def measure(self, stage: Stage) -> Findings:
         """Simulate all settings with all seeds, and judge the claims."""

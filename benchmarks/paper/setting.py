@@ -20,6 +20,7 @@ from omega.model.claims import ConflictRule
 from omega.model.resources import Kind
 from omega.sim.commit_unit import CommitUnit, committing
 from omega.sim.compilation import is_worth_compiling
+from omega.sim.division import Division
 from omega.sim.experiment import Architecture, Experiment
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
 from omega.workload.sources import read_trace
@@ -104,19 +105,20 @@ class Setting:
         """Return the experiment that `omega sim run` would run with these options."""
         workload = self._workload()
         kinds = sorted({arrival.spec.scheduler for arrival in workload.arrivals})
-        others = [kind for kind in kinds if kind != SERVICE]
-        service = DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service)
-        batch = DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch)
         architecture, unit = Architecture(self.architecture), CommitUnit(self.granularity)
-        alone = architecture is Architecture.MONOLITHIC
+        division = Division(
+            batch=DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch),
+            service=DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service),
+            batch_schedulers=self.batch_schedulers,
+        )
         make = {kind: self._scheduler(kind, unit) for kind in kinds}
         return Experiment(
             workload=workload,
             architecture=architecture,
             scheduler=lambda kind: make[kind](),
-            decision_times={SERVICE: service, **dict.fromkeys(others, service if alone else batch)},
-            schedulers={SERVICE: 1, **dict.fromkeys(others, self.batch_schedulers)},
-            parts={SERVICE: 0.5, **{kind: 0.5 / len(others) for kind in others}},
+            decision_times=division.decision_times(kinds, architecture),
+            schedulers=division.schedulers(kinds),
+            parts=division.parts(kinds),
             gangs=unit is CommitUnit.GANG,
             horizon_s=self.hours * S_PER_H,
             seed=self.seed,

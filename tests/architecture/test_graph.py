@@ -6,6 +6,7 @@ for somebody are listed here with what they wait for.
 
 import ast
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -24,6 +25,10 @@ WAITING: Mapping[str, str] = {
 
 SHIPPED = ("omega/testing/",)
 """For tests of users' own: what is there is used by tests alone."""
+
+_WORD = re.compile(r"\w+")
+_REFERENCE = re.compile(r"[\w.:]+|[A-Z]\w*(\[[\w, \[\]]+\])?( \| \w+)*")
+"""A string that names code: `package.module:name`, an attribute, or a quoted annotation."""
 
 CALLED_FROM_OUTSIDE = frozenset({"__getattr__"})
 
@@ -89,8 +94,8 @@ def used_in(source: Source) -> set[str]:
                 used.add(name)
             case ast.ImportFrom(names=names):
                 used |= {alias.name for alias in names}
-            case ast.Constant(value=str(text)):
-                used |= set(re.findall(r"[A-Za-z_]\w*", text)) if len(text) < 100 else set()
+            case ast.Constant(value=str(text)) if _REFERENCE.fullmatch(text):
+                used |= set(_WORD.findall(text))
     return used
 
 
@@ -125,14 +130,22 @@ def unimported(sources: Sequence[Source], elsewhere: str) -> list[str]:
 
 
 def texts() -> str:
-    """Return what names code without importing it: entry points, verbs, scripts."""
+    """Return what names code without importing it: entry points, verbs, scripts, the guide.
+
+    A function that the guide names for schedulers of other packages has users that are not here.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    registered = [project["scripts"], *project["entry-points"].values()]
     verbs = re.findall(r'Verb\(\s*"([\w.]+)"', (ROOT / "omega/cli/main.py").read_text())
-    started = [
-        f"benchmarks.{name}"
-        for name in ("simulate_once", "postgres.client", "postgres.one_committer")
-    ]
+    started = ("simulate_once", "postgres.client", "postgres.one_committer")
+    guide = (ROOT / "docs/guide/schedulers.md").read_text()
     return "\n".join(
-        [(ROOT / "pyproject.toml").read_text(), *(f"omega.cli.{verb}" for verb in verbs), *started]
+        [
+            *(place for group in registered for place in group.values()),
+            *(f"omega.cli.{verb}" for verb in verbs),
+            *(f"benchmarks.{name}" for name in started),
+            *re.findall(r"`(\w+)`", guide),
+        ]
     )
 
 

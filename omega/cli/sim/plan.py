@@ -33,13 +33,14 @@ from omega.limits import LIMITS
 from omega.model.claims import ConflictRule
 from omega.sim.commit_unit import CommitUnit, committing
 from omega.sim.compilation import FROM_JOBS, is_worth_compiling, refuse_uncompilable
+from omega.sim.division import Division
 from omega.sim.experiment import Advance, Architecture, Assignment, Experiment, Run
 from omega.sim.live_run import LiveRun, SyncConfig
 from omega.sim.runs import Queueing, begin
 from omega.sync.choice import Sync
 from omega.terminal.options import Seed, number_option
 from omega.terminal.rng import rng_from_seed
-from omega.workload.arrivals import MS_PER_S, SERVICE, Arrival, Workload
+from omega.workload.arrivals import MS_PER_S, Arrival, Workload
 from omega.workload.machine_events import Failures
 from omega.workload.sources import read_trace
 from omega.workload.traces.omega_sim import CPUS_MAX, GB_MAX, read_job_list, uniform_workload
@@ -240,20 +241,13 @@ class SimPlan:
         workload = self._with_failures(workload)
         kinds = kinds_of(given)
         make = self.schedulers(kinds)
-        others = [kind for kind in kinds if kind != SERVICE]
-        service = DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service)
-        batch = DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch)
-        alone = self.architecture is Architecture.MONOLITHIC
         return Experiment(
             workload=workload,
             architecture=self.architecture,
             scheduler=make,
-            decision_times={SERVICE: service, **dict.fromkeys(others, service if alone else batch)},
-            schedulers={kind: self._replicas(kind) for kind in (SERVICE, *others)},
-            parts={
-                SERVICE: 1 - self.batch_share,
-                **{kind: self.batch_share / len(others) for kind in others},
-            },
+            decision_times=self._division.decision_times(kinds, self.architecture),
+            schedulers=self._division.schedulers(kinds),
+            parts=self._division.parts(kinds),
             assignment=self.assignment,
             gangs=self.granularity is CommitUnit.GANG,
             horizon_s=self.hours * S_PER_H,
@@ -357,11 +351,18 @@ class SimPlan:
                 raise BadInput("only --sync partitioned has a gap", field="--gap")
             refuse_undivided_parts(self.sync, self.parts)
             return
-        replicas = sum(self._replicas(name) for name in workloads)
+        replicas = sum(self._division.replicas(name) for name in workloads)
         refuse_uneven_parts(self.parts, replicas)
 
-    def _replicas(self, workload: str) -> int:
-        return self.service_schedulers if workload == SERVICE else self.batch_schedulers
+    @property
+    def _division(self) -> Division:
+        return Division(
+            batch=DecisionTime(job_s=self.t_job_batch, task_s=self.t_task_batch),
+            service=DecisionTime(job_s=self.t_job_service, task_s=self.t_task_service),
+            batch_schedulers=self.batch_schedulers,
+            service_schedulers=self.service_schedulers,
+            batch_share=self.batch_share,
+        )
 
 
 def kinds_of(given: Given) -> list[str]:
