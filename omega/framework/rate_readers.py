@@ -1,7 +1,7 @@
-"""Readers of rates by name, ours and strangers' through the same door.
+"""Readers of rates by name, registered by any package, ours included.
 
-Goal     Let a package add a format of rates without omega knowing of it.
-Promise  Nothing is imported before it is asked for; what cannot be used is refused by name.
+Goal     Let a package add a format of rates without a change of omega.
+Promise  A reader is imported only when it is chosen; one that cannot be used is refused by name.
 Source   Entry points of the group `omega.rates`; omega.framework.registry.
 """
 
@@ -21,15 +21,15 @@ class RateReader(Protocol):
     """Reads one format of rates."""
 
     def __call__(self, path: Path, *, gpu_attribute: str) -> RateModel:
-        """Return the rates of a file, of machines whose GPUs this attribute names."""
+        """Return the rates of a file; `gpu_attribute` of a machine names its type of GPU."""
         ...
 
 
 def read_rates(said: str, *, gpu_attribute: str) -> RateModel:
     """Return the rates of a file that is given as FILE, or as NAME:FILE with a reader's name.
 
-    Raises BadInput if no reader is meant, or if the file is none of its own; SettingsError if the
-    reader cannot be used, or its name is registered twice.
+    Raises BadInput if no reader is chosen, or if it cannot read the file; SettingsError if the
+    reader cannot be used or fails, or if its name is registered twice.
     """
     entries = list(entry_points(group=ENTRY_POINT_GROUP))
     name, path = _meant(said, sorted({entry.name for entry in entries}))
@@ -47,7 +47,7 @@ def read_rates(said: str, *, gpu_attribute: str) -> RateModel:
 
 
 def _meant(said: str, names: list[str]) -> tuple[str, Path]:
-    """Return the reader's name and the file; a reader's name goes before a file's."""
+    """Return the reader's name and the file; a registered name is never part of a file's name."""
     name, colon, file = said.partition(":")
     if colon and name in names:
         return name, Path(file)

@@ -1,7 +1,7 @@
-"""How fast gangs make steps, as somebody says it who knows the work.
+"""Rate models: how fast gangs make steps, supplied by packages that know the work.
 
-Goal     Let a package say what rates depend on, and omega know steps and seconds only.
-Promise  A rate is of a gang on given machines. It does not depend on time.
+Goal     Keep knowledge of rates in packages; omega itself knows only steps and seconds.
+Promise  A rate belongs to a gang on given machines. It does not depend on time.
 Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
@@ -15,9 +15,9 @@ class GangMachine:
     """A machine on which tasks of a gang run."""
 
     gpus: int
-    """That it has, whoever uses them."""
+    """The number of its GPUs, in use or not."""
     attributes: Mapping[str, str]
-    """Those that the model asks for, as far as the machine has them."""
+    """The values of the attributes that the model names, as far as the machine has them."""
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class Gang:
     """A gang all of whose tasks run."""
 
     kind: str
-    """Of its work, as the job says it."""
+    """The kind of the job's work, as in its spec."""
     gpus: int
-    """That it uses, a part of one counted as one."""
+    """The number of GPUs that it uses; a part of one counts as one."""
     machines: Sequence[GangMachine]
 
 
 @runtime_checkable
 class RateModel(Protocol):
-    """Says how fast gangs make steps."""
+    """The rates of gangs."""
 
     @property
     def attributes(self) -> Sequence[str]:
@@ -41,5 +41,5 @@ class RateModel(Protocol):
         ...
 
     def steps_per_s(self, gang: Gang) -> float:
-        """Return the rate of a gang; 0 if none is known: then it makes no steps."""
+        """Return the rate of a gang in steps/s; 0 if none is known: it then makes no steps."""
         ...

@@ -1,8 +1,8 @@
-"""The arithmetic of gangs that run: the steps that they have made, and their time.
+"""The arithmetic of running gangs: the steps that they have made, and their time.
 
-Goal     Say of any moment how far a gang has come, whoever looked when.
-Promise  Arrays in, arrays out. Never more steps than rate x time, and none twice: what is made is
-         reckoned from the start of the run, so that it does not depend on how often anybody looks.
+Goal     Compute the steps of a gang at any moment, independently of earlier computations.
+Promise  Arrays in, arrays out. Never more steps than rate x time, and none counted twice: steps are
+         computed from the start of the run, so they do not depend on how often that is done.
 Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
@@ -16,21 +16,21 @@ from omega.model.arrays import Ids, Mask, Score, freeze, integers
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Gangs that have run whole since some moment. Times are of the store's clock."""
+    """Gangs all of whose tasks have run since some moment. Times are of the store's clock."""
 
     job: Ids
     since_ms: Ids
-    """When the last of its tasks was granted: what tells two runs of a job apart."""
+    """When the last of its tasks was granted; this distinguishes two runs of a job."""
     counts_from_ms: Ids
-    """From when on its time counts ..."""
+    """From when on its time is counted."""
     steps_from_ms: Ids
-    """... and from when on it makes steps."""
+    """From when on it makes steps."""
     rate: Score
     """Steps/s."""
     steps: Ids
-    """On record when the run was first seen ..."""
+    """The steps on record when the run began here."""
     run_ms: Ids
-    """... and the time."""
+    """The milliseconds on record when the run began here."""
     wanted: Ids
 
     def __post_init__(self) -> None:
@@ -44,13 +44,13 @@ class Runs:
         return np.asarray(np.maximum(self.wanted - self.steps, 0))
 
     def steps_at(self, now_ms: int, speedup: float) -> Ids:
-        """Return the steps that each has made in all by then: whole ones, and as many as wanted."""
+        """Return the whole steps that each job has made in all by then, at most those wanted."""
         passed_s = np.maximum(now_ms - self.steps_from_ms, 0) * (speedup / 1_000)
         made = np.minimum(np.floor(self.rate * passed_s), self._left)
         return np.asarray(self.steps + made.astype(np.int64))
 
     def run_ms_at(self, now_ms: int, speedup: float) -> Ids:
-        """Return the time for which each has run in all by then, in the jobs' own time."""
+        """Return the milliseconds of the jobs' time for which each has run in all by then."""
         passed_ms = np.maximum(now_ms - self.counts_from_ms, 0) * speedup
         return np.asarray(self.run_ms + np.floor(passed_ms).astype(np.int64))
 
@@ -73,9 +73,9 @@ def begun(
     seen_from_ms: int,
     restart_ms: float,
 ) -> Runs:
-    """Return runs as they begin, given the steps, the time and the steps wanted of each on record.
+    """Return runs that begin now; `record` has the steps, the time and the steps wanted of each.
 
-    Whoever has run before makes no steps for a while. Nothing counts before `seen_from_ms`.
+    A job that has run before makes no steps for `restart_ms`. Nothing before `seen_from_ms` counts.
     """
     steps, run_ms, wanted = record
     waits_ms = np.where(run_ms > 0, np.ceil(restart_ms), 0).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Jobs in steps on virtual machines: gangs that make steps while they run whole.
+"""Jobs in steps on virtual machines: a gang makes steps while all its tasks run.
 
-Goal     Let a job end when its steps are made, whatever interrupts it on the way.
-Promise  What is reported is absolute and only grows: lost replies, restarts and a second set of
-         nodes do no harm. What has no rate makes no steps, and is told once.
+Goal     Let a job end when its steps are made, however often it is interrupted.
+Promise  Reported figures are absolute and only grow: lost replies, restarts and a second set of
+         nodes do no harm. A job without a known rate makes no steps; this is reported once.
 Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
@@ -25,21 +25,21 @@ from omega.nodes.asking import asked
 from omega.nodes.gang_runs import NO_RUNS, begun
 from omega.store.protocols import NodeStore
 
-LOOK_MS: Final = 6_000
-"""Of the jobs' time, between two looks: as much work as an interruption costs at most."""
+READ_INTERVAL_MS: Final = 6_000
+"""Milliseconds of the jobs' time between two reports: what an interruption costs at most."""
 
 End = Callable[[Ids, Index, Ids], Steps[int]]
-"""Ends tasks, given job, task and start of each; returns how many were asked for."""
+"""Ends tasks, given the job, task and start of each; returns their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepRates:
-    """How fast jobs make steps."""
+    """The rates of jobs, and what an interruption costs them."""
 
     model: RateModel | None = None
-    """None: nobody knows, and none makes a step."""
+    """None: no rate is known, and no job makes a step."""
     restart_s: float = 0.0
-    """What it costs to begin again after an interruption, in the jobs' time."""
+    """Seconds of the jobs' time without steps after an interruption."""
 
 
 NO_RATES: Final = StepRates()
@@ -61,54 +61,54 @@ class Stepper:
         self._rates = rates
         self._speedup = speedup
         self._runs = NO_RUNS
-        self._heard = integers()
-        """Jobs that may be in steps and of which something was placed, not yet looked at."""
+        self._unread = integers()
+        """Jobs that may be in steps and of which tasks were placed since the last read."""
         self._ours: set[int] = set()
-        """Machines that we have heard of: we speak for no others."""
-        self._told: set[str] = set()
+        """Machines of the allocations received: gangs on other machines are not counted."""
+        self._warned: set[str] = set()
         self._seen_from_ms: int | None = None
-        self._look_at_ms = 0
+        self._read_due_ms = 0
 
     def hear(self, allocations: Allocations) -> None:
-        """Take in allocations; those that have no end by time may be of jobs in steps."""
+        """Receive allocations; those without a duration may be of jobs in steps."""
         endless = allocations.duration_ms < 0
         if not endless.any():
             return
         self._ours.update(allocations.machine[endless].tolist())
-        self._heard = np.union1d(self._heard, allocations.job[endless])
+        self._unread = np.union1d(self._unread, allocations.job[endless])
 
     def step(self, now_ms: int) -> Steps[int]:
-        """Count and report steps where it is time to; return how many tasks ended."""
+        """Count and report steps when that is due; return how many tasks ended."""
         if self._seen_from_ms is None:
             self._seen_from_ms = now_ms
         over = self._runs.steps_at(now_ms, self._speedup) >= self._runs.wanted
-        if not len(self._heard) and now_ms < self._look_at_ms and not over.any():
+        if not len(self._unread) and now_ms < self._read_due_ms and not over.any():
             return 0
-        self._look_at_ms = now_ms + int(LOOK_MS / self._speedup)
-        ended = yield from self._look(now_ms, self._seen_from_ms)
+        self._read_due_ms = now_ms + int(READ_INTERVAL_MS / self._speedup)
+        ended = yield from self._read(now_ms, self._seen_from_ms)
         return ended
 
-    def _look(self, now_ms: int, seen_from_ms: int) -> Steps[int]:
-        """See which gangs run, how far they have come, and which are done."""
-        followed = np.union1d(self._runs.job, self._heard)
+    def _read(self, now_ms: int, seen_from_ms: int) -> Steps[int]:
+        """Read the progress of all gangs, report steps, and end the jobs that are done."""
+        followed = np.union1d(self._runs.job, self._unread)
         if not len(followed):
             return 0
-        told = yield from asked("progress", lambda store: store.progress(followed))
-        self._heard = integers()
+        progress = yield from asked("progress", lambda store: store.progress(followed))
+        self._unread = integers()
         model = self._rates.model
         if model is None:
-            if len(told):
+            if len(progress):
                 self._warn("jobs in steps make none without rates: see --rates")
             return 0
 
-        goes_on = self._since(told, self._runs.job) == self._runs.since_ms
-        self._runs = self._runs.only(goes_on)
-        begins = (told.since_ms >= 0) & ~np.isin(told.job, self._runs.job)
-        begins &= told.done < told.wanted
+        continues = self._since(progress, self._runs.job) == self._runs.since_ms
+        self._runs = self._runs.only(continues)
+        begins = (progress.since_ms >= 0) & ~np.isin(progress.job, self._runs.job)
+        begins &= progress.done < progress.wanted
         if begins.any():
-            yield from self._begin(told, begins, model, seen_from_ms)
+            yield from self._begin(progress, begins, model, seen_from_ms)
         done = yield from self._report(now_ms)
-        over = np.union1d(told.job[told.done >= told.wanted], done)
+        over = np.union1d(progress.job[progress.done >= progress.wanted], done)
         self._runs = self._runs.only(~np.isin(self._runs.job, over))
         if not len(over):
             return 0
@@ -116,45 +116,45 @@ class Stepper:
         return ended
 
     @staticmethod
-    def _since(told: JobProgress, job: Ids) -> Ids:
-        """Return since when these jobs run whole; -1 for those that do not, or were not told of."""
+    def _since(progress: JobProgress, job: Ids) -> Ids:
+        """Return since when all tasks of each job run; -1 if they do not or it was not read."""
         since_ms = np.full(len(job), -1)
-        known = np.isin(job, told.job)
-        since_ms[known] = told.since_ms[np.searchsorted(told.job, job[known])]
+        known = np.isin(job, progress.job)
+        since_ms[known] = progress.since_ms[np.searchsorted(progress.job, job[known])]
         return since_ms
 
     def _begin(
-        self, told: JobProgress, begins: Mask, model: RateModel, seen_from_ms: int
+        self, progress: JobProgress, begins: Mask, model: RateModel, seen_from_ms: int
     ) -> Steps[None]:
-        """Follow gangs that have begun to run, each at the rate of its machines."""
-        job = told.job[begins].tolist()
+        """Begin runs of gangs all of whose tasks run, each at the rate of its machines."""
+        job = progress.job[begins].tolist()
         live = yield from asked("allocations_of", lambda store: store.allocations_of(job))
         cell = yield from asked("snapshot", lambda store: store.snapshot())
-        rate = np.zeros(len(told))
+        rate = np.zeros(len(progress))
         for at in np.flatnonzero(begins).tolist():
-            mine = live.job == told.job[at]
-            # Between the two reads it may have moved: then the next look finds out.
-            is_same = np.count_nonzero(mine) == told.tasks[at]
-            if not is_same or live.started_ms[mine].max() != told.since_ms[at]:
+            mine = live.job == progress.job[at]
+            # The gang may have moved between the two reads; the next read then begins its run.
+            is_same = np.count_nonzero(mine) == progress.tasks[at]
+            if not is_same or live.started_ms[mine].max() != progress.since_ms[at]:
                 begins[at] = False
-                self._heard = np.union1d(self._heard, told.job[[at]])
+                self._unread = np.union1d(self._unread, progress.job[[at]])
             elif not self._ours.issuperset(live.machine[mine].tolist()):
                 begins[at] = False
             else:
-                rate[at] = self._rate(model, _gang(told.kind[at], live.only(mine), cell, model))
+                rate[at] = self._rate(model, _gang(progress.kind[at], live.only(mine), cell, model))
         self._runs = self._runs.and_(
             begun(
-                told.job[begins],
-                told.since_ms[begins],
+                progress.job[begins],
+                progress.since_ms[begins],
                 rate[begins],
-                (told.done[begins], told.run_ms[begins], told.wanted[begins]),
+                (progress.done[begins], progress.run_ms[begins], progress.wanted[begins]),
                 seen_from_ms=seen_from_ms,
                 restart_ms=self._rates.restart_s * 1_000 / self._speedup,
             )
         )
 
     def _rate(self, model: RateModel, gang: Gang) -> float:
-        """Return the rate of one gang, and complain once of a kind that has none."""
+        """Return the rate of a gang; warn once if none is known for its kind."""
         rate = model.steps_per_s(gang)
         if 0 < rate < np.inf:
             return rate
@@ -171,7 +171,7 @@ class Stepper:
         return 0.0
 
     def _report(self, now_ms: int) -> Steps[Ids]:
-        """Say how far all gangs have come that run; return the jobs that are done."""
+        """Report the steps and time of all runs; return the jobs that are done."""
         job, runs = self._runs.job, self._runs
         steps = runs.steps_at(now_ms, self._speedup)
         run_ms = runs.run_ms_at(now_ms, self._speedup)
@@ -180,7 +180,7 @@ class Stepper:
         return job[steps >= runs.wanted]
 
     def _end_all(self, over: Ids) -> Steps[int]:
-        """End what runs of these jobs on our machines."""
+        """End the tasks of these jobs on the machines known here."""
         named = over.tolist()
         live = yield from asked("allocations_of", lambda store: store.allocations_of(named))
         ours = np.isin(live.machine, list(self._ours))
@@ -191,13 +191,13 @@ class Stepper:
         return ended
 
     def _warn(self, why: str) -> None:
-        if why not in self._told:
-            self._told.add(why)
+        if why not in self._warned:
+            self._warned.add(why)
             self._sink(RateUnknown(why))
 
 
 def _gang(kind: str, live: Allocations, cell: Snapshot, model: RateModel) -> Gang:
-    """Return a gang as its rate may depend on it."""
+    """Return what the rate of a gang may depend on."""
     rows = cell.rows.where(np.unique(live.machine))
     columns = {name: cell.catalogue.column(name) for name in model.attributes}
     machines = []
@@ -221,6 +221,6 @@ def _reporting(job: Ids, steps: Ids, run_ms: Ids) -> Callable[[NodeStore], None]
 
 
 def _parts(number: int) -> Iterator[slice]:
-    """Divide so many into calls."""
+    """Yield slices of so many entries, each small enough for one call."""
     for first in range(0, number, LIMITS.tasks_per_release_max):
         yield slice(first, first + LIMITS.tasks_per_release_max)

@@ -93,7 +93,7 @@ MUTANTS: tuple[Mutant, ...] = (
     of_nodes(
         "interruption-between-looks-missed",
         STEPPER,
-        "_look",
+        "_read",
         "goes_on = self._since(told, self._runs.job) == self._runs.since_ms",
         "goes_on = self._since(told, self._runs.job) >= 0",
         "A gang that was moved goes on at the rate of the GPUs that it has lost.",

@@ -14,7 +14,7 @@ from omega.limits import LIMITS
 from omega.model.arrays import Ids, integers
 from omega.model.jobs import StepWork
 from omega.nodes.live import LiveNodes
-from omega.nodes.stepper import LOOK_MS, StepRates
+from omega.nodes.stepper import READ_INTERVAL_MS, StepRates
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_spec
 from omega.testing.pass_through import PassThrough
@@ -258,7 +258,7 @@ class TestStepper:
     def test_gangs_are_looked_at_now_and_then_and_reported_together(self) -> None:
         self.cell.run(a_gang(), V100, V100)
         self.cell.run(a_gang(), K80, K80)
-        every_s = LOOK_MS / 1_000
+        every_s = READ_INTERVAL_MS / 1_000
 
         self.steps(self.nodes, 0, every_s / 2, every_s, every_s * 1.5, every_s * 2)
 

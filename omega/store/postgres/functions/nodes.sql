@@ -66,7 +66,7 @@ BEGIN
 END $$;
 
 -- Assign a role the machines of these names and no others, or, if the list is null, every machine that exists or
--- will exist; return how many the role stands for now.
+-- will exist; return the number of its machines.
 CREATE FUNCTION omega.assign_machines(_role text, _names text[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

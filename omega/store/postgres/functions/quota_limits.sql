@@ -17,7 +17,7 @@ BEGIN
     IF NOT is_name(_name) OR _scope NOT IN ('tenant', 'scheduler') IS NOT FALSE THEN
         RAISE EXCEPTION 'bad quota: it is for a tenant or for a scheduler, by name' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- An existing row is only locked here and keeps its limits for now.
+    -- An existing row is only locked here; its limits are written below.
     INSERT INTO quota AS q (scope, name, limits) VALUES (_scope, _name, _limits)
         ON CONFLICT (scope, name) DO UPDATE SET name = excluded.name
     RETURNING q.id, q.limits, q.counted INTO it;
