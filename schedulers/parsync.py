@@ -109,7 +109,7 @@ class ParSyncScheduler(Scheduler):
     def _score(self, room: Room) -> Score:
         key = self.settings.seed
         if self.settings.score is ScoredBy.TASK:
-            key ^= key_of(room.asked)
+            key ^= key_of(room.task_group)
         if self._scored is None or self._scored[0] is not room.view.id or self._scored[1] != key:
             self._scored = room.view.id, key, scores(room.view.id, key)
         return self._scored[2][room.at]

@@ -29,6 +29,6 @@ class ServiceScheduler(Scheduler):
 
 
 def _choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
-    if room.asked.spread_over is None:
+    if room.task_group.spread_over is None:
         return best_fit(room, wanted, rng)
     return spread(room, wanted, rng)

@@ -19,7 +19,7 @@ from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.errors import InvariantBroken
 from omega.framework.effects import Steps, committed, drawn, refreshed, thought
-from omega.framework.progress import JobResult, Progress
+from omega.framework.job_attempt import JobAttempt, JobResult
 from omega.framework.rng import rng_for, seed_of
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
@@ -77,87 +77,88 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[JobResult
     adds jobs, or if its `place` claims for tasks that were not asked for.
     """
     view = yield from refreshed()
-    going = [
-        Progress(job, replica.limits, explains=replica.explains)
+    active = [
+        JobAttempt(job, replica.limits, explains=replica.explains)
         for job in replica.scheduler.order(jobs, view)
     ]
-    if len(going) != len(jobs) or {one.job.id for one in going} != {job.id for job in jobs}:
+    if len(active) != len(jobs) or {each.job.id for each in active} != {job.id for job in jobs}:
         raise InvariantBroken(f"{replica.scheduler.kind}.order must return the jobs it was given")
 
-    attempted = []
+    results = []
     while True:
-        attempted += [one.attempted(view) for one in going if one.ending]
-        going = [one for one in going if not one.ending]
-        if not going:
-            return attempted
-        together = _fill(going, replica.limits.claims_per_transaction_max)
+        results += [each.result(view) for each in active if each.ending]
+        active = [each for each in active if not each.ending]
+        if not active:
+            return results
+        together = _begin_tries(active, replica.limits.claims_per_transaction_max)
         if (yield from _think(replica, together)):
             continue
         claims = _place(replica, view, together)
         outcome = yield from _commit(replica, view, together, claims)
-        for one in going if len(outcome.evicted_job) else ():
-            one.lose(outcome.evicted_task[outcome.evicted_job == one.job.id])
+        for each in active if len(outcome.evicted_job) else ():
+            each.record_evictions(outcome.evicted_task[outcome.evicted_job == each.job.id])
         first = 0
-        for one, its in zip(together, claims, strict=True):
-            mine = slice(first, first := first + len(its))
-            one.learn(its, outcome.verdicts[mine], outcome.machine[mine])
+        for each, job_claims in zip(together, claims, strict=True):
+            part = slice(first, first := first + len(job_claims))
+            each.record_outcome(job_claims, outcome.verdicts[part], outcome.machine[part])
         if outcome.refused:
             # The paper, too, refreshes after a conflict: whoever took this room has probably
             # claimed on other machines as well.
             view = yield from refreshed()
 
 
-def _fill(going: Sequence[Progress], tasks_max: int) -> list[Progress]:
+def _begin_tries(active: Sequence[JobAttempt], tasks_max: int) -> list[JobAttempt]:
     """Begin a try for as many jobs, in order, as fit one transaction; at least for the first.
 
     Only the first may be larger than a transaction. It is then planned in several tries.
     """
-    together: list[Progress] = []
-    room = tasks_max
-    for one in going:
-        if together and len(one.pending) > room:
+    together: list[JobAttempt] = []
+    tasks_left = tasks_max
+    for each in active:
+        if together and len(each.pending) > tasks_left:
             break
-        one.ask()
-        together.append(one)
-        room -= len(one.asked.unplaced)
+        each.begin_try()
+        together.append(each)
+        tasks_left -= len(each.to_place.unplaced)
     return together
 
 
-def _think(replica: Replica, together: Sequence[Progress]) -> Steps[bool]:
+def _think(replica: Replica, together: Sequence[JobAttempt]) -> Steps[bool]:
     """Let the decision time pass; return whether the driver has then placed the only job whole."""
-    seconds = sum(replica.decision_time.of_job(one.asked) for one in together)
-    one = together[0]
-    job = one.job
+    seconds = sum(replica.decision_time.of_job(each.to_place) for each in together)
+    first = together[0]
+    job = first.job
     is_drawn = (
         replica.driver_places
         and len(together) == 1
-        and one.asked is job
+        and first.to_place is job
         and job.spec.is_plain
         and replica.scheduler.places_at_random(job)
     )
     if not is_drawn:
         yield from thought(seconds)
         return False
-    placed = yield from drawn(seconds, job, replica.seed(job, one.tries))
+    placed = yield from drawn(seconds, job, replica.seed(job, first.tries))
     if placed is None:
         return False
-    one.place_all(placed)
+    first.place_all(placed)
     return True
 
 
-def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[Claims]:
+def _place(replica: Replica, view: View, together: Sequence[JobAttempt]) -> list[Claims]:
     """Return the claims of each job, placed in order; each sees the claims of those before it."""
     placed = []
-    replica.set_signals(view, [one.job for one in together])
+    replica.set_signals(view, [each.job for each in together])
     with view.tentative():
-        for one in together:
-            claims = replica.scheduler.place(view, one.asked, replica.rng(one.job, one.tries))
-            if not _asked_for(one.asked.unplaced, claims.task):
+        for each in together:
+            rng = replica.rng(each.job, each.tries)
+            claims = replica.scheduler.place(view, each.to_place, rng)
+            if not _are_among(claims.task, each.to_place.unplaced):
                 raise InvariantBroken(
-                    f"{replica.scheduler.kind} claimed for tasks of job {one.job.id} that it was"
+                    f"{replica.scheduler.kind} claimed for tasks of job {each.job.id} that it was"
                     " not asked to place"
                 )
-            if len(claims) < one.job.lacking:
+            if len(claims) < each.job.lacking:
                 claims = Claims.none()  # these claims of a gang would be refused
             placed.append(claims)
             if len(placed) < len(together):
@@ -165,20 +166,20 @@ def _place(replica: Replica, view: View, together: Sequence[Progress]) -> list[C
     return placed
 
 
-def _asked_for(asked: Index, task: Index) -> bool:
-    if len(asked) == len(task) and holds(asked == task):
+def _are_among(task: Index, unplaced: Index) -> bool:
+    if len(unplaced) == len(task) and holds(unplaced == task):
         return True
-    return not (positions(asked, task) < 0).any()
+    return not (positions(unplaced, task) < 0).any()
 
 
 def _commit(
-    replica: Replica, view: View, together: Sequence[Progress], claims: Sequence[Claims]
+    replica: Replica, view: View, together: Sequence[JobAttempt], claims: Sequence[Claims]
 ) -> Steps[Outcome]:
     """Commit the claims, if there are any, and patch the view with the fresh rows."""
     parts = [
-        (one.job.id, one.job.token, replica.minimum(one.job, its), its)
-        for one, its in zip(together, claims, strict=True)
-        if len(its)
+        (each.job.id, each.job.token, replica.minimum(each.job, job_claims), job_claims)
+        for each, job_claims in zip(together, claims, strict=True)
+        if len(job_claims)
     ]
     if not parts:
         return Outcome.nothing()

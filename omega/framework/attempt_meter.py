@@ -15,7 +15,7 @@ from typing import TypeVar
 from omega.clock import Clock
 from omega.events import Sink
 from omega.framework.effects import Commit, Draw, Effect, Steps, Think
-from omega.framework.progress import JobResult, events_of
+from omega.framework.job_attempt import JobResult, events_of
 
 _T = TypeVar("_T")
 

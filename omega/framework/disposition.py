@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from omega.config import Settings
-from omega.framework.progress import AttemptEnd, JobResult
+from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.lifecycle.backoff import delay_ms
 from omega.lifecycle.states import ParkReason
 from omega.model.jobs import JobSpec

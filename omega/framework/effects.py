@@ -136,7 +136,7 @@ def committed(transaction: Transaction) -> Steps[Outcome]:
     return outcome
 
 
-def asked(operation: str, make: Callable[[SchedulerStore], _T]) -> Steps[_T]:
+def called(operation: str, make: Callable[[SchedulerStore], _T]) -> Steps[_T]:
     """Yield `Call`: call the store; return what it returns."""
     answer: _T = yield Call(operation, make)
     return answer

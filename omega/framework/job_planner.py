@@ -17,8 +17,8 @@ from omega.framework.attempt import Replica, attempt
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Policy
 from omega.framework.effects import Steps, refreshed
+from omega.framework.job_attempt import JobResult
 from omega.framework.leasing import Leasing
-from omega.framework.progress import JobResult
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob

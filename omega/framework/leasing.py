@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from omega.events import JobParked, JobsLeased, JobsRecalled, Sink
-from omega.framework.effects import Steps, asked
+from omega.framework.effects import Steps, called
 from omega.framework.waking import Waker
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
@@ -66,7 +66,7 @@ class Leasing:
 
     def lease(self, jobs_max: int) -> Steps[Sequence[LeasedJob]]:
         """Lease up to `jobs_max` jobs, highest precedence first, then oldest."""
-        jobs = yield from asked(
+        jobs = yield from called(
             "lease",
             lambda store: store.lease(
                 self.kind, holder=self.holder, jobs_max=jobs_max, lease_ms=self.lease_ms
@@ -83,7 +83,7 @@ class Leasing:
 
         If `known` is None, all running jobs are leased. See `RoundStore.recall`.
         """
-        jobs = yield from asked(
+        jobs = yield from called(
             "recall",
             lambda store: store.recall(self.kind, round_, known, lease_ms=self.lease_ms),
         )
@@ -95,14 +95,14 @@ class Leasing:
     def hand_back(self, backs: Sequence[HandBack]) -> Steps[None]:
         """Hand jobs back to the queue."""
         if backs:
-            yield from asked("hand_back", lambda store: store.hand_back(backs))
+            yield from called("hand_back", lambda store: store.hand_back(backs))
             self.leases.drop(back.job for back in backs)
 
     def park(self, parkings: Sequence[Parking]) -> Steps[None]:
         """Park jobs, and pass the reasons to the waker."""
         if not parkings:
             return
-        yield from asked("park", lambda store: store.park(parkings))
+        yield from called("park", lambda store: store.park(parkings))
         self._waker.note([parking.reason for parking in parkings])
         for parking in parkings:
             self._sink(JobParked(parking.job, parking.reason.value))

@@ -12,7 +12,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.events import Sink, TasksLost
-from omega.framework.effects import Steps, asked
+from omega.framework.effects import Steps, called
 from omega.model.arrays import integers, some_kind
 from omega.model.machines import DEAD
 
@@ -41,14 +41,14 @@ class MachineClearing:
         due = view.id[is_dead & (in_use | ~np.isin(view.id, self._cleared))]
         if not len(due):
             return 0
-        lost = yield from asked("lose_tasks", lambda store: store.lose_tasks(due))
+        lost = yield from called("lose_tasks", lambda store: store.lose_tasks(due))
         self._cleared = view.id[is_dead]
         return self._told(lost, FAILED)
 
     def _enforce_notices(self, view: View) -> Steps[int]:
         if not (view.free < 0).any():
             return 0
-        lost = yield from asked("enforce_notices", lambda store: store.enforce_notices())
+        lost = yield from called("enforce_notices", lambda store: store.enforce_notices())
         return self._told(lost, SHRANK)
 
     def _told(self, tasks: int, why: str) -> int:

@@ -22,7 +22,7 @@ from omega.events import JobsRescued, Sink, fan_out
 from omega.framework.attempt import Replica
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Policy, disposition
-from omega.framework.effects import Steps, Wait, asked, refreshed
+from omega.framework.effects import Steps, Wait, called, refreshed
 from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leases, Leasing
 from omega.framework.machine_clearing import MachineClearing
@@ -114,7 +114,7 @@ class Process:
         backs = [HandBack(job, token, 0, progressed=True) for job, token in held.items()]
         self.leases.drop(held)
         yield from self._leasing.hand_back(backs)
-        yield from asked("forget", lambda store: store.forget(kind, self.replica))
+        yield from called("forget", lambda store: store.forget(kind, self.replica))
 
     def _make_planner(self) -> Planner:
         replica = Replica(
@@ -147,7 +147,7 @@ class Process:
         if not self.housekeeps:
             return
         if self._rescues.due():
-            rescued = yield from asked("rescue", lambda store: store.rescue())
+            rescued = yield from called("rescue", lambda store: store.rescue())
             if rescued:
                 self.emit(JobsRescued(len(rescued)))
         if self._view_checks.due():
@@ -156,7 +156,7 @@ class Process:
             yield from self._waker.check(view)
         if self._reports.due():
             kind, facts = self.scheduler.kind, self.fold.facts()
-            yield from asked(
+            yield from called(
                 "report",
                 lambda store: store.report(kind, self.replica, pid=self.pid, facts=facts),
             )

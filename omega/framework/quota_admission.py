@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from omega.framework.effects import Steps, asked
+from omega.framework.effects import Steps, called
 from omega.lifecycle.states import ParkReason
 from omega.model.claims import Granularity
 from omega.model.jobs import TaskGroup
@@ -56,7 +56,7 @@ class QuotasLeft:
         return QuotaAdmission(self._left, self._granularity)
 
     def _read(self) -> Steps[Left]:
-        uses = yield from asked("quotas", lambda store: store.quotas())
+        uses = yield from called("quotas", lambda store: store.quotas())
         return {
             (use.quota.scope, use.quota.name): [use.left.get(b, UNLIMITED) for b in Budget]
             for use in uses

@@ -13,7 +13,7 @@ import numpy as np
 from omega.cell.view import View
 from omega.framework.attempt import Replica
 from omega.framework.effects import Steps, committed, refreshed, thought
-from omega.framework.progress import AttemptEnd, JobResult, with_grants, without
+from omega.framework.job_attempt import AttemptEnd, JobResult, with_grants, without
 from omega.framework.rng import rng_for
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.limits import Limits
@@ -49,14 +49,16 @@ def commit_round(
         for transaction in progress.transactions(replica, planned):
             outcome = yield from committed(transaction)
             view.patch(outcome.fresh)
-            progress.learn(transaction, outcome)
-        refused = [progress.jobs[it.job.id] for it in planned if progress.may_try_again(it.job.id)]
+            progress.record_outcome(transaction, outcome)
+        refused = [
+            progress.jobs[each.job.id] for each in planned if progress.may_try_again(each.job.id)
+        ]
         if not refused or tries == TRIES_MAX:
             break
         view = yield from refreshed()
         replica.set_signals(view, [job for job in refused if len(job.unplaced)])
         planned = rounds.again(view, refused, rng)
-    return [progress.attempted(job.id, view) for job in (*state.waiting, *state.running)]
+    return [progress.result(job.id, view) for job in (*state.waiting, *state.running)]
 
 
 class _RoundProgress:
@@ -66,7 +68,7 @@ class _RoundProgress:
         self.jobs = {job.id: job for job in jobs}
         self._tries = dict.fromkeys(self.jobs, 0)
         self._granted = dict.fromkeys(self.jobs, 0)
-        self._refusals: dict[int, set[Verdict]] = {job: set() for job in self.jobs}
+        self._refusals: dict[int, set[Verdict]] = {job_id: set() for job_id in self.jobs}
 
     def transactions(self, replica: Replica, planned: Sequence[JobClaims]) -> Iterator[Transaction]:
         """Yield the claims in order, in transactions as large as the limits allow.
@@ -76,8 +78,8 @@ class _RoundProgress:
         for together in _divided(planned, replica.limits):
             claimants = {job_claims.job.id for job_claims in together}
             victims = sorted(set().union(*map(_victims, together)) - claimants)
-            parts = [(it.job.id, it.job.token, it.minimum, it.claims) for it in together]
-            parts += [(job, self.jobs[job].token, 0, Claims.none()) for job in victims]
+            parts = [(each.job.id, each.job.token, each.minimum, each.claims) for each in together]
+            parts += [(job_id, self.jobs[job_id].token, 0, Claims.none()) for job_id in victims]
             yield Transaction.of(
                 parts,
                 id=replica.new_id(),
@@ -86,11 +88,11 @@ class _RoundProgress:
                 rule=replica.scheduler.rule,
             )
 
-    def learn(self, transaction: Transaction, outcome: Outcome) -> None:
+    def record_outcome(self, transaction: Transaction, outcome: Outcome) -> None:
         """Record the outcome of a transaction: first the evicted tasks, then the granted ones."""
-        for job in np.unique(outcome.evicted_job).tolist():
-            its = outcome.evicted_task[outcome.evicted_job == job]
-            self.jobs[job] = without(self.jobs[job], its)
+        for job_id in np.unique(outcome.evicted_job).tolist():
+            evicted = outcome.evicted_task[outcome.evicted_job == job_id]
+            self.jobs[job_id] = without(self.jobs[job_id], evicted)
         for part in transaction.jobs:
             verdicts = outcome.verdicts[part.claims]
             if not len(verdicts):
@@ -105,33 +107,33 @@ class _RoundProgress:
             self._granted[part.job] += int(np.count_nonzero(granted))
             self._refusals[part.job] = {Verdict(v) for v in verdicts[~granted].tolist()}
 
-    def may_try_again(self, job: int) -> bool:
+    def may_try_again(self, job_id: int) -> bool:
         """Return whether a job has unplaced tasks, was refused, and another try could help.
 
         After a lost lease or a refusal by a quota a new try in this round is useless.
         """
-        refusals = self._refusals[job]
+        refusals = self._refusals[job_id]
         hopeless = {Verdict.LEASE_LOST, Verdict.QUOTA} & refusals
-        return bool(refusals) and not hopeless and bool(len(self.jobs[job].unplaced))
+        return bool(refusals) and not hopeless and bool(len(self.jobs[job_id].unplaced))
 
-    def attempted(self, job: int, view: View) -> JobResult:
+    def result(self, job_id: int, view: View) -> JobResult:
         """Return the result of the round for a job."""
-        now, refusals = self.jobs[job], self._refusals[job]
+        job, refusals = self.jobs[job_id], self._refusals[job_id]
         if Verdict.LEASE_LOST in refusals:
             ending = AttemptEnd.LEASE_LOST
-        elif not len(now.unplaced):
+        elif not len(job.unplaced):
             ending = AttemptEnd.DONE
         elif Verdict.QUOTA in refusals:
             ending = AttemptEnd.OVER_QUOTA
         else:
             ending = AttemptEnd.CONFLICTS if refusals else AttemptEnd.NO_ROOM
         return JobResult(
-            now,
-            self._granted[job],
-            self._tries[job],
-            self._granted[job] + len(now.unplaced),
-            ending,
-            _first_diagnosis(view, now) if ending is AttemptEnd.NO_ROOM else None,
+            job=job,
+            placed=self._granted[job_id],
+            tries=self._tries[job_id],
+            tasks_decided=self._granted[job_id] + len(job.unplaced),
+            ending=ending,
+            diagnosis=_first_diagnosis(view, job) if ending is AttemptEnd.NO_ROOM else None,
         )
 
 

@@ -14,9 +14,9 @@ from omega.events import MemoRefused, Sink
 from omega.framework.attempt import Replica
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import over_quota
-from omega.framework.effects import Steps, asked
+from omega.framework.effects import Steps, called
+from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.leasing import Leasing
-from omega.framework.progress import AttemptEnd, JobResult
 from omega.framework.round_commit import commit_round, plan_round
 from omega.framework.rounds import RoundPlan, Rounds, RoundState
 from omega.lifecycle.states import ParkReason
@@ -55,7 +55,7 @@ class RoundPlanner:
         """Carry out the next round if it is due; return how many jobs were planned."""
         kind, holder = self._leasing.kind, self._leasing.holder
         length_ms = self._rounds.length_ms
-        begun = yield from asked(
+        begun = yield from called(
             "begin_round",
             lambda store: store.begin_round(kind, holder=holder, length_ms=length_ms),
         )
@@ -110,7 +110,7 @@ class RoundPlanner:
 
     def _kept(self, number: int, memo: Mapping[str, object]) -> Steps[bool]:
         kind = self._leasing.kind
-        kept = yield from asked("note", lambda store: store.note_round(kind, number, memo))
+        kept = yield from called("note", lambda store: store.note_round(kind, number, memo))
         return kept
 
     def _state(self, begun: Round) -> Steps[RoundState]:
@@ -123,10 +123,10 @@ class RoundPlanner:
         waiting = [job for job in recalled if not len(job.placed_task)]
         waiting += yield from self._leasing.lease(JOBS_MAX)
         known = sorted({*(told or ()), *(job.id for job in running)})
-        live = yield from asked("allocations_of", lambda store: store.allocations_of(known))
+        live = yield from called("allocations_of", lambda store: store.allocations_of(known))
         in_steps = [job.id for job in (*running, *waiting) if job.spec.work is not None]
-        unfinished = yield from asked("unfinished", lambda store: store.unfinished(known))
-        progress = yield from asked("progress", lambda store: store.progress(integers(in_steps)))
+        unfinished = yield from called("unfinished", lambda store: store.unfinished(known))
+        progress = yield from called("progress", lambda store: store.progress(integers(in_steps)))
         return RoundState(
             number=begun.number,
             began_ms=begun.began_ms,

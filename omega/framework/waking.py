@@ -16,7 +16,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.events import JobsWoken, Sink
-from omega.framework.effects import Steps, asked
+from omega.framework.effects import Steps, called
 from omega.framework.quota_admission import QuotasLeft
 from omega.framework.wakeable import wakeable
 from omega.lifecycle.states import ParkReason
@@ -68,7 +68,7 @@ class Waker:
             self._woken.clear()
         elif not (grew or conflicts or self._held_back):
             return 0
-        parked = yield from asked(
+        parked = yield from called(
             "parked", lambda store: store.parked(self._kind, jobs_max=PARKED_MAX)
         )
         helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
@@ -77,7 +77,7 @@ class Waker:
         if not fit:
             return 0
         self._woken.update(fit)
-        woken = yield from asked("wake", lambda store: store.wake(fit))
+        woken = yield from called("wake", lambda store: store.wake(fit))
         if woken:
             self._sink(JobsWoken(woken))
         return woken

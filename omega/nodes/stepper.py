@@ -21,7 +21,7 @@ from omega.model.arrays import Ids, Index, Mask, integers
 from omega.model.machines import Snapshot
 from omega.model.progress import JobProgress
 from omega.model.resources import DEVICES
-from omega.nodes.asking import asked
+from omega.nodes.calling import called
 from omega.nodes.gang_runs import NO_RUNS, begun
 from omega.store.protocols import NodeStore
 
@@ -93,7 +93,7 @@ class Stepper:
         followed = np.union1d(self._runs.job, self._unread)
         if not len(followed):
             return 0
-        progress = yield from asked("progress", lambda store: store.progress(followed))
+        progress = yield from called("progress", lambda store: store.progress(followed))
         self._unread = integers()
         model = self._rates.model
         if model is None:
@@ -128,8 +128,8 @@ class Stepper:
     ) -> Steps[None]:
         """Begin runs of gangs all of whose tasks run, each at the rate of its machines."""
         job = progress.job[begins].tolist()
-        live = yield from asked("allocations_of", lambda store: store.allocations_of(job))
-        cell = yield from asked("snapshot", lambda store: store.snapshot())
+        live = yield from called("allocations_of", lambda store: store.allocations_of(job))
+        cell = yield from called("snapshot", lambda store: store.snapshot())
         rate = np.zeros(len(progress))
         for at in np.flatnonzero(begins).tolist():
             mine = live.job == progress.job[at]
@@ -176,13 +176,13 @@ class Stepper:
         steps = runs.steps_at(now_ms, self._speedup)
         run_ms = runs.run_ms_at(now_ms, self._speedup)
         for part in _parts(len(job)):
-            yield from asked("report_progress", _reporting(job[part], steps[part], run_ms[part]))
+            yield from called("report_progress", _reporting(job[part], steps[part], run_ms[part]))
         return job[steps >= runs.wanted]
 
     def _end_all(self, over: Ids) -> Steps[int]:
         """End the tasks of these jobs on the machines known here."""
         named = over.tolist()
-        live = yield from asked("allocations_of", lambda store: store.allocations_of(named))
+        live = yield from called("allocations_of", lambda store: store.allocations_of(named))
         ours = np.isin(live.machine, list(self._ours))
         job, task, started_ms = live.job[ours], live.task[ours], live.started_ms[ours]
         ended = 0

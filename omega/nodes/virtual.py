@@ -14,7 +14,7 @@ from omega.events import Sink, TasksEnded
 from omega.framework.effects import Steps, Wait
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
-from omega.nodes.asking import asked
+from omega.nodes.calling import called
 from omega.nodes.running import RunningTasks
 from omega.nodes.stepper import NO_RATES, Stepper, StepRates
 
@@ -35,7 +35,7 @@ class VirtualNodes:
     def life(self, stop: Event, after_each: Callable[[], Steps[None]]) -> Steps[None]:
         """Take steps until the stop event is set, with what else there is to do after each."""
         while not stop.is_set():
-            now_ms = yield from asked("now_ms", lambda store: store.now_ms())
+            now_ms = yield from called("now_ms", lambda store: store.now_ms())
             ended = yield from self.step(now_ms)
             yield from after_each()
             if ended < RELEASES_PER_STEP * LIMITS.tasks_per_release_max:
@@ -43,7 +43,7 @@ class VirtualNodes:
 
     def step(self, now_ms: int) -> Steps[int]:
         """Hear of new tasks and end those that are over at that time; return how many ended."""
-        heard, self._mark = yield from asked(
+        heard, self._mark = yield from called(
             "allocations", lambda store: store.allocations_since(self._mark)
         )
         self._running.hear(heard)
@@ -62,7 +62,7 @@ class VirtualNodes:
 
         Others may have ended some before, or evicted them: the store passes those over.
         """
-        ended = yield from asked("end_tasks", lambda store: store.end_tasks(job, task, started_ms))
+        ended = yield from called("end_tasks", lambda store: store.end_tasks(job, task, started_ms))
         if ended:
             self._sink(TasksEnded(ended))
         return len(job)

@@ -95,7 +95,7 @@ def balance(running: Counts, room: Counts, wanted: int, rng: np.random.Generator
 
 def _domains(room: Room) -> tuple[Codes, Counts]:
     """Return the domain of each machine, and how many tasks of the group run in each domain."""
-    view, attribute = room.view, room.asked.spread_over
+    view, attribute = room.view, room.task_group.spread_over
     column = view.catalogue.column(attribute) if attribute is not None else None
     assert column is not None, "a group has room only where its spread attribute is known"
     codes = view.codes[:, column]
@@ -115,7 +115,7 @@ def best_fit_slots(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     For groups that ask for a fraction of a GPU. If a whole GPU must be divided, it is one of a
     machine with few whole GPUs, so that machines with many keep room for gangs.
     """
-    slices = room.asked.gpu_slices
+    slices = room.task_group.gpu_slices
     devices = free_devices(room.view.free, room.at)
     whole = (devices >= GPU_SLICES).sum(axis=1)
     tie = whole + rng.random(len(whole))

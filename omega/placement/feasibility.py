@@ -33,7 +33,7 @@ class Room:
     """How many more tasks of the group each machine takes, at least 1: (machines,)."""
 
     @property
-    def asked(self) -> TaskGroup:
+    def task_group(self) -> TaskGroup:
         """The group for which this is the room."""
         return self.job.spec.groups[self.group]
 
@@ -52,25 +52,25 @@ def room(view: View, job: LeasedJob, group: int) -> Room:
 
 def room_on(view: View, job: LeasedJob, group: int, at: Index | slice) -> Counts:
     """Return how many more tasks of a group each machine in rows `at` of the view takes."""
-    asked = job.spec.groups[group]
-    free, demand = view.free, asked.demand
+    task_group = job.spec.groups[group]
+    free, demand = view.free, task_group.demand
     takes = view.open[at]
-    if asked.constraints or asked.spread_over:
-        takes = takes & matching(view, asked)[at]
-    if asked.different_machines:
+    if task_group.constraints or task_group.spread_over:
+        takes = takes & matching(view, task_group)[at]
+    if task_group.different_machines:
         runs = np.zeros(len(view), dtype=np.bool_)
         taken = view.where(job.machines_of(group)[0])
         runs[taken[taken >= 0]] = True
         takes = takes & ~runs[at]
 
-    tasks = takes * np.int64(1 if asked.different_machines else LIMITS.tasks_per_job_max)
+    tasks = takes * np.int64(1 if task_group.different_machines else LIMITS.tasks_per_job_max)
     for kind in demand.nonzero()[0].tolist():
         np.minimum(tasks, free[:, kind][at] // int(demand[kind]), out=tasks)
-    if asked.gpus:
+    if task_group.gpus:
         likely = (tasks > 0).nonzero()[0]
         rows = np.arange(len(view))[at][likely]
-        units = gpus_left(free_devices(free, rows), asked.gpu_slices).sum(axis=1)
-        tasks[likely] = np.minimum(tasks[likely], units // asked.gpus)
+        units = gpus_left(free_devices(free, rows), task_group.gpu_slices).sum(axis=1)
+        tasks[likely] = np.minimum(tasks[likely], units // task_group.gpus)
     return np.maximum(tasks, 0, out=tasks)  # more may be used of a machine than there is
 
 

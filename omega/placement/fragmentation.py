@@ -143,7 +143,7 @@ def lost(room: Room, typical: TypicalTasks) -> Score:
     It is infinite for a slot that has no room for the task. Several whole GPUs are taken together,
     so that all whole slots of a machine have the same loss.
     """
-    asked, free = room.asked, room.view.free.take(room.at, axis=0)
+    asked, free = room.task_group, room.view.free.take(room.at, axis=0)
     assert asked.gpus, "a task without GPUs has no slot to go to"
     devices = np.maximum(free_devices(room.view.free, room.at), 0)
     one, several = typical.popularity(free - asked.demand)

@@ -136,12 +136,12 @@ def claims_for(
     used = given.nonzero()[0]
     at, tasks = room.at[used], given[used]
     rows = np.repeat(at, tasks)
-    shape, shapes = np.zeros(len(rows), dtype=np.intp), room.asked.demand[np.newaxis]
-    if room.asked.gpus and len(rows):
+    shape, shapes = np.zeros(len(rows), dtype=np.intp), room.task_group.demand[np.newaxis]
+    if room.task_group.gpus and len(rows):
         devices = free_devices(room.view.free, at)
         if slots is not None:
             devices = np.where(slots, devices, 0)
-        shape, shapes = choose_slots(devices, tasks, room.asked, rng)
+        shape, shapes = choose_slots(devices, tasks, room.task_group, rng)
     return Claims(
         task=room.job.unplaced_in(room.group)[: len(rows)],
         machine=room.view.id[rows],

@@ -23,7 +23,7 @@ def most_allocated(room: Room) -> Score:
     The shares of all kinds that a machine has are added. Kinds that the task does not ask for count
     too, so that tasks without GPUs avoid machines whose GPUs are free.
     """
-    demand = room.asked.demand
+    demand = room.task_group.demand
     left = np.zeros(len(room.at))
     for kind in range(KINDS):
         capacity = room.view.capacity[room.at, kind]

@@ -23,10 +23,10 @@ from omega.framework.process import Process
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.sim.agent import Agent
 from omega.sim.allocator import Allocator, OfferPolicy
 from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
+from omega.sim.cell_actor import CellActor
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.ledger import SimulatedJob, ratio
 from omega.sim.machine_changes import play
@@ -47,7 +47,7 @@ ONE_JOB_A_LEASE = Settings.model_construct(jobs_per_lease_max=1)  # not from the
 NO_TOKEN = UUID(int=0)
 """No process of such an experiment is killed, so its leases need no token."""
 
-Lane = Agent | Framework
+Lane = CellActor | Framework
 """A scheduler that takes the jobs of one workload or of several."""
 Advance = Callable[[float], None]
 """Is called with the seconds of virtual time that have passed."""
@@ -299,11 +299,11 @@ class Run:
     def _of(self, workload: str) -> range:
         return range(self.experiment.schedulers.get(workload, 1))
 
-    def _agent(self, workload: str, process: Process) -> Agent:
+    def _agent(self, workload: str, process: Process) -> CellActor:
         """Make a scheduler; placement of one that is alone on its machines reads the present."""
         experiment = self.experiment
         partitioned = experiment.architecture is Architecture.STATIC_PARTITION
-        return Agent(
+        return CellActor(
             process,
             self._worlds[workload],
             reads_current_state=experiment.architecture.is_monolithic

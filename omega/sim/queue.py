@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from omega.framework.disposition import Policy
-from omega.framework.progress import JobResult, with_all_placed, with_grants, without
+from omega.framework.job_attempt import JobResult, with_all_placed, with_grants, without
 from omega.model.arrays import Ids, Index, Mask
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob

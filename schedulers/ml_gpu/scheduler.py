@@ -83,8 +83,8 @@ class MlGpuScheduler(Scheduler):
 def _choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:
     if room.job.lacking > 1:
         return CONSOLIDATED(room, wanted, rng)
-    if not room.asked.gpus:
+    if not room.task_group.gpus:
         return best_fit(room, wanted, rng)
-    if room.asked.gpu_slices < GPU_SLICES:
+    if room.task_group.gpu_slices < GPU_SLICES:
         return best_fit_slots(room, wanted, rng)
     return on_fewest_machines(room, wanted, rng)

@@ -170,7 +170,7 @@ MUTANTS = (
     ),
     mutant(
         "attempt-not-counted",
-        "omega/sim/agent.py",
+        "omega/sim/cell_actor.py",
         "_draw",
         "job.attempts += 1\nself._claimed = True",
         "self._claimed = True",

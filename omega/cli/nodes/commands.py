@@ -24,7 +24,7 @@ from omega.framework.rate_readers import read_rates
 from omega.framework.retry import Retry
 from omega.framework.timer import Timer
 from omega.metrics.fold import SchedulerFold
-from omega.nodes.asking import asked
+from omega.nodes.calling import called
 from omega.nodes.live import LiveNodes
 from omega.nodes.stepper import StepRates
 from omega.processes.stopping import stop_on_signals, stop_with_parent
@@ -139,7 +139,7 @@ def _run(
     def report_when_due() -> Steps[None]:
         if reports.due():
             facts = {**fold.facts(), "speedup": settings.nodes_speedup}
-            yield from asked(
+            yield from called(
                 "report", lambda cell: cell.report(NODES, replica, pid=os.getpid(), facts=facts)
             )
 

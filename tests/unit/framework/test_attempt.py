@@ -10,7 +10,7 @@ from omega.clock import ManualClock
 from omega.errors import InvariantBroken
 from omega.framework.attempt import attempt
 from omega.framework.effects import Commit, Effect, Refresh, Think, drive
-from omega.framework.progress import AttemptEnd, events_of
+from omega.framework.job_attempt import AttemptEnd, events_of
 from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims, Granularity
@@ -59,7 +59,12 @@ def test_a_job_with_room_is_done_in_one_try(store: MemoryStore) -> None:
     (attempted,) = drive(attempt(a_replica(), jobs), AnswersFrom(store))
 
     assert AttemptEnd.DONE is attempted.ending
-    assert (5, 0, 1, 5) == (attempted.placed, attempted.left, attempted.tries, attempted.decided)
+    assert (5, 0, 1, 5) == (
+        attempted.placed,
+        attempted.left,
+        attempted.tries,
+        attempted.tasks_decided,
+    )
     assert State.RUNNING is status_of(store, jobs[0]).state
 
 
@@ -102,7 +107,7 @@ def test_refused_tasks_and_only_those_are_tried_again_on_a_view_brought_up_to_da
     again = [Refresh, Think, Commit]
     assert again + again == [type(e) for e in answers.effects]
     assert (6, 2) == (attempted.placed, attempted.tries)
-    assert 9 == attempted.decided
+    assert 9 == attempted.tasks_decided
 
 
 class AnswersFromOneView(AnswersFrom):

@@ -5,7 +5,7 @@ import pytest
 
 from omega.config import Settings
 from omega.framework.disposition import NO_ROOM_ATTEMPTS_MAX, disposition
-from omega.framework.progress import AttemptEnd, JobResult
+from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.lifecycle.states import ParkReason
 from omega.placement.diagnosis import Diagnosis
 from omega.store.leases import HandBack, Parking
@@ -27,7 +27,15 @@ def disposition_of(
 ) -> HandBack | Parking | None:
     runs_on = dict.fromkeys(range(placed), 1)
     job = a_job(placed + left, job=9, fruitless=fruitless, runs_on=runs_on)
-    attempted = JobResult(job, placed, 1, placed + left, ending, diagnosis, at_once)
+    attempted = JobResult(
+        job=job,
+        placed=placed,
+        tries=1,
+        tasks_decided=placed + left,
+        ending=ending,
+        diagnosis=diagnosis,
+        at_once=at_once,
+    )
     return disposition(attempted, settings, np.random.default_rng(1))
 
 
@@ -50,10 +58,10 @@ def test_a_job_whose_tasks_ran_already_is_given_back_for_the_queue_to_see() -> N
     job = a_job(3, runs_on={0: 1})
     nothing_left = a_job(3, runs_on={0: 1, 1: 1, 2: 1})
     attempted = JobResult(
-        type(job)(job.id, job.token, job.spec, nothing_left.unplaced, placed=1),
+        job=type(job)(job.id, job.token, job.spec, nothing_left.unplaced, placed=1),
         placed=0,
         tries=1,
-        decided=2,
+        tasks_decided=2,
         ending=AttemptEnd.DONE,
     )
 

@@ -9,7 +9,7 @@ from omega.events import Event, JobAttempted, StoreCallFailed, TransactionJudged
 from omega.framework.attempt import Replica, attempt
 from omega.framework.attempt_meter import AttemptMeter
 from omega.framework.effects import Commit, Effect, Steps, drive, thought
-from omega.framework.progress import JobResult
+from omega.framework.job_attempt import JobResult
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob

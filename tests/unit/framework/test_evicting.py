@@ -7,7 +7,7 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.framework.attempt import attempt
 from omega.framework.effects import drive
-from omega.framework.progress import AttemptEnd
+from omega.framework.job_attempt import AttemptEnd
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack

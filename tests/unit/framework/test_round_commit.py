@@ -8,7 +8,7 @@ import pytest
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.framework.effects import Commit, Refresh, Think, drive
-from omega.framework.progress import AttemptEnd, JobResult
+from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.round_commit import TRIES_MAX, commit_round, plan_round
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.framework.scheduler import DecisionTime

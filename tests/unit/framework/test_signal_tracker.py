@@ -13,7 +13,7 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.events import Event, JobsLeased, JobsRecalled, TransactionJudged, ignore
-from omega.framework.progress import with_grants
+from omega.framework.job_attempt import with_grants
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler

@@ -10,7 +10,7 @@ import pytest
 from omega.clock import Clock
 from omega.errors import BadInput
 from omega.events import Event, StoreCallFailed, ignore
-from omega.framework.effects import Steps, Think, Wait, asked
+from omega.framework.effects import Steps, Think, Wait, called
 from omega.model.jobs import JobSpec
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
@@ -53,7 +53,7 @@ class TestActor:
         self.seen.append((self.clock.now(), what))
 
     def submitting(self, spec: JobSpec | None = None) -> Steps[None]:
-        jobs = yield from asked("submit", lambda _: self.store.submit([spec or a_spec()]))
+        jobs = yield from called("submit", lambda _: self.store.submit([spec or a_spec()]))
         self.note(jobs)
 
     def test_waiting_and_deciding_take_their_time(self) -> None:
@@ -96,7 +96,7 @@ class TestActor:
         self.store.absences = 3
 
         def life() -> Steps[None]:
-            yield from asked("lease", lambda store: _lease(store.lease))
+            yield from called("lease", lambda store: _lease(store.lease))
             self.note("leased")
 
         self.on_event = lambda: self.away_s.append(self.clock.now())
@@ -112,7 +112,7 @@ class TestActor:
     def test_what_a_call_raises_is_raised_where_it_was_asked_for(self) -> None:
         def life() -> Steps[None]:
             try:
-                yield from asked("refused", lambda _: _refuse())
+                yield from called("refused", lambda _: _refuse())
             except BadInput as error:
                 self.note(error.sentence)
 
@@ -123,7 +123,7 @@ class TestActor:
 
     def test_what_nobody_catches_ends_the_run(self) -> None:
         def life() -> Steps[None]:
-            yield from asked("refused", lambda _: _refuse())
+            yield from called("refused", lambda _: _refuse())
 
         self.an_actor().begin(life())
 
@@ -138,7 +138,7 @@ class TestActor:
             actor.begin(self.submitting())
 
         def life() -> Steps[None]:
-            yield from asked("begin anew", begin_anew)
+            yield from called("begin anew", begin_anew)
             self.note("not reached")
 
         actor.begin(life())

@@ -9,7 +9,7 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.framework.attempt import attempt
 from omega.framework.effects import drive
-from omega.framework.progress import AttemptEnd, JobResult
+from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.model.claims import Claims, Granularity
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.quotas import Budget, Quota, QuotaScope

@@ -23,7 +23,7 @@ from omega.sim.rows import Look
 from omega.sim.world import World
 
 
-class Agent(Actor):
+class CellActor(Actor):
     """One scheduler and its queue."""
 
     def __init__(

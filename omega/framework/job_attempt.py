@@ -1,4 +1,4 @@
-"""The progress of each job in an attempt, and how the attempt ended.
+"""The state of each job in an attempt, and how the attempt ended.
 
 Goal     Keep the bookkeeping of tries apart from the loop that makes them.
 Promise  A task that was granted, or runs already, is never claimed again. A refused task is claimed
@@ -42,7 +42,7 @@ LEASE_LOST: Final = int(Verdict.LEASE_LOST)
 QUOTA: Final = int(Verdict.QUOTA)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class JobResult:
     """The result of one job's attempt."""
 
@@ -50,7 +50,7 @@ class JobResult:
     """The job as the attempt left it: `unplaced` are the tasks that still need a place."""
     placed: int
     tries: int
-    decided: int
+    tasks_decided: int
     """Number of tasks that placement was asked for, summed over the tries."""
     ending: AttemptEnd
     diagnosis: Diagnosis | None = None
@@ -64,23 +64,25 @@ class JobResult:
         return len(self.job.unplaced)
 
 
-def events_of(attempted: Sequence[JobResult], thought_s: float) -> Iterator[JobAttempted]:
+def events_of(results: Sequence[JobResult], thought_s: float) -> Iterator[JobAttempted]:
     """Yield the events of jobs attempted together, their decision time divided by tasks decided."""
-    decided = max(1, sum(one.decided for one in attempted))
-    for one in attempted:
-        share_s = thought_s * one.decided / decided
-        yield JobAttempted(one.job.id, one.tries, one.placed, one.left, share_s)
+    decided = max(1, sum(result.tasks_decided for result in results))
+    for result in results:
+        share_s = thought_s * result.tasks_decided / decided
+        yield JobAttempted(result.job.id, result.tries, result.placed, result.left, share_s)
 
 
-class Progress:
+class JobAttempt:
     """The state of one job during an attempt."""
 
     def __init__(self, job: LeasedJob, limits: Limits, *, explains: bool = True) -> None:
         self.job = job
-        self.asked = job
+        self.to_place = job
         """The job as placement sees it in this try: `unplaced` has only the tasks of the try."""
         self.pending = job.unplaced
-        self.placed = self.tries = self.decided = self.stuck = 0
+        self.placed = self.tries = self.tasks_decided = 0
+        self.tries_without_grant = 0
+        """Tries in a row, until now, that granted nothing."""
         self.at_once = False
         self.ending: AttemptEnd | None = None
         self._limits = limits
@@ -94,18 +96,18 @@ class Progress:
     def _too_large(self) -> bool:
         return self.job.lacking > self._limits.claims_per_transaction_max
 
-    def ask(self) -> None:
+    def begin_try(self) -> None:
         """Begin a try at the lowest pending tasks, as many as one transaction may claim."""
         most = self._limits.claims_per_transaction_max
         if self.pending is self.job.unplaced and len(self.pending) <= most:
-            self.asked = self.job
+            self.to_place = self.job
         else:
             self.pending = np.sort(self.pending)
-            self.asked = replace(self.job, unplaced=self.pending[:most])
+            self.to_place = replace(self.job, unplaced=self.pending[:most])
         self.tries += 1
-        self.decided += len(self.asked.unplaced)
+        self.tasks_decided += len(self.to_place.unplaced)
 
-    def lose(self, evicted: Index) -> None:
+    def record_evictions(self, evicted: Index) -> None:
         """Record that tasks of the job were evicted by this attempt's own claims."""
         if len(evicted):
             self.job = without(self.job, evicted)
@@ -120,7 +122,7 @@ class Progress:
         self.job, self.pending = placed, placed.unplaced
         self.ending = AttemptEnd.DONE
 
-    def learn(self, claims: Claims, verdicts: Verdicts, machine: Ids) -> None:
+    def record_outcome(self, claims: Claims, verdicts: Verdicts, machine: Ids) -> None:
         """Record the outcome of a try and set `ending` if the attempt is over for this job.
 
         `verdicts` and `machine` (claims,) are the part of the outcome for `claims`.
@@ -132,15 +134,15 @@ class Progress:
             refused = claims.task[~granted & (verdicts != ALREADY_PLACED)]
         self.placed += grants
         self.at_once = grants == self.job.spec.tasks
-        self.stuck = 0 if grants else self.stuck + 1
+        self.tries_without_grant = 0 if grants else self.tries_without_grant + 1
         self.job = with_grants(self.job, claims, machine, granted, refused)
         if self.job.lacking and len(refused):
             self.pending = self.job.unplaced  # a broken gang may claim for any of its tasks again
         else:
-            asked = self.asked.unplaced
-            self.pending = self.pending[len(asked) :]
+            claimable = self.to_place.unplaced
+            self.pending = self.pending[len(claimable) :]
             if len(refused):
-                again = asked[np.isin(asked, refused)]
+                again = claimable[np.isin(claimable, refused)]
                 self.pending = np.concatenate([again, self.pending])
 
         if grants < len(verdicts) and (verdicts == LEASE_LOST).any():
@@ -151,20 +153,20 @@ class Progress:
             self.ending = AttemptEnd.NO_ROOM
         elif not grants and (verdicts == QUOTA).any():
             self.ending = AttemptEnd.OVER_QUOTA
-        elif self.stuck >= STUCK_MAX or self.tries >= self._limits.tries_max:
+        elif self.tries_without_grant >= STUCK_MAX or self.tries >= self._limits.tries_max:
             self.ending = AttemptEnd.CONFLICTS
 
-    def attempted(self, view: View) -> JobResult:
+    def result(self, view: View) -> JobResult:
         """Return the result of the attempt, after `ending` was set."""
         assert self.ending is not None
         return JobResult(
-            self.job,
-            self.placed,
-            self.tries,
-            self.decided,
-            self.ending,
-            self._diagnosis(view),
-            self.at_once,
+            job=self.job,
+            placed=self.placed,
+            tries=self.tries,
+            tasks_decided=self.tasks_decided,
+            ending=self.ending,
+            diagnosis=self._diagnosis(view),
+            at_once=self.at_once,
         )
 
     def _diagnosis(self, view: View) -> Diagnosis | None:

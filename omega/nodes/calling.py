@@ -14,7 +14,7 @@ from omega.store.protocols import NodeStore
 _T = TypeVar("_T")
 
 
-def asked(operation: str, make: Callable[[NodeStore], _T]) -> Steps[_T]:
+def called(operation: str, make: Callable[[NodeStore], _T]) -> Steps[_T]:
     """Call the store; return what it returns."""
     answer: _T = yield Call(operation, make)
     return answer
