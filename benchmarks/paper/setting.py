@@ -95,6 +95,12 @@ class Setting:
     """Whether the constraints of a trace are obeyed."""
     fill: float | None = None
     """Share of the CPU taken at the start; the cell's own if None."""
+    service: str = "class"
+    """Which jobs of a trace are service jobs: by their `class`, or by `production` priority too."""
+    machines: str = "change"
+    """Whether the machines of a trace `change` as recorded, or `stay`."""
+    placed_by: str | None = None
+    """The kind of scheduler whose placement both workloads have; None: each has its own."""
     hours: float = 2.0
     seed: int = 0
 
@@ -132,13 +138,14 @@ class Setting:
 
     def _scheduler(self, kind: str, unit: CommitUnit) -> Callable[[], Scheduler]:
         """Return the function that creates a scheduler; drawn jobs are all placed by first fit."""
-        placed_by = find_scheduler(kind if self.trace is not None else BATCH)
+        own = kind if self.trace is not None else BATCH
+        placed_by = find_scheduler(self.placed_by or own)
         return committing(lambda: placed_by.configured({}), ConflictRule(self.rule), unit)
 
     def _workload(self) -> Workload:
         """Draw the cell and its jobs, or read the trace; constrain them if that is asked for."""
         if self.trace is not None:
-            workload = _recorded(self.trace, self.fill)
+            workload = _recorded(self.trace, self.fill, self.service, self.machines)
         else:
             laws = CELLS[self.cell]
             workload = uniform_workload(
@@ -180,9 +187,14 @@ class Setting:
 
 
 @lru_cache(maxsize=2)
-def _recorded(folder: Path, fill: float | None) -> Workload:
-    """Read the trace without the tasks that were pending at its start, filled up to `fill`."""
-    trace = read_trace(folder, np.random.default_rng(0), {"pending": "leave"})
+def _recorded(folder: Path, fill: float | None, service: str, machines: str) -> Workload:
+    """Read the trace as its users submitted it, with the start state filled up to `fill`.
+
+    Tasks that were pending at its start are left out. So are tasks that came back after an eviction
+    or a failure: a simulation has its own, and their recorded pieces would count as new jobs.
+    """
+    options = {"pending": "leave", "returning": "leave", "service": service, "machines": machines}
+    trace = read_trace(folder, np.random.default_rng(0), options)
     return trace if fill is None else replace(trace, prefill=_thinned(trace, fill))
 
 

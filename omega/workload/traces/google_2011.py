@@ -21,6 +21,8 @@ from omega.workload.feasible_tasks import highest_that_fit, scaled_to_fit
 from omega.workload.synthetic import merged
 from omega.workload.tasks import NO_END, Tasks, jobs_of, prefill_of
 from omega.workload.traces.google_tables import (
+    BY_CLASS,
+    BY_PRODUCTION,
     EVICT,
     NO_MACHINE,
     SCHEDULE,
@@ -79,9 +81,10 @@ def _read(
     rng: np.random.Generator,
 ) -> Workload:
     machines, machine_ids, machine_events = read_machines(tables["machine_events"])
-    at_start = read_start(tables["tasks_at_start"])
-    events = read_events(tables["task_events"])
-    new, new_ids = read_jobs(tables["job_arrivals"])
+    service = options["service"]
+    at_start = read_start(tables["tasks_at_start"], service)
+    events = read_events(tables["task_events"], service)
+    new, new_ids = read_jobs(tables["job_arrivals"], service)
 
     prefill, report = _start(at_start, events, machines, machine_ids, options["overcommit"])
     pending = at_start.tasks.take(np.flatnonzero(at_start.machine == NO_MACHINE))
@@ -216,6 +219,7 @@ GOOGLE_2011 = TraceLoader(
         "pending": ("arrive", "leave"),
         "returning": ("arrive", "leave"),
         "machines": ("change", "stay"),
+        "service": (BY_CLASS, BY_PRODUCTION),
     },
     read=_read,
 )

@@ -35,6 +35,11 @@ NO_MACHINE = -1
 
 SCHEDULER_BY_CLASS = (BATCH, BATCH, SERVICE, SERVICE)
 PRIORITY_MAX = 11
+PRODUCTION_PRIORITY = 9
+"""The lowest priority that the trace's format calls production."""
+BY_CLASS, BY_PRODUCTION = "class", "production"
+"""Which jobs are service jobs: those of scheduling class 2 or 3; those of these that also have a
+production priority, as the open simulator of the Omega paper counts them."""
 MACHINE_EVENTS = ("add", "remove", "update")
 TASK_EVENTS = ("submit", "schedule", "evict", "fail", "finish", "kill")
 SUBMIT, SCHEDULE, EVICT = 0, 1, 2
@@ -126,17 +131,20 @@ def _later_events(
     return tuple(events)
 
 
-def read_start(path: Path) -> StartTasks:
-    """Return the state of the cell when the window begins."""
+def read_start(path: Path, service: str = BY_CLASS) -> StartTasks:
+    """Return the state of the cell when the window begins.
+
+    `service` is BY_CLASS or BY_PRODUCTION, here and in the functions below.
+    """
     table = read_table(path, (*TASK_COLUMNS, "machine_id"))
     return StartTasks(
-        _tasks(table),
+        _tasks(table, service),
         _key(table),
         table.integers("machine_id", highest=ID_MAX, empty=NO_MACHINE),
     )
 
 
-def read_events(path: Path) -> TaskEvents:
+def read_events(path: Path, service: str = BY_CLASS) -> TaskEvents:
     """Return the task events of the window."""
     table = read_table(path, (*TASK_COLUMNS, "time_s", "event"))
     code = {event: number for number, event in enumerate(TASK_EVENTS)}
@@ -144,10 +152,10 @@ def read_events(path: Path) -> TaskEvents:
     since_start_ms = _since_start_ms(table, "time_s")
     key = _key(table)
     order = np.lexsort((since_start_ms, key))
-    return TaskEvents(_tasks(table).take(order), key[order], event[order], since_start_ms[order])
+    return TaskEvents(_tasks(table, service).take(order), key[order], event[order], since_start_ms[order])
 
 
-def read_jobs(path: Path) -> tuple[tuple[Arrival, ...], Ids]:
+def read_jobs(path: Path, service: str = BY_CLASS) -> tuple[tuple[Arrival, ...], Ids]:
     """Return the jobs submitted in the window, and their ids.
 
     A task's duration is the median run time of the job's tasks that finished in the window. If
@@ -155,7 +163,7 @@ def read_jobs(path: Path) -> tuple[tuple[Arrival, ...], Ids]:
     """
     more = ("submit_s", "n_tasks", "schedule_s", "end_s", "task_runtime_median_s")
     table = read_table(path, (*JOB_COLUMNS, *more))
-    columns = _tasks(table)
+    columns = _tasks(table, service)
     count = table.integers("n_tasks", lowest=1, highest=LIMITS.tasks_per_job_max)
     ran_s = table.numbers("end_s", highest=SECONDS_MAX, empty=np.nan) - table.numbers(
         "schedule_s", highest=SECONDS_MAX, empty=np.nan
@@ -188,16 +196,20 @@ def _job(columns: Tasks, row: int, tasks: int, duration_s: float) -> JobSpec:
     )
 
 
-def _tasks(table: Table) -> Tasks:
+def _tasks(table: Table, service: str) -> Tasks:
     """Return the tasks (or jobs) of a table, all with the duration NO_END."""
-    kinds = np.array([SCHEDULERS.index(name) for name in SCHEDULER_BY_CLASS], dtype=np.int32)
     cpu, memory, disk = (
         table.numbers(column, highest=SHARE_MAX, empty=0.0) for column in ("cpu", "mem", "disk")
     )
+    priority = table.integers("priority", highest=PRIORITY_MAX)
+    kinds = np.array([SCHEDULERS.index(name) for name in SCHEDULER_BY_CLASS], dtype=np.int32)
+    scheduler = kinds[table.integers("scheduling_class", highest=len(kinds) - 1)]
+    if service == BY_PRODUCTION:
+        scheduler[priority < PRODUCTION_PRIORITY] = SCHEDULERS.index(BATCH)
     return Tasks(
         owner=table.integers("job_id", highest=ID_MAX),
-        scheduler=kinds[table.integers("scheduling_class", highest=len(kinds) - 1)],
-        precedence=table.integers("priority", highest=PRIORITY_MAX),
+        scheduler=scheduler,
+        precedence=priority,
         amounts=_amounts(cpu, memory, disk),
         different_machines=table.integers("different_machine", highest=1, empty=0) == 1,
         duration_ms=np.full(len(table), NO_END, dtype=np.int64),

@@ -7,7 +7,7 @@ import pytest
 
 from omega.model.arrays import every_kind
 from omega.model.resources import Kind
-from omega.workload.arrivals import Workload
+from omega.workload.arrivals import SERVICE, Workload
 from omega.workload.traces.google_2011 import GOOGLE_2011
 
 
@@ -77,6 +77,23 @@ def test_what_comes_back_can_be_left_out(samples: Path) -> None:
 
     assert arrivals
     assert not any("back" in arrival.spec.name for arrival in arrivals)
+
+
+def test_service_jobs_are_those_of_class_2_or_3_or_only_the_production_ones_of_these(
+    samples: Path,
+) -> None:
+    """Job 400 has class 2 and priority 0; jobs 100 and 600 have class 3 and priority 9."""
+    by_option = {
+        service: {
+            spec.name.partition("-")[0]
+            for workload in [load(samples / "google-2011", service=service)]
+            for spec in (*workload.prefill.jobs, *(each.spec for each in workload.arrivals))
+            if spec.scheduler == SERVICE
+        }
+        for service in ("class", "production")
+    }
+
+    assert {"class": {"100", "400", "600"}, "production": {"100", "600"}} == by_option
 
 
 def test_jobs_of_the_window_and_what_comes_back_arrive_in_order(workload: Workload) -> None:
