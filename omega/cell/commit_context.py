@@ -89,7 +89,7 @@ class CommitContext:
     unplaced: Mask
     """For each claim, whether its task exists and has no place yet."""
     victims: Victims = NO_VICTIMS
-    balances: QuotaBalances = NO_QUOTA_BALANCES
+    quota_balances: QuotaBalances = NO_QUOTA_BALANCES
 
     def __post_init__(self) -> None:
         assert len(self.lease_held) == len(self.minimum) == len(self.placed) == len(self.precedence)

@@ -1,6 +1,7 @@
 """The commit rule in numpy: which claims of a transaction are granted.
 
-Goal     Decide conflicts in one place, fast enough for the simulator and simple enough to trust.
+Goal     The rule as a pure function of arrays, for memory stores and simulations; Postgres has its
+         own. Fast enough for the simulator and simple enough to trust.
 Promise  Same verdicts, rows and sequences as the function in Postgres and as the slow twin in
          `omega.testing.twin`: a property test drives all three with the same histories.
 Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0003-the-commit-rule.md.
@@ -19,11 +20,14 @@ from omega.model.outcomes import ACCEPTED, NO_IDS, Outcome, Verdict
 def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     """Judge the claims in order, job by job, against what earlier granted claims left.
 
+    The usual case is decided here: no evictions, no alternates needed, quotas that surely suffice.
+    `judge_sequentially` decides all other transactions, and has the whole rule.
+
     `rows` must hold every existing machine that the transaction names or that runs one of
     `context.victims`. The outcome's fresh rows are the machines named or changed, after the commit.
     """
     claims = transaction.claims
-    if len(claims.evictions) or not context.balances.cover(transaction):
+    if len(claims.evictions) or not context.quota_balances.cover(transaction):
         return judge_sequentially(rows, transaction, context)
     at = rows.where(claims.machine)
     verdicts = _before_fit(rows, transaction, context, at)
@@ -34,7 +38,7 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
         mine = verdicts[job.claims]  # a numpy view: writing to `mine` writes to `verdicts`
         left = _serve(free, at[job.claims], demand[job.claims], claims.task[job.claims], mine)
         granted = mine == ACCEPTED
-        if np.count_nonzero(granted) >= max(job.minimum, lacking):
+        if np.count_nonzero(granted) >= max(job.grants_min, lacking):
             free = left
         else:
             mine[granted] = Verdict.GANG_BROKEN  # `left` is dropped: nothing to roll back

@@ -81,7 +81,7 @@ class _SequentialJudge:
         self._named = _named(transaction.claims)
         self._granted_to: set[int] = set()
         everyone = np.ones(len(context.victims), dtype=np.bool_)
-        self.left = _Left(rows.free, everyone, context.balances)
+        self.left = _Left(rows.free, everyone, context.quota_balances)
         self.verdicts = np.zeros(len(transaction.claims), dtype=np.int8)
         self.machine = transaction.claims.machine.copy()
 
@@ -96,7 +96,7 @@ class _SequentialJudge:
                 granted.add(task)
 
         placed = int(self._context.placed[number]) - self._lost(part.job, left)
-        if len(granted) >= max(part.minimum, int(self._context.minimum[number]) - placed):
+        if len(granted) >= max(part.grants_min, int(self._context.minimum[number]) - placed):
             self.left = left
             if granted:
                 self._granted_to.add(part.job)

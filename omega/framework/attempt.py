@@ -1,12 +1,11 @@
 """One attempt: Omega's optimistic loop, as a generator of effects.
 
-Goal     The whole loop on two screens: refresh, decide, place, commit, learn, try again.
+Goal     The whole loop on two screens: refresh, think, place, commit, learn, try again.
 Promise  No I/O, no clock, no events: the driver supplies them, in real or in virtual time. The same
          answers lead to the same effects. A task is claimed at most once in each try.
-Source   Omega (EuroSys 2013), section 3.4 and figure 4. Placement runs after the decision time, on
-         the view read before it. On a private view it makes no difference whether placement
-         runs before or after the decision time. On a shared view (a monolithic scheduler) the paper
-         simulates it after.
+Source   Omega (EuroSys 2013), section 3.4 and figure 4. To think is to let the decision time pass:
+         a delay that experiments set and that is zero in production. Placement runs after it, on
+         the view that was read before it, as in the paper's simulator.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.errors import InvariantBroken
-from omega.framework.effects import Steps, committed, drawn, refreshed, thought
+from omega.framework.effects import Effects, committed, placed_at_random, refreshed, thought
 from omega.framework.job_attempt import JobAttempt, JobResult
 from omega.framework.rng import rng_for, seed_of
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
@@ -30,12 +29,13 @@ from omega.model.outcomes import Outcome
 
 
 @dataclass(frozen=True, kw_only=True)
-class Replica:
-    """One replica of a scheduler: what an attempt needs to know of it."""
+class PlanningContext:
+    """The scheduler that plans, and what its planners need besides views and jobs."""
 
     scheduler: Scheduler
     name: str
-    """Distinguishes replicas of a kind, in transactions and in the seeds of random generators."""
+    """The name of the replica: it differs among the processes of a kind, in transactions and in the
+    seeds of random generators."""
     run_seed: int
     new_id: Callable[[], UUID]
     """Makes transaction ids, which must never repeat on one store."""
@@ -46,17 +46,17 @@ class Replica:
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
     """Returns the signals for a view on which these jobs will be placed; None: no signals."""
     driver_places: bool = False
-    """Whether to yield `Draw` for plain jobs; only drivers of simulations place such jobs."""
+    """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
 
     def rng(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the random generator of one try; retries and other replicas get other streams."""
-        return rng_for(*self._words(job, tries))
+        return rng_for(*self._seed_parts(job, tries))
 
     def seed(self, job: LeasedJob, tries: int) -> bytes:
         """Return the seed of the random generator of one try."""
-        return seed_of(*self._words(job, tries))
+        return seed_of(*self._seed_parts(job, tries))
 
-    def _words(self, job: LeasedJob, tries: int) -> tuple[int | str, ...]:
+    def _seed_parts(self, job: LeasedJob, tries: int) -> tuple[int | str, ...]:
         return self.run_seed, job.id, job.fruitless, tries, self.name
 
     def set_signals(self, view: View, waiting: Sequence[LeasedJob]) -> None:
@@ -64,13 +64,13 @@ class Replica:
         if self.signals is not None:
             view.signals = self.signals(view, waiting)
 
-    def minimum(self, job: LeasedJob, claims: Claims) -> int:
+    def grants_min(self, job: LeasedJob, claims: Claims) -> int:
         """Return how many of the claims must be granted for any of them to be granted."""
         all_or_nothing = self.scheduler.granularity is Granularity.ALL_OR_NOTHING
         return len(claims) if all_or_nothing else job.lacking
 
 
-def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[JobResult]]:
+def attempt(context: PlanningContext, jobs: Sequence[LeasedJob]) -> Effects[list[JobResult]]:
     """Plan leased jobs together on one view, commit them together, and retry what was refused.
 
     Returns one `JobResult` for each job. Raises InvariantBroken if the scheduler's `order` loses or
@@ -78,11 +78,11 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[JobResult
     """
     view = yield from refreshed()
     active = [
-        JobAttempt(job, replica.limits, explains=replica.explains)
-        for job in replica.scheduler.order(jobs, view)
+        JobAttempt(job, context.limits, explains=context.explains)
+        for job in context.scheduler.order(jobs, view)
     ]
     if len(active) != len(jobs) or {each.job.id for each in active} != {job.id for job in jobs}:
-        raise InvariantBroken(f"{replica.scheduler.kind}.order must return the jobs it was given")
+        raise InvariantBroken(f"{context.scheduler.kind}.order must return the jobs it was given")
 
     results = []
     while True:
@@ -90,13 +90,14 @@ def attempt(replica: Replica, jobs: Sequence[LeasedJob]) -> Steps[list[JobResult
         active = [each for each in active if not each.ending]
         if not active:
             return results
-        together = _begin_tries(active, replica.limits.claims_per_transaction_max)
-        if (yield from _think(replica, together)):
+        together = _begin_tries(active, context.limits.claims_per_transaction_max)
+        if (yield from _think_or_let_driver_place(context, together)):
             continue
-        claims = _place(replica, view, together)
-        outcome = yield from _commit(replica, view, together, claims)
-        for each in active if len(outcome.evicted_job) else ():
-            each.record_evictions(outcome.evicted_task[outcome.evicted_job == each.job.id])
+        claims = _place(context, view, together)
+        outcome = yield from _commit(context, view, together, claims)
+        if len(outcome.evicted_job):
+            for each in active:
+                each.record_evictions(outcome.evicted_task[outcome.evicted_job == each.job.id])
         first = 0
         for each, job_claims in zip(together, claims, strict=True):
             part = slice(first, first := first + len(job_claims))
@@ -115,6 +116,8 @@ def _begin_tries(active: Sequence[JobAttempt], tasks_max: int) -> list[JobAttemp
     together: list[JobAttempt] = []
     tasks_left = tasks_max
     for each in active:
+        # All that is pending of a job, not only this try's part: a job is not divided to fill a
+        # transaction.
         if together and len(each.pending) > tasks_left:
             break
         each.begin_try()
@@ -123,39 +126,44 @@ def _begin_tries(active: Sequence[JobAttempt], tasks_max: int) -> list[JobAttemp
     return together
 
 
-def _think(replica: Replica, together: Sequence[JobAttempt]) -> Steps[bool]:
-    """Let the decision time pass; return whether the driver has then placed the only job whole."""
-    seconds = sum(replica.decision_time.of_job(each.to_place) for each in together)
+def _think_or_let_driver_place(
+    context: PlanningContext, together: Sequence[JobAttempt]
+) -> Effects[bool]:
+    """Let the decision time pass, and let a simulation's driver place a plain job if it can.
+
+    Returns True if the driver has placed the only job whole: nothing is left to commit.
+    """
+    seconds = sum(context.decision_time.of_job(each.to_place) for each in together)
     first = together[0]
     job = first.job
-    is_drawn = (
-        replica.driver_places
+    is_at_random = (
+        context.driver_places
         and len(together) == 1
         and first.to_place is job
         and job.spec.is_plain
-        and replica.scheduler.places_at_random(job)
+        and context.scheduler.places_at_random(job)
     )
-    if not is_drawn:
+    if not is_at_random:
         yield from thought(seconds)
         return False
-    placed = yield from drawn(seconds, job, replica.seed(job, first.tries))
+    placed = yield from placed_at_random(seconds, job, context.seed(job, first.tries))
     if placed is None:
         return False
     first.place_all(placed)
     return True
 
 
-def _place(replica: Replica, view: View, together: Sequence[JobAttempt]) -> list[Claims]:
+def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt]) -> list[Claims]:
     """Return the claims of each job, placed in order; each sees the claims of those before it."""
     placed = []
-    replica.set_signals(view, [each.job for each in together])
+    context.set_signals(view, [each.job for each in together])
     with view.tentative():
         for each in together:
-            rng = replica.rng(each.job, each.tries)
-            claims = replica.scheduler.place(view, each.to_place, rng)
+            rng = context.rng(each.job, each.tries)
+            claims = context.scheduler.place(view, each.to_place, rng)
             if not _are_among(claims.task, each.to_place.unplaced):
                 raise InvariantBroken(
-                    f"{replica.scheduler.kind} claimed for tasks of job {each.job.id} that it was"
+                    f"{context.scheduler.kind} claimed for tasks of job {each.job.id} that it was"
                     " not asked to place"
                 )
             if len(claims) < each.job.lacking:
@@ -173,11 +181,11 @@ def _are_among(task: Index, unplaced: Index) -> bool:
 
 
 def _commit(
-    replica: Replica, view: View, together: Sequence[JobAttempt], claims: Sequence[Claims]
-) -> Steps[Outcome]:
+    context: PlanningContext, view: View, together: Sequence[JobAttempt], claims: Sequence[Claims]
+) -> Effects[Outcome]:
     """Commit the claims, if there are any, and patch the view with the fresh rows."""
     parts = [
-        (each.job.id, each.job.token, replica.minimum(each.job, job_claims), job_claims)
+        (each.job.id, each.job.token, context.grants_min(each.job, job_claims), job_claims)
         for each, job_claims in zip(together, claims, strict=True)
         if len(job_claims)
     ]
@@ -185,14 +193,14 @@ def _commit(
         return Outcome.nothing()
     transaction = Transaction.of(
         parts,
-        id=replica.new_id(),
-        scheduler=replica.scheduler.kind,
-        replica=replica.name,
-        rule=replica.scheduler.rule,
+        id=context.new_id(),
+        scheduler=context.scheduler.kind,
+        replica=context.name,
+        rule=context.scheduler.rule,
     )
     outcome = yield from committed(transaction)
     fresh = outcome.fresh
-    if not replica.scheduler.learns_from_refusals:
+    if not context.scheduler.learns_from_refusals:
         granted = np.isin(fresh.id, outcome.machine[outcome.accepted])
         fresh = fresh.take(granted.nonzero()[0])
     view.patch(fresh)

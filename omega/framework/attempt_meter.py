@@ -1,9 +1,9 @@
 """Measures attempts: their decision time, and the outcomes of their commits.
 
 Goal     Report decision times and outcomes in the same way in real and in virtual time.
-Promise  Effects and answers pass unchanged. Decision time is the time of `Think` and `Draw` and the
-         time that the generator computes between effects. The time of other effects, such as reads
-         and commits, is none.
+Promise  Effects and answers pass unchanged. Decision time is the time of `Think` and
+         `PlaceAtRandom` and the time that the generator computes between effects. The time of other
+         effects, such as reads and commits, is none.
 Source   Omega (EuroSys 2013), section 4 (metrics): decision time, busyness.
 """
 
@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from omega.clock import Clock
 from omega.events import Sink
-from omega.framework.effects import Commit, Draw, Effect, Steps, Think
+from omega.framework.effects import Commit, Effect, Effects, PlaceAtRandom, Think
 from omega.framework.job_attempt import JobResult, events_of
 
 _T = TypeVar("_T")
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 class NoAttemptMeter:
     """Measures nothing, for a driver that counts what it answers."""
 
-    def over(self, steps: Steps[_T]) -> Steps[_T]:
+    def over(self, steps: Effects[_T]) -> Effects[_T]:
         """Return the generator unchanged."""
         return steps
 
@@ -43,7 +43,7 @@ class AttemptMeter:
         """... and the part of it since the last commit."""
         self._since = 0.0
 
-    def over(self, steps: Steps[_T]) -> Steps[_T]:
+    def over(self, steps: Effects[_T]) -> Effects[_T]:
         """Run a generator of effects and emit a `TransactionJudged` for each of its commits."""
         self._since = self._clock.now()
         with closing(steps):
@@ -57,9 +57,9 @@ class AttemptMeter:
                     return result
                 go_on = yield from self._answered(steps, effect)
 
-    def _answered(self, steps: Steps[_T], effect: Effect) -> Steps[Callable[[], Effect]]:
+    def _answered(self, steps: Effects[_T], effect: Effect) -> Effects[Callable[[], Effect]]:
         """Yield an effect; return the call that resumes the generator with its answer."""
-        is_thought = isinstance(effect, Think | Draw)
+        is_thought = isinstance(effect, Think | PlaceAtRandom)
         if not is_thought:
             self._stop()
         began = self._clock.now()

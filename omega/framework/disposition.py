@@ -19,8 +19,10 @@ from omega.lifecycle.states import ParkReason
 from omega.model.jobs import JobSpec
 from omega.store.leases import HandBack, Parking
 
-Policy = Callable[[JobResult], HandBack | Parking | None]
-"""Returns the disposition of a job after an attempt; None if its lease has ended already."""
+Disposition = HandBack | Parking | None
+"""None: the lease has ended already, and there is nothing to do."""
+Dispose = Callable[[JobResult], Disposition]
+"""Returns the disposition of a job after an attempt."""
 
 NO_ROOM_ATTEMPTS_MAX = 3
 """Fruitless attempts before a job that finds no room is parked: a view may have been stale."""
@@ -28,9 +30,7 @@ LOST: Final = frozenset({None, ParkReason.CONFLICTS, ParkReason.NO_ROOM})
 """Reasons to park that are due to other jobs; None: no reason to park yet."""
 
 
-def disposition(
-    attempted: JobResult, settings: Settings, rng: np.random.Generator
-) -> HandBack | Parking | None:
+def disposition(attempted: JobResult, settings: Settings, rng: np.random.Generator) -> Disposition:
     """Return how to hand back or park a job; None if its lease has ended with the attempt."""
     job = attempted.job
     if attempted.ending is AttemptEnd.LEASE_LOST:

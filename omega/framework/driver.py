@@ -8,7 +8,7 @@ Source   Omega (EuroSys 2013), section 3.4; omega.framework.effects.
 
 from omega.cell.view import View
 from omega.clock import Clock
-from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Think, Wait
+from omega.framework.effects import Call, Commit, Effect, PlaceAtRandom, Refresh, Think, Wait
 from omega.framework.retry import Retry
 from omega.store.protocols import Store
 from omega.sync.refresher import Refresher
@@ -42,7 +42,7 @@ class Driver:
                 return self._retry("commit", lambda: self._store.commit(transaction))
             case Call(operation, make):
                 return self._retry(operation, lambda: make(self._store))
-            case Think(seconds) | Draw(seconds):  # this driver does not place jobs
+            case Think(seconds) | PlaceAtRandom(seconds):  # this driver does not place jobs
                 if seconds > 0:
                     self._clock.sleep(seconds)
             case Wait(seconds):

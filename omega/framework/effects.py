@@ -40,7 +40,7 @@ class Think:
 
 
 @dataclass(frozen=True, eq=False)
-class Draw:
+class PlaceAtRandom:
     """Let decision time pass, then place a job of one plain group by randomised first fit.
 
     Answered with the job with all its tasks placed, as `draw_groups` and a commit would have placed
@@ -103,46 +103,48 @@ class Wait:
     seconds: float
 
 
-Effect = Refresh | Think | Draw | Commit | Call[Any] | Wait
+Effect = Refresh | Think | PlaceAtRandom | Commit | Call[Any] | Wait
 
-Steps = Generator[Effect, Any, _T]
-"""A generator without I/O: it yields effects, receives their answers and returns a result."""
+Effects = Generator[Effect, Any, _T]
+"""`Effects[T]`: a generator without I/O that yields effects, gets their answers and returns a T."""
 
 
-def refreshed() -> Steps[View]:
+def refreshed() -> Effects[View]:
     """Yield `Refresh`; return the view."""
     view = yield Refresh()
     assert isinstance(view, View), "Refresh is answered with a View"
     return view
 
 
-def thought(seconds: float) -> Steps[None]:
+def thought(seconds: float) -> Effects[None]:
     """Yield `Think`: let decision time pass."""
     answer = yield Think(seconds)
     assert answer is None, "Think is answered with None"
 
 
-def drawn(seconds: float, job: LeasedJob, seed: bytes) -> Steps[LeasedJob | None]:
-    """Yield `Draw`; return the job with all its tasks placed, or None if it was not placed."""
-    placed = yield Draw(seconds, job, seed)
-    assert placed is None or isinstance(placed, LeasedJob), "Draw is answered with a job, or None"
+def placed_at_random(seconds: float, job: LeasedJob, seed: bytes) -> Effects[LeasedJob | None]:
+    """Yield `PlaceAtRandom`; return the job with all its tasks placed, or None if it was not."""
+    placed = yield PlaceAtRandom(seconds, job, seed)
+    assert placed is None or isinstance(placed, LeasedJob), (
+        "PlaceAtRandom is answered with a job, or None"
+    )
     return placed
 
 
-def committed(transaction: Transaction) -> Steps[Outcome]:
+def committed(transaction: Transaction) -> Effects[Outcome]:
     """Yield `Commit`: have a transaction judged and applied; return its outcome."""
     outcome = yield Commit(transaction)
     assert isinstance(outcome, Outcome), "Commit is answered with an Outcome"
     return outcome
 
 
-def called(operation: str, make: Callable[[SchedulerStore], _T]) -> Steps[_T]:
+def called(operation: str, make: Callable[[SchedulerStore], _T]) -> Effects[_T]:
     """Yield `Call`: call the store; return what it returns."""
     answer: _T = yield Call(operation, make)
     return answer
 
 
-def drive(steps: Steps[_T], answer: Callable[[Effect], object]) -> _T:
+def drive(steps: Effects[_T], answer: Callable[[Effect], object]) -> _T:
     """Run a generator of effects to its end; return its result.
 
     `answer` is called with each effect and returns its answer. An exception of `answer` is raised

@@ -13,10 +13,10 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.config import Settings
-from omega.framework.attempt import Replica, attempt
+from omega.framework.attempt import PlanningContext, attempt
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
-from omega.framework.disposition import Policy
-from omega.framework.effects import Steps, refreshed
+from omega.framework.disposition import Dispose
+from omega.framework.effects import Effects, refreshed
 from omega.framework.job_attempt import JobResult
 from omega.framework.leasing import Leasing
 from omega.framework.scheduler import Scheduler
@@ -34,40 +34,42 @@ class JobPlanner:
 
     def __init__(
         self,
-        replica: Replica,
+        context: PlanningContext,
         leasing: Leasing,
         meter: AttemptMeter | NoAttemptMeter,
         clock: Clock,
         settings: Settings,
         rng: np.random.Generator,
-        between: Callable[[], Steps[bool]],
-        policy: Policy,
+        between: Callable[[], Effects[bool]],
+        dispose: Dispose,
     ) -> None:
         """`between` does what is due between two attempts and returns whether to go on."""
-        scheduler = replica.scheduler
-        self._replica = replica
+        scheduler = context.scheduler
+        self._context = context
         self._leasing = leasing
         self._meter = meter
         self._clock = clock
         self._settings = settings
         self._rng = rng
         self._between = between
-        self._policy = policy
-        self._together = min(scheduler.jobs_per_transaction, LIMITS.jobs_per_transaction_max)
+        self._dispose = dispose
+        self._jobs_per_attempt = min(
+            scheduler.jobs_per_transaction, LIMITS.jobs_per_transaction_max
+        )
         self._claims_max = scheduler.claims_per_transaction
-        self._jobs_max = self._together
+        self._jobs_to_lease = self._jobs_per_attempt
 
-    def cycle(self) -> Steps[int]:
+    def cycle(self) -> Effects[int]:
         """Lease jobs and attempt them; return how many were leased."""
         began = self._clock.now()
         jobs = yield from self._lease()
         for together in self._parts(jobs):
             if not (yield from self._between()):
                 break
-            # The heartbeat may have dropped leases that were lost meanwhile.
+            # The thread that renews leases drops those that were lost meanwhile.
             held = [job for job in together if self._leasing.leases.holds(job)]
             if held:
-                attempted = yield from self._meter.over(attempt(self._replica, held))
+                attempted = yield from self._meter.over(attempt(self._context, held))
                 self._meter.report(attempted)
                 yield from self._settle(attempted)
         self._adapt(len(jobs), self._clock.now() - began)
@@ -77,11 +79,13 @@ class JobPlanner:
         """Return the seconds to wait when there are no jobs, randomised so that replicas differ."""
         return self._settings.poll_interval_ms / 1_000 * (0.5 + self._rng.random())
 
-    def _lease(self) -> Steps[Sequence[LeasedJob]]:
-        jobs = yield from self._leasing.lease(self._jobs_max)
-        scheduler = self._replica.scheduler
+    def _lease(self) -> Effects[Sequence[LeasedJob]]:
+        jobs = yield from self._leasing.lease(self._jobs_to_lease)
+        scheduler = self._context.scheduler
         has_its_own_order = type(scheduler).order is not Scheduler.order
-        if has_its_own_order and len(jobs) > self._together:
+        # The queue is in the default order already. Another order is applied before the jobs are
+        # divided; the attempt at each part applies it again, on its own view.
+        if has_its_own_order and len(jobs) > self._jobs_per_attempt:
             view = yield from refreshed()
             return scheduler.order(jobs, view)
         return jobs
@@ -92,23 +96,25 @@ class JobPlanner:
         tasks = 0
         for job in jobs:
             tasks += len(job.unplaced)
-            if part and (len(part) == self._together or tasks > self._claims_max):
+            if part and (len(part) == self._jobs_per_attempt or tasks > self._claims_max):
                 yield part
                 part, tasks = [], len(job.unplaced)
             part.append(job)
         if part:
             yield part
 
-    def _settle(self, attempted: Sequence[JobResult]) -> Steps[None]:
+    def _settle(self, attempted: Sequence[JobResult]) -> Effects[None]:
         """Hand each job back, park it, or only drop its lease, by its disposition."""
         backs: list[HandBack] = []
         parkings: list[Parking] = []
         for one in attempted:
-            match self._policy(one):
+            match self._dispose(one):
                 case HandBack() as back:
                     backs.append(back)
                 case Parking() as parking:
                     parkings.append(parking)
+                case None:
+                    pass  # its last commit or the loss of its lease has settled it
         yield from self._leasing.hand_back(backs)
         yield from self._leasing.park(parkings)
         self._leasing.leases.drop(one.job.id for one in attempted)
@@ -116,7 +122,7 @@ class JobPlanner:
     def _adapt(self, jobs: int, took_s: float) -> None:
         """Lease twice as many jobs at a time after a short cycle, half as many after a long one."""
         if took_s > 2 * CYCLE_S:
-            self._jobs_max = max(self._jobs_max // 2, self._together)
-        elif jobs == self._jobs_max and took_s < CYCLE_S:
-            longest = max(self._settings.jobs_per_lease_max, self._together)
-            self._jobs_max = min(self._jobs_max * 2, longest)
+            self._jobs_to_lease = max(self._jobs_to_lease // 2, self._jobs_per_attempt)
+        elif jobs == self._jobs_to_lease and took_s < CYCLE_S:
+            most = max(self._settings.jobs_per_lease_max, self._jobs_per_attempt)
+            self._jobs_to_lease = min(self._jobs_to_lease * 2, most)

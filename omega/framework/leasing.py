@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from omega.events import JobParked, JobsLeased, JobsRecalled, Sink
-from omega.framework.effects import Steps, called
+from omega.framework.effects import Effects, called
 from omega.framework.waking import Waker
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
@@ -64,7 +64,7 @@ class Leasing:
         self._sink = sink
         self._waker = waker
 
-    def lease(self, jobs_max: int) -> Steps[Sequence[LeasedJob]]:
+    def lease(self, jobs_max: int) -> Effects[Sequence[LeasedJob]]:
         """Lease up to `jobs_max` jobs, highest precedence first, then oldest."""
         jobs = yield from called(
             "lease",
@@ -78,7 +78,7 @@ class Leasing:
             self._sink(JobsLeased(len(jobs), waits_s))
         return jobs
 
-    def recall(self, round_: int, known: Sequence[int] | None) -> Steps[Sequence[LeasedJob]]:
+    def recall(self, round_: int, known: Sequence[int] | None) -> Effects[Sequence[LeasedJob]]:
         """Lease those of the `known` jobs that run, for a round that this process has begun.
 
         If `known` is None, all running jobs are leased. See `RoundStore.recall`.
@@ -92,13 +92,13 @@ class Leasing:
             self._sink(JobsRecalled(len(jobs)))
         return jobs
 
-    def hand_back(self, backs: Sequence[HandBack]) -> Steps[None]:
+    def hand_back(self, backs: Sequence[HandBack]) -> Effects[None]:
         """Hand jobs back to the queue."""
         if backs:
             yield from called("hand_back", lambda store: store.hand_back(backs))
             self.leases.drop(back.job for back in backs)
 
-    def park(self, parkings: Sequence[Parking]) -> Steps[None]:
+    def park(self, parkings: Sequence[Parking]) -> Effects[None]:
         """Park jobs, and pass the reasons to the waker."""
         if not parkings:
             return

@@ -12,7 +12,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.events import Sink, TasksLost
-from omega.framework.effects import Steps, called
+from omega.framework.effects import Effects, called
 from omega.model.arrays import integers, some_kind
 from omega.model.machines import DEAD
 
@@ -29,13 +29,13 @@ class MachineClearing:
         """Ids of dead machines that have been cleared once. Each is cleared at least once, because
         tasks without any demand do not show in the machine's use."""
 
-    def check(self, view: View) -> Steps[int]:
+    def check(self, view: View) -> Effects[int]:
         """Clear the machines that need it by this view; return how many tasks were evicted."""
         failed = yield from self._clear_dead(view)
         shrank = yield from self._enforce_notices(view)
         return failed + shrank
 
-    def _clear_dead(self, view: View) -> Steps[int]:
+    def _clear_dead(self, view: View) -> Effects[int]:
         is_dead = np.isin(view.state, DEAD)
         in_use = some_kind(view.free != view.capacity)
         due = view.id[is_dead & (in_use | ~np.isin(view.id, self._cleared))]
@@ -45,7 +45,7 @@ class MachineClearing:
         self._cleared = view.id[is_dead]
         return self._told(lost, FAILED)
 
-    def _enforce_notices(self, view: View) -> Steps[int]:
+    def _enforce_notices(self, view: View) -> Effects[int]:
         if not (view.free < 0).any():
             return 0
         lost = yield from called("enforce_notices", lambda store: store.enforce_notices())

@@ -7,13 +7,13 @@ Source   docs/decisions/0031-one-process-two-drivers.md.
 
 from typing import Protocol
 
-from omega.framework.effects import Steps
+from omega.framework.effects import Effects
 
 
 class Planner(Protocol):
     """Plans the work of one scheduler process."""
 
-    def cycle(self) -> Steps[int]:
+    def cycle(self) -> Effects[int]:
         """Lease jobs, plan and commit them, and end their leases; return the number of jobs."""
         ...
 

@@ -2,8 +2,9 @@
 
 Goal     One main loop for every scheduler, live and in virtual time, as a generator of effects.
 Promise  No I/O and no waiting: the driver answers its effects. The same answers at the same times
-         lead to the same effects. It stops after the commit that is under way and hands every lease
-         back. If the process is killed, its leases run out and another process rescues the jobs.
+         lead to the same effects. It stops after the attempt, or the round, that is under way, and
+         hands every lease back. If the process is killed, its leases run out and another process
+         rescues the jobs.
 Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0004-the-job-queue.md.
 """
 
@@ -19,10 +20,10 @@ import numpy as np
 from omega.clock import Clock
 from omega.config import Settings
 from omega.events import JobsRescued, Sink, fan_out
-from omega.framework.attempt import Replica
+from omega.framework.attempt import PlanningContext
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
-from omega.framework.disposition import Policy, disposition
-from omega.framework.effects import Steps, Wait, called, refreshed
+from omega.framework.disposition import Dispose, disposition
+from omega.framework.effects import Effects, Wait, called, refreshed
 from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leases, Leasing
 from omega.framework.machine_clearing import MachineClearing
@@ -41,7 +42,7 @@ REPORT_INTERVAL_MS = 1_000
 
 @dataclass(kw_only=True, eq=False)
 class Process:
-    """One replica of a scheduler, without I/O."""
+    """One process of a kind of scheduler, a *replica* of it, without I/O."""
 
     scheduler: Scheduler
     clock: Clock
@@ -49,6 +50,7 @@ class Process:
     settings: Settings
     sink: Sink
     replica: str
+    """The name of this replica."""
     run_seed: int
     new_id: Callable[[], UUID]
     """Makes transaction ids, which must never repeat on one store."""
@@ -58,13 +60,13 @@ class Process:
     """The process id of the operating system, for reports."""
     decision_time: DecisionTime = NO_DECISION_TIME
     limits: Limits = LIMITS
-    policy: Policy | None = None
+    dispose: Dispose | None = None
     """What happens to a job after an attempt; None: `disposition`, by the settings. Not used by a
     scheduler with `rounds`."""
     driver_places: bool = False
     """Whether to let the driver place jobs of one group that needs only CPU, memory and disk
-    (`JobSpec.is_plain`), by yielding `Draw`. Such attempts are not measured, so this excludes
-    `housekeeps`."""
+    (`JobSpec.is_plain`), by yielding `PlaceAtRandom`. Such attempts are not measured, so
+    this excludes `housekeeps`."""
     housekeeps: bool = True
     """Whether the process rescues jobs, clears machines, wakes parked jobs, diagnoses, measures,
     reports and gives views their signals. The paper's experiments need none of it and set False."""
@@ -95,29 +97,29 @@ class Process:
         """The leases that the process holds; its driver must have them renewed."""
         return self._leasing.leases
 
-    def life(self) -> Steps[None]:
-        """Take turns until the stop event is set."""
+    def life(self) -> Effects[None]:
+        """Run cycles until the stop event is set."""
         while not self.stop.is_set():
             if not (yield from self.cycle()):
                 yield Wait(self._planner.idle_s())
 
-    def cycle(self) -> Steps[int]:
+    def cycle(self) -> Effects[int]:
         """Do the periodic work that is due, then run a cycle of the planner; return its jobs."""
         yield from self._housekeep()
         jobs = yield from self._planner.cycle()
         return jobs
 
-    def end(self) -> Steps[None]:
+    def end(self) -> Effects[None]:
         """Hand back every lease and remove the replica from the store's registry."""
         kind, held = self.scheduler.kind, self.leases.held()
         # The jobs were not attempted, so this does not count as an attempt without progress.
-        backs = [HandBack(job, token, 0, progressed=True) for job, token in held.items()]
+        backs = [HandBack(job, token, delay_ms=0, progressed=True) for job, token in held.items()]
         self.leases.drop(held)
         yield from self._leasing.hand_back(backs)
         yield from called("forget", lambda store: store.forget(kind, self.replica))
 
     def _make_planner(self) -> Planner:
-        replica = Replica(
+        context = PlanningContext(
             scheduler=self.scheduler,
             name=self.replica,
             run_seed=self.run_seed,
@@ -131,18 +133,18 @@ class Process:
         meter = AttemptMeter(self.clock, self.emit) if self.housekeeps else NoAttemptMeter()
         leasing, settings = self._leasing, self.settings
         if self.scheduler.rounds is not None:
-            return RoundPlanner(replica, self.scheduler.rounds, leasing, meter, settings, self.emit)
-        policy = self.policy or partial(disposition, settings=settings, rng=self.rng)
+            return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
+        dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         return JobPlanner(
-            replica, leasing, meter, self.clock, settings, self.rng, self._between, policy
+            context, leasing, meter, self.clock, settings, self.rng, self._between, dispose
         )
 
-    def _between(self) -> Steps[bool]:
+    def _between(self) -> Effects[bool]:
         """Do the periodic work that is due between two attempts; return whether to go on."""
         yield from self._housekeep()
         return not self.stop.is_set()
 
-    def _housekeep(self) -> Steps[None]:
+    def _housekeep(self) -> Effects[None]:
         """Do the periodic work that is due: rescue, clear machines, wake parked jobs, report."""
         if not self.housekeeps:
             return

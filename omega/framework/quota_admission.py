@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from omega.framework.effects import Steps, called
+from omega.framework.effects import Effects, called
 from omega.lifecycle.states import ParkReason
 from omega.model.claims import Granularity
 from omega.model.jobs import TaskGroup
@@ -37,7 +37,7 @@ class QuotasLeft:
         """Record that a quota refused a job: enough of it may be left by the next check."""
         self._met = True
 
-    def grew(self) -> Steps[bool]:
+    def grew(self) -> Effects[bool]:
         """Read what is left of all quotas; return whether parked jobs should be looked at.
 
         That is so if a quota was removed, if more is left of one than at the last read, or if
@@ -55,7 +55,7 @@ class QuotasLeft:
         """Return an `QuotaAdmission` that starts from what is left."""
         return QuotaAdmission(self._left, self._granularity)
 
-    def _read(self) -> Steps[Left]:
+    def _read(self) -> Effects[Left]:
         uses = yield from called("quotas", lambda store: store.quotas())
         return {
             (use.quota.scope, use.quota.name): [use.left.get(b, UNLIMITED) for b in Budget]

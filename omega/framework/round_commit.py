@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from omega.cell.view import View
-from omega.framework.attempt import Replica
-from omega.framework.effects import Steps, committed, refreshed, thought
+from omega.framework.attempt import PlanningContext
+from omega.framework.effects import Effects, committed, refreshed, thought
 from omega.framework.job_attempt import AttemptEnd, JobResult, with_grants, without
 from omega.framework.rng import rng_for
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
@@ -27,26 +27,26 @@ TRIES_MAX = 3
 
 
 def plan_round(
-    replica: Replica, rounds: Rounds, state: RoundState
-) -> Steps[tuple[View, RoundPlan]]:
+    context: PlanningContext, rounds: Rounds, state: RoundState
+) -> Effects[tuple[View, RoundPlan]]:
     """Bring the view up to date and plan on it; return the view and the plan."""
     view = yield from refreshed()
-    replica.set_signals(view, state.waiting)
-    rng = rng_for(replica.run_seed, state.number, replica.name)
+    context.set_signals(view, state.waiting)
+    rng = rng_for(context.run_seed, state.number, context.name)
     plan = rounds.plan(view, state, rng)
-    yield from thought(replica.decision_time.of(len(state.waiting) + len(state.running)))
+    yield from thought(context.decision_time.of(len(state.waiting) + len(state.running)))
     return view, plan
 
 
 def commit_round(
-    replica: Replica, rounds: Rounds, state: RoundState, view: View, plan: RoundPlan
-) -> Steps[list[JobResult]]:
+    context: PlanningContext, rounds: Rounds, state: RoundState, view: View, plan: RoundPlan
+) -> Effects[list[JobResult]]:
     """Commit a plan, and try refused claims again; return the result for each job of the state."""
     progress = _RoundProgress([*state.waiting, *state.running])
-    rng = rng_for(replica.run_seed, state.number, replica.name, 1)
+    rng = rng_for(context.run_seed, state.number, context.name, 1)
     planned = plan.claims
     for tries in range(1, TRIES_MAX + 1):
-        for transaction in progress.transactions(replica, planned):
+        for transaction in progress.transactions(context, planned):
             outcome = yield from committed(transaction)
             view.patch(outcome.fresh)
             progress.record_outcome(transaction, outcome)
@@ -56,7 +56,7 @@ def commit_round(
         if not refused or tries == TRIES_MAX:
             break
         view = yield from refreshed()
-        replica.set_signals(view, [job for job in refused if len(job.unplaced)])
+        context.set_signals(view, [job for job in refused if len(job.unplaced)])
         planned = rounds.again(view, refused, rng)
     return [progress.result(job.id, view) for job in (*state.waiting, *state.running)]
 
@@ -70,22 +70,26 @@ class _RoundProgress:
         self._granted = dict.fromkeys(self.jobs, 0)
         self._refusals: dict[int, set[Verdict]] = {job_id: set() for job_id in self.jobs}
 
-    def transactions(self, replica: Replica, planned: Sequence[JobClaims]) -> Iterator[Transaction]:
+    def transactions(
+        self, context: PlanningContext, planned: Sequence[JobClaims]
+    ) -> Iterator[Transaction]:
         """Yield the claims in order, in transactions as large as the limits allow.
 
         A transaction also presents the leases of the jobs that its claims evict.
         """
-        for together in _divided(planned, replica.limits):
+        for together in _divided(planned, context.limits):
             claimants = {job_claims.job.id for job_claims in together}
             victims = sorted(set().union(*map(_victims, together)) - claimants)
-            parts = [(each.job.id, each.job.token, each.minimum, each.claims) for each in together]
+            parts = [
+                (each.job.id, each.job.token, each.grants_min, each.claims) for each in together
+            ]
             parts += [(job_id, self.jobs[job_id].token, 0, Claims.none()) for job_id in victims]
             yield Transaction.of(
                 parts,
-                id=replica.new_id(),
-                scheduler=replica.scheduler.kind,
-                replica=replica.name,
-                rule=replica.scheduler.rule,
+                id=context.new_id(),
+                scheduler=context.scheduler.kind,
+                replica=context.name,
+                rule=context.scheduler.rule,
             )
 
     def record_outcome(self, transaction: Transaction, outcome: Outcome) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from omega.config import Settings
 from omega.errors import BadInput
 from omega.events import MemoRefused, Sink
-from omega.framework.attempt import Replica
+from omega.framework.attempt import PlanningContext
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import over_quota
-from omega.framework.effects import Steps, called
+from omega.framework.effects import Effects, called
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.leasing import Leasing
 from omega.framework.round_commit import commit_round, plan_round
@@ -36,14 +36,14 @@ class RoundPlanner:
 
     def __init__(
         self,
-        replica: Replica,
+        context: PlanningContext,
         rounds: Rounds,
         leasing: Leasing,
         meter: AttemptMeter | NoAttemptMeter,
         settings: Settings,
         sink: Sink,
     ) -> None:
-        self._replica = replica
+        self._context = context
         self._rounds = rounds
         self._leasing = leasing
         self._meter = meter
@@ -51,7 +51,7 @@ class RoundPlanner:
         self._sink = sink
         self._due_in_ms = 0
 
-    def cycle(self) -> Steps[int]:
+    def cycle(self) -> Effects[int]:
         """Carry out the next round if it is due; return how many jobs were planned."""
         kind, holder = self._leasing.kind, self._leasing.holder
         length_ms = self._rounds.length_ms
@@ -74,17 +74,17 @@ class RoundPlanner:
         # At least a millisecond: the rest of a round may be less, and virtual time would not move.
         return max(1, min(self._poll_ms, self._due_in_ms)) / 1_000
 
-    def _play(self, state: RoundState) -> Steps[None]:
+    def _play(self, state: RoundState) -> Effects[None]:
         """Plan a round, save its memo, commit it and park jobs.
 
         If the next round has begun by the time the memo is saved, nothing is committed.
         """
-        planned = plan_round(self._replica, self._rounds, state)
+        planned = plan_round(self._context, self._rounds, state)
         view, plan = yield from self._meter.over(planned)
         if not (yield from self._note(state, plan)):
             self._meter.report([])
             return
-        steps = commit_round(self._replica, self._rounds, state, view, plan)
+        steps = commit_round(self._context, self._rounds, state, view, plan)
         attempted = yield from self._meter.over(steps)
         # A job that keeps its machines was planned, but that does not count as an attempt.
         self._meter.report([one for one in attempted if one.tries or one.left])
@@ -92,7 +92,7 @@ class RoundPlanner:
         parkings = [parking for one in attempted if (parking := _parking(one)) is not None]
         yield from self._leasing.park(parkings)
 
-    def _note(self, state: RoundState, plan: RoundPlan) -> Steps[bool]:
+    def _note(self, state: RoundState, plan: RoundPlan) -> Effects[bool]:
         """Save the memo for the next round before this one is committed.
 
         Returns whether it was saved: it is not if the next round has begun already.
@@ -108,12 +108,12 @@ class RoundPlanner:
                 self._sink(MemoRefused(refusal.sentence))
         return (yield from self._kept(state.number, {}))
 
-    def _kept(self, number: int, memo: Mapping[str, object]) -> Steps[bool]:
+    def _kept(self, number: int, memo: Mapping[str, object]) -> Effects[bool]:
         kind = self._leasing.kind
         kept = yield from called("note", lambda store: store.note_round(kind, number, memo))
         return kept
 
-    def _state(self, begun: Round) -> Steps[RoundState]:
+    def _state(self, begun: Round) -> Effects[RoundState]:
         """Recall the jobs of the last round, lease pending jobs, and read their state."""
         told, memo = _told(begun.memo)
         # `recall` takes over the leases that the last round's holder has. If that was this process,
@@ -138,7 +138,7 @@ class RoundPlanner:
             away=sorted(unfinished - {job.id for job in (*running, *waiting)}),
         )
 
-    def _give_back(self, jobs: Sequence[LeasedJob]) -> Steps[None]:
+    def _give_back(self, jobs: Sequence[LeasedJob]) -> Effects[None]:
         """Hand back the jobs whose leases are still held; placed tasks keep running."""
         held = self._leasing.leases.held()
         # The next round plans all of them again, so none counts as an attempt without progress.

@@ -46,7 +46,7 @@ class JobClaims:
 
     job: LeasedJob
     claims: Claims
-    minimum: int
+    grants_min: int
     """If fewer claims than this would be granted, all of the job's are refused; 0: incremental."""
 
 

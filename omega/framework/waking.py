@@ -16,7 +16,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.events import JobsWoken, Sink
-from omega.framework.effects import Steps, called
+from omega.framework.effects import Effects, called
 from omega.framework.quota_admission import QuotasLeft
 from omega.framework.wakeable import wakeable
 from omega.lifecycle.states import ParkReason
@@ -55,7 +55,7 @@ class Waker:
         if ParkReason.OVER_QUOTA in reasons:
             self._quotas_left.note()
 
-    def check(self, view: View) -> Steps[int]:
+    def check(self, view: View) -> Effects[int]:
         """Wake the parked jobs that have room in this view; return how many were woken."""
         room = np.where(view.open[:, np.newaxis], view.free, 0)
         could = np.where(view.open[:, np.newaxis], view.capacity, 0)

@@ -25,10 +25,10 @@ class ConflictRule(Enum):
 
 
 class Granularity(Enum):
-    """What one refused claim does to its siblings."""
+    """What one refused claim does to the job's other claims in the transaction."""
 
-    INCREMENTAL = "incremental"
-    ALL_OR_NOTHING = "all-or-nothing"  # of the job's claims in this transaction
+    INCREMENTAL = "incremental"  # nothing
+    ALL_OR_NOTHING = "all-or-nothing"  # they are refused too
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Alternates:
 
 @dataclass(frozen=True, eq=False)
 class Evictions:
-    """Allocations to evict for claims: on the claim's own machine, or of the claim's job."""
+    """Placed tasks that claims evict: on their own machine, or of their own job (a move)."""
 
     claim: Index
     """Position of the claim that needs the room; ascending."""
@@ -80,11 +80,12 @@ class Claims:
     task: Index
     machine: Ids
     seen: Sequences
-    """The machine's sequence in the view that placement used."""
+    """The machine's sequence number in the view that placement used."""
     shape: Index
     """Which row of `shapes` each claim asks for."""
     shapes: Amounts
-    """The distinct demands, (shapes, kinds): one row for all tasks of a group without GPUs."""
+    """The distinct demands, (shapes, resource kinds). A group without GPUs has one row. Each GPU
+    slot of a machine is a kind of its own, so tasks of a group with GPUs may have several."""
     alternates: Alternates = NO_ALTERNATES
     evictions: Evictions = NO_EVICTIONS
 
@@ -186,8 +187,9 @@ class JobSlice:
     job: int
     token: UUID
     """Token of the lease under which the job was planned."""
-    minimum: int
-    """If fewer claims than this would be granted, all of the job's are refused; 0: incremental."""
+    grants_min: int
+    """If fewer claims than this would be granted, all of the job's are refused. The judge applies
+    the minimum of the job's gang as well, by itself."""
     claims: slice
     """The job's claims within the transaction."""
 
@@ -209,7 +211,7 @@ class Transaction:
         assert [part.claims.start for part in self.jobs] == edges[:-1], "slices must adjoin"
         assert edges[-1] == len(self.claims)
         assert len({part.job for part in self.jobs}) == len(self.jobs), "a job has one slice"
-        assert all(part.minimum >= 0 for part in self.jobs)
+        assert all(part.grants_min >= 0 for part in self.jobs)
 
     @classmethod
     def of(
@@ -221,10 +223,12 @@ class Transaction:
         replica: str,
         rule: ConflictRule = ConflictRule.FIT,
     ) -> "Transaction":
-        """Return a transaction of (job, lease token, minimum, claims) for each job, in order."""
+        """Return a transaction of (job, lease token, grants_min, claims) for each job, in order."""
         edges = accumulate((len(claims) for *_, claims in parts), initial=0)
         jobs = tuple(
-            JobSlice(job, token, minimum, slice(first, last))
-            for (job, token, minimum, _), (first, last) in zip(parts, pairwise(edges), strict=True)
+            JobSlice(job, token, grants_min, slice(first, last))
+            for (job, token, grants_min, _), (first, last) in zip(
+                parts, pairwise(edges), strict=True
+            )
         )
         return cls(id, scheduler, replica, rule, jobs, Claims.of([claims for *_, claims in parts]))

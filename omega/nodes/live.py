@@ -12,7 +12,7 @@ from omega.clock import Clock
 from omega.errors import StoreUnavailable
 from omega.events import Sink
 from omega.framework.driver import Driver
-from omega.framework.effects import Steps, drive
+from omega.framework.effects import Effects, drive
 from omega.framework.retry import Retry
 from omega.nodes.stepper import NO_RATES, StepRates
 from omega.nodes.virtual import VirtualNodes, nothing_else
@@ -36,7 +36,7 @@ class LiveNodes:
         self._driver = Driver(store, clock, retry)
 
     def run(
-        self, stop: threading.Event, after_each: Callable[[], Steps[None]] = nothing_else
+        self, stop: threading.Event, after_each: Callable[[], Effects[None]] = nothing_else
     ) -> None:
         """Work until the stop event is set; the clock's sleeps must end with it."""
         try:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from omega.events import RateUnknown, Sink
-from omega.framework.effects import Steps
+from omega.framework.effects import Effects
 from omega.framework.rates import Gang, GangMachine, RateModel
 from omega.limits import LIMITS
 from omega.model.allocations import Allocations
@@ -28,7 +28,7 @@ from omega.store.protocols import NodeStore
 READ_INTERVAL_MS: Final = 6_000
 """Milliseconds of the jobs' time between two reports: what an interruption costs at most."""
 
-End = Callable[[Ids, Index, Ids], Steps[int]]
+End = Callable[[Ids, Index, Ids], Effects[int]]
 """Ends tasks, given the job, task and start of each; returns their number."""
 
 
@@ -77,7 +77,7 @@ class Stepper:
         self._ours.update(allocations.machine[endless].tolist())
         self._unread = np.union1d(self._unread, allocations.job[endless])
 
-    def step(self, now_ms: int) -> Steps[int]:
+    def step(self, now_ms: int) -> Effects[int]:
         """Count and report steps when that is due; return how many tasks ended."""
         if self._seen_from_ms is None:
             self._seen_from_ms = now_ms
@@ -88,7 +88,7 @@ class Stepper:
         ended = yield from self._read(now_ms, self._seen_from_ms)
         return ended
 
-    def _read(self, now_ms: int, seen_from_ms: int) -> Steps[int]:
+    def _read(self, now_ms: int, seen_from_ms: int) -> Effects[int]:
         """Read the progress of all gangs, report steps, and end the jobs that are done."""
         followed = np.union1d(self._runs.job, self._unread)
         if not len(followed):
@@ -125,7 +125,7 @@ class Stepper:
 
     def _begin(
         self, progress: JobProgress, begins: Mask, model: RateModel, seen_from_ms: int
-    ) -> Steps[None]:
+    ) -> Effects[None]:
         """Begin runs of gangs all of whose tasks run, each at the rate of its machines."""
         job = progress.job[begins].tolist()
         live = yield from called("allocations_of", lambda store: store.allocations_of(job))
@@ -170,7 +170,7 @@ class Stepper:
         self._warn(f"no rate is known of {gang.kind} on {on}: it makes no steps")
         return 0.0
 
-    def _report(self, now_ms: int) -> Steps[Ids]:
+    def _report(self, now_ms: int) -> Effects[Ids]:
         """Report the steps and time of all runs; return the jobs that are done."""
         job, runs = self._runs.job, self._runs
         steps = runs.steps_at(now_ms, self._speedup)
@@ -179,7 +179,7 @@ class Stepper:
             yield from called("report_progress", _reporting(job[part], steps[part], run_ms[part]))
         return job[steps >= runs.wanted]
 
-    def _end_all(self, over: Ids) -> Steps[int]:
+    def _end_all(self, over: Ids) -> Effects[int]:
         """End the tasks of these jobs on the machines known here."""
         named = over.tolist()
         live = yield from called("allocations_of", lambda store: store.allocations_of(named))

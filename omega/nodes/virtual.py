@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Event
 
 from omega.events import Sink, TasksEnded
-from omega.framework.effects import Steps, Wait
+from omega.framework.effects import Effects, Wait
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
 from omega.nodes.calling import called
@@ -32,7 +32,7 @@ class VirtualNodes:
         self._stepper = Stepper(sink, self._release, rates=rates, speedup=speedup)
         self._mark = 0  # everything that is live, the first time
 
-    def life(self, stop: Event, after_each: Callable[[], Steps[None]]) -> Steps[None]:
+    def life(self, stop: Event, after_each: Callable[[], Effects[None]]) -> Effects[None]:
         """Take steps until the stop event is set, with what else there is to do after each."""
         while not stop.is_set():
             now_ms = yield from called("now_ms", lambda store: store.now_ms())
@@ -41,7 +41,7 @@ class VirtualNodes:
             if ended < RELEASES_PER_STEP * LIMITS.tasks_per_release_max:
                 yield Wait(STEP_S)
 
-    def step(self, now_ms: int) -> Steps[int]:
+    def step(self, now_ms: int) -> Effects[int]:
         """Hear of new tasks and end those that are over at that time; return how many ended."""
         heard, self._mark = yield from called(
             "allocations", lambda store: store.allocations_since(self._mark)
@@ -57,7 +57,7 @@ class VirtualNodes:
             self._running.forget(due)
         return released
 
-    def _release(self, job: Ids, task: Index, started_ms: Ids) -> Steps[int]:
+    def _release(self, job: Ids, task: Index, started_ms: Ids) -> Effects[int]:
         """End these tasks, as they were started; return how many we asked for.
 
         Others may have ended some before, or evicted them: the store passes those over.
@@ -68,6 +68,6 @@ class VirtualNodes:
         return len(job)
 
 
-def nothing_else() -> Steps[None]:
+def nothing_else() -> Effects[None]:
     """Do nothing between two steps."""
     yield from ()

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 
-from omega.framework.effects import Effect, Steps
+from omega.framework.effects import Effect, Effects
 
 Resume = Callable[[], Effect]
 """Resumes a generator with the answer that it waits for; returns its next effect."""
@@ -21,7 +21,7 @@ class Actor(ABC):
     """Runs one generator of effects in virtual time; subclasses answer the effects."""
 
     def __init__(self) -> None:
-        self._steps: Steps[None] | None = None
+        self._steps: Effects[None] | None = None
 
     @property
     def is_alive(self) -> bool:
@@ -32,7 +32,7 @@ class Actor(ABC):
         """Stop the generator where it is; nothing reports it."""
         self._steps = None  # an answer that arrives later has no generator to resume
 
-    def _start(self, life: Steps[None]) -> None:
+    def _start(self, life: Effects[None]) -> None:
         """Start a generator of effects at once."""
         self._steps = life
         self._live(life, partial(next, life))
@@ -43,7 +43,7 @@ class Actor(ABC):
         assert life is not None, "its life is over"
         self._live(life, partial(life.send, answer))
 
-    def _live(self, life: Steps[None], go_on: Resume) -> None:
+    def _live(self, life: Effects[None], go_on: Resume) -> None:
         """Answer effects until one takes time, or the generator ends."""
         while life is self._steps:
             try:
@@ -62,5 +62,5 @@ class Actor(ABC):
             go_on = later
 
     @abstractmethod
-    def _next(self, life: Steps[None], effect: Effect) -> Resume | None:
+    def _next(self, life: Effects[None], effect: Effect) -> Resume | None:
         """Answer an effect; return what resumes the generator, or None if the answer takes time."""

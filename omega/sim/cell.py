@@ -102,7 +102,7 @@ class SimulatedCell:
             len(claims.shapes) != 1
             or len(claims.alternates)
             or len(claims.evictions)
-            or len(claims) < max(part.minimum, job.lacking)
+            or len(claims) < max(part.grants_min, job.lacking)
             or not ascends(claims.task)
         ):
             return False

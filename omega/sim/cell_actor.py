@@ -11,7 +11,16 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from omega.cell.view import View
-from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, Think, Wait
+from omega.framework.effects import (
+    Call,
+    Commit,
+    Effect,
+    Effects,
+    PlaceAtRandom,
+    Refresh,
+    Think,
+    Wait,
+)
 from omega.framework.process import Process
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.outcomes import Outcome
@@ -70,23 +79,23 @@ class CellActor(Actor):
             self._waits = False
             self._resume(None)
 
-    def _next(self, life: Steps[None], effect: Effect) -> Resume | None:
+    def _next(self, life: Effects[None], effect: Effect) -> Resume | None:
         if isinstance(effect, Wait):
             self._waits = True
             return None
-        if isinstance(effect, Draw | Think):
+        if isinstance(effect, PlaceAtRandom | Think):
             self._think(effect)
             return None
         return partial(life.send, self._answer(effect))
 
-    def _think(self, effect: Think | Draw) -> None:
+    def _think(self, effect: Think | PlaceAtRandom) -> None:
         self._thinks_s = effect.seconds
         now_s = self._world.engine.now_s
         self.ledger.begin(effect.seconds, before_s=self._horizon_s - now_s)
         decide = self._decide if isinstance(effect, Think) else partial(self._draw, effect)
         self._world.engine.at(now_s + effect.seconds, Order.DECISION, decide)
 
-    def _draw(self, effect: Draw) -> None:
+    def _draw(self, effect: PlaceAtRandom) -> None:
         """Place and commit a job in one step if all of it fits; otherwise place it as usual."""
         job = self._queue.leased
         assert job is not None
@@ -109,7 +118,7 @@ class CellActor(Actor):
         assert life is not None
         self._live(life, partial(self._placed, life))
 
-    def _placed(self, life: Steps[None]) -> Effect:
+    def _placed(self, life: Effects[None]) -> Effect:
         """Resume the process, whose placement then reads the cell as of its last look."""
         with self._as_seen():
             return life.send(None)

@@ -337,7 +337,7 @@ class Run:
             stop=self._stop,
             decision_time=DecisionTimeByKind(by_kind=experiment.decision_times),
             limits=experiment.limits,
-            policy=experiment.give_up.policy,
+            dispose=experiment.give_up.dispose,
             housekeeps=False,
             driver_places=experiment.is_compiled,
         )

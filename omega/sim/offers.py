@@ -13,7 +13,16 @@ from functools import partial
 import numpy as np
 
 from omega.cell.view import View
-from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, Think, Wait
+from omega.framework.effects import (
+    Call,
+    Commit,
+    Effect,
+    Effects,
+    PlaceAtRandom,
+    Refresh,
+    Think,
+    Wait,
+)
 from omega.framework.process import Process
 from omega.model.arrays import Amounts, Ids
 from omega.model.claims import ConflictRule, Transaction
@@ -111,7 +120,7 @@ class Framework(Actor):
     def _request_offer(self) -> None:
         self._allocator.request_offer(self)
 
-    def _next(self, life: Steps[None], effect: Effect) -> Resume | None:
+    def _next(self, life: Effects[None], effect: Effect) -> Resume | None:
         """Answer at once; the process waits when no job is queued or nothing is free."""
         return None if isinstance(effect, Wait) else partial(life.send, self._answered(effect))
 
@@ -124,7 +133,7 @@ class Framework(Actor):
             case Think(seconds):
                 self._think(seconds)
                 return None
-            case Draw():
+            case PlaceAtRandom():
                 return self._draw(effect)
             case Commit(transaction):
                 return self._place(transaction)
@@ -150,7 +159,7 @@ class Framework(Actor):
         filling.thinks_s += seconds
         filling.job_thinks_s += seconds
 
-    def _draw(self, effect: Draw) -> LeasedJob | None:
+    def _draw(self, effect: PlaceAtRandom) -> LeasedJob | None:
         self._think(effect.seconds)
         job, filling = self._queue.leased, self._filling
         assert job is not None

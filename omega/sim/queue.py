@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from omega.framework.disposition import Policy
+from omega.framework.disposition import Dispose
 from omega.framework.job_attempt import JobResult, with_all_placed, with_grants, without
 from omega.model.arrays import Ids, Index, Mask
 from omega.model.claims import Claims
@@ -32,8 +32,8 @@ class GiveUpPolicy:
     attempts_max: int = 1_000
 
     @property
-    def policy(self) -> Policy:
-        """A policy that hands every job back after an attempt; the queue gives jobs up."""
+    def dispose(self) -> Dispose:
+        """A function that hands every job back after an attempt; the queue gives jobs up."""
         delay_ms = round(self.retry_s * MS_PER_S)
 
         def hand_back(attempted: JobResult) -> HandBack:

@@ -96,9 +96,9 @@ class ShadowState:
                 granted += 1
             else:
                 self._tell(machine, f"refused to {_named(who)}: {Verdict(verdict).name}", wants)
-                self._expect_a_cause(verdict, machine, wants, seen, in_turn=not part.minimum)
-        if granted and granted < part.minimum:
-            self.fail(next(iter(granted_on)), f"job {job.id} got {granted} of {part.minimum}")
+                self._expect_a_cause(verdict, machine, wants, seen, in_turn=not part.grants_min)
+        if granted and granted < part.grants_min:
+            self.fail(next(iter(granted_on)), f"job {job.id} got {granted} of {part.grants_min}")
         if granted and self._placed[job.id] < job.spec.minimum:
             what = f"job {job.id}, a gang of {job.spec.minimum}, has {self._placed[job.id]} tasks"
             self.fail(next(iter(granted_on)), what)

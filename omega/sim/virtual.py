@@ -18,7 +18,16 @@ from omega.cell.view import View
 from omega.config import Settings
 from omega.errors import StoreUnavailable
 from omega.events import Sink, StoreCallFailed, ignore
-from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Steps, Think, Wait
+from omega.framework.effects import (
+    Call,
+    Commit,
+    Effect,
+    Effects,
+    PlaceAtRandom,
+    Refresh,
+    Think,
+    Wait,
+)
 from omega.framework.heartbeat import renew
 from omega.framework.process import Process
 from omega.lifecycle.backoff import delay_ms
@@ -71,19 +80,19 @@ class StoreActor(Actor):
         self._view: View | None = None
         self._failures = 0
 
-    def begin(self, life: Steps[None]) -> None:
+    def begin(self, life: Effects[None]) -> None:
         """Start a generator of effects now; the one before must have ended."""
         assert not self.is_alive
         self._steps, self._view, self._failures = life, None, 0
         self._after(0.0, life, partial(next, life))
 
-    def _after(self, seconds: float, life: Steps[None], go_on: Resume) -> None:
+    def _after(self, seconds: float, life: Effects[None], go_on: Resume) -> None:
         """Resume a generator later, unless it has ended or was killed by then."""
         at_s = self._engine.now_s + seconds
         self._engine.at(at_s, Order.DECISION, partial(self._live, life, go_on))
 
-    def _next(self, life: Steps[None], effect: Effect) -> Resume | None:
-        if isinstance(effect, Think | Draw | Wait):  # this driver does not draw
+    def _next(self, life: Effects[None], effect: Effect) -> Resume | None:
+        if isinstance(effect, Think | PlaceAtRandom | Wait):  # this driver does not draw
             if not isinstance(effect, Wait):
                 self._thinks(effect.seconds)
             self._after(effect.seconds, life, partial(life.send, None))
@@ -167,7 +176,7 @@ class VirtualProcess(StoreActor):
         self.begin(life)
         self._beat_later(life)
 
-    def _life(self) -> Steps[None]:
+    def _life(self) -> Effects[None]:
         try:
             yield from self.process.life()
             yield from self.process.end()
@@ -179,11 +188,11 @@ class VirtualProcess(StoreActor):
     def _gives_up(self) -> bool:
         return self.process.stop.is_set()
 
-    def _beat_later(self, life: Steps[None]) -> None:
+    def _beat_later(self, life: Effects[None]) -> None:
         at_s = self._engine.now_s + self._settings.heartbeat_interval_ms / MS_PER_S
         self._engine.at(at_s, Order.DECISION, partial(self._beat, life))
 
-    def _beat(self, life: Steps[None]) -> None:
+    def _beat(self, life: Effects[None]) -> None:
         """Renew the leases, as a live process's heartbeat does."""
         if life is not self._steps:
             return

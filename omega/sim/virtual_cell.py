@@ -14,7 +14,7 @@ from uuid import UUID
 from omega.config import Settings
 from omega.errors import InvariantBroken
 from omega.events import Sink, ignore
-from omega.framework.effects import Steps
+from omega.framework.effects import Effects
 from omega.framework.process import Process
 from omega.framework.rng import rng_for
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
@@ -95,7 +95,7 @@ class VirtualCell:
         virtual.run()
         return virtual
 
-    def live(self, life: Steps[None], sink: Sink = ignore) -> StoreActor:
+    def live(self, life: Effects[None], sink: Sink = ignore) -> StoreActor:
         """Start another generator of effects now, for example that of virtual nodes."""
         actor = StoreActor(
             self.engine,

@@ -319,7 +319,7 @@ def a_context(
         precedence=integers([job.precedence for job in about]),
         unplaced=np.array(unplaced, dtype=np.bool_),
         victims=some_victims(transaction, known, held),
-        balances=some_balances(known, quotas),
+        quota_balances=some_balances(known, quotas),
     )
 
 

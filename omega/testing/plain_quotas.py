@@ -49,7 +49,7 @@ class PlainQuotas:
 
 def plain_quotas(context: CommitContext) -> PlainQuotas:
     """Return a transaction's quota balances as plain quotas."""
-    balances = context.balances
+    balances = context.quota_balances
     return PlainQuotas(
         left=[dict(zip(Budget, row, strict=True)) for row in balances.left.tolist()],
         drawn_by={job: list(rows) for job, rows in balances.drawn_by.items()},

@@ -101,7 +101,7 @@ def decided_by(plan: RoundPlan) -> list[object]:
     claims_by_job = [
         (
             job_claims.job.id,
-            job_claims.minimum,
+            job_claims.grants_min,
             job_claims.claims.task.tolist(),
             job_claims.claims.machine.tolist(),
             job_claims.claims.demand.tolist(),
@@ -139,7 +139,7 @@ def faults_of_plan(view: View, state: RoundState, plan: RoundPlan) -> list[str]:
         if job.id not in jobs:
             found.append(f"claims for job {job.id}, not of this round")
             continue
-        if job_claims.minimum > len(claims):
+        if job_claims.grants_min > len(claims):
             found.append(f"job {job.id}: fewer claims than their minimum")
         found += [f"job {job.id}: {what}" for what in faults_of_each(view, job, claims)]
         evicted = claims.evictions.job.tolist(), claims.evictions.task.tolist()

@@ -55,7 +55,7 @@ class Case:
         """Return what a reader needs to understand a failing example."""
         held = self.context.lease_held
         jobs = [
-            f"job {part.job}, minimum sent {part.minimum},"
+            f"job {part.job}, minimum sent {part.grants_min},"
             f" {'held' if held[number] else 'lost'}: claims {part.claims.start}-{part.claims.stop}"
             for number, part in enumerate(self.transaction.jobs)
         ]

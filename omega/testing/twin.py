@@ -201,7 +201,7 @@ def judge_slowly(rows: MachineRows, transaction: Transaction, context: CommitCon
         job_claims = [cell.answer(claim) for claim in claims[part.claims]]
         granted = sum(verdict is Verdict.ACCEPTED for verdict, _ in job_claims)
         placed = int(context.placed[number]) - cell.lost(part.job)
-        if granted < max(part.minimum, int(context.minimum[number]) - placed):
+        if granted < max(part.grants_min, int(context.minimum[number]) - placed):
             cell = before
             job_claims = [
                 (Verdict.GANG_BROKEN, claim.options[0].machine)

@@ -1,4 +1,4 @@
-"""A scheduler of one's own: tasks go to the machines that have room for most of them."""
+"""A scheduler of one's own: tasks go to the machines that have room for many."""
 
 import numpy as np
 

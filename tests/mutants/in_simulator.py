@@ -94,7 +94,7 @@ MUTANTS = (
         "half-a-gang-in-place",
         CELL,
         "_fit_together",
-        "or len(claims) < max(part.minimum, job.lacking)",
+        "or len(claims) < max(part.grants_min, job.lacking)",
         "",
         "Half a gang runs, and waits for the other half while it holds its machines.",
     ),

@@ -130,7 +130,7 @@ def test_a_stretch_has_the_minimum_that_it_sent_or_nothing(case: Case) -> None:
     for part in case.transaction.jobs:
         granted = np.count_nonzero(outcome.accepted[part.claims])
 
-        assert granted == 0 or granted >= part.minimum
+        assert granted == 0 or granted >= part.grants_min
 
 
 def granted_tasks(case: Case, outcome: Outcome) -> dict[int, list[int]]:

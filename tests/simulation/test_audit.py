@@ -10,7 +10,7 @@ from omega.cell.commit_context import CommitContext
 from omega.cell.judge import judge
 from omega.cell.view import View
 from omega.errors import InvariantBroken
-from omega.framework.attempt import Replica
+from omega.framework.attempt import PlanningContext
 from omega.framework.scheduler import DecisionTime
 from omega.model.arrays import Amounts, Ids
 from omega.model.claims import Claims, ConflictRule, Granularity, Transaction
@@ -138,7 +138,7 @@ def refuses_the_first(
 
 
 def knows_no_gangs(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
-    jobs = tuple(replace(part, minimum=0) for part in transaction.jobs)
+    jobs = tuple(replace(part, grants_min=0) for part in transaction.jobs)
     lone = replace(context, minimum=np.zeros_like(context.minimum))
     return judge(rows, replace(transaction, jobs=jobs), lone)
 
@@ -186,7 +186,7 @@ def test_a_judge_at_fault_is_caught(
 
 def test_a_gang_that_is_let_in_by_all_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "judge", knows_no_gangs)
-    monkeypatch.setattr(Replica, "minimum", lambda *_: 0)
+    monkeypatch.setattr(PlanningContext, "grants_min", lambda *_: 0)
 
     with pytest.raises(InvariantBroken, match=r"a gang of \d+, has \d+ tasks"):
         replace(experiment(gangs=True), horizon_s=300.0).run()

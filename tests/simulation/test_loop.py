@@ -7,7 +7,7 @@ import pytest
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.events import JobsRescued, StoreCallFailed, TransactionJudged
-from omega.framework.attempt import Replica, attempt
+from omega.framework.attempt import PlanningContext, attempt
 from omega.framework.effects import Commit
 from omega.framework.scheduler import DecisionTime
 from omega.lifecycle.states import State
@@ -139,7 +139,7 @@ def test_the_slot_that_two_thought_of_goes_to_the_first_and_the_other_learns_why
     new_id = numbered_ids()
     steps = []
     for number, (job, view) in enumerate(zip(both, views, strict=True)):
-        replica = Replica(scheduler=InOrder(), name=f"{number}", run_seed=1, new_id=new_id)
+        replica = PlanningContext(scheduler=InOrder(), name=f"{number}", run_seed=1, new_id=new_id)
         steps.append(attempt(replica, [job]))
         next(steps[-1])
         steps[-1].send(view)

@@ -11,7 +11,7 @@ from omega.cell.view import View
 from omega.config import Settings
 from omega.errors import StoreUnavailable
 from omega.events import Event, TransactionJudged
-from omega.framework.effects import Call, Commit, Draw, Effect, Refresh, Think, Wait
+from omega.framework.effects import Call, Commit, Effect, PlaceAtRandom, Refresh, Think, Wait
 from omega.framework.process import Process
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.lifecycle.states import State
@@ -264,5 +264,5 @@ class ByHand:
                 return self._store.commit(transaction)
             case Call(_, make):
                 return make(self._store)
-            case Think() | Draw() | Wait():
+            case Think() | PlaceAtRandom() | Wait():
                 return None

@@ -19,7 +19,7 @@ from omega.clock import Clock, RealClock
 from omega.config import Settings
 from omega.errors import BadInput, StoreUnavailable
 from omega.events import fan_out
-from omega.framework.effects import Steps
+from omega.framework.effects import Effects
 from omega.framework.rate_readers import read_rates
 from omega.framework.retry import Retry
 from omega.framework.timer import Timer
@@ -136,7 +136,7 @@ def _run(
     nodes = LiveNodes(store, clock, sink, retry, speedup=settings.nodes_speedup, rates=rates)
     reports = Timer(clock, REPORT_INTERVAL_MS)
 
-    def report_when_due() -> Steps[None]:
+    def report_when_due() -> Effects[None]:
         if reports.due():
             facts = {**fold.facts(), "speedup": settings.nodes_speedup}
             yield from called(

@@ -270,7 +270,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
             precedence=precedence,
             unplaced=unplaced,
             victims=self._victims(evicted, own),
-            balances=self._quotas.balances(own | set(evicted.tolist())),
+            quota_balances=self._quotas.balances(own | set(evicted.tolist())),
         )
 
     def _victims(self, named: Ids, own: Collection[int]) -> Victims:

@@ -112,7 +112,7 @@ class PostgresCell:
             transaction.rule is ConflictRule.SEQUENCE,
             Big([part.job for part in jobs]),
             [part.token for part in jobs],
-            Int([part.minimum for part in jobs]),
+            Int([part.grants_min for part in jobs]),
             Int([part.claims.stop for part in jobs]),
             Int(claims.task),
             Int(claims.machine),

@@ -1,4 +1,4 @@
-"""google-2011: one cell of 12,477 machines, what ran on it, and 83.5 minutes of arrivals.
+"""google-2011: one cell of 12,477 machines, what ran on it, and what arrived then.
 
 Goal     A real start state, real job sizes and real churn, on a cell that never overcommits.
 Promise  Time 0 is the trace's 600 s. The start state is made to fit (option `overcommit`); counts
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from omega.model.arrays import Amounts, Ids, Index, positions
+from omega.model.arrays import Amounts, Ids, Index, integers, positions
 from omega.model.machines import Machines
 from omega.model.resources import Kind
 from omega.workload.arrivals import MS_PER_S, Arrival, Prefill, Workload
@@ -34,8 +34,11 @@ from omega.workload.traces.google_tables import (
     read_machines,
     read_start,
 )
+from omega.workload.traces.google_week import end_of_jobs, read_week
 from omega.workload.traces.loader import Tables, TraceLoader
 
+NEVER = (integers(), integers())
+"""Ids and times of jobs whose end is known: none."""
 GRAIN_MS = 10_000
 """Times of single tasks are rounded to this grid, so that a job's tasks have few distinct ones."""
 
@@ -84,12 +87,15 @@ def _read(
     service = options["service"]
     at_start = read_start(tables["tasks_at_start"], service)
     events = read_events(tables["task_events"], service)
-    new, new_ids = read_jobs(tables["job_arrivals"], service)
+    window = read_jobs(tables["job_arrivals"], service)
+    new, ends = window.arrivals, NEVER
+    if options["arrivals"] == "week":
+        new, ends = read_week(tables["jobs"], window, rng), end_of_jobs(tables["jobs"])
 
-    prefill, report = _start(at_start, events, machines, machine_ids, options["overcommit"])
+    prefill, report = _start(at_start, events, ends, machines, machine_ids, options["overcommit"])
     pending = at_start.tasks.take(np.flatnonzero(at_start.machine == NO_MACHINE))
     waiting = _arrivals(pending, np.zeros(len(pending), np.int64), "pending")
-    back = _resubmitted(events, new_ids)
+    back = _resubmitted(events, window.id)
     streams = [
         *([waiting] if options["pending"] == "arrive" else []),
         new,
@@ -103,8 +109,8 @@ def _read(
         counts={
             "machines": len(machines),
             **vars(report),
-            "jobs_in_window": len(new),
-            "tasks_in_window": sum(arrival.spec.tasks for arrival in new),
+            "jobs_submitted": len(new),
+            "tasks_submitted": sum(arrival.spec.tasks for arrival in new),
             "tasks_back_in_window": sum(arrival.spec.tasks for arrival in back),
         },
         notes=tuple(report.notes()),
@@ -115,6 +121,7 @@ def _read(
 def _start(
     at_start: StartTasks,
     events: TaskEvents,
+    ends: tuple[Ids, Ids],
     machines: Machines,
     machine_ids: Ids,
     overcommit: str,
@@ -123,7 +130,7 @@ def _start(
     at = positions(machine_ids, at_start.machine)
     known = np.flatnonzero(at >= 0)
     machine = at[known]
-    tasks = replace(at_start.tasks, duration_ms=_durations(at_start.key, events)).take(known)
+    tasks = replace(at_start.tasks, duration_ms=_durations(at_start, events, ends)).take(known)
     dropped = scaled = 0
     recorded = tasks.amounts
     if overcommit == "scale":
@@ -151,13 +158,20 @@ def _cpu_percent(amounts: Amounts, machines: Machines) -> int:
     return round(100 * int(amounts[:, Kind.CPU_MILLI].sum()) / there_is)
 
 
-def _durations(key: Ids, events: TaskEvents) -> Ids:
-    """Return the duration (tasks,) of each start task; NO_END if it outlives the window."""
-    ends = np.flatnonzero(events.event >= EVICT)
-    ended, first = np.unique(events.key[ends], return_index=True)
-    at = positions(ended, key)
-    durations = np.full(len(key), NO_END, dtype=np.int64)
-    durations[at >= 0] = _up_to_grain(events.since_start_ms[ends[first[at[at >= 0]]]])
+def _durations(at_start: StartTasks, events: TaskEvents, ends: tuple[Ids, Ids]) -> Ids:
+    """Return the duration (tasks,) of each start task; NO_END if no end is on record.
+
+    The end of the task in the window counts, or else the end of its job, of which `ends` has the
+    ids and the times.
+    """
+    durations = np.full(len(at_start.key), NO_END, dtype=np.int64)
+    job, since_ms = ends
+    at = positions(job, at_start.tasks.owner)
+    durations[at >= 0] = _up_to_grain(since_ms[at[at >= 0]])
+    of_tasks = np.flatnonzero(events.event >= EVICT)
+    ended, first = np.unique(events.key[of_tasks], return_index=True)
+    at = positions(ended, at_start.key)
+    durations[at >= 0] = _up_to_grain(events.since_start_ms[of_tasks[first[at[at >= 0]]]])
     return durations
 
 
@@ -213,6 +227,7 @@ GOOGLE_2011 = TraceLoader(
         "tasks_at_start": ("tasks_at_start.csv",),
         "task_events": ("task_events_600s_to_5611s.csv",),
         "job_arrivals": ("job_arrivals_600s_to_5611s.csv",),
+        "jobs": ("jobs_days_0_to_6.csv",),
     },
     options={
         "overcommit": ("drop", "scale"),
@@ -220,6 +235,8 @@ GOOGLE_2011 = TraceLoader(
         "returning": ("arrive", "leave"),
         "machines": ("change", "stay"),
         "service": (BY_CLASS, BY_PRODUCTION),
+        "arrivals": ("window", "week"),
     },
+    optional={"jobs": ("arrivals", "week")},
     read=_read,
 )

@@ -34,6 +34,7 @@ ID_MAX = 2**40
 NO_MACHINE = -1
 
 SCHEDULER_BY_CLASS = (BATCH, BATCH, SERVICE, SERVICE)
+CLASS_MAX = len(SCHEDULER_BY_CLASS) - 1
 PRIORITY_MAX = 11
 PRODUCTION_PRIORITY = 9
 """The lowest priority that the trace's format calls production."""
@@ -69,6 +70,17 @@ class TaskEvents:
     event: Codes
     """Position in TASK_EVENTS."""
     since_start_ms: Ids
+
+
+@dataclass(frozen=True, eq=False)
+class SubmittedJobs:
+    """The jobs submitted in the window."""
+
+    arrivals: tuple[Arrival, ...]
+    id: Ids
+    scheduling_class: Ids
+    task_share: Score
+    """The duration of a task as a share of the time for which its job ran; 1 where unknown."""
 
 
 def read_machines(path: Path) -> tuple[Machines, Ids, tuple[MachineEvent, ...]]:
@@ -152,11 +164,13 @@ def read_events(path: Path, service: str = BY_CLASS) -> TaskEvents:
     since_start_ms = _since_start_ms(table, "time_s")
     key = _key(table)
     order = np.lexsort((since_start_ms, key))
-    return TaskEvents(_tasks(table, service).take(order), key[order], event[order], since_start_ms[order])
+    return TaskEvents(
+        _tasks(table, service).take(order), key[order], event[order], since_start_ms[order]
+    )
 
 
-def read_jobs(path: Path, service: str = BY_CLASS) -> tuple[tuple[Arrival, ...], Ids]:
-    """Return the jobs submitted in the window, and their ids.
+def read_jobs(path: Path, service: str = BY_CLASS) -> SubmittedJobs:
+    """Return the jobs submitted in the window.
 
     A task's duration is the median run time of the job's tasks that finished in the window. If
     none did, it is the time from the job's schedule event to its end.
@@ -175,7 +189,12 @@ def read_jobs(path: Path, service: str = BY_CLASS) -> tuple[tuple[Arrival, ...],
         Arrival(submit_s[row], _job(columns, row, int(count[row]), float(duration_s[row])))
         for row in range(len(table))
     )
-    return arrivals, columns.owner
+    share = np.ones(len(table))
+    known = (ran_s > 0) & (duration_s < ran_s)
+    share[known] = duration_s[known] / ran_s[known]
+    return SubmittedJobs(
+        arrivals, columns.owner, table.integers("scheduling_class", highest=CLASS_MAX), share
+    )
 
 
 def _job(columns: Tasks, row: int, tasks: int, duration_s: float) -> JobSpec:
@@ -203,7 +222,7 @@ def _tasks(table: Table, service: str) -> Tasks:
     )
     priority = table.integers("priority", highest=PRIORITY_MAX)
     kinds = np.array([SCHEDULERS.index(name) for name in SCHEDULER_BY_CLASS], dtype=np.int32)
-    scheduler = kinds[table.integers("scheduling_class", highest=len(kinds) - 1)]
+    scheduler = kinds[table.integers("scheduling_class", highest=CLASS_MAX)]
     if service == BY_PRODUCTION:
         scheduler[priority < PRODUCTION_PRIORITY] = SCHEDULERS.index(BATCH)
     return Tasks(

@@ -42,6 +42,8 @@ class TraceLoader:
     """The possible values of each option; the first is the default."""
     alternatives: frozenset[str] = frozenset()
     """Tables of which one is enough."""
+    optional: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Tables that only one value of an option needs: by table, the option and the value."""
 
     def find(self, folder: Path) -> Tables:
         """Return the trace's files that this folder holds."""
@@ -65,6 +67,13 @@ class TraceLoader:
         for name, value in options.items():
             chosen[name] = self._checked(name, value)
         tables = self.find(folder)
+        for table, (name, value) in self.optional.items():
+            if chosen[name] == value and table not in tables:
+                raise BadInput(
+                    f"{name}={value} needs the table {self.tables[table][0]}, plain or .gz",
+                    file=str(folder),
+                    field=name,
+                )
         if self._missing(tables):
             raise BadInput(
                 f"this folder does not hold the trace {self.name} (looked for {self.wants},"
@@ -75,7 +84,7 @@ class TraceLoader:
 
     @property
     def _needed(self) -> frozenset[str]:
-        return frozenset(self.tables) - self.alternatives
+        return frozenset(self.tables) - self.alternatives - self.optional.keys()
 
     def _missing(self, found: Tables) -> bool:
         none_of_either = bool(self.alternatives) and not (self.alternatives & found.keys())

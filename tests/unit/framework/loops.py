@@ -11,7 +11,7 @@ from omega.cell.view import View
 from omega.clock import Clock, ManualClock
 from omega.config import Settings
 from omega.events import Sink, ignore
-from omega.framework.attempt import Replica
+from omega.framework.attempt import PlanningContext
 from omega.framework.driver import Driver
 from omega.framework.effects import Commit, Effect, Refresh
 from omega.framework.retry import Retry
@@ -75,8 +75,8 @@ def a_replica(
     decision_time: DecisionTime = NO_DECISION_TIME,
     tries_max: int = LIMITS.tries_max,
     claims_max: int = LIMITS.claims_per_transaction_max,
-) -> Replica:
-    return Replica(
+) -> PlanningContext:
+    return PlanningContext(
         scheduler=InOrder() if scheduler is None else scheduler,
         name=name,
         run_seed=7,

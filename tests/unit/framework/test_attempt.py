@@ -282,7 +282,7 @@ def test_the_minimum_follows_from_job_and_scheduler(
     drive(attempt(a_replica(InOrder(granularity=granularity)), jobs), answers)
 
     (transaction,) = answers.transactions
-    assert expected == transaction.jobs[0].minimum
+    assert expected == transaction.jobs[0].grants_min
 
 
 def test_a_gang_that_stands_grows_one_by_one(store: MemoryStore) -> None:

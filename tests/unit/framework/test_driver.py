@@ -6,9 +6,9 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.events import Event, JobAttempted, StoreCallFailed, TransactionJudged, ViewRefreshed
-from omega.framework.attempt import Replica, attempt
+from omega.framework.attempt import PlanningContext, attempt
 from omega.framework.attempt_meter import AttemptMeter
-from omega.framework.effects import Commit, Effect, Steps, drive, thought
+from omega.framework.effects import Commit, Effect, Effects, drive, thought
 from omega.framework.job_attempt import JobResult
 from omega.framework.scheduler import DecisionTime
 from omega.model.claims import Transaction
@@ -45,8 +45,8 @@ class TestDriver:
         self.driver = a_driver(self.store, self.clock, sink)
         self.meter = AttemptMeter(self.clock, sink)
 
-    def attempt(self, replica: Replica, jobs: Sequence[LeasedJob]) -> list[JobResult]:
-        attempted = drive(self.meter.over(attempt(replica, jobs)), self.driver.answer)
+    def attempt(self, context: PlanningContext, jobs: Sequence[LeasedJob]) -> list[JobResult]:
+        attempted = drive(self.meter.over(attempt(context, jobs)), self.driver.answer)
         self.meter.report(attempted)
         return attempted
 
@@ -64,9 +64,9 @@ class TestDriver:
 
     def test_decision_time_is_slept_and_told_apart_from_the_commit(self) -> None:
         jobs = submit_and_lease(self.store, a_spec(4))
-        replica = a_replica(decision_time=DecisionTime(job_s=1.0, task_s=0.25))
+        context = a_replica(decision_time=DecisionTime(job_s=1.0, task_s=0.25))
 
-        self.attempt(replica, jobs)
+        self.attempt(context, jobs)
 
         (judged,) = self.judged()
         assert [2.0] == self.clock.slept
@@ -94,9 +94,9 @@ class TestDriver:
 
     def test_an_attempt_that_finds_no_room_has_thought_all_the_same(self) -> None:
         jobs = submit_and_lease(self.store, a_spec(1, cpu_milli=64_000))
-        replica = a_replica(decision_time=DecisionTime(job_s=1.0))
+        context = a_replica(decision_time=DecisionTime(job_s=1.0))
 
-        self.attempt(replica, jobs)
+        self.attempt(context, jobs)
 
         assert [] == self.judged()
         assert JobAttempted(jobs[0].id, 1, 0, 1, thought_s=1.0) == self.events[-1]
@@ -131,7 +131,7 @@ class TestDriver:
         assert [True, False] == full
 
     def test_what_an_answer_raises_is_raised_in_the_loop_that_is_measured(self) -> None:
-        def careful() -> Steps[str]:
+        def careful() -> Effects[str]:
             try:
                 yield from thought(1.0)
             except ZeroDivisionError:

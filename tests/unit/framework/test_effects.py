@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from omega.framework.effects import Commit, Effect, Steps, Think, drive, thought
+from omega.framework.effects import Commit, Effect, Effects, Think, drive, thought
 from omega.model.arrays import integers
 from omega.model.outcomes import Verdict
 from omega.testing.builders import (
@@ -19,7 +19,7 @@ from omega.testing.builders import (
 )
 
 
-def counting(closed: list[bool]) -> Steps[str]:
+def counting(closed: list[bool]) -> Effects[str]:
     try:
         yield from thought(1.0)
         yield from thought(2.0)
@@ -51,7 +51,7 @@ def test_a_loop_is_closed_when_its_driver_fails() -> None:
 
 
 def test_what_an_answer_raises_is_raised_where_the_loop_asked() -> None:
-    def careful() -> Steps[str]:
+    def careful() -> Effects[str]:
         try:
             yield from thought(1.0)
         except ZeroDivisionError as error:

@@ -137,7 +137,7 @@ class TestRound:
 
         (transaction,) = self.answers.transactions
         assert [first.id, second.id] == [part.job for part in transaction.jobs]
-        assert [4, 2] == [part.minimum for part in transaction.jobs]
+        assert [4, 2] == [part.grants_min for part in transaction.jobs]
         assert [Commit] == [type(effect) for effect in self.answers.effects]
         for job in (first, second):
             one = became[job.id]

@@ -10,7 +10,7 @@ import pytest
 from omega.clock import Clock
 from omega.errors import BadInput
 from omega.events import Event, StoreCallFailed, ignore
-from omega.framework.effects import Steps, Think, Wait, called
+from omega.framework.effects import Effects, Think, Wait, called
 from omega.model.jobs import JobSpec
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
@@ -52,12 +52,12 @@ class TestActor:
     def note(self, what: object) -> None:
         self.seen.append((self.clock.now(), what))
 
-    def submitting(self, spec: JobSpec | None = None) -> Steps[None]:
+    def submitting(self, spec: JobSpec | None = None) -> Effects[None]:
         jobs = yield from called("submit", lambda _: self.store.submit([spec or a_spec()]))
         self.note(jobs)
 
     def test_waiting_and_deciding_take_their_time(self) -> None:
-        def life() -> Steps[None]:
+        def life() -> Effects[None]:
             yield Wait(1.5)
             self.note("waited")
             yield Think(2.0)
@@ -95,7 +95,7 @@ class TestActor:
     def test_a_store_that_is_away_is_asked_again_later_and_later(self) -> None:
         self.store.absences = 3
 
-        def life() -> Steps[None]:
+        def life() -> Effects[None]:
             yield from called("lease", lambda store: _lease(store.lease))
             self.note("leased")
 
@@ -110,7 +110,7 @@ class TestActor:
         assert 0 < first < second < third
 
     def test_what_a_call_raises_is_raised_where_it_was_asked_for(self) -> None:
-        def life() -> Steps[None]:
+        def life() -> Effects[None]:
             try:
                 yield from called("refused", lambda _: _refuse())
             except BadInput as error:
@@ -122,7 +122,7 @@ class TestActor:
         assert [(0.0, "it is refused")] == self.seen
 
     def test_what_nobody_catches_ends_the_run(self) -> None:
-        def life() -> Steps[None]:
+        def life() -> Effects[None]:
             yield from called("refused", lambda _: _refuse())
 
         self.an_actor().begin(life())
@@ -137,7 +137,7 @@ class TestActor:
             actor.kill()
             actor.begin(self.submitting())
 
-        def life() -> Steps[None]:
+        def life() -> Effects[None]:
             yield from called("begin anew", begin_anew)
             self.note("not reached")
 
@@ -149,7 +149,7 @@ class TestActor:
     def test_who_is_killed_by_what_it_does_itself_asks_no_more(self) -> None:
         actor = self.an_actor()
 
-        def life() -> Steps[None]:
+        def life() -> Effects[None]:
             actor.kill()
             yield from self.submitting()
 

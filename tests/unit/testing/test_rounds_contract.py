@@ -206,7 +206,7 @@ def wrong() -> Iterator[tuple[str, Callable[[], Rounds]]]:
         "evicts another's job": lambda plan: with_first(plan, evicting_a_stranger),
         "recalls another's job": lambda plan: replace(plan, recall=[*plan.recall, NOBODY]),
         "asks for more grants than claims": lambda plan: with_first(
-            plan, lambda one: replace(one, minimum=len(one.claims) + 1)
+            plan, lambda one: replace(one, grants_min=len(one.claims) + 1)
         ),
     }
     for change in plans.values():

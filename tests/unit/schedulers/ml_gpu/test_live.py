@@ -330,7 +330,7 @@ def claims_of(plan: RoundPlan) -> list[object]:
     return [
         (
             one.job.id,
-            one.minimum,
+            one.grants_min,
             one.claims.machine.tolist(),
             one.claims.demand.tolist(),
             one.claims.evictions.job.tolist(),

@@ -1,10 +1,12 @@
 """google-2011: a start state that fits, and what arrives in the window."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from omega.errors import BadInput
 from omega.model.arrays import every_kind
 from omega.model.resources import Kind
 from omega.workload.arrivals import SERVICE, Workload
@@ -125,8 +127,8 @@ def test_the_published_start_state_fits_once_the_lowest_priorities_are_dropped(
     assert 113 == workload.counts["cpu_asked_percent"]
     assert 132_982 - 13 == len(workload.prefill) + workload.counts["tasks_dropped"]
     assert (914, 46_570) == (
-        workload.counts["jobs_in_window"],
-        workload.counts["tasks_in_window"],
+        workload.counts["jobs_submitted"],
+        workload.counts["tasks_submitted"],
     )
 
 
@@ -136,3 +138,56 @@ def test_the_published_start_state_fits_with_every_task_when_scaled(published: P
 
     assert 132_982 - 13 == len(workload.prefill)
     assert 0 == workload.counts["tasks_dropped"]
+
+
+def test_the_jobs_of_a_week_are_like_those_of_the_window_of_their_class(samples: Path) -> None:
+    """Job 500 is the window's only one of class 1, job 600 the only one of class 3."""
+    folder = samples / "google-2011"
+    arrivals = load(folder, arrivals="week", pending="leave", returning="leave").arrivals
+    window = {
+        each.spec.name: each.spec.groups[0]
+        for each in load(folder, pending="leave", returning="leave").arrivals
+    }
+    groups = [each.spec.groups[0] for each in arrivals]
+
+    assert [100.0, 3_000.0, 85_800.5] == [each.submit_s for each in arrivals]
+    assert ["700", "800", "900"] == [each.spec.name for each in arrivals]
+    assert [2, 2, 9] == [each.spec.precedence for each in arrivals]
+    assert [300_000, None, round(170_000 * 30.25 / 84)] == [each.duration_ms for each in groups]
+    assert [window["500"], window["500"], window["600"]] == [
+        replace(group, duration_ms=window[like].duration_ms)
+        for group, like in zip(groups, ("500", "500", "600"), strict=True)
+    ]
+
+
+def test_in_a_week_start_tasks_end_with_their_jobs_unless_they_end_in_the_window(
+    samples: Path,
+) -> None:
+    """Tasks 0 and 2 of job 200 end in the window; task 1 was dropped, and job 100 runs on."""
+    week = load(samples / "google-2011", arrivals="week")
+    scaled = load(samples / "google-2011", arrivals="week", overcommit="scale")
+
+    assert placed(load(samples / "google-2011")) == placed(week)
+    assert ("200", "10", 6_600_000) in placed(scaled)
+
+
+def test_a_week_needs_the_table_of_jobs(samples: Path, tmp_path: Path) -> None:
+    for file in (samples / "google-2011").iterdir():
+        if file.name != "jobs_days_0_to_6.csv":
+            (tmp_path / file.name).write_text(file.read_text())
+    assert load(tmp_path).arrivals
+
+    with pytest.raises(BadInput, match=r"arrivals=week needs the table jobs_days_0_to_6\.csv"):
+        load(tmp_path, arrivals="week")
+
+
+def test_a_class_that_the_window_does_not_have_is_named(samples: Path, tmp_path: Path) -> None:
+    for file in (samples / "google-2011").iterdir():
+        (tmp_path / file.name).write_text(file.read_text())
+    jobs = tmp_path / "jobs_days_0_to_6.csv"
+    jobs.write_text(jobs.read_text().replace("finish,3,8", "finish,2,8"))
+
+    with pytest.raises(BadInput, match="the window has no job of class 2") as refused:
+        load(tmp_path, arrivals="week")
+
+    assert (str(jobs), 4) == (refused.value.file, refused.value.line)

@@ -94,9 +94,12 @@ def test_events_come_by_task_and_time_from_the_start_of_the_window(folder: Path)
 
 
 def test_a_job_runs_for_its_median_or_else_for_its_own_time(folder: Path) -> None:
-    arrivals, ids = read_jobs(folder / "job_arrivals_600s_to_5611s.csv")
+    jobs = read_jobs(folder / "job_arrivals_600s_to_5611s.csv")
+    arrivals = jobs.arrivals
 
-    assert [500, 600] == ids.tolist()
+    assert [500, 600] == jobs.id.tolist()
+    assert [1, 3] == jobs.scheduling_class.tolist()
+    assert [1.0, 30.25 / 84] == jobs.task_share.tolist()
     assert [60.0, 15.5] == [arrival.submit_s for arrival in arrivals]
     assert [1_000_000, 30_250] == [arrival.spec.groups[0].duration_ms for arrival in arrivals]
     assert [1, 40] == [arrival.spec.tasks for arrival in arrivals]
@@ -110,7 +113,7 @@ def test_a_job_that_never_ended_runs_on(folder: Path, tmp_path: Path) -> None:
     text = (folder / "job_arrivals_600s_to_5611s.csv").read_text()
     path.write_text(text.replace("661,1661,finish", "661,,"))
 
-    assert read_jobs(path)[0][0].spec.groups[0].duration_ms is None
+    assert read_jobs(path).arrivals[0].spec.groups[0].duration_ms is None
 
 
 @pytest.mark.parametrize(
