@@ -27,6 +27,7 @@ from omega.sim.allocator import Allocator, OfferPolicy
 from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
 from omega.sim.cell_actor import CellActor
+from omega.sim.daily import DailyLedgers
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.ledger import SimulatedJob, ratio
 from omega.sim.machine_changes import play
@@ -47,7 +48,7 @@ ONE_JOB_A_LEASE = Settings.model_construct(jobs_per_lease_max=1)  # not from the
 NO_TOKEN = UUID(int=0)
 """No process of such an experiment is killed, so its leases need no token."""
 
-Lane = CellActor | Framework
+SchedulerActor = CellActor | Framework
 """A scheduler that takes the jobs of one workload or of several."""
 Advance = Callable[[float], None]
 """Is called with the seconds of virtual time that have passed."""
@@ -163,11 +164,14 @@ class Run:
         self._worlds = self._make_worlds(names)
         """By workload."""
         self.cells = [one.cell for one in dict.fromkeys(self._worlds.values())]
-        self._lanes = self._make_lanes(names)
+        self._actors = self._make_actors(names)
         """By workload, the schedulers that take its jobs."""
         self._jobs: dict[str, list[SimulatedJob]] = {name: [] for name in names}
-        self._turns = {name: cycle(lanes) for name, lanes in self._lanes.items()}
+        self._turns = {name: cycle(actors) for name, actors in self._actors.items()}
         self._arrivals = enumerate(experiment.workload.arrivals, start=1)
+        self._daily = DailyLedgers(
+            self.engine, [actor.ledger for actor in self._distinct()], experiment.horizon_s
+        )
         self._expect_arrival()
         self._sample(1)
         self.engine.sample(SAMPLE_S, self._sample)
@@ -185,12 +189,12 @@ class Run:
     @property
     def waiting(self) -> dict[str, int]:
         """How many jobs are queued, by workload; workloads with a common queue share one entry."""
-        names: dict[tuple[Lane, ...], list[str]] = {}
-        for name, mine in self._lanes.items():
+        names: dict[tuple[SchedulerActor, ...], list[str]] = {}
+        for name, mine in self._actors.items():
             names.setdefault(tuple(mine), []).append(name)
         return {
-            " and ".join(them): sum(lane.ledger.waiting for lane in lanes)
-            for lanes, them in names.items()
+            " and ".join(them): sum(actor.ledger.waiting for actor in actors)
+            for actors, them in names.items()
         }
 
     def finish(self) -> Result:
@@ -203,12 +207,19 @@ class Run:
     def result(self) -> Result:
         """Return the result up to now."""
         horizon_s = self.experiment.horizon_s
-        lanes = list(dict.fromkeys(one for mine in self._lanes.values() for one in mine))
-        rows = [told(lane.ledger, horizon_s) for lane in lanes]
-        by_lane = dict(zip(lanes, rows, strict=True))
+        actors = self._distinct()
+        daily = self._daily.measures(
+            {name: [one.ledger for one in mine] for name, mine in self._actors.items()}
+        )
+        rows = [told(actor.ledger, horizon_s) for actor in actors]
+        by_actor = dict(zip(actors, rows, strict=True))
         workloads = {
-            name: {**of_schedulers([by_lane[one] for one in mine]), **of_jobs(self._jobs[name])}
-            for name, mine in self._lanes.items()
+            name: {
+                **of_schedulers([by_actor[one] for one in mine]),
+                **of_jobs(self._jobs[name]),
+                **daily[name],
+            }
+            for name, mine in self._actors.items()
         }
         return Result(
             schedulers=rows,
@@ -224,6 +235,10 @@ class Run:
             audited=sum(cell.events for cell in self._audited),
         )
 
+    def _distinct(self) -> list[SchedulerActor]:
+        """Return each scheduler once; workloads may share one."""
+        return list(dict.fromkeys(one for mine in self._actors.values() for one in mine))
+
     def _expect_arrival(self) -> None:
         """Schedule the next arrival if it comes before the horizon."""
         number, arrival = next(self._arrivals, (0, None))
@@ -237,11 +252,11 @@ class Run:
         job = SimulatedJob(name, arrival.submit_s, durations_s, self._lease(number, spec))
         self._jobs[name].append(job)
         if self.experiment.assignment is Assignment.LEAST_LOADED:
-            lane = min(self._lanes[name], key=lambda lane: lane.load)
+            actor = min(self._actors[name], key=lambda actor: actor.load)
         else:
-            lane = next(self._turns[name])
+            actor = next(self._turns[name])
         self._expect_arrival()
-        lane.submit(job)
+        actor.submit(job)
 
     def _make_worlds(self, names: Sequence[str]) -> dict[str, World]:
         """Make one world for all workloads, or one for each part of a static partition."""
@@ -275,7 +290,7 @@ class Run:
         play(world, events, part)
         return world
 
-    def _make_lanes(self, names: Sequence[str]) -> dict[str, list[Lane]]:
+    def _make_actors(self, names: Sequence[str]) -> dict[str, list[SchedulerActor]]:
         experiment = self.experiment
         if experiment.architecture.is_monolithic:
             alone = self._agent(names[0], self._process(names, "all"))
