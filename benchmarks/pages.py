@@ -231,7 +231,10 @@ def _claims(name: str, results: Results) -> Iterator[str]:
     for number, claim in enumerate(claims, 1):
         holds = "Holds" if claim["holds"] else "Does not hold"
         yield from wrapped([f"{number}. **{holds}:** {claim['claim']}."])
-        yield from wrapped([f"Measured: {claim['measured']}."], indent="   ")
+        alone = ""
+        if claim.get("seeds", 1) > 1:
+            alone = f" It holds in {claim['seeds_held']} of {claim['seeds']} seeds taken alone."
+        yield from wrapped([f"Measured: {claim['measured']}.{alone}"], indent="   ")
 
 
 def _quoted(line: str | None) -> str:

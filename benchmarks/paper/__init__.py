@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from benchmarks.harness import Benchmark
 from benchmarks.paper import (
     figure_7,
     figure_8,
@@ -12,11 +13,12 @@ from benchmarks.paper import (
     figure_12,
     figure_13,
     figure_14,
+    figures_2_4,
     figures_5_6,
 )
-from benchmarks.paper.figure import Figure
 
 COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
+    "figures_2_4": figures_2_4.command,
     "figures_5_6": figures_5_6.command,
     "figure_7": figure_7.command,
     "figure_8": figure_8.command,
@@ -27,7 +29,8 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "figure_13": figure_13.command,
     "figure_14": figure_14.command,
 }
-FIGURES: Final[tuple[type[Figure], ...]] = (
+FIGURES: Final[tuple[type[Benchmark], ...]] = (
+    figures_2_4.Figures2To4,
     figures_5_6.Figures5And6,
     figure_7.Figure7,
     figure_8.Figure8,

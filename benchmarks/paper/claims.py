@@ -24,9 +24,12 @@ class Claim:
     """What was measured here, in a few words with figures."""
     holds: bool
 
-    def row(self) -> dict[str, Any]:
-        """Return the claim for a document."""
-        return {"claim": self.says, "measured": self.measured, "holds": self.holds}
+    def row(self, alone: Sequence["Claim"] = ()) -> dict[str, Any]:
+        """Return the claim for a document; `alone` has it judged by each seed alone, if it was."""
+        row = {"claim": self.says, "measured": self.measured, "holds": self.holds}
+        if alone:
+            row |= {"seeds": len(alone), "seeds_held": sum(claim.holds for claim in alone)}
+        return row
 
 
 def has(row: Row, **wanted: object) -> bool:
@@ -47,6 +50,15 @@ def keeps_up(row: Row, workload: str) -> bool:
     return wait_s is not None and wait_s <= WAIT_TARGET_S and left <= LEFT_MAX
 
 
+def spread(row: Row, workload: str, measure: str) -> str:
+    """Write the mean of a measure over the seeds, and its standard deviation if there is one."""
+    mean = row[workload][measure]
+    if mean is None:
+        return "none"
+    deviation = row.get("deviation", {}).get(workload, {}).get(measure)
+    return f"{mean:.2g}" if deviation is None else f"{mean:.2g} (sd {deviation:.1g})"
+
+
 def first_not(rows: Sequence[Row], x: str, holds: Callable[[Row], bool]) -> float | None:
     """Return the least x at which `holds` is false; None if it is true throughout."""
     return next((row[x] for row in sorted(rows, key=lambda row: row[x]) if not holds(row)), None)
@@ -59,8 +71,11 @@ def told(value: float | None, most: float) -> str:
 
 def table(claims: Sequence[Mapping[str, Any]]) -> Table:
     """Return the claims as a table for a screen."""
-    shown = Table("the paper", "measured", "holds", box=None, header_style="bold", pad_edge=False)
+    shown = Table(
+        "the paper", "measured", "holds", "seeds", box=None, header_style="bold", pad_edge=False
+    )
     for claim in claims:
         verdict = Text("yes", "green") if claim["holds"] else Text("no", "red")
-        shown.add_row(claim["claim"], claim["measured"], verdict)
+        alone = f"{claim['seeds_held']} of {claim['seeds']}" if "seeds" in claim else ""
+        shown.add_row(claim["claim"], claim["measured"], verdict, alone)
     return shown

@@ -15,7 +15,8 @@ from rich.console import Group, RenderableType
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Smoke
 from benchmarks.paper.claims import Claim, Row, table
-from benchmarks.paper.setting import RECORDED, Setting, simulate
+from benchmarks.paper.setting import RECORDED, WEEK, WEEK_HOURS, Setting, simulate
+from benchmarks.paper.shares import gate
 from omega.errors import BadInput, InvariantBroken
 from omega.plots.picture import Picture, Stroke, magnitudes, series
 from omega.processes.workers import cores, processes
@@ -54,11 +55,16 @@ class Figure(ABC):
     """Values of the x-axis."""
     hours: float = 2.0
     """Simulated time of a run."""
-    seeds: int = 1
+    week_hours: float = WEEK_HOURS
+    """The same of runs with the jobs of a week."""
+    seeds: int = 5
+    """Runs of each point; claims are judged by the means, and by each seed alone beside them."""
     workers: int = 0
     """Processes; the cores if 0."""
     trace: Path | None = field(default=None, repr=False)
     """The folder of the trace google-2011, for figures of the cell of 2011."""
+    gated: bool = field(default=True, repr=False)
+    """Whether figures 2 to 4 have to hold on the trace before it is used."""
 
     @abstractmethod
     def settings(self) -> list[Setting]:
@@ -74,7 +80,9 @@ class Figure(ABC):
 
     def measure(self, stage: Stage) -> Findings:
         """Simulate all settings with all seeds, and judge the claims."""
-        settings = [self._placed(replace(one, hours=self.hours)) for one in self.settings()]
+        settings = [self._complete(setting) for setting in self.settings()]
+        if self.gated and self.trace is not None:
+            gate(self.trace)
         runs: dict[int, dict[int, Figures]] = {number: {} for number in range(len(settings))}
         trials = [
             Trial(number, seed, replace(setting, seed=seed))
@@ -83,21 +91,31 @@ class Figure(ABC):
         ]
         for trial, figures in run_all(stage, simulate, trials, workers=self.workers):
             runs[trial.point][trial.seed] = figures
-        rows = []
+        rows: list[dict[str, Any]] = []
+        by_seed: list[list[Row]] = [[] for _ in range(self.seeds)]
         for setting, found in zip(settings, runs.values(), strict=True):
             means, deviations = mean_and_deviation([found[seed] for seed in sorted(found)])
             values = {name: value for name, value in asdict(setting).items() if name not in BESIDE}
             rows.append(
                 {**values, **means, **({"deviation": deviations} if self.seeds > 1 else {})}
             )
-        claims = [claim.row() for claim in self.claims(rows)]
+            for seed, alone in enumerate(by_seed):
+                alone.append({**values, **found[seed]})
+        alone_by_claim = zip(*(self.claims(alone) for alone in by_seed), strict=True)
+        claims = [
+            claim.row(alone) for claim, alone in zip(self.claims(rows), alone_by_claim, strict=True)
+        ]
         done = Counter(runs=len(trials), tasks_placed=sum(row["tasks_placed"] for row in rows))
         return Findings(self._finding(claims), rows, {"claims": claims}, dict(done))
 
-    def _placed(self, setting: Setting) -> Setting:
-        """Return the setting with the trace's folder if it needs one, else raise BadInput."""
+    def _complete(self, setting: Setting) -> Setting:
+        """Return the setting with its hours, and with the trace's folder if it needs one.
+
+        Raises BadInput if the folder is not known.
+        """
         if setting.cell != RECORDED:
-            return setting
+            return replace(setting, hours=self.hours)
+        setting = replace(setting, hours=self.week_hours if setting.period == WEEK else self.hours)
         if self.trace is None:
             raise BadInput(f"name the folder of the trace {RECORDED}", field="--trace")
         return replace(setting, trace=self.trace)
@@ -212,7 +230,9 @@ Workers = Annotated[
 
 Trace = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="The folder of google-2011, for figures 11 to 14."),
+    typer.Option(
+        metavar="DIR", help="The folder of google-2011, for figures 2 to 4, 7 and 11 to 14."
+    ),
 ]
 
 
@@ -221,7 +241,7 @@ def command_of(figure: type[Figure]) -> Callable[..., None]:
 
     def command(
         hours: Hours = None,
-        seeds: Seeds = 1,
+        seeds: Seeds = 5,
         workers: Workers = 0,
         smoke: Smoke = False,
         json_to: JsonTo = None,
@@ -231,7 +251,15 @@ def command_of(figure: type[Figure]) -> Callable[..., None]:
     ) -> None:
         asked = figure(seeds=seeds, workers=workers, trace=trace)
         if smoke:
-            asked = replace(asked, x=asked.x[1::3], hours=SMOKE_HOURS, workers=1)
+            asked = replace(
+                asked,
+                x=asked.x[1::3],
+                hours=SMOKE_HOURS,
+                week_hours=SMOKE_HOURS,
+                workers=1,
+                seeds=1,
+                gated=False,
+            )
         if hours is not None:
             asked = replace(asked, hours=hours)
         conduct(asked, json_to=json_to, plot_to=plot_to, data_dir=data_dir)

@@ -7,7 +7,14 @@ from typing import Any, ClassVar, Final
 
 from benchmarks.paper.claims import Claim, Row, has, where
 from benchmarks.paper.figure import Figure, command_of, curves
-from benchmarks.paper.setting import DURATION_S, T_JOB_S, T_TASK_S, TASKS_MEAN, Setting
+from benchmarks.paper.setting import (
+    DURATION_S,
+    RECORDED,
+    T_JOB_S,
+    T_TASK_S,
+    TASKS_MEAN,
+    Setting,
+)
 from omega.plots.picture import Picture
 
 MESOS: Final = "two-level"
@@ -15,7 +22,9 @@ MULTI: Final = "multi-path"
 FAR_ABOVE: Final = 2.0
 Kinds = Mapping[str, Mapping[str, Any]]
 """Kinds of work: by name, the fields of the setting."""
+OF_2011: Final[Mapping[str, Any]] = {"cell": RECORDED}
 PLAIN: Final[Mapping[str, Any]] = {
+    "cell": "B",
     "fill": None,
     "tasks_mean": TASKS_MEAN,
     "duration_s": DURATION_S,
@@ -48,7 +57,8 @@ ALONE: Final[Kinds] = {
 class Figure7(Figure):
     """Two-level offers by decision time, beside one scheduler with two paths. Four minutes.
 
-    On cell B as it is, fuller, fuller with few large batch jobs, and with some larger tasks.
+    On cell B as it is, fuller, fuller with few large batch jobs, and with some larger tasks; and on
+    the cell of 2011, with its own sizes of tasks, if `--trace` names it.
     """
 
     title: ClassVar[str] = "Two-level offers"
@@ -61,11 +71,19 @@ class Figure7(Figure):
             for architecture in (MESOS, MULTI)
             for t_job in self.x
         ]
-        return compared + [
-            Setting(architecture=architecture, t_job_service=t_job, **work)
-            for work in ALONE.values()
-            for architecture, t_job in ((MESOS, max(self.x)), (MULTI, min(self.x)))
-        ]
+        return (
+            compared
+            + [
+                Setting(architecture=architecture, t_job_service=t_job, **work)
+                for work in ALONE.values()
+                for architecture, t_job in ((MESOS, max(self.x)), (MULTI, min(self.x)))
+            ]
+            + [
+                Setting(**OF_2011, architecture=architecture, t_job_service=t_job)
+                for architecture in (MESOS, MULTI)
+                for t_job in (self.x if self.trace is not None else ())
+            ]
+        )
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         """Return the paper's claims, judged by the rows."""
@@ -88,6 +106,11 @@ class Figure7(Figure):
             waits,
             *_busier_and_given_up("tasks of one size", rows, of_one_size),
             *_busier_and_given_up("tasks of two sizes", rows, {UNEVEN: WORK[UNEVEN]}),
+            *(
+                _busier_and_given_up("the cell of 2011, its own sizes", rows, {"": OF_2011})
+                if where(rows, **OF_2011)
+                else []
+            ),
         ]
 
     def paint(self, rows: Sequence[Row], title: str) -> Picture:
@@ -97,7 +120,11 @@ class Figure7(Figure):
             title,
             x="t_job_service",
             measures=["wait_mean_s", "think_started", "jobs_unfinished"],
-            columns={name: partial(has, **work) for name, work in WORK.items()},
+            columns={
+                name: partial(has, **work)
+                for name, work in {**WORK, "cell of 2011": OF_2011}.items()
+                if where(rows, **work)
+            },
             lines={one: partial(has, architecture=one) for one in (MESOS, MULTI)},
         )
 

@@ -5,7 +5,7 @@ at the start. Their batch jobs arrive at a rate at which one scheduler with the 
 times is as busy as figure 8 shows for the paper's cells.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from omega.model.claims import ConflictRule
 from omega.model.resources import Kind
 from omega.sim.commit_unit import CommitUnit, committing
 from omega.sim.compilation import is_worth_compiling
+from omega.sim.daily import DAILY
 from omega.sim.division import Division
 from omega.sim.experiment import Architecture, Experiment
 from omega.workload.arrivals import BATCH, SERVICE, Arrival, Prefill, Workload
@@ -42,6 +43,10 @@ MEASURES: Final = (
     *("attempts_started", "attempts_without_room"),
 )
 """The figures that are kept of each workload."""
+DAILY_MEASURES: Final = tuple(
+    f"{name}_daily_{what}" for name in DAILY for what in ("median", "mad")
+)
+"""Those of runs of several days; None in shorter ones."""
 
 
 def _cell(machines: int, busy: float) -> TwoClasses:
@@ -63,6 +68,9 @@ RECORDED: Final = "google-2011"
 """The cell of 2011: machines, start state and arrivals of the published trace."""
 RECORDED_HOURS: Final = 1.39
 """Length of the trace's window."""
+WINDOW, WEEK = "window", "week"
+WEEK_HOURS: Final = 168.0
+BY_CLASS, BY_PRODUCTION = "class", "production"
 CELLS: Final = {"A": _cell(1_500, 0.40), "B": _cell(2_500, 0.17), "C": _cell(3_000, 0.105)}
 
 
@@ -95,10 +103,13 @@ class Setting:
     """Whether the constraints of a trace are obeyed."""
     fill: float | None = None
     """Share of the CPU taken at the start; the cell's own if None."""
-    service: str = "class"
+    service_by: str = BY_CLASS
     """Which jobs of a trace are service jobs: by their `class`, or by `production` priority too."""
-    machines: str = "change"
-    """Whether the machines of a trace `change` as recorded, or `stay`."""
+    machines: str = "stay"
+    """Whether the machines of a trace `change` as recorded, or `stay`: the paper's simulators omit
+    failures."""
+    period: str = WINDOW
+    """Whether the jobs of a trace are those of its `window`, or of a `week` with drawn sizes."""
     placed_by: str | None = None
     """The kind of scheduler whose placement both workloads have; None: each has its own."""
     hours: float = 2.0
@@ -145,7 +156,12 @@ class Setting:
     def _workload(self) -> Workload:
         """Draw the cell and its jobs, or read the trace; constrain them if that is asked for."""
         if self.trace is not None:
-            workload = _recorded(self.trace, self.fill, self.service, self.machines)
+            options = {
+                "service": self.service_by,
+                "machines": self.machines,
+                "arrivals": self.period,
+            }
+            workload = recorded(self.trace, self.fill, frozenset(options.items()))
         else:
             laws = CELLS[self.cell]
             workload = uniform_workload(
@@ -187,14 +203,14 @@ class Setting:
 
 
 @lru_cache(maxsize=2)
-def _recorded(folder: Path, fill: float | None, service: str, machines: str) -> Workload:
+def recorded(folder: Path, fill: float | None, options: Set[tuple[str, str]]) -> Workload:
     """Read the trace as its users submitted it, with the start state filled up to `fill`.
 
     Tasks that were pending at its start are left out. So are tasks that came back after an eviction
     or a failure: a simulation has its own, and their recorded pieces would count as new jobs.
     """
-    options = {"pending": "leave", "returning": "leave", "service": service, "machines": machines}
-    trace = read_trace(folder, np.random.default_rng(0), options)
+    as_submitted = {"pending": "leave", "returning": "leave", **dict(options)}
+    trace = read_trace(folder, np.random.default_rng(0), as_submitted)
     return trace if fill is None else replace(trace, prefill=_thinned(trace, fill))
 
 
@@ -219,7 +235,7 @@ def simulate(setting: Setting) -> Mapping[str, Any]:
     result = setting.experiment().run()
     return {
         **{
-            name: {measure: told[measure] for measure in MEASURES}
+            name: {measure: told.get(measure) for measure in (*MEASURES, *DAILY_MEASURES)}
             for name, told in result.workloads.items()
         },
         "utilisation": result.utilisation,

@@ -3,9 +3,9 @@
 Goal     The whole loop on two screens: refresh, think, place, commit, learn, try again.
 Promise  No I/O, no clock, no events: the driver supplies them, in real or in virtual time. The same
          answers lead to the same effects. A task is claimed at most once in each try.
-Source   Omega (EuroSys 2013), section 3.4 and figure 4. To think is to let the decision time pass:
-         a delay that experiments set and that is zero in production. Placement runs after it, on
-         the view that was read before it, as in the paper's simulator.
+Source   Omega (EuroSys 2013), section 3.4. To think is to let decision time pass that experiments
+         add; in production nothing is added to the time that placement takes. Placement runs after
+         it, on the view that was read before it, as in the paper's simulator.
 """
 
 from collections.abc import Callable, Sequence

@@ -7,15 +7,13 @@ import pytest
 from benchmarks.__main__ import main
 from benchmarks.paper import COMMANDS
 from benchmarks.paper.claims import Row, first_not, keeps_up, told
-from tests.benchmarks.conftest import PNG, Bench
+from tests.benchmarks.conftest import PNG, Bench, Ran
 
 TRACE = Path(__file__).parents[1] / "samples" / "google-2011"
 
 
-@pytest.mark.parametrize("figure", COMMANDS)
-def test_a_figure_is_simulated_judged_and_drawn(bench: Bench, figure: str) -> None:
-    ran = bench(figure, "--trace", str(TRACE))
-
+def check_claims(ran: Ran) -> None:
+    """Assert that a picture was drawn and that every claim was judged and counted."""
     assert ran.picture.startswith(PNG)
     claims = ran.document["summary"]["claims"]
     assert claims
@@ -25,6 +23,28 @@ def test_a_figure_is_simulated_judged_and_drawn(bench: Bench, figure: str) -> No
         assert claim["holds"] in {True, False}
     held = sum(claim["holds"] for claim in claims)
     assert f"{held} of {len(claims)} claims hold" in ran.document["summary"]["finding"]
+
+
+def test_the_shares_of_batch_and_service_jobs_are_drawn_and_judged(bench: Bench) -> None:
+    """In the sample, each kind submits one job within the window."""
+    ran = bench("figures_2_4", "--trace", str(TRACE))
+
+    check_claims(ran)
+    assert [
+        ("production", "batch"),
+        ("production", "service"),
+        ("class", "batch"),
+        ("class", "service"),
+    ] == [(row["service"], row["workload"]) for row in ran.rows]
+    for row in ran.rows:
+        assert (1, 0.5) == (row["jobs"], row["jobs_share"])
+
+
+@pytest.mark.parametrize("figure", [figure for figure in COMMANDS if figure != "figures_2_4"])
+def test_a_figure_is_simulated_judged_and_drawn(bench: Bench, figure: str) -> None:
+    ran = bench(figure, "--trace", str(TRACE))
+
+    check_claims(ran)
     assert len(ran.rows) == ran.document["digest"]["runs"]
     assert (
         0 < ran.document["digest"]["tasks_placed"] == sum(row["tasks_placed"] for row in ran.rows)

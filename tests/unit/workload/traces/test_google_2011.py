@@ -150,7 +150,7 @@ def test_the_jobs_of_a_week_are_like_those_of_the_window_of_their_class(samples:
     }
     groups = [each.spec.groups[0] for each in arrivals]
 
-    assert [100.0, 3_000.0, 85_800.5] == [each.submit_s for each in arrivals]
+    assert [12.0, 3_000.0, 85_800.5] == [each.submit_s for each in arrivals]
     assert ["700", "800", "900"] == [each.spec.name for each in arrivals]
     assert [2, 2, 9] == [each.spec.precedence for each in arrivals]
     assert [300_000, None, round(170_000 * 30.25 / 84)] == [each.duration_ms for each in groups]
