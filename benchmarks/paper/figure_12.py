@@ -65,7 +65,6 @@ CELLS: Final[dict[str, dict[str, Any]]] = {
 kinds look for the same machines."""
 RECORDED_FREE, B_FREE = (CELLS[name] for name in ("cell of 2011", "cell B, 60 % full"))
 PLACED_ALIKE = CELLS["cell of 2011, placed alike"]
-PRODUCTION: Final = {**RECORDED_FREE, "service_by": BY_PRODUCTION}
 WEEKS: Final = {
     f"service jobs by {service}": {**RECORDED_FREE, "service_by": service, "period": WEEK}
     for service in (BY_PRODUCTION, BY_CLASS)
@@ -102,11 +101,10 @@ class Figure12(Figure):
             for cell in (*chain(*NARROWED.values()), *OF_THEIR_OWN, DROPPED)
         ]
         slow = Setting(cell=RECORDED, t_job_service=T_JOB_S, t_task_service=SLOW_TASK_S)
-        production = [Setting(**PRODUCTION, t_job_service=t_job) for t_job in self.x]
         weeks = [
             Setting(**week, t_job_service=t_job) for week in WEEKS.values() for t_job in self.week_x
         ]
-        return [*dict.fromkeys([*by_job, *by_constraint]), slow, *production, *weeks]
+        return [*dict.fromkeys([*by_job, *by_constraint]), slow, *weeks]
 
     def claims(self, rows: Sequence[Row]) -> list[Claim]:
         """Return the paper's claims, judged by the rows."""
@@ -163,10 +161,7 @@ class Figure12(Figure):
             x="t_job_service",
             measures=["wait_mean_s", "conflict_fraction", "busy"],
             columns={"": has},
-            lines={
-                name: partial(has, **cell)
-                for name, cell in {**CELLS, "cell of 2011, by production": PRODUCTION}.items()
-            },
+            lines={name: partial(has, **cell) for name, cell in CELLS.items()},
             workloads=("service",),
         )
 

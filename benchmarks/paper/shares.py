@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.paper.claims import Claim, Row, where
-from benchmarks.paper.setting import BY_PRODUCTION, RECORDED_HOURS, S_PER_H, WINDOW, recorded
+from benchmarks.paper.setting import BY_PRODUCTION, S_PER_H, WEEK, WEEK_HOURS, recorded
 from omega.errors import InvariantBroken
 from omega.model.arrays import Score
 from omega.model.jobs import JobSpec, TaskGroup
@@ -174,7 +174,7 @@ def gate(folder: Path) -> None:
 
     Service jobs are told by their production priority and class, as the authors' simulator does.
     """
-    rows = shares(folder, service=BY_PRODUCTION, period=WINDOW, horizon_s=RECORDED_HOURS * S_PER_H)
-    for claim in claims_of(rows, service=BY_PRODUCTION, period=WINDOW):
+    rows = shares(folder, service=BY_PRODUCTION, period=WEEK, horizon_s=WEEK_HOURS * S_PER_H)
+    for claim in claims_of(rows, service=BY_PRODUCTION, period=WEEK):
         if not claim.holds:
             raise InvariantBroken(f"{claim.says}, in the paper; in {folder}: {claim.measured}")
