@@ -7,7 +7,8 @@ Source   Alembic's documentation, "sharing a connection".
 
 from alembic import context
 
-from omega.store.postgres.tables import SCHEMA, metadata
+from omega.store.postgres.column_types import SCHEMA
+from omega.store.postgres.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -41,7 +41,8 @@ class Victims:
 
     about: Ids
     """The distinct jobs, ascending; the next four arrays have one entry for each."""
-    precedence: Counts
+    yields_to: Counts
+    """The least precedence of a claim for which tasks of the job may be evicted."""
     minimum: Counts
     placed: Counts
     """Tasks that run or have ended."""
@@ -50,11 +51,11 @@ class Victims:
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
-        assert len(self.about) == len(self.precedence) == len(self.minimum)
+        assert len(self.about) == len(self.yields_to) == len(self.minimum)
         assert len(self.about) == len(self.placed) == len(self.own)
         assert ascends(self.about)
         freeze(self.job, self.task, self.machine, self.amounts)
-        freeze(self.about, self.precedence, self.minimum, self.placed, self.own)
+        freeze(self.about, self.yields_to, self.minimum, self.placed, self.own)
 
     def __len__(self) -> int:
         return len(self.job)
@@ -67,7 +68,7 @@ NO_VICTIMS = Victims(
     machine=_NONE,
     amounts=np.zeros((0, KINDS), np.int64),
     about=_NONE,
-    precedence=_NONE,
+    yields_to=_NONE,
     minimum=_NONE,
     placed=_NONE,
     own=np.zeros(0, np.bool_),
@@ -85,7 +86,7 @@ class CommitContext:
     placed: Counts
     """For each job, how many of its tasks run or have ended."""
     precedence: Counts
-    """For each job, its precedence: it may evict jobs whose precedence is strictly lower."""
+    """For each job, its precedence: it may evict tasks of jobs that yield to it."""
     unplaced: Mask
     """For each claim, whether its task exists and has no place yet."""
     victims: Victims = NO_VICTIMS

@@ -184,7 +184,7 @@ class _SequentialJudge:
         about = int(np.searchsorted(self._victims.about, job))
         if self._victims.minimum[about] > 0 and job in self._granted_to:
             return False  # its gang may have its minimum only by the grants of this transaction
-        return bool(self._victims.precedence[about] < precedence or self._victims.own[about])
+        return bool(self._victims.yields_to[about] <= precedence or self._victims.own[about])
 
     def _falling(self, job: int, these: Index, left: _Left) -> Index:
         """Return what else of a job is evicted with these: nothing, or all of a gang that broke."""

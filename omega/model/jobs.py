@@ -8,10 +8,12 @@ Source   Omega (EuroSys 2013), sections 2.1 and 3.4; constraints after Sharma et
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import Final
 from uuid import UUID
 
 import numpy as np
 
+from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, freeze, integers
 from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
@@ -97,6 +99,21 @@ class StepWork:
         assert 1 <= self.steps <= LIMITS.steps_max
 
 
+PRECEDENCE_GAP: Final = 10
+"""By how much a job's precedence must be higher for it to evict another's tasks, unless the cell's
+owner says otherwise. Nomad's preemption has the same default."""
+PRECEDENCE_GAP_MAX: Final = 2**31 - 1
+NEVER_YIELDS: Final = 2**62
+"""Above every precedence."""
+
+
+def checked_gap(gap: int) -> int:
+    """Return a gap of precedence. Raises BadInput unless it is from 1 to PRECEDENCE_GAP_MAX."""
+    if not 1 <= gap <= PRECEDENCE_GAP_MAX:
+        raise BadInput(f"a gap of precedence is 1 to {PRECEDENCE_GAP_MAX:,}, not {gap}")
+    return gap
+
+
 @dataclass(frozen=True, kw_only=True)
 class JobSpec:
     """A job as submitted."""
@@ -112,12 +129,21 @@ class JobSpec:
     """0: tasks are placed as room is found. Above: a gang, placed when at least so many fit."""
     work: StepWork | None = None
     """Tasks run together until so many steps are made; None: each for its own duration."""
+    preemptible: bool = True
+    """Whether jobs of other schedulers and of higher precedence may evict its tasks."""
 
     def __post_init__(self) -> None:
         assert self.groups
         assert 0 <= self.minimum <= self.tasks
         lasts = [group for group in self.groups if group.duration_ms is not None]
         assert self.work is None or not lasts, "steps end a job in steps, not durations"
+
+    def yields_to(self, precedence_gap: int) -> int:
+        """Return the least precedence to which its tasks yield; NEVER_YIELDS if they do not.
+
+        `precedence_gap` is that of the cell, at least 1: by so much the other must be higher.
+        """
+        return self.precedence + precedence_gap if self.preemptible else NEVER_YIELDS
 
     @property
     def is_plain(self) -> bool:

@@ -2,8 +2,8 @@
 
 Goal     One way to write a job down, so that every store and every process reads the same job.
 Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always there, so that
-         SQL may read one without asking whether it exists; but for `work`, which jobs of the
-         earliest versions lack.
+         SQL may read one without asking whether it exists; but for `work` and `preemptible`, which
+         jobs of earlier versions lack.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -25,6 +25,7 @@ def spec_to_wire(spec: JobSpec) -> dict[str, object]:
         "minimum": spec.minimum,
         "groups": [_group_to_wire(group) for group in spec.groups],
         "work": None if spec.work is None else asdict(spec.work),
+        "preemptible": spec.preemptible,
     }
 
 
@@ -42,6 +43,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
             minimum=_whole(wire["minimum"]),
             groups=tuple(map(_group_from_wire, _many(wire["groups"]))),
             work=_work_from_wire(wire.get("work")),
+            preemptible=_truth(wire.get("preemptible", True)),
         )
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -208,6 +208,10 @@ class ReaderStore(ViewSource, JobReader, Protocol):
         """Read the live allocations on these machines."""
         ...
 
+    def precedence_gap(self) -> int:
+        """Return by how much a job's precedence must be higher to evict another's tasks."""
+        ...
+
     def notices(self) -> list[Notice]:
         """Return the notices of machines that are used above their capacity, ascending by id."""
         ...
@@ -243,6 +247,10 @@ class OwnerStore(ReaderStore, ForcedEvictionStore, Protocol):
         of `enforce_notices`. Raises BadInput for an id that never existed and for a machine that
         is gone.
         """
+        ...
+
+    def set_precedence_gap(self, gap: int) -> None:
+        """Change the gap for every commit from now on. Raises BadInput unless it is positive."""
         ...
 
     def set_quota(self, quota: Quota) -> None:

@@ -36,6 +36,10 @@ class JobStatus:
     first_leased_ms: int | None
     finished_ms: int | None
     lease_holder: str | None
+    preemptible: bool
+    evicted_by: int | None
+    """The job for which a task of this one was evicted last, and when."""
+    evicted_ms: int | None
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,13 @@ class Auditor(PassThrough):
         self._specs: dict[int, JobSpec] = {}
         self._outcomes: dict[UUID, list[list[Any]]] = {}
         self._mark = 0
+        self._gap = store.precedence_gap()
         self._compare(raised=())
+
+    def set_precedence_gap(self, gap: int) -> None:
+        """Pass on."""
+        super().set_precedence_gap(gap)
+        self._gap = gap
 
     def add_machines(self, machines: Machines) -> Ids:
         """Add machines, and record the counters that they begin with."""
@@ -242,10 +248,12 @@ class Auditor(PassThrough):
             if not self._shadow.unplace(job, task, "evicted"):
                 raise InvariantBroken(f"task {task} of job {job} was evicted and had no place")
             if job in self._specs and job not in mine:
-                precedence = self._specs[job].precedence
-                if highest is not None and precedence >= highest:
+                spec = self._specs[job]
+                least = spec.yields_to(self._gap)
+                if highest is not None and highest < least:
                     raise InvariantBroken(
-                        f"job {job} of precedence {precedence} was evicted by {highest}"
+                        f"job {job} of precedence {spec.precedence}, which yields to {least}, was"
+                        f" evicted by {highest}"
                     )
 
     def _strike_out_ended_by_force(self, told: int, on: Collection[int]) -> None:

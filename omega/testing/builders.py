@@ -18,7 +18,15 @@ from omega.cell.view import View
 from omega.model.allocations import Allocations
 from omega.model.arrays import Sequences, every_kind, integers
 from omega.model.claims import Alternates, Claims, ConflictRule, Evictions, Transaction
-from omega.model.jobs import Constraint, JobSpec, LeasedJob, StepWork, TaskGroup
+from omega.model.jobs import (
+    NEVER_YIELDS,
+    PRECEDENCE_GAP,
+    Constraint,
+    JobSpec,
+    LeasedJob,
+    StepWork,
+    TaskGroup,
+)
 from omega.model.machines import Catalogue, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, cost
@@ -43,6 +51,14 @@ class KnownJob:
     """Tasks that have ended."""
     tenant: str = "default"
     scheduler: str = "batch"
+    preemptible: bool = True
+    precedence_gap: int = PRECEDENCE_GAP
+    """That of the cell."""
+
+    @property
+    def yields_to(self) -> int:
+        """The least precedence for which its tasks may be evicted."""
+        return self.precedence + self.precedence_gap if self.preemptible else NEVER_YIELDS
 
     @property
     def placed(self) -> set[int]:
@@ -351,7 +367,7 @@ def some_victims(
         machine=integers([machine for _, _, machine, _ in live]),
         amounts=integers([amounts for *_, amounts in live]).reshape(-1, KINDS),
         about=integers(named),
-        precedence=integers([job.precedence for job in about]),
+        yields_to=integers([job.yields_to for job in about]),
         minimum=integers([job.minimum for job in about]),
         placed=integers([len(job.placed) for job in about]),
         own=np.array([job in held for job in named], dtype=np.bool_),

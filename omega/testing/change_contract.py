@@ -79,7 +79,7 @@ class ChangeContract(Contract):
         one, two, three = add_a_cell(store, 3)
         gang = a_running_job(store, a_spec(2, minimum=2), [one, two])
         a_running_job(store, a_spec(2), [two, three])
-        high = a_leased_job(store, a_spec(precedence=1))
+        high = a_leased_job(store, a_spec(precedence=10))
         instead = evicting(a_claim(0, machine=one), (0, gang.id, 0))
         view = View(store.snapshot())
 

@@ -72,7 +72,7 @@ def _some_evictions(
         lower = [
             (other, task)
             for other, task in here
-            if cell.jobs[other].spec.precedence < job.spec.precedence
+            if cell.jobs[other].spec.yields_to(cell.precedence_gap) <= job.spec.precedence
         ]
         victim = data.draw(st.sampled_from([None, *lower * 5, *here[:1], None]))
         named += [(claim, *victim)] if victim is not None else []

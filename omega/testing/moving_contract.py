@@ -150,7 +150,7 @@ class MovingContract(Contract):
         grant_both = store.commit(
             a_transaction(claims_of_job(gang, some_claims([0, 1], [one, one])))
         )
-        high = a_leased_job(store, a_spec(precedence=1))
+        high = a_leased_job(store, a_spec(precedence=10))
         grown = claims_of_job(gang, a_claim(2, machine=two))
         claim = evicting(a_claim(0, machine=one), (0, gang.id, 0))
 
@@ -177,7 +177,7 @@ class MovingContract(Contract):
     def test_what_this_transaction_grants_cannot_be_evicted(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
         low = a_leased_job(store, a_spec())
-        high = a_leased_job(store, a_spec(precedence=1))
+        high = a_leased_job(store, a_spec(precedence=10))
         claim = evicting(a_claim(0, machine=machine), (0, low.id, 0))
 
         outcome = store.commit(

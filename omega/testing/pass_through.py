@@ -75,6 +75,14 @@ class PassThrough:
         """Pass on."""
         return self._store.enforce_notices()
 
+    def precedence_gap(self) -> int:
+        """Pass on."""
+        return self._store.precedence_gap()
+
+    def set_precedence_gap(self, gap: int) -> None:
+        """Pass on."""
+        self._store.set_precedence_gap(gap)
+
     def set_quota(self, quota: Quota) -> None:
         """Pass on."""
         self._store.set_quota(quota)

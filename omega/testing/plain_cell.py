@@ -81,6 +81,7 @@ class PlainCell:
     notices: dict[int, bool] = field(default_factory=dict)
     """By machine that may be used above its capacity, whether its notice has ended."""
     quotas: dict[tuple[QuotaScope, str], Quota] = field(default_factory=dict)
+    precedence_gap: int = 10
 
     def rows(self) -> MachineRows:
         """Return all machines as rows."""
@@ -261,6 +262,8 @@ class PlainCell:
             over=frozenset(about.over),
             tenant=about.spec.tenant,
             scheduler=about.spec.scheduler,
+            preemptible=about.spec.preemptible,
+            precedence_gap=self.precedence_gap,
         )
 
     def _context(self, transaction: Transaction) -> CommitContext:

@@ -162,7 +162,7 @@ class ProgressContract(Contract):
 
 def fall_and_rise(store: Store, job: int, machine: int) -> None:
     """Evict a gang of two from a machine by a claim of higher precedence, and place it again."""
-    pusher = a_leased_job(store, a_spec(precedence=1))
+    pusher = a_leased_job(store, a_spec(precedence=10))
     store.commit(
         a_transaction(claims_of_job(pusher, evicting(a_claim(0, machine=machine), (0, job, 0))))
     )

@@ -238,8 +238,8 @@ class QuotaReturnContract(Contract):
     def test_what_is_evicted_gives_back_to_the_claim_that_evicts(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
         store.set_quota(Quota(*ANN, {Budget.CPU_MILLI: 1_000, Budget.JOBS: 1}))
-        low = a_running_job(store, a_spec(tenant="ann", precedence=1), [machine])
-        high = a_leased_job(store, a_spec(tenant="ann", precedence=2))
+        low = a_running_job(store, a_spec(tenant="ann", precedence=10), [machine])
+        high = a_leased_job(store, a_spec(tenant="ann", precedence=20))
         assert [QUOTA] == verdicts_of(claim(store, high, [0], [machine]))
 
         claims = evicting(a_claim(0, machine=machine), (0, low.id, 0))
@@ -256,7 +256,7 @@ class QuotaReturnContract(Contract):
         limit(store, Budget.JOBS, 1)
         victim = a_running_job(store, a_spec(2, tenant="ann"), [machine] * 2)
         gang, job = submit_and_lease(
-            store, a_spec(2, precedence=1, minimum=2), a_spec(precedence=1, tenant="ann")
+            store, a_spec(2, precedence=10, minimum=2), a_spec(precedence=10, tenant="ann")
         )
         broken = evicting(some_claims([0, 1], [machine] * 2), (0, victim.id, 0))
         instead = evicting(a_claim(0, machine=machine), (0, victim.id, 1))
@@ -271,8 +271,8 @@ class QuotaReturnContract(Contract):
         (machine,) = add_a_cell(store, 1)
         limit(store, Budget.CPU_MILLI, 0)
         limit(store, Budget.CPU_MILLI, 1_000, (QuotaScope.TENANT, "bob"))
-        low = a_running_job(store, a_spec(tenant="bob", precedence=1), [machine])
-        high = a_leased_job(store, a_spec(tenant="ann", precedence=2))
+        low = a_running_job(store, a_spec(tenant="bob", precedence=10), [machine])
+        high = a_leased_job(store, a_spec(tenant="ann", precedence=20))
 
         claims = evicting(a_claim(0, machine=machine), (0, low.id, 0))
         outcome = store.commit(a_transaction(claims_of_job(high, claims)))

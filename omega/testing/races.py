@@ -72,7 +72,7 @@ def jobs_to_race_for(
     """Submit and lease enough jobs, of so many tasks each, for so many transactions."""
     minimum = tasks // 3 if mode.unit is Unit.GANG else 0
     specs: list[JobSpec] = [
-        a_spec(tasks, minimum=minimum, precedence=number % 3)
+        a_spec(tasks, minimum=minimum, precedence=10 * (number % 3))
         for number in range(2 * OPEN_JOBS_MAX + 2 * transactions // tasks)
     ]
     submitted = set(store.submit(specs))

@@ -22,7 +22,7 @@ from omega.clock import Clock
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index
 from omega.model.claims import Transaction
-from omega.model.jobs import LeasedJob
+from omega.model.jobs import PRECEDENCE_GAP, LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.outcomes import Outcome
 from omega.store.protocols import Store
@@ -75,11 +75,12 @@ class Moment:
 
     rows: MachineRows
     allocations: Allocations
+    precedence_gap: int = PRECEDENCE_GAP
 
     @classmethod
     def of(cls, store: Store) -> "Moment":
         """Read a store while nobody works on it."""
-        return cls(store.snapshot().rows, store.allocations())
+        return cls(store.snapshot().rows, store.allocations(), store.precedence_gap())
 
 
 @dataclass(frozen=True, eq=False)

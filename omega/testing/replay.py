@@ -46,6 +46,7 @@ class JobState:
     token: UUID | None
     minimum: int
     precedence: int
+    yields_to: int
     unplaced: frozenset[int]
     placed: int
     live: Mapping[int, Held]
@@ -74,6 +75,7 @@ class Replay:
                 job.token,
                 job.spec.minimum,
                 job.spec.precedence,
+                job.spec.yields_to(start.precedence_gap),
                 frozenset(job.unplaced.tolist()),
                 job.placed,
                 live.get(job.id, {}),
@@ -195,7 +197,7 @@ class Replay:
             machine=integers([held.machine for _, _, held in live]),
             amounts=np.array([held.amounts for _, _, held in live], np.int64).reshape(-1, KINDS),
             about=integers(about),
-            precedence=integers([job_state.precedence for job_state in states]),
+            yields_to=integers([job_state.yields_to for job_state in states]),
             minimum=integers([job_state.minimum for job_state in states]),
             placed=integers([job_state.placed for job_state in states]),
             own=np.array([job in own for job in about], dtype=np.bool_),

@@ -76,7 +76,7 @@ class PlainClaim:
 class PlainVictim:
     """A job that may lose tasks."""
 
-    precedence: int
+    yields_to: int
     minimum: int
     placed: int
     own: bool
@@ -166,7 +166,7 @@ class PlainCommit:
         victim = self.victims[name[0]]
         if victim.minimum > 0 and name[0] in self.granted_to:
             return False  # this could break a gang that this transaction has granted tasks to
-        return victim.precedence < claim.precedence or victim.own
+        return victim.yields_to <= claim.precedence or victim.own
 
     def evict(self, name: TaskName) -> None:
         """Evict a task from its machine."""
@@ -276,7 +276,7 @@ def plain_victims(
     victims = context.victims
     jobs = {
         int(job): PlainVictim(
-            precedence=int(victims.precedence[at]),
+            yields_to=int(victims.yields_to[at]),
             minimum=int(victims.minimum[at]),
             placed=int(victims.placed[at]),
             own=bool(victims.own[at]),

@@ -158,6 +158,7 @@ class JobFields(_Part):
         list[GroupSpec], Field(min_length=1), _at_most(LIMITS.task_groups_per_job_max)
     ]
     work: StepWorkSpec | None = None
+    preemptible: bool = True
 
 
 PARTS: Mapping[str, type[_Part]] = {
@@ -259,6 +260,7 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
         minimum=tasks if job.minimum is None else job.minimum,
         groups=tuple(_group(group) for group in job.groups),
         work=None if job.work is None else StepWork(**job.work.model_dump()),
+        preemptible=job.preemptible,
     )
     size = len(_JSON.encode(spec_to_wire(spec)).encode())
     if size > LIMITS.wire_bytes_max:

@@ -99,7 +99,7 @@ def submission(workload: Workload) -> Call:
             a_group(tasks=1 + workload.below(3), cpu_milli=1_000 * (1 + workload.below(2))),
             scheduler=KINDS[workload.below(2)],
             tenant=TENANTS[workload.below(2)],
-            precedence=workload.below(3),
+            precedence=(0, 9, 10, 20)[workload.below(4)],
         )
         for _ in range(1 + workload.below(2))
     ]

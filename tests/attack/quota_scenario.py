@@ -61,7 +61,7 @@ class QuotaScenario:
         group = a_group(tasks=TASKS)
         submit_jobs(self.submitter, a_job(group))
         (self.ann,) = lease_jobs(self.scheduler)
-        submit_jobs(self.submitter, a_job(group, tenant="bob", scheduler="service", precedence=5))
+        submit_jobs(self.submitter, a_job(group, tenant="bob", scheduler="service", precedence=50))
         (self.bob,) = lease_jobs(self.scheduler, "service")
         for lease in (self.ann, self.bob):
             commit(self.scheduler, self.claim_cores(lease, *range(RUNNING)))

@@ -112,7 +112,7 @@ class HostileCaller:
         submit_jobs(
             submitter,
             a_job(a_group(tasks=3)),
-            a_job(a_group(tasks=2), minimum=2, tenant="bob", precedence=1),
+            a_job(a_group(tasks=2), minimum=2, tenant="bob", precedence=10),
             a_job(a_group(gpus=1), scheduler="service", work={"kind": "a", "steps": 9}),
         )
         call(scheduler, "rescue_jobs")

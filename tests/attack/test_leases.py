@@ -123,7 +123,7 @@ def test_the_byte_limit_keeps_the_order_of_large_jobs_and_does_not_delay_small_o
     """A large job that does not fit into a call is the first of the next call."""
     low = submit_large(submitter, owner, *[a_job()] * (JOBS // 2))
     (small,) = submit_jobs(submitter, a_job())
-    high = submit_large(submitter, owner, *[a_job(precedence=1)] * (JOBS // 2))
+    high = submit_large(submitter, owner, *[a_job(precedence=10)] * (JOBS // 2))
     first = [it.job for it in lease_jobs(scheduler)]
     then = [it.job for it in lease_jobs(scheduler)]
 

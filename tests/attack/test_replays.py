@@ -71,7 +71,7 @@ def test_a_replay_does_not_grant_a_task_again_that_was_lost_or_evicted(
         assert [(1,)] == call(scheduler, "lose_tasks", [1])
         call(owner, "set_state", [1], OPEN)
     else:
-        submit_jobs(submitter, a_job(scheduler="other", precedence=1))
+        submit_jobs(submitter, a_job(scheduler="other", precedence=10))
         (stronger,) = lease_jobs(scheduler, "other")
         eviction = Claim(stronger, 0, 1, evicts=((lease.job, 0),))
         assert (0,) == commit(scheduler, make_transaction(2, eviction)).verdicts

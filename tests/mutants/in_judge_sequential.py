@@ -1,6 +1,6 @@
 """Faults in what claims of a commit in Postgres do to one another: gangs and exchanges."""
 
-from tests.mutants.in_commit import COMMIT, JUDGE_SEQUENTIAL, PARTS, mutant
+from tests.mutants.in_commit import COMMIT, JUDGE_SEQUENTIAL, PARTS, VERDICTS, mutant
 
 GANGS = (
     mutant(
@@ -127,12 +127,44 @@ EXCHANGES = (
         "Tasks are ended to make room that nobody takes.",
     ),
     mutant(
-        "equal-precedence-evicted",
+        "gap-one-too-wide",
         JUDGE_SEQUENTIAL,
         "judge_claims",
-        "< precedence[j] OR",
         "<= precedence[j] OR",
-        "Two jobs of one precedence evict each other for ever.",
+        "< precedence[j] OR",
+        "A job whose precedence is higher by just the gap finds no victims.",
+    ),
+    mutant(
+        "gap-ignored",
+        PARTS,
+        "parties",
+        "j.precedence::bigint + c.precedence_gap",
+        "j.precedence::bigint + 1",
+        "The owner sets a gap, and jobs evict others that are nearly as urgent.",
+    ),
+    mutant(
+        "not-preemptible-evicted",
+        PARTS,
+        "parties",
+        "CASE WHEN j.preemptible THEN",
+        "CASE WHEN true THEN",
+        "A job that must not be interrupted is interrupted.",
+    ),
+    mutant(
+        "evictor-not-told",
+        VERDICTS,
+        "apply_verdicts",
+        "evicted_by = coalesce(net.evicted_by, j.evicted_by)",
+        "evicted_by = j.evicted_by",
+        "Nobody can say for which job another was evicted.",
+    ),
+    mutant(
+        "moves-told-as-evictions",
+        VERDICTS,
+        "apply_verdicts",
+        "FILTER (WHERE x.evictor <> x.job)",
+        "FILTER (WHERE true)",
+        "A job that was moved seems to have been evicted by itself.",
     ),
     mutant(
         "evicts-on-other-machines",

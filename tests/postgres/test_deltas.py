@@ -31,7 +31,7 @@ def grant_some(store: PostgresStore, machines: list[int]) -> Change:
 
 def evict(store: PostgresStore, machines: list[int]) -> Change:
     low = a_running_job(store, a_spec(), machines[:1])
-    high = a_leased_job(store, a_spec(precedence=1))
+    high = a_leased_job(store, a_spec(precedence=10))
     claims = evicting(a_claim(machine=machines[0]), (0, low.id, 0))
     return lambda: store.commit(a_transaction(claims_of_job(high, claims)))
 

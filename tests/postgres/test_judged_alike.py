@@ -23,9 +23,9 @@ MACHINE = sql.SQL(
     sql.SQL(", ").join([sql.Placeholder()] * (5 + 2 * KINDS)),
 )
 JOB = """
-    INSERT INTO omega.job (id, scheduler, precedence, tasks, minimum, placed, ended, unplaced,
-                           state, lease_token, lease_expires_at)
-    VALUES (%s, 'batch', %s, %s, %s, %s, %s,
+    INSERT INTO omega.job (id, scheduler, precedence, preemptible, tasks, minimum, placed, ended,
+                           unplaced, state, lease_token, lease_expires_at)
+    VALUES (%s, 'batch', %s, %s, %s, %s, %s, %s,
             (SELECT coalesce(range_agg(int4range(t, t + 1)), '{}') FROM unnest(%s::int[]) AS t),
             %s, %s, 'infinity')
 """
@@ -70,7 +70,10 @@ def hold(connection: psycopg.Connection, case: Case) -> None:
         unplaced = sorted(set(range(TASKS_MAX)) - known.placed)
         state = "planning" if job in tokens else "pending" if unplaced else "running"
         counts = (TASKS_MAX, known.minimum, len(known.placed), len(known.over))
-        connection.execute(JOB, (job, known.precedence, *counts, unplaced, state, tokens.get(job)))
+        connection.execute(
+            JOB,
+            (job, known.precedence, known.preemptible, *counts, unplaced, state, tokens.get(job)),
+        )
         connection.execute(SPEC, (job, known.tenant))
         for task, (machine, amounts) in known.runs.items():
             connection.execute(ALLOCATION, [job, task, machine, *amounts])

@@ -121,7 +121,7 @@ def commit_that_breaks_a_gang(store: PostgresStore) -> Call:
     """The claim is for the second machine; on the first one runs what falls with its victim."""
     add_a_cell(store, 2)
     a_running_job(store, a_spec(2, minimum=2), [1, 2])
-    (job,) = submit_and_lease(store, a_spec(precedence=1))
+    (job,) = submit_and_lease(store, a_spec(precedence=10))
     claims = evicting(some_claims([0], [2]), (0, 1, 1))
     transaction = a_transaction(claims_of_job(job, claims))
     return lambda rival: rival.commit(transaction)

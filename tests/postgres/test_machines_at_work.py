@@ -36,7 +36,9 @@ class Cell:
         self.started = started
         store.add_machines(a_cell(MACHINES, cpu_milli=8_000))
         gang = a_group(GANG, different_machines=True)
-        self.jobs = store.submit([a_spec(3, precedence=number % 3) for number in range(JOBS)])
+        self.jobs = store.submit(
+            [a_spec(3, precedence=10 * (number % 3)) for number in range(JOBS)]
+        )
         self.gangs = store.submit([a_spec(groups=[gang], minimum=GANG) for _ in range(2)])
         self.schedulers = [started("scheduler", "run", "batch", f"--replica={n}") for n in "ab"]
 

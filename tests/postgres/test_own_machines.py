@@ -112,7 +112,7 @@ def test_a_task_that_has_moved_away_is_passed_over_by_its_old_node(
     assign(alice, "machine-1")
     mover = a_running_job(store, a_spec(), [here])
     started = node.allocations_since(0)[0].started_ms
-    pusher = a_leased_job(store, a_spec(precedence=1))
+    pusher = a_leased_job(store, a_spec(precedence=10))
     store.commit(
         a_transaction(claims_of_job(pusher, evicting(a_claim(0, machine=here), (0, mover.id, 0))))
     )

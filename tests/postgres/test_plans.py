@@ -68,7 +68,7 @@ def test_a_call_reads_what_it_names_alone(store: PostgresStore, database_url: st
     add_a_cell(store, MANY)
     run_many(store)
     running = a_running_job(store, a_job_in_steps(1), [1])
-    job = a_leased_job(store, a_spec(3, precedence=5))
+    job = a_leased_job(store, a_spec(3, precedence=50))
     store.submit([a_spec(1)] * MANY)
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("ANALYZE")

@@ -208,7 +208,7 @@ def test_a_job_stays_while_a_commit_as_old_as_its_end_is_on_record(
     with psycopg.connect(database_url) as idle:
         idle.execute("SELECT pg_current_xact_id()")
         victim = a_running_job(store, a_spec(), machines)
-        high = a_leased_job(store, a_spec(precedence=5))
+        high = a_leased_job(store, a_spec(precedence=50))
         claim = evicting(a_claim(machine=machines[0]), (0, victim.id, 0))
         assert store.commit(a_transaction(claims_of_job(high, claim))).accepted.all()
         end(store, high, 0)

@@ -93,6 +93,7 @@ LEASE = "'{2}', '{00000000-0000-0000-0000-000000000002}'"
 REFUSED = [
     ("set_quota('tenant', repeat('x', 201), '{1,1,1,1,1}')", "by name"),
     ("set_quota('tenant', E'a\\x1b[2Jb', '{1,1,1,1,1}')", "by name"),
+    *((f"set_precedence_gap({gap})", "bad gap") for gap in ("0", "-1", "NULL")),
     ("set_state('{1}', 4::smallint)", "bad state: 4"),
     ("set_state('{1}', NULL)", "bad state: null"),
     (f"resize_machine(1, '{{-1, {ZEROS}}}', 0)", "bad capacity"),
@@ -178,6 +179,7 @@ REFUSED = [
     (job(tenant="null"), "bad job 1: name, scheduler and tenant are texts"),
     (job(precedence="2147483648"), "its precedence"),
     (job(precedence="0.5"), "its precedence"),
+    *((job(preemptible=value), "preemptible") for value in ("null", "1", '"yes"', "[]")),
     (job(minimum="2"), "its minimum is no number from 0 to that of its tasks"),
     (job(minimum="-1"), "its minimum"),
     (job(minimum="null"), "its minimum"),

@@ -46,7 +46,7 @@ BREAKS = {
     "a job has a description": """
         DELETE FROM omega.job_spec WHERE job_id = 1""",
     "only a higher precedence, or its own scheduler, evicts": """
-        UPDATE omega.job SET precedence = 9 WHERE id = 2""",
+        UPDATE omega.job SET precedence = 90 WHERE id = 2""",
     "what is left of a quota is the limit less what its jobs hold": """
         UPDATE omega.quota_shard SET free[1] = free[1] + 1 WHERE shard = 3""",
     "a quota that is used above its limit is closed": f"""
@@ -64,8 +64,8 @@ def cell(store: PostgresStore) -> PostgresStore:
     one, _ = add_a_cell(store, 2)
     running = a_running_job(store, a_spec(3, tenant="ann"), [one] * 3)
     end(store, running, 2)
-    low = a_running_job(store, a_spec(precedence=1), [one])
-    high = a_leased_job(store, a_spec(precedence=2))
+    low = a_running_job(store, a_spec(precedence=10), [one])
+    high = a_leased_job(store, a_spec(precedence=20))
     claims = evicting(a_claim(0, machine=one), (0, low.id, 0))
     assert store.commit(a_transaction(claims_of_job(high, claims))).accepted.all()
     store.lease("batch", holder="0", jobs_max=1, lease_ms=LONG_MS)

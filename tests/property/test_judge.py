@@ -187,7 +187,7 @@ def test_what_is_evicted_was_named_by_a_claim_that_may_or_fell_with_its_gang(cas
     assert len(evicted) == len(set(evicted))
     assert {(job, task) for job, task, _ in named} <= set(evicted)
     for job, _, claim in named:
-        assert job in held or case.jobs[job].precedence < precedence[claim]
+        assert job in held or case.jobs[job].yields_to <= precedence[claim]
     fell_with_others = set(evicted) - {(job, task) for job, task, _ in named}
     for job, _ in fell_with_others:
         running = [task for task in case.jobs[job].runs if (job, task) not in evicted]

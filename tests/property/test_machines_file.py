@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from omega.limits import LIMITS
 from omega.model.machines import Machines
+from omega.model.names import is_printable_name
 from omega.model.resources import DEVICES, GPU_SLICES, Kind
 from omega.workload.machines_file import COLUMNS, KEYS, MACHINES_MAX, read_machines
 from tests.fixtures.doses import examples
@@ -19,7 +20,9 @@ from tests.property.refusals import returns_or_bad_input
 
 Read = Callable[[str | bytes, str], Machines | None]
 
-WORDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=6)
+WORDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=6).filter(
+    is_printable_name  # some letters are invisible, such as the Hangul filler
+)
 CELLS = st.text(max_size=5) | st.sampled_from(
     ["", "0", "1", "8", "9", "-1", "1.5", "1e3", "nan", "\u0663", "1_0", "2147483647", "2147483648"]
 )

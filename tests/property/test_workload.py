@@ -53,6 +53,12 @@ def groups(draw: st.DrawFn, *, end: bool) -> TaskGroup:
     )
 
 
+JOB_KEYS = (
+    *("name", "scheduler", "tenant", "precedence", "minimum", "groups", "work"),
+    "preemptible",
+)
+
+
 @st.composite
 def specs(draw: st.DrawFn) -> JobSpec:
     work = draw(st.none() | WORKS)
@@ -65,6 +71,7 @@ def specs(draw: st.DrawFn) -> JobSpec:
         precedence=draw(st.integers(-(2**31), 2**31)),
         minimum=draw(st.integers(0, sum(part.tasks for part in parts))),
         work=work,
+        preemptible=draw(st.booleans()),
     )
 
 
@@ -84,7 +91,7 @@ PLAIN = st.recursive(
 
 @given(
     st.dictionaries(
-        st.sampled_from(["name", "scheduler", "tenant", "precedence", "minimum", "groups", "work"]),
+        st.sampled_from(JOB_KEYS),
         PLAIN,
     )
 )
@@ -173,7 +180,7 @@ GROUP_LIKE = part(
     SCALARS | st.lists(CONSTRAINT_LIKE, max_size=3),
 )
 JOB_LIKE = part(
-    ("name", "scheduler", "tenant", "precedence", "minimum", "groups", "work"),
+    JOB_KEYS,
     SCALARS | st.lists(GROUP_LIKE | SCALARS, max_size=3) | part(("model", "steps"), SCALARS),
 )
 

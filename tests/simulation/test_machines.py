@@ -117,7 +117,7 @@ def lose_with_its_machine(store: Store, job: int) -> None:
 
 def lose_to_a_rival(store: Store, job: int) -> None:
     """Let a job that matters more take the place of task 0, on machine 1."""
-    rival = a_leased_job(store, a_spec(precedence=9))
+    rival = a_leased_job(store, a_spec(precedence=10))
     claims = evicting(a_claim(0, machine=1, cpu_milli=4_000), (0, job, 0))
     assert store.commit(a_transaction(claims_of_job(rival, claims))).accepted.all()
 

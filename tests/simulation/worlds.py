@@ -91,7 +91,7 @@ def random_specs(rng: np.random.Generator, jobs: int) -> list[JobSpec]:
                 scheduler=str(rng.choice(["batch", "gangs", "greedy"])),
                 cpu_milli=int(rng.integers(1, 5)) * 500,
                 duration_ms=int(rng.integers(500, 8_000)),
-                precedence=int(rng.integers(3)),
+                precedence=10 * int(rng.integers(3)),
                 minimum=int(rng.choice([0, 0, tasks])),
             )
         )

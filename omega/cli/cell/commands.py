@@ -14,6 +14,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli.cell import precedence_gap as cell_gap
 from omega.cli.cell import sizes as cell_sizes
 from omega.cli.cell import states as cell_states
 from omega.cli.cell.machine_lines import closed_table
@@ -155,6 +156,7 @@ app.command("drain")(cell_states.drain)
 app.command("open")(cell_states.open_again)
 app.command("down")(cell_states.down)
 app.command("remove")(cell_states.remove)
+app.command("precedence-gap")(cell_gap.precedence_gap)
 
 
 def _show_one(machine: MachineReport, output: Output, *, demo: bool) -> None:

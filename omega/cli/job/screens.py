@@ -69,7 +69,8 @@ def job_screen(report: JobReport) -> RenderableType:
     facts.add_column(overflow="fold")
     facts.add_row("job", Text(f"{job.id}  {short(job.name)}"))
     facts.add_row("state", Text(job.state.value, COLOURS[job.state]))
-    facts.add_row("scheduler", Text(f"{short(job.scheduler)}, precedence {job.precedence}"))
+    stays = "" if job.preemptible else ", not preemptible"
+    facts.add_row("scheduler", Text(f"{short(job.scheduler)}, precedence {job.precedence}{stays}"))
     facts.add_row("tenant", Text(short(job.tenant)))
     gang = f", a gang of at least {job.minimum:,}" if job.minimum else ""
     facts.add_row(
@@ -82,6 +83,9 @@ def job_screen(report: JobReport) -> RenderableType:
     facts.add_row("attempts", f"{job.attempts:,}, the last {job.fruitless:,} fruitless")
     facts.add_row("submitted", moment(job.submitted_ms))
     facts.add_row("first tried", f"{moment(job.first_leased_ms)} ({duration(_wait_s(job))} later)")
+    if job.evicted_by is not None:
+        when = moment(job.evicted_ms)
+        facts.add_row("evicted", f"last {when}, for job {job.evicted_by}, of higher precedence")
     if job.finished_ms is not None:
         facts.add_row("finished", moment(job.finished_ms))
     if why is not None:

@@ -47,6 +47,10 @@ class JobRecord:
     """Made by a job in steps, as far as was reported ..."""
     run_ms: int = 0
     """... and the time for which it has run."""
+    evicted_by: int | None = None
+    """The job for which a task of this one was evicted last ..."""
+    evicted_s: float | None = None
+    """... and when."""
 
     @classmethod
     def submitted(cls, number: int, spec: JobSpec, now_s: float) -> "JobRecord":

@@ -240,4 +240,7 @@ def _as_status(job: JobRecord) -> JobStatus:
         first_leased_ms=None if job.first_leased_s is None else milliseconds(job.first_leased_s),
         finished_ms=None if job.finished_s is None else milliseconds(job.finished_s),
         lease_holder=job.holder,
+        preemptible=job.spec.preemptible,
+        evicted_by=job.evicted_by,
+        evicted_ms=None if job.evicted_s is None else milliseconds(job.evicted_s),
     )

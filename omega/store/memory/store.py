@@ -21,7 +21,7 @@ from omega.lifecycle.states import FINAL, State, Trigger
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, integers, some_kind
 from omega.model.claims import JobSlice, Transaction
-from omega.model.jobs import LeasedJob
+from omega.model.jobs import PRECEDENCE_GAP, LeasedJob, checked_gap
 from omega.model.machines import (
     DEAD,
     Changes,
@@ -67,6 +67,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         MemoryTurns.__init__(self, clock)
         ForcedEvictions.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
         self._quotas = QuotaTable(self._jobs)
+        self._precedence_gap = PRECEDENCE_GAP
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
         """By transaction: its outcome without rows, and the machines of the evicted tasks."""
         self._outcomes_kept_max = outcomes_kept_max
@@ -74,6 +75,14 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
     def add_machines(self, machines: Machines) -> Ids:
         """Add machines; return their ids in order. Raises BadInput for a name already in use."""
         return self._machines.add(machines, self._next_transaction())
+
+    def precedence_gap(self) -> int:
+        """Return by how much a job's precedence must be higher to evict another's tasks."""
+        return self._precedence_gap
+
+    def set_precedence_gap(self, gap: int) -> None:
+        """Change the gap for every commit from now on. Raises BadInput unless it is positive."""
+        self._precedence_gap = checked_gap(gap)
 
     def snapshot(self) -> Snapshot:
         """Read the whole cell."""
@@ -286,7 +295,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
             machine=rows["machine"],
             amounts=rows["amounts"],
             about=integers([job.id for job in jobs]),
-            precedence=integers([job.spec.precedence for job in jobs]),
+            yields_to=integers([job.spec.yields_to(self._precedence_gap) for job in jobs]),
             minimum=integers([job.spec.minimum for job in jobs]),
             placed=integers([job.placed for job in jobs]),
             own=np.array([job.id in own for job in jobs], dtype=np.bool_),
@@ -299,6 +308,9 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         for job, tasks in tasks_by_job(outcome.evicted_job, outcome.evicted_task).items():
             self._forget(self._jobs[job].slot[tasks])
             self._unplace(self._jobs[job], tasks)
+        for job, evictor in _evictors(transaction, outcome).items():
+            self._jobs[job].evicted_by = evictor
+            self._jobs[job].evicted_s = self._clock.now()
         for part in transaction.jobs:
             granted = np.flatnonzero(outcome.accepted[part.claims]) + part.claims.start
             if len(granted):
@@ -333,3 +345,24 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         self._judged[transaction] = replace(outcome, fresh=NO_ROWS), evicted_from
         if len(self._judged) > self._outcomes_kept_max:
             del self._judged[next(iter(self._judged))]
+
+
+def _evictors(transaction: Transaction, outcome: Outcome) -> dict[int, int]:
+    """Return, for each job of others that lost tasks, the job for which it did.
+
+    Of several, the one with the highest id. A claim evicts only where it was granted on its own
+    machine.
+    """
+    claims, evictions = transaction.claims, transaction.claims.evictions
+    evictors: dict[int, int] = {}
+    if not len(outcome.evicted_job):
+        return evictors
+    evicts = outcome.accepted & (outcome.machine == claims.machine)
+    claimant = np.concatenate(
+        [np.full(part.claims.stop - part.claims.start, part.job) for part in transaction.jobs]
+    )
+    for claim, job in zip(evictions.claim.tolist(), evictions.job.tolist(), strict=True):
+        evictor = int(claimant[claim])
+        if evicts[claim] and evictor != job:
+            evictors[job] = max(evictor, evictors.get(job, evictor))
+    return evictors

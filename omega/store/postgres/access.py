@@ -18,8 +18,8 @@ import psycopg
 
 from omega.errors import StoreUnavailable
 from omega.store.postgres import roles
+from omega.store.postgres.column_types import SCHEMA
 from omega.store.postgres.connection import SEARCH_PATH
-from omega.store.postgres.tables import SCHEMA
 
 FUNCTIONS: Final = (
     "^(pg_(try_)?advisory_(xact_)?lock(_shared)?"

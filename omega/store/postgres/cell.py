@@ -16,6 +16,7 @@ from omega.cell.partition import WHOLE, Parts
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
+from omega.model.jobs import checked_gap
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
@@ -170,6 +171,15 @@ class PostgresCell:
             tasks=tasks,
             since_ms=since_ms,
         )
+
+    def precedence_gap(self) -> int:
+        """Return by how much a job's precedence must be higher to evict another's tasks."""
+        ((gap,),) = self._link.call("SELECT precedence_gap FROM omega.cell")
+        return int(gap)
+
+    def set_precedence_gap(self, gap: int) -> None:
+        """Change the gap for every commit from now on. Raises BadInput unless it is positive."""
+        self._link.call("SELECT omega.set_precedence_gap(%s)", (checked_gap(gap),))
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Open, drain, take down or remove machines; return how many changed."""

@@ -33,7 +33,8 @@ _STATUS = """
            (extract(epoch FROM j.submitted_at) * 1000)::bigint,
            (extract(epoch FROM j.first_leased_at) * 1000)::bigint,
            (extract(epoch FROM j.finished_at) * 1000)::bigint,
-           CASE WHEN j.state = 'planning' THEN j.lease_holder END
+           CASE WHEN j.state = 'planning' THEN j.lease_holder END,
+           j.preemptible, j.evicted_by, (extract(epoch FROM j.evicted_at) * 1000)::bigint
       FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
 """
 _STATUS_FIELDS = tuple(field.name for field in fields(JobStatus))

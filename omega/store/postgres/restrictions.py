@@ -17,7 +17,7 @@ import psycopg
 from psycopg import sql
 
 from omega.store.postgres.access import FUNCTIONS, Access, Member, catalogue_connection, read_access
-from omega.store.postgres.tables import SCHEMA
+from omega.store.postgres.column_types import SCHEMA
 
 TIMEOUTS_SET: Final = {
     "statement_timeout": "5min",

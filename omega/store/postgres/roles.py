@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from omega.store.postgres.column_types import SCHEMA
 from omega.store.postgres.connection import SEARCH_PATH
-from omega.store.postgres.tables import SCHEMA, metadata
+from omega.store.postgres.tables import metadata
 
 SECRETS: Final = {"job": frozenset({"lease_token"})}
 """Columns that no role may read: whoever knows a lease's token can use the lease."""
@@ -105,6 +106,7 @@ OWNERS: Final = (
     "add_machines",
     "set_state",
     "resize_machine",
+    "set_precedence_gap",
     "set_quota",
     "count_quota",
     "remove_quota",

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, text
 
 from omega.errors import NotAllowed, SchemaMismatch
 from omega.store.postgres import roles
+from omega.store.postgres.column_types import SCHEMA
 from omega.store.postgres.connection import SEARCH_PATH
 from omega.store.postgres.functions import DROP_ALL, rendered
 from omega.store.postgres.restrictions import RestrictionResult, restrict
 from omega.store.postgres.revision import alembic_config, answering, engine
-from omega.store.postgres.tables import SCHEMA
 
 STRANGERS_TABLE = """
     SELECT min(c.relname::text) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

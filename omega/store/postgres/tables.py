@@ -5,16 +5,12 @@ Promise  A bug raises an error and never oversells a machine. Frequent updates t
 Source   docs/decisions/0006-tables.md.
 """
 
-from enum import Enum
-from typing import Any
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
     CheckConstraint,
     Column,
     Computed,
-    DateTime,
     Identity,
     Index,
     Integer,
@@ -25,32 +21,29 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     Uuid,
-    func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, DOMAIN, INT4MULTIRANGE, JSONB
-from sqlalchemy.types import UserDefinedType
+from sqlalchemy.dialects.postgresql import ARRAY, INT4MULTIRANGE, JSONB
 
 from omega.lifecycle.states import ParkReason, State
+from omega.model.jobs import PRECEDENCE_GAP
 from omega.model.machines import MachineState
 from omega.model.quotas import BUDGETS, QuotaScope
 from omega.model.resources import COLUMNS
+from omega.store.postgres.column_types import (
+    SCHEMA,
+    TransactionNumber,
+    moment,
+    one_of,
+    packed,
+    word,
+    written_by,
+)
 
-SCHEMA = "omega"
 SHARDS = 16
 """Into how many rows a quota is divided: about as many as processes that commit at a time."""
 _EMPTY_CATALOGUE = """'{"names": [], "values": []}'"""
 _PENDING = text(f"'{State.PENDING.value}'")
-
-
-class TransactionNumber(UserDefinedType[str]):
-    """Postgres' `xid8`: the number of the transaction that wrote a row."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: object) -> str:
-        """Return the type's name in SQL."""
-        return "xid8"
 
 
 metadata = MetaData(
@@ -63,47 +56,11 @@ metadata = MetaData(
 )
 
 
-def _written_by(name: str = "changed_by") -> Column[str]:
-    return Column(
-        name,
-        TransactionNumber(),
-        nullable=False,
-        server_default=text("pg_current_xact_id()"),
-    )
-
-
-def _moment(name: str, *, required: bool = True) -> Column[Any]:
-    default = func.clock_timestamp() if required else None
-    return Column(name, DateTime(timezone=True), nullable=not required, server_default=default)
-
-
-def _known(values: type[Enum], what: str) -> str:
-    listed = ", ".join(f"'{value.value}'" for value in values)
-    return f"{what} IN ({listed})"
-
-
-def _one_of(column: str, values: type[Enum]) -> CheckConstraint:
-    return CheckConstraint(_known(values, column), name=f"{column}_known")
-
-
-def _word(name: str, values: type[Enum]) -> DOMAIN:
-    """Return a type of a few words; its list is parsed once a session, a CHECK's each time."""
-    return DOMAIN(
-        name, Text(), schema=SCHEMA, constraint_name=f"{name}_known", check=_known(values, "VALUE")
-    )
-
-
-def _packed(*columns: str) -> str:
-    """Return SQL that joins the bytes of integer columns, two at a time, to save calls."""
-    pairs = zip(columns[::2], columns[1::2], strict=True)
-    return " || ".join(f"int8send(({left}::bigint << 32) | {right})" for left, right in pairs)
-
-
-_PACKED_CAPACITY = _packed("id", *(f"{kind}_capacity" for kind in COLUMNS))
+_PACKED_CAPACITY = packed("id", *(f"{kind}_capacity" for kind in COLUMNS))
 _PACKED_USE = " || ".join(
     [
         *("int8send(sequence)", "int8send(revision)"),
-        _packed("state", *(f"{kind}_used" for kind in COLUMNS)),
+        packed("state", *(f"{kind}_used" for kind in COLUMNS)),
     ]
 )
 """A machine's row as views read it, in two parts; `MACHINE` in packing.py unpacks them."""
@@ -123,9 +80,12 @@ cell = Table(
         nullable=False,
         server_default=text("pg_current_xact_id()"),
     ),
+    Column("precedence_gap", Integer, nullable=False, server_default=text(str(PRECEDENCE_GAP))),
     CheckConstraint("single", name="one_row"),
+    CheckConstraint("precedence_gap >= 1", name="gap_is_positive"),
 )
-"""One row. It is written when machines are added or attributes change, never by a commit.
+"""One row. It is written when machines are added, attributes change or the owner sets the gap; no
+commit writes it.
 
 `changes_from`: from this transaction on, every change of a machine is on record.
 """
@@ -137,7 +97,7 @@ machine = Table(
     # A reader skips all columns before the one that it needs, so those that views read come first.
     # Columns that commits change adjoin, because Postgres does not log unchanged ends of a row.
     Column("packed_capacity", LargeBinary, Computed(_PACKED_CAPACITY, persisted=True)),
-    _written_by(),
+    written_by(),
     Column("packed_use", LargeBinary, Computed(_PACKED_USE, persisted=True)),
     Column("sequence", BigInteger, nullable=False, server_default="0"),
     Column("revision", BigInteger, nullable=False, server_default="0"),
@@ -145,7 +105,7 @@ machine = Table(
     *(Column(f"{kind}_used", Integer, nullable=False, server_default="0") for kind in COLUMNS),
     *(Column(f"{kind}_capacity", Integer, nullable=False) for kind in COLUMNS),
     Column("notice", ARRAY(Integer)),
-    _moment("notice_ends_at", required=False),
+    moment("notice_ends_at", required=False),
     # Every statement that writes parses all CHECKs again, so they are few and short.
     CheckConstraint(f"least({_USED}) >= 0", name="used_is_positive"),
     CheckConstraint(f"notice IS NOT NULL OR least({_FREE}) >= 0", name="used_within_capacity"),
@@ -168,7 +128,7 @@ machine_change = Table(
     "machine_change",
     metadata,
     Column("machines", ARRAY(Integer), nullable=False),
-    _written_by(),
+    written_by(),
     Index("machine_change_changed_by", "changed_by"),
 )
 """Machines that were changed without a commit; commits name theirs in their own records."""
@@ -179,7 +139,7 @@ job = Table(
     Column("id", BigInteger, Identity(), primary_key=True),
     Column("scheduler", Text, nullable=False),
     Column("precedence", Integer, nullable=False, server_default="0"),
-    Column("state", _word("job_state", State), nullable=False, server_default=_PENDING),
+    Column("state", word("job_state", State), nullable=False, server_default=_PENDING),
     Column("tasks", Integer, nullable=False),
     Column("minimum", Integer, nullable=False, server_default="0"),
     Column("placed", Integer, nullable=False, server_default="0"),
@@ -188,16 +148,19 @@ job = Table(
     Column("lease_token", Uuid),
     Column("lease_holder", Text),
     Column("lease_login", Text),
-    _moment("lease_expires_at", required=False),
-    _moment("not_before"),
+    moment("lease_expires_at", required=False),
+    moment("not_before"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("fruitless", Integer, nullable=False, server_default="0"),
-    Column("park_reason", _word("park_reason", ParkReason)),
+    Column("park_reason", word("park_reason", ParkReason)),
     Column("park_detail", Text),
     Column("park_generation", BigInteger),
-    _moment("submitted_at"),
-    _moment("first_leased_at", required=False),
-    _moment("finished_at", required=False),
+    moment("submitted_at"),
+    moment("first_leased_at", required=False),
+    moment("finished_at", required=False),
+    Column("preemptible", Boolean, nullable=False, server_default=text("true")),
+    Column("evicted_by", BigInteger),
+    moment("evicted_at", required=False),
     CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
     CheckConstraint(
@@ -262,7 +225,7 @@ allocation = Table(
     Column("task", Integer, primary_key=True, autoincrement=False),
     Column("machine_id", Integer, nullable=False),
     *(Column(kind, Integer, nullable=False, server_default="0") for kind in COLUMNS),
-    _moment("started_at"),
+    moment("started_at"),
     postgresql_with={"autovacuum_vacuum_scale_factor": 0.05},
 )
 """Running tasks. The primary key ensures that a task has at most one allocation."""
@@ -273,8 +236,8 @@ ended_task = Table(
     Column("job_id", BigInteger, nullable=False),
     Column("task", Integer, nullable=False),
     Column("machine_id", Integer, nullable=False),
-    _moment("started_at"),
-    _moment("ended_at"),
+    moment("started_at"),
+    moment("ended_at"),
     Column("cause", Text, nullable=False, server_default="ended"),
 )
 """The history of ended tasks: rows are only added, apart from the rows that commits change."""
@@ -294,8 +257,8 @@ transaction = Table(
     Column("evicted_jobs", ARRAY(BigInteger), nullable=False, server_default="{}"),
     Column("evicted_tasks", ARRAY(Integer), nullable=False, server_default="{}"),
     Column("evicted_machines", ARRAY(Integer), nullable=False, server_default="{}"),
-    _moment("committed_at"),
-    _written_by(),
+    moment("committed_at"),
+    written_by(),
     Index("transaction_changed_by", "changed_by"),
 )
 
@@ -307,9 +270,9 @@ quota = Table(
     Column("name", Text, nullable=False),
     Column("limits", ARRAY(BigInteger), nullable=False),
     Column("counted", Boolean, nullable=False, server_default=text("false")),
-    _written_by("set_by"),
+    written_by("set_by"),
     UniqueConstraint("scope", "name", name="quota_scope_name_key"),
-    _one_of("scope", QuotaScope),
+    one_of("scope", QuotaScope),
     CheckConstraint(f"cardinality(limits) = {BUDGETS}", name="limits_whole"),
 )
 """What a tenant or a kind of scheduler may hold. It is written by hand, never by a commit.
@@ -339,8 +302,8 @@ Table(
     Column("scheduler", Text, primary_key=True),
     Column("number", BigInteger, nullable=False),
     Column("holder", Text, nullable=False),
-    _moment("began_at"),
-    _moment("ends_at"),
+    moment("began_at"),
+    moment("ends_at"),
     Column("memo", JSONB, nullable=False, server_default=text("'{}'")),
     Column("login", Text, nullable=False, server_default=text("SESSION_USER")),
     Column("holder_before", Text, nullable=False, server_default=text("''")),
@@ -361,8 +324,8 @@ turn = Table(
     Column("parts", Integer, nullable=False),
     Column("number", Integer),
     Column("schedulers", Integer),
-    _moment("joined_at"),
-    _moment("expires_at"),
+    moment("joined_at"),
+    moment("expires_at"),
     UniqueConstraint("gap_ms", "parts", "schedulers", "number", name="turn_held_once"),
     CheckConstraint(
         "(number IS NULL) = (schedulers IS NULL)"
@@ -380,8 +343,8 @@ process = Table(
     Column("replica", Text, primary_key=True),
     Column("pid", Integer, nullable=False),
     Column("facts", JSONB, nullable=False),
-    _moment("started_at"),
-    _moment("seen_at"),
+    moment("started_at"),
+    moment("seen_at"),
     Column("login", Text, primary_key=True, server_default=text("SESSION_USER")),
     postgresql_with={"fillfactor": 50},
 )
@@ -391,6 +354,6 @@ node = Table(
     metadata,
     Column("role_name", Text, primary_key=True),
     Column("machines", INT4MULTIRANGE, nullable=False),
-    _written_by(),
+    written_by(),
 )
 """The machines that a role stands for: its logins may end the tasks on these."""

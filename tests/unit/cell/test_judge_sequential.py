@@ -55,7 +55,7 @@ def judged(rows: MachineRows, jobs: dict[int, KnownJob], *claims_by_job: JobAndC
     return outcome
 
 
-HIGH = KnownJob(precedence=5)
+HIGH = KnownJob(precedence=50)
 
 
 def test_the_next_job_finds_the_room_that_a_fallen_gang_left() -> None:

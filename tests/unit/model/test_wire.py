@@ -32,6 +32,7 @@ FULL = JobSpec(
         ),
         TaskGroup(tasks=1),
     ),
+    preemptible=False,
 )
 
 
@@ -49,6 +50,7 @@ def test_every_key_is_there_even_when_nothing_was_said() -> None:
         "precedence": 0,
         "minimum": 0,
         "work": None,
+        "preemptible": True,
         "groups": [
             {
                 "tasks": 1,
@@ -64,6 +66,19 @@ def test_every_key_is_there_even_when_nothing_was_said() -> None:
             }
         ],
     } == bare
+
+
+def test_a_job_of_an_earlier_version_is_preemptible() -> None:
+    wire = spec_to_wire(FULL)
+    del wire["preemptible"]
+
+    assert spec_from_wire(wire).preemptible
+
+
+@pytest.mark.parametrize("value", [None, 1, "yes", []])
+def test_what_is_neither_true_nor_false_is_refused(value: object) -> None:
+    with pytest.raises(BadInput, match="neither true nor false"):
+        spec_from_wire({**spec_to_wire(FULL), "preemptible": value})
 
 
 @pytest.mark.parametrize("key", ["name", "groups", "minimum"])

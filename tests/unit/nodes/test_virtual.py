@@ -156,7 +156,7 @@ class TestVirtualNodes:
         assert 0 == self.nodes.step(2_000)
 
     def evict(self, job: int, task: int) -> None:
-        high = a_leased_job(self.store, a_spec(precedence=1))
+        high = a_leased_job(self.store, a_spec(precedence=10))
         claim = evicting(a_claim(0, machine=1), (0, job, task))
         outcome = self.store.commit(a_transaction(claims_of_job(high, claim)))
 

@@ -196,9 +196,9 @@ def a_day_of_force(store: Store) -> None:
     """Evict, lose a machine and shrink another: whatever takes places away."""
     three, four = map(int, store.add_machines(a_cell(2, cpu_milli=6_000, first=3)))
     gang = a_running_job(store, a_spec(6, minimum=5), [three] * 3 + [four] * 3)
-    peer = a_running_job(store, a_spec(name="peer", precedence=8), [three])
+    peer = a_running_job(store, a_spec(name="peer", precedence=80), [three])
     a_running_job(store, a_spec(), [four])
-    high = a_leased_job(store, a_spec(2, precedence=8))
+    high = a_leased_job(store, a_spec(2, precedence=80))
     claims = evicting(
         some_claims([0, 1], [three] * 2), (0, gang.id, 0), (0, gang.id, 1), (1, peer.id, 0)
     )
@@ -235,7 +235,7 @@ def test_a_day_with_a_sound_store_is_nothing_to_report() -> None:
         (SplitsGangs, "job 2 is a gang of at least 3 and has 2 tasks placed"),
         (CancelsNothing, "job 1 has 1 live tasks and was not cancelled"),
         (TellsNoEvictions, "machine 3: use disagrees"),
-        (EvictsEquals, "of precedence 8 was evicted by 8"),
+        (EvictsEquals, "of precedence 80, which yields to 90, was evicted by 80"),
         (SparesTheRestOfGangs, "job 3 is a gang of at least 5 and has 4 tasks placed"),
         (LosesNothing, "on dead machines [3] there is still ['task 0 of job 4',"),
         (CountsLossesWrongly, "2 tasks lost their places; the store says 3"),

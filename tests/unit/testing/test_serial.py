@@ -128,7 +128,7 @@ class TestGoodHistories:
 
         Either order of the two leaves the same machines, the same tasks and the same revisions.
         """
-        high, low = a_job(spec=a_spec(1, precedence=1), job=8), a_job(2, job=9)
+        high, low = a_job(spec=a_spec(1, precedence=10), job=8), a_job(2, job=9)
         evicts = judged("q", (2, 9), claims(high, (0, 2), evicts=(9, 0)), [YES], {2: (1, 2, 2)})
         told = history(
             judged("p", (0, 1), claims(low, (0, 2)), [YES], {2: (1, 1, 1)}),

@@ -58,9 +58,9 @@ def test_the_twin_judges_an_exchange_worked_out_by_hand() -> None:
     )
     core = amounts(cpu_milli=1_000).tolist()
     jobs = {
-        1: KnownJob(precedence=2),
-        2: KnownJob(precedence=1),
-        9: KnownJob(precedence=1, minimum=2, runs={0: (1, core), 4: (2, core)}),
+        1: KnownJob(precedence=20),
+        2: KnownJob(precedence=10),
+        9: KnownJob(precedence=10, minimum=2, runs={0: (1, core), 4: (2, core)}),
     }
     transaction = a_transaction(
         claims_of_job(a_job(job=2), or_on(evicting(a_claim(), (0, 9, 0)), (0, 3))),

@@ -3,7 +3,7 @@
 CREATE FUNCTION omega.apply_verdicts(
     _jobs bigint[], _ends integer[],
     _tasks integer[], _landed integer[], _shapes integer[], _amounts integer[], _verdicts smallint[],
-    _evicted_jobs bigint[], _evicted_tasks integer[]
+    _evicted_jobs bigint[], _evicted_tasks integer[], _evicted_for bigint[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     lost_on integer[];
@@ -50,15 +50,19 @@ BEGIN
                         WHEN j.state = 'running' THEN 'pending' ELSE j.state END,
            not_before = CASE WHEN j.state = 'running' THEN clock_timestamp() ELSE j.not_before END,
            lease_token = CASE WHEN isempty(j.unplaced + net.evicted_tasks - net.granted_tasks) THEN NULL
-                              ELSE j.lease_token END
+                              ELSE j.lease_token END,
+           evicted_by = coalesce(net.evicted_by, j.evicted_by),
+           evicted_at = CASE WHEN net.evicted_by IS NULL THEN j.evicted_at ELSE clock_timestamp() END
       FROM (SELECT x.job, sum(x.granted) AS granted, sum(x.evicted) AS evicted,
+                   max(x.evictor) FILTER (WHERE x.evictor <> x.job) AS evicted_by,
                    coalesce(range_agg(int4range(x.task, x.task + 1)) FILTER (WHERE x.granted = 1), '{}') AS granted_tasks,
                    coalesce(range_agg(int4range(x.task, x.task + 1)) FILTER (WHERE x.evicted = 1), '{}') AS evicted_tasks
-              FROM (SELECT c.job, c.task, 1 AS granted, 0 AS evicted
+              FROM (SELECT c.job, c.task, 1 AS granted, 0 AS evicted, NULL::bigint AS evictor
                       FROM unnest(claimants(_jobs, _ends), _tasks, _verdicts) AS c (job, task, verdict)
                      WHERE c.verdict = ${accepted}
                      UNION ALL
-                    SELECT e.job, e.task, 0, 1 FROM unnest(_evicted_jobs, _evicted_tasks) AS e (job, task)) AS x
+                    SELECT e.job, e.task, 0, 1, e.evictor
+                      FROM unnest(_evicted_jobs, _evicted_tasks, _evicted_for) AS e (job, task, evictor)) AS x
              GROUP BY x.job) AS net
      WHERE j.id = net.job;
 END $$;

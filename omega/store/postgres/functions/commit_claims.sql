@@ -136,7 +136,7 @@ BEGIN
         evicted_machines := judged.evicted_machines;
         IF ${accepted} = ANY (verdicts) THEN
             PERFORM apply_verdicts(_jobs, _ends, _tasks, landed, judged.landed_shapes, _amounts, verdicts,
-                                   evicted_jobs, evicted_tasks);
+                                   evicted_jobs, evicted_tasks, judged.evicted_for);
             IF cardinality(draw.quotas) > 0 THEN
                 PERFORM settle_quotas(draw.quotas, draw.shards, judged.budget, draw.asked);
             END IF;

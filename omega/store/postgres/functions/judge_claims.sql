@@ -8,7 +8,7 @@ CREATE FUNCTION omega.judge_claims(
     _evict_claims integer[], _evict_jobs bigint[], _evict_tasks integer[],
     _touched integer[], held boolean[], _quotas integer[], INOUT budget bigint[],
     OUT verdicts smallint[], OUT landed integer[], OUT landed_shapes integer[],
-    OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT evicted_machines integer[]
+    OUT evicted_jobs bigint[], OUT evicted_tasks integer[], OUT evicted_machines integer[], OUT evicted_for bigint[]
 ) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     unplaced boolean[];     -- an entry a claim, as the commit began
@@ -23,6 +23,7 @@ DECLARE
     asked integer[];        -- the kinds, from 1, in which a claim can fail
     party bigint[];         -- the jobs of the transaction, in order, then those that may lose tasks
     precedence integer[];   -- an entry a party
+    yields_to bigint[];     -- the least precedence that may evict its tasks, or null
     minimum integer[];
     placed integer[];
     running integer[];      -- live allocations
@@ -34,6 +35,7 @@ DECLARE
     live boolean[];
     evict_victim integer[]; -- an entry an eviction: its victim, or null
     fallen integer[] := '{}';  -- victims, in order of eviction
+    fallen_for bigint[] := '{}';  -- the job of the claim for which each fell
     falling integer[];         -- victims of the claim that is being judged
     before record;             -- what a broken gang goes back to
     here int4multirange;       -- tasks granted to the job under judgement
@@ -55,7 +57,8 @@ BEGIN
       FROM (SELECT (n - 1) % ${kinds} + 1 FROM unnest(_amounts) WITH ORDINALITY AS a (amount, n) WHERE amount > 0
              UNION SELECT (n - 1) % ${kinds} + 1 FROM unnest(free) WITH ORDINALITY AS f (amount, n) WHERE amount < 0
            ) AS k (kind);
-    SELECT p.party, p.precedence, p.minimum, p.placed, p.running INTO party, precedence, minimum, placed, running
+    SELECT p.party, p.precedence, p.yields_to, p.minimum, p.placed, p.running
+      INTO party, precedence, yields_to, minimum, placed, running
       FROM parties(_jobs, _evict_jobs) AS p;
     IF cardinality(_quotas) > 0 THEN
         drawn := draws(party, _quotas);
@@ -77,7 +80,8 @@ BEGIN
     landed_shapes := _shapes;
 
     FOR j IN 1 .. cardinality(_jobs) LOOP
-        SELECT free AS free, placed AS placed, live AS live, fallen AS fallen, running AS running, budget AS budget INTO before;
+        SELECT free AS free, placed AS placed, live AS live, fallen AS fallen, fallen_for AS fallen_for,
+               running AS running, budget AS budget INTO before;
         granted := 0;
         here := '{}';
         FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
@@ -95,7 +99,7 @@ BEGIN
                 IF verdict = ${accepted} THEN
                     IF victim IS NOT NULL AND live[victim] AND NOT victim = ANY (falling)
                        AND (victim_at[victim] = place OR victim_party[victim] = j)
-                       AND (precedence[victim_party[victim]] < precedence[j] OR held[victim_party[victim]])
+                       AND (yields_to[victim_party[victim]] <= precedence[j] OR held[victim_party[victim]])
                        -- No eviction may break a gang that this transaction has granted tasks to.
                        AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(stands[victim_party[victim]], false)) THEN
                         falling := falling || victim;
@@ -155,6 +159,7 @@ BEGIN
                     END LOOP;
                 END LOOP;
                 fallen := fallen || falling;
+                fallen_for := fallen_for || array_fill(_jobs[j], ARRAY[cardinality(falling)]);
                 FOREACH kind IN ARRAY asked LOOP
                     free[(place - 1) * ${kinds} + kind] := free[(place - 1) * ${kinds} + kind]
                         - _amounts[(landed_shapes[c] - 1) * ${kinds} + kind];
@@ -169,6 +174,7 @@ BEGIN
             placed := before.placed;
             live := before.live;
             fallen := before.fallen;
+            fallen_for := before.fallen_for;
             running := before.running;
             budget := before.budget;
             FOR c IN coalesce(_ends[j - 1], 0) + 1 .. _ends[j] LOOP
@@ -181,7 +187,7 @@ BEGIN
     END LOOP;
 
     SELECT coalesce(array_agg(party[victim_party[f]] ORDER BY n), '{}'), coalesce(array_agg(victim_task[f] ORDER BY n), '{}'),
-           coalesce(array_agg(ids[victim_at[f]] ORDER BY n), '{}')
-      INTO evicted_jobs, evicted_tasks, evicted_machines
+           coalesce(array_agg(ids[victim_at[f]] ORDER BY n), '{}'), fallen_for
+      INTO evicted_jobs, evicted_tasks, evicted_machines, evicted_for
       FROM unnest(fallen) WITH ORDINALITY AS u (f, n);
 END $$;

@@ -22,15 +22,18 @@ CREATE FUNCTION omega.machines_named(
               FROM unnest(_other_machines) WITH ORDINALITY AS c (machine, n) LEFT JOIN rows r ON r.id = c.machine)
 $$;
 
--- The jobs concerned: those of the transaction, in its order, then others that may lose tasks.
+-- The jobs concerned: those of the transaction, in its order, then others that may lose tasks. A job yields to a
+-- precedence that is higher by the cell's gap; never (null) if it is not preemptible.
 CREATE FUNCTION omega.parties(
     _jobs bigint[], _evict_jobs bigint[],
-    OUT party bigint[], OUT precedence integer[], OUT minimum integer[], OUT placed integer[], OUT running integer[]
+    OUT party bigint[], OUT precedence integer[], OUT yields_to bigint[], OUT minimum integer[], OUT placed integer[],
+    OUT running integer[]
 ) LANGUAGE sql STABLE AS $$
     SELECT array_agg(p.id ORDER BY p.n), array_agg(j.precedence ORDER BY p.n),
+           array_agg(CASE WHEN j.preemptible THEN j.precedence::bigint + c.precedence_gap END ORDER BY p.n),
            array_agg(j.minimum ORDER BY p.n), array_agg(j.placed ORDER BY p.n), array_agg(j.placed - j.ended ORDER BY p.n)
       FROM (SELECT id, min(n) AS n FROM unnest(_jobs || _evict_jobs) WITH ORDINALITY AS u (id, n) GROUP BY id) AS p
-      LEFT JOIN omega.job j ON j.id = p.id
+      LEFT JOIN omega.job j ON j.id = p.id CROSS JOIN omega.cell c
 $$;
 
 -- The running tasks of the jobs that evictions name, by job and task; and the position among them of the task that each

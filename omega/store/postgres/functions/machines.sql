@@ -105,3 +105,14 @@ BEGIN
         RAISE EXCEPTION 'there is no machine %', unknown USING ERRCODE = 'invalid_parameter_value';
     END IF;
 END $$;
+
+-- Set by how much a job's precedence must be higher for it to evict tasks of other schedulers.
+CREATE FUNCTION omega.set_precedence_gap(_gap integer)
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+BEGIN
+    PERFORM needs_read_committed();
+    IF (_gap >= 1) IS NOT TRUE THEN
+        RAISE EXCEPTION 'bad gap: it is 1 or more' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    UPDATE cell SET precedence_gap = _gap;
+END $$;

@@ -27,9 +27,10 @@ BEGIN
                (SELECT sum((g ->> 'tasks')::integer) FROM jsonb_array_elements(s.spec -> 'groups') AS g)::integer AS tasks
           FROM jsonb_array_elements(_specs) WITH ORDINALITY AS s (spec, n) ORDER BY s.n
     ), queued AS (
-        INSERT INTO job (id, scheduler, precedence, tasks, minimum, unplaced) OVERRIDING SYSTEM VALUE
+        INSERT INTO job (id, scheduler, precedence, tasks, minimum, unplaced, preemptible) OVERRIDING SYSTEM VALUE
         SELECT id, spec ->> 'scheduler', (spec ->> 'precedence')::integer, tasks,
-               (spec ->> 'minimum')::integer, int4multirange(int4range(0, tasks))
+               (spec ->> 'minimum')::integer, int4multirange(int4range(0, tasks)),
+               coalesce((spec ->> 'preemptible')::boolean, true)
           FROM submitted
     ), described AS (
         INSERT INTO job_spec (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire)

@@ -44,12 +44,14 @@ DECLARE
 BEGIN
     IF pg_column_size(_spec) > 4 * ${wire_bytes_max} THEN
         RETURN 'it is longer than ${wire_bytes_max} bytes';
-    ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,work}') THEN
+    ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,work,preemptible}') THEN
         RETURN 'it is no object, or has a field that no job has';
     ELSIF NOT (is_name(_spec -> 'name') AND is_name(_spec -> 'scheduler') AND is_name(_spec -> 'tenant')) THEN
         RETURN 'name, scheduler and tenant are texts of 1 to ${name_length_max} characters that can be printed';
     ELSIF NOT is_whole(_spec -> 'precedence', -2147483648, 2147483647) THEN
         RETURN 'its precedence is no whole number of 32 bits';
+    ELSIF jsonb_typeof(coalesce(_spec -> 'preemptible', 'true')) <> 'boolean' THEN
+        RETURN 'whether it is preemptible is neither true nor false';
     ELSIF jsonb_typeof(_spec -> 'groups') IS DISTINCT FROM 'array' THEN
         RETURN 'it has no list of task groups';
     ELSIF jsonb_array_length(_spec -> 'groups') NOT BETWEEN 1 AND ${task_groups_per_job_max} THEN

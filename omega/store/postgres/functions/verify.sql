@@ -67,7 +67,8 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     UNION ALL
     SELECT 'only a higher precedence, or its own scheduler, evicts', 'transaction ' || t.id, format('job %s was evicted', v.id)
       FROM transaction t CROSS JOIN LATERAL (SELECT DISTINCT e FROM unnest(t.evicted_jobs) AS e) AS e JOIN job v ON v.id = e.e
-     WHERE NOT v.id = ANY (t.jobs) AND NOT EXISTS (SELECT FROM job j WHERE j.id = ANY (t.jobs) AND j.precedence > v.precedence)
+     WHERE NOT v.id = ANY (t.jobs)
+       AND NOT (v.preemptible AND EXISTS (SELECT FROM job j WHERE j.id = ANY (t.jobs) AND j.precedence > v.precedence))
     UNION ALL
     SELECT 'what is left of a quota is the limit less what its jobs hold', 'quota of ' || q.scope || ' ' || q.name,
            format('limits %s, left %s, used %s', q.limits, l.remains, u.used)

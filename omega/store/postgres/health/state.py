@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
+from omega.store.postgres.column_types import SCHEMA
 from omega.store.postgres.health.findings import Finding, Severity, good
 from omega.store.postgres.health.server_state import ServerState, Session
 from omega.store.postgres.health.settings import HOT, MIB
-from omega.store.postgres.tables import SCHEMA, metadata
+from omega.store.postgres.tables import metadata
 
 HEAP_ONLY: Final = ("machine", "quota_shard")
 """Tables whose updates should touch no index."""

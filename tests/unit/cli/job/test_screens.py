@@ -57,6 +57,9 @@ def a_status(
         first_leased_ms=1_700_000_001_500,
         finished_ms=None,
         lease_holder="batch/1" if state is State.PLANNING else None,
+        preemptible=True,
+        evicted_by=None,
+        evicted_ms=None,
     )
 
 
