@@ -43,6 +43,8 @@ class Limits:
     """Processes that report under one login, and processes that lease turns under one login."""
     rounds_per_login_max: int = 100
     """Kinds of scheduler whose last round was begun by one login."""
+    occupied_machines_max: int = 1_000
+    """Machines of which one call reads who runs there, to look for victims."""
     tasks_per_release_max: int = 1_000
     """Ends of tasks that one call reports."""
 

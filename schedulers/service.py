@@ -1,6 +1,7 @@
 """The service scheduler: few jobs that run for long, placed by the best score.
 
 Goal     Keep services up when a failure domain fails, and leave machines with much room to others.
+         Lower precedences make way for a service that finds no room.
 Promise  Tasks are spread evenly over the values of the attribute that the group names. Within a
          value, and for groups that name none, each task goes to the machine with least left free.
 Source   Omega (EuroSys 2013), section 2.1: service jobs, where the quality of a placement pays.
@@ -22,6 +23,7 @@ class ServiceScheduler(Scheduler):
     """Spread over failure domains, best fit within them."""
 
     kind = "service"
+    preempts = True
 
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Return claims on the machines with the best scores for each group."""

@@ -1,8 +1,9 @@
 """One attempt: Omega's optimistic loop, as a generator of effects.
 
 Goal     The whole loop on two screens: refresh, think, place, commit, learn, try again.
-Promise  No I/O, no clock, no events: the driver supplies them, in real or in virtual time. The same
-         answers lead to the same effects. A task is claimed at most once in each try.
+Promise  No I/O, no clock, no events: a driver answers its effects, and `AttemptMeter` times it and
+         reports. The same answers lead to the same effects. A task is claimed at most once in each
+         try.
 Source   Omega (EuroSys 2013), section 3.4. To think is to let decision time pass that experiments
          add; in production nothing is added to the time that placement takes. Placement runs after
          it, on the view that was read before it, as in the paper's simulator.
@@ -10,6 +11,7 @@ Source   Omega (EuroSys 2013), section 3.4. To think is to let decision time pas
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import numpy as np
@@ -17,15 +19,18 @@ import numpy as np
 from omega.cell.signals import Signals
 from omega.cell.view import View
 from omega.errors import InvariantBroken
-from omega.framework.effects import Effects, committed, placed_at_random, refreshed, thought
-from omega.framework.job_attempt import JobAttempt, JobResult
+from omega.framework.effects import Effects, called, committed, placed_at_random, refreshed, thought
+from omega.framework.job_attempt import JobAttempt, JobResult, with_grants
 from omega.framework.rng import rng_for, seed_of
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
-from omega.model.arrays import Index, holds, positions
+from omega.model.arrays import Ids, Index, holds, positions
 from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
+from omega.model.occupants import Occupants
 from omega.model.outcomes import Outcome
+from omega.placement.victims import machines_to_look_at, place_with_evictions
+from omega.store.protocols import SchedulerStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +50,8 @@ class PlanningContext:
     """Whether to diagnose why there is no room, for users to read; simulations do not."""
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
     """Returns the signals for a view on which these jobs will be placed; None: no signals."""
+    preempts: bool = False
+    """Whether to look for victims for jobs that find no room otherwise."""
     driver_places: bool = False
     """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
 
@@ -94,6 +101,8 @@ def attempt(context: PlanningContext, jobs: Sequence[LeasedJob]) -> Effects[list
         if (yield from _think_or_let_driver_place(context, together)):
             continue
         claims = _place(context, view, together)
+        if context.preempts:
+            claims = yield from _make_way(context, view, together, claims)
         outcome = yield from _commit(context, view, together, claims)
         if len(outcome.evicted_job):
             for each in active:
@@ -172,6 +181,33 @@ def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt])
             if len(placed) < len(together):
                 view.assume_claims(claims)
     return placed
+
+
+def _make_way(
+    context: PlanningContext, view: View, together: Sequence[JobAttempt], placed: Sequence[Claims]
+) -> Effects[list[Claims]]:
+    """Add claims with evictions for tasks that found no room otherwise; return all claims."""
+    claims = list(placed)
+    for number, each in enumerate(together):
+        mine = claims[number]
+        if len(mine) == len(each.to_place.unplaced):
+            continue
+        everyone = np.ones(len(mine), dtype=np.bool_)
+        job = with_grants(each.to_place, mine, mine.machine, everyone, mine.task[:0])
+        rng = context.rng(each.job, each.tries)
+        machines = machines_to_look_at(view, job, rng)
+        occupants = yield from called("occupants", partial(_occupants_of, machines))
+        each.machines_looked_at = len(machines)
+        with view.tentative():
+            for others in claims:
+                view.assume_claims(others)
+            more = place_with_evictions(view, job, occupants, rng)
+        claims[number] = Claims.of([mine, more])
+    return claims
+
+
+def _occupants_of(machines: Ids, store: SchedulerStore) -> Occupants:
+    return store.occupants(machines)
 
 
 def _are_among(task: Index, unplaced: Index) -> bool:

@@ -84,6 +84,8 @@ class JobAttempt:
         self.tries_without_grant = 0
         """Tries in a row, until now, that granted nothing."""
         self.at_once = False
+        self.machines_looked_at: int | None = None
+        """Machines on which victims were looked for; None: none were."""
         self.ending: AttemptEnd | None = None
         self._limits = limits
         self._explains = explains
@@ -178,7 +180,14 @@ class JobAttempt:
                 f"the gang needs {self.job.lacking} tasks placed at once, and a commit takes"
                 f" {self._limits.claims_per_transaction_max}",
             )
-        return diagnose(view, self.job)
+        found = diagnose(view, self.job)
+        if found is None or found.reason.is_permanent or self.machines_looked_at is None:
+            return found
+        return replace(
+            found,
+            detail=f"{found.detail}; and of what runs on the {self.machines_looked_at:,} machines"
+            f" looked at, not enough yields to precedence {self.job.spec.precedence}",
+        )
 
 
 def without(job: LeasedJob, evicted: Index) -> LeasedJob:

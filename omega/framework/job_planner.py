@@ -85,7 +85,7 @@ class JobPlanner:
         has_its_own_order = type(scheduler).order is not Scheduler.order
         # The queue is in the default order already. Another order is applied before the jobs are
         # divided; the attempt at each part applies it again, on its own view.
-        if has_its_own_order and len(jobs) > self._jobs_per_attempt:
+        if has_its_own_order and len(jobs) > 1:
             view = yield from refreshed()
             return scheduler.order(jobs, view)
         return jobs

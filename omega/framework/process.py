@@ -127,6 +127,8 @@ class Process:
             decision_time=self.decision_time,
             limits=self.limits,
             explains=self.housekeeps,
+            # The paper's experiments do not keep who runs where.
+            preempts=self.scheduler.preempts and self.housekeeps,
             driver_places=self.driver_places,
             signals=self.signal_tracker.signals if self.housekeeps else None,
         )

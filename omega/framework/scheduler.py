@@ -48,8 +48,9 @@ NO_DECISION_TIME = DecisionTime()
 class Scheduler(ABC):
     """The base class. Its defaults: highest precedence first, fit rule, incremental commits.
 
-    Subclasses override `place`, and other members if the defaults do not suit. A scheduler keeps no
-    state that affects placements: the same view, job and random generator give the same claims.
+    Subclasses override `place`, and other members if the defaults do not suit. A scheduler should
+    keep no state that affects placements: with the same view, job and random generator it should
+    give the same claims, or its runs cannot be repeated.
     """
 
     kind: str = ""
@@ -68,6 +69,10 @@ class Scheduler(ABC):
     learns_from_refusals: bool = True
     """Whether an outcome's fresh rows of machines that granted no claim are applied to the view.
     False: only rows of machines that granted a claim are; the next refresh updates the others."""
+
+    preempts: bool = False
+    """Whether tasks of lower precedence are evicted, whoever placed them, for a job that finds no
+    room otherwise. A scheduler with `rounds` decides itself whom it evicts."""
 
     rounds: Rounds | None = None
     """How it plans all its jobs at once; None: it plans job by job, by `place`."""

@@ -17,6 +17,7 @@ from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
+from omega.model.occupants import Occupants
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
@@ -91,6 +92,14 @@ class CommitStore(Protocol):
         ...
 
 
+class OccupantReader(Protocol):
+    """Who runs on machines, for schedulers that look for victims."""
+
+    def occupants(self, machine: Ids) -> Occupants:
+        """Read who runs on these machines, at most `LIMITS.occupied_machines_max`."""
+        ...
+
+
 class ForcedEvictionStore(Protocol):
     """Forced evictions from machines that have failed, left or shrunk.
 
@@ -132,6 +141,7 @@ class SchedulerStore(
     QuotaReader,
     JobLeases,
     CommitStore,
+    OccupantReader,
     ForcedEvictionStore,
     RoundStore,
     Protocol,

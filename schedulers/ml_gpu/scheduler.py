@@ -48,6 +48,7 @@ class MlGpuScheduler(Scheduler):
     """Least fragmentation for lone tasks, fewest machines for gangs, fullest slots for the rest."""
 
     kind = "ml-gpu"
+    preempts = True
     jobs_per_transaction = 8
 
     def __init__(self, typical: TypicalTasks | None = PLAIN) -> None:

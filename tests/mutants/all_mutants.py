@@ -14,6 +14,7 @@ from tests.mutants import (
     in_rounds,
     in_simulator,
     in_turns,
+    in_victims,
     in_views,
 )
 from tests.mutants.mutant import Mutant
@@ -24,6 +25,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_memory.MUTANTS,
     *in_commit.MUTANTS,
     *in_judge_sequential.MUTANTS,
+    *in_victims.MUTANTS,
     *in_views.MUTANTS,
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,

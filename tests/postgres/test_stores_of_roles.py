@@ -46,6 +46,7 @@ CALLS = {
     "note_round": methodcaller("note_round", "batch", 1, {}),
     "notices": methodcaller("notices"),
     "now_ms": methodcaller("now_ms"),
+    "occupants": methodcaller("occupants", NONE),
     "park": methodcaller("park", [Parking(JOB.id, JOB.token, ParkReason.NO_ROOM, "full")]),
     "parked": methodcaller("parked", "batch", jobs_max=1),
     "placements": methodcaller("placements", JOB.id),

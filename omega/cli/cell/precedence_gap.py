@@ -34,7 +34,7 @@ def precedence_gap(
     """Show or set by how much a job's precedence must be higher to evict another's tasks.
 
     With 10, the usual gap, a job of precedence 10 may evict tasks of precedence 0 and not of 1. A
-    job that says [bold]preemptible: false[/] is never evicted for another.
+    job that says [bold]preemptible: false[/] is evicted for no job of another scheduler.
     """
     output = Output(json_to)
     with cell_store(data_dir, demo=demo) as store:

@@ -18,6 +18,7 @@ from omega.cell.judge import judge
 from omega.cell.partition import WHOLE, Parts
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
+from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, integers, some_kind
 from omega.model.claims import JobSlice, Transaction
@@ -30,6 +31,7 @@ from omega.model.machines import (
     MachineState,
     Snapshot,
 )
+from omega.model.occupants import Occupants
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
@@ -75,6 +77,26 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
     def add_machines(self, machines: Machines) -> Ids:
         """Add machines; return their ids in order. Raises BadInput for a name already in use."""
         return self._machines.add(machines, self._next_transaction())
+
+    def occupants(self, machine: Ids) -> Occupants:
+        """Read who runs on these machines."""
+        assert len(machine) <= LIMITS.occupied_machines_max
+        rows = self._allocations.rows[self._allocations.on(machine)]
+        rows = rows[np.lexsort((rows["task"], rows["job"]))]
+        jobs = [self._jobs[job] for job in np.unique(rows["job"]).tolist()]
+        return Occupants(
+            job=rows["job"],
+            task=rows["task"],
+            machine=rows["machine"],
+            amounts=rows["amounts"],
+            started_ms=rows["started_ms"],
+            about=integers([job.id for job in jobs]),
+            precedence=integers([job.spec.precedence for job in jobs]),
+            yields_to=integers([job.spec.yields_to(self._precedence_gap) for job in jobs]),
+            minimum=integers([job.spec.minimum for job in jobs]),
+            placed=integers([job.placed for job in jobs]),
+            running=integers([job.placed - job.ended for job in jobs]),
+        )
 
     def precedence_gap(self) -> int:
         """Return by how much a job's precedence must be higher to evict another's tasks."""

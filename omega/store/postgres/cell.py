@@ -13,14 +13,17 @@ import numpy as np
 from psycopg.types.json import Jsonb
 
 from omega.cell.partition import WHOLE, Parts
+from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import checked_gap
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
+from omega.model.occupants import Occupants
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.model.resources import KINDS
 from omega.store.postgres.allocations import read_allocations
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
@@ -171,6 +174,19 @@ class PostgresCell:
             tasks=tasks,
             since_ms=since_ms,
         )
+
+    def occupants(self, machine: Ids) -> Occupants:
+        """Read who runs on these machines."""
+        assert len(machine) <= LIMITS.occupied_machines_max
+        ((job, task, on, started_ms, amounts, about, precedence, yields_to, *counts),) = (
+            self._link.call(
+                "SELECT jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to,"
+                " minimums, placed, running FROM omega.read_occupants(%s)",
+                (Int(machine),),
+            )
+        )
+        shaped = amounts.reshape(len(job), KINDS)
+        return Occupants(job, task, on, shaped, started_ms, about, precedence, yields_to, *counts)
 
     def precedence_gap(self) -> int:
         """Return by how much a job's precedence must be higher to evict another's tasks."""

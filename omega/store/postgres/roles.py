@@ -56,6 +56,7 @@ ROLES: Final = (
             "unfinished_jobs",
             "take_turn",
             "read_allocations_of",
+            "read_occupants",
             "commit_claims",
             "lose_tasks",
             "notices_that_end",

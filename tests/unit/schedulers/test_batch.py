@@ -3,9 +3,11 @@
 import threading
 
 import numpy as np
+import pytest
 
 from omega.clock import ManualClock
 from omega.config import Settings
+from omega.errors import BadInput
 from omega.events import Event, TransactionJudged
 from omega.framework.runner import SchedulerProcess
 from omega.store.memory.store import MemoryStore
@@ -50,3 +52,18 @@ def test_jobs_that_wait_together_are_committed_together() -> None:
 
     assert [5] == [event.jobs for event in events if isinstance(event, TransactionJudged)]
     assert 5 == len(store.allocations())
+
+
+def test_it_evicts_for_no_job_unless_it_is_told_to() -> None:
+    assert not BatchScheduler().preempts
+    assert not BatchScheduler.configured({}).preempts
+    assert BatchScheduler.configured({"preempts": "true"}).preempts
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [({"preempt": "true"}, "no setting 'preempt'"), ({"preempts": "yes"}, "not 'yes'")],
+)
+def test_a_setting_that_it_does_not_have_is_refused(settings: dict[str, str], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        BatchScheduler.configured(settings)

@@ -18,6 +18,7 @@ from string import Template
 from omega.cell.partition import PARTS_MAX
 from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
+from omega.model.jobs import NEVER_YIELDS
 from omega.model.outcomes import Verdict
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
@@ -70,6 +71,7 @@ CONSTANTS = {
     "devices_max": DEVICES_MAX,
     "kinds_without_devices": DEVICES.start,
     "gpu_slices": GPU_SLICES,
+    "never_yields": NEVER_YIELDS,
     "parts_max": PARTS_MAX,
     "park_reasons": ",".join(reason.value for reason in ParkReason),
     **{verdict.name.lower(): int(verdict) for verdict in Verdict},

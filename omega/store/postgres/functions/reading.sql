@@ -124,6 +124,38 @@ CREATE FUNCTION omega.read_allocations_of(
     SELECT * FROM omega.live_allocations(NULL, NULL, NULL, coalesce(_jobs, '{}'))
 $$;
 
+-- Who runs on these machines, by job and task; and of each of these jobs, ascending, what decides whether it makes way.
+CREATE FUNCTION omega.read_occupants(
+    _machines integer[],
+    OUT jobs bigint[], OUT tasks integer[], OUT machines integer[], OUT started_ms bigint[], OUT amounts integer[],
+    OUT about bigint[], OUT precedences integer[], OUT yields_to bigint[], OUT minimums integer[],
+    OUT placed integer[], OUT running integer[]
+) LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+BEGIN
+    IF (cardinality(_machines) <= ${occupied_machines_max}) IS NOT TRUE THEN
+        RAISE EXCEPTION 'bad machines: a list of at most ${occupied_machines_max}' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    WITH live AS MATERIALIZED (
+        SELECT a.* FROM allocation a WHERE a.machine_id = ANY (_machines)
+    ), concerned AS MATERIALIZED (
+        SELECT j.id, j.precedence, j.minimum, j.placed, j.placed - j.ended AS running,
+               CASE WHEN j.preemptible THEN j.precedence::bigint + c.precedence_gap ELSE ${never_yields} END AS yields_to
+          FROM job j CROSS JOIN cell c WHERE j.id IN (SELECT l.job_id FROM live l)
+    )
+    SELECT coalesce(array_agg(l.job_id ORDER BY l.job_id, l.task), '{}'), coalesce(array_agg(l.task ORDER BY l.job_id, l.task), '{}'),
+           coalesce(array_agg(l.machine_id ORDER BY l.job_id, l.task), '{}'),
+           coalesce(array_agg((extract(epoch FROM l.started_at) * 1000)::bigint ORDER BY l.job_id, l.task), '{}'),
+           coalesce(array_agg(ARRAY[{{ l.${kind} }}] ORDER BY l.job_id, l.task), '{}'),
+           (SELECT coalesce(array_agg(c.id ORDER BY c.id), '{}') FROM concerned c),
+           (SELECT coalesce(array_agg(c.precedence ORDER BY c.id), '{}') FROM concerned c),
+           (SELECT coalesce(array_agg(c.yields_to ORDER BY c.id), '{}') FROM concerned c),
+           (SELECT coalesce(array_agg(c.minimum ORDER BY c.id), '{}') FROM concerned c),
+           (SELECT coalesce(array_agg(c.placed ORDER BY c.id), '{}') FROM concerned c),
+           (SELECT coalesce(array_agg(c.running ORDER BY c.id), '{}') FROM concerned c)
+      INTO jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to, minimums, placed, running
+      FROM live l;
+END $$;
+
 -- ... and for a node, on its own machines: all of them if some were assigned to it since the mark.
 CREATE FUNCTION omega.own_allocations(
     _mark bigint,

@@ -9,7 +9,6 @@ import pytest
 from omega.errors import BadInput, SettingsError
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
-from schedulers.batch import BatchScheduler
 from schedulers.ml_gpu import MlGpuScheduler
 from schedulers.ml_gpu.live import GpuRounds
 from schedulers.ml_gpu.settings import read_settings, rounds_config
@@ -117,7 +116,7 @@ def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.Monkey
         MlGpuScheduler.configured({"round": "1"})
 
 
-@pytest.mark.parametrize("kind", [BatchScheduler, ServiceScheduler])
+@pytest.mark.parametrize("kind", [ServiceScheduler])
 def test_other_kinds_have_no_settings(kind: type[Scheduler]) -> None:
     with pytest.raises(BadInput, match=f"there is no setting 'round': {kind.kind} has none"):
         kind.configured({"round": "360"})

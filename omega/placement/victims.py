@@ -1,0 +1,345 @@
+"""Victims: which tasks make way for a job that nothing else has room for.
+
+Goal     Place as many of a job's tasks as lower precedences can make room for, and evict as few
+         tasks as possible.
+Promise  Nobody is named who does not yield to the job's precedence. Of choices that evict equally
+         many, one of low precedences is taken, and of these one of tasks that began late. A gang
+         that would break counts as a whole. The counts are the least possible for groups without
+         GPUs, unless several gangs would have to fall together; then each is weighed by itself.
+Source   Omega (EuroSys 2013), section 3.4; the order of victims as in Nomad and Kubernetes;
+         docs/decisions/0036-preemption.md.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.limits import LIMITS
+from omega.model.arrays import Amounts, Ids, Index, Mask
+from omega.model.claims import Claims, Evictions
+from omega.model.jobs import LeasedJob
+from omega.model.occupants import Occupants
+from omega.placement.feasibility import Room, matching, room, room_on
+from omega.placement.groups import claims_for, waiting_groups
+
+SPARE: Final = 64
+"""Machines that are looked at besides two for each task to place."""
+GANGS_MAX: Final = 16
+"""Gangs that are weighed as a whole; the smallest first."""
+PER_TASK: Final = 2**32
+"""The cost of a victim. Its rank among all, which is added, decides only between equal numbers."""
+
+
+def machines_to_look_at(view: View, job: LeasedJob, rng: np.random.Generator) -> Ids:
+    """Return machines on which tasks of the job would fit if nothing ran there, at most a thousand.
+
+    Machines that have room as they are come first; of the others some are drawn.
+    """
+    roomy: list[Ids] = []
+    others: list[Ids] = []
+    for group in waiting_groups(job):
+        task_group = job.spec.groups[group]
+        has_room = room(view, job, group)
+        roomy.append(view.id[has_room.at])
+        fits = view.open & (view.capacity >= task_group.demand).all(axis=1)
+        fits &= matching(view, task_group)
+        others.append(view.id[fits])
+    first = np.unique(np.concatenate(roomy))
+    rest = np.setdiff1d(np.concatenate(others), first)
+    wanted = min(2 * len(job.unplaced) + SPARE, LIMITS.occupied_machines_max)
+    drawn = rng.permutation(rest)[: max(0, wanted - len(first))]
+    return np.sort(np.concatenate([first[:wanted], drawn]))
+
+
+def place_with_evictions(
+    view: View, job: LeasedJob, occupants: Occupants, rng: np.random.Generator
+) -> Claims:
+    """Return claims for as many of the job's unplaced tasks as find room, with the tasks to evict.
+
+    A gang gets at least `job.lacking` claims, or none. Only the machines of `occupants` are used.
+    `view` shows them as they are; it is left unchanged.
+    """
+    way = _Way(view, job, occupants)
+    parts = []
+    with view.tentative():
+        for group in waiting_groups(job):
+            claims = way.place(group, rng)
+            view.assume_claims(claims)
+            parts.append(claims)
+    placed = Claims.of(parts) if parts else Claims.none()
+    return placed if len(placed) >= job.lacking else Claims.none()
+
+
+@dataclass(eq=False)
+class _Plan:
+    """How many tasks each machine gets, and who makes way for them."""
+
+    given: dict[int, int] = field(default_factory=dict)
+    """By row of the view."""
+    victims: dict[int, list[int]] = field(default_factory=dict)
+    """By row of the view, positions in the occupants."""
+    fallen: tuple[int, ...] = ()
+    """Positions of gang tasks that fall with a gang, on any machine."""
+    cost: int = 0
+
+    @property
+    def tasks(self) -> int:
+        return sum(self.given.values())
+
+    def is_better_than(self, other: "_Plan") -> bool:
+        return (-self.tasks, self.cost) < (-other.tasks, other.cost)
+
+
+class _Way:
+    """Who may make way for one job, on some machines of a view."""
+
+    def __init__(self, view: View, job: LeasedJob, occupants: Occupants) -> None:
+        self._view = view
+        self._job = job
+        self._occupants = occupants
+        of = np.searchsorted(occupants.about, occupants.job)
+        yields = (occupants.yields_to <= job.spec.precedence) & (occupants.about != job.id)
+        order = np.lexsort(
+            (-occupants.task, -occupants.job, -occupants.started_ms, occupants.precedence[of])
+        )
+        self._rank = np.empty(len(occupants), dtype=np.int64)
+        self._rank[order] = np.arange(len(occupants))
+        self._at = view.where(occupants.machine)
+        self._alive = yields[of] & (self._at >= 0)
+        self._gang: dict[int, Index] = {}
+        """By job that is a gang and yields: its tasks on these machines."""
+        self._slack = np.maximum(occupants.placed - occupants.minimum, 0)
+        """By job, how many tasks it can lose before its gang breaks."""
+        for number in np.flatnonzero(yields & (occupants.minimum > 0)).tolist():
+            mine = np.flatnonzero(of == number)
+            self._gang[number] = mine[np.argsort(self._rank[mine])]
+
+    def place(self, group: int, rng: np.random.Generator) -> Claims:
+        """Return claims for a group's tasks; who makes way for them is evicted in the view."""
+        wanted = len(self._job.unplaced_in(group))
+        plan = self._best(group, wanted)
+        if not plan.tasks:
+            return Claims.none()
+        rows = sorted(plan.given)
+        named = {row: list(plan.victims.get(row, [])) for row in rows}
+        for number, tasks in self._gangs_of(plan.fallen).items():
+            # Its tasks are named in the order of the claims until the gang breaks. With the claim
+            # that breaks it the others fall, and cannot be named any more.
+            spared = int(self._slack[number])
+            for row in rows:
+                here = [task for task in tasks if self._at[task] == row]
+                named[row] += here
+                spared -= len(here)
+                if spared < 0:
+                    break
+        gone = np.array(sorted({*plan.fallen, *(v for vs in named.values() for v in vs)}), np.intp)
+        self._evict(gone)
+        at = np.array(rows, dtype=np.intp)
+        given = np.array([plan.given[row] for row in rows])
+        claims = claims_for(Room(self._view, self._job, group, at, given), given, rng)
+        first = np.flatnonzero(np.diff(claims.machine, prepend=-1))
+        evictions = [
+            (int(claim), victim)
+            for claim in first.tolist()
+            for victim in named[int(self._view.where(claims.machine[claim : claim + 1])[0])]
+        ]
+        victims = np.array([victim for _, victim in evictions], dtype=np.intp)
+        return replace(
+            claims,
+            evictions=Evictions(
+                claim=np.array([claim for claim, _ in evictions], dtype=np.intp),
+                job=self._occupants.job[victims],
+                task=self._occupants.task[victims].astype(np.intp),
+            ),
+        )
+
+    def _evict(self, gone: Index) -> None:
+        self._view.assume_removed(self._occupants.machine[gone], self._occupants.amounts[gone])
+        self._alive[gone] = False
+        lost = np.searchsorted(self._occupants.about, self._occupants.job[gone])
+        self._slack = np.maximum(self._slack - np.bincount(lost, minlength=len(self._slack)), 0)
+
+    def _gangs_of(self, fallen: Sequence[int]) -> dict[int, list[int]]:
+        gangs: dict[int, list[int]] = {}
+        for position in fallen:
+            number = int(np.searchsorted(self._occupants.about, self._occupants.job[position]))
+            gangs.setdefault(number, []).append(position)
+        return gangs
+
+    def _best(self, group: int, wanted: int) -> _Plan:
+        """Return the best plan: without gangs, then with one more gang while that is better."""
+        best = self._plan(group, wanted, ())
+        gangs = [
+            number
+            for number, tasks in sorted(
+                self._gang.items(), key=lambda gang: int(self._occupants.running[gang[0]])
+            )
+            if self._alive[tasks].all()
+        ][:GANGS_MAX]
+        chosen: tuple[int, ...] = ()
+        while True:
+            tried = [
+                (self._plan(group, wanted, (*chosen, number)), number)
+                for number in gangs
+                if number not in chosen
+            ]
+            better = [(plan, number) for plan, number in tried if plan.is_better_than(best)]
+            if not better:
+                return best
+            best, number = min(better, key=lambda one: (-one[0].tasks, one[0].cost))
+            chosen = (*chosen, number)
+
+    def _plan(self, group: int, wanted: int, gangs: tuple[int, ...]) -> _Plan:
+        """Return the cheapest plan for as many tasks as fit if these gangs fall."""
+        fallen = np.concatenate([np.zeros(0, np.intp), *(self._gang[g] for g in gangs)])
+        cost = sum(
+            int(self._occupants.running[g]) * PER_TASK + int(self._rank[self._gang[g]].sum())
+            for g in gangs
+        )
+        may_go = self._alive.copy()
+        may_go[fallen] = False
+        with self._view.tentative():
+            if len(fallen):
+                self._view.assume_removed(
+                    self._occupants.machine[fallen], self._occupants.amounts[fallen]
+                )
+            plan = _cheapest(list(self._options(group, wanted, may_go)), wanted)
+            # Gangs that would break, although they are not to fall, lose only what they can spare.
+            while broken := self._broken(plan):
+                for number in broken:
+                    may_go[self._gang[number][self._slack[number] :]] = False
+                plan = _cheapest(list(self._options(group, wanted, may_go)), wanted)
+        plan.cost += cost
+        plan.fallen = tuple(fallen.tolist())
+        # A gang of which too few tasks are named does not fall.
+        for number, tasks in self._gangs_of(plan.fallen).items():
+            named = sum(int(self._at[task]) in plan.given for task in tasks)
+            if named <= self._slack[number]:
+                return _Plan()
+        return plan
+
+    def _broken(self, plan: _Plan) -> list[int]:
+        """Return the gangs that would lose more tasks singly than they can spare."""
+        singles = [victim for victims in plan.victims.values() for victim in victims]
+        return [
+            number
+            for number, victims in self._gangs_of(singles).items()
+            if number in self._gang and len(victims) > self._slack[number]
+        ]
+
+    def _options(self, group: int, wanted: int, may_go: Mask) -> Iterator["_Options"]:
+        """Yield for each machine what each number of tasks on it would cost."""
+        rows = np.unique(self._view.where(np.unique(self._occupants.machine)))
+        roomy = room(self._view, self._job, group)
+        for row in np.union1d(rows[rows >= 0], roomy.at).tolist():
+            here = np.flatnonzero(may_go & (self._at == row))
+            options = _Options(row, [0], [[]])
+            here = here[np.argsort(self._rank[here])]
+            for tasks in range(1, wanted + 1):
+                victims = self._least(group, row, tasks, here)
+                if victims is None:
+                    break
+                options.cost.append(len(victims) * PER_TASK + int(self._rank[victims].sum()))
+                options.victims.append(victims)
+            if len(options.cost) > 1:
+                yield options
+
+    def _least(self, group: int, row: int, tasks: int, here: Index) -> list[int] | None:
+        """Return the fewest of these tasks whose end makes room for so many; None if none do."""
+        if self._fits(group, row, tasks, here[:0]):
+            return []
+        if not self._fits(group, row, tasks, here):
+            return None
+        if self._job.spec.groups[group].gpus:
+            return self._pruned(group, row, tasks, here)
+        demand = self._job.spec.groups[group].demand
+        lacking = tasks * demand - self._view.free[row]
+        kinds = np.flatnonzero((lacking > 0) & (demand > 0))
+        return _fewest(here, self._occupants.amounts[np.ix_(here, kinds)], lacking[kinds])
+
+    def _pruned(self, group: int, row: int, tasks: int, here: Index) -> list[int]:
+        """Return enough tasks, none of which could stay: by rank, for groups with GPUs."""
+        chosen: list[int] = here.tolist()
+        for victim in here[::-1].tolist():
+            rest = [one for one in chosen if one != victim]
+            if self._fits(group, row, tasks, np.array(rest, dtype=np.intp)):
+                chosen = rest
+        return chosen
+
+    def _fits(self, group: int, row: int, tasks: int, gone: Index) -> bool:
+        with self._view.tentative():
+            self._view.assume_removed(self._occupants.machine[gone], self._occupants.amounts[gone])
+            return bool(room_on(self._view, self._job, group, np.array([row]))[0] >= tasks)
+
+
+@dataclass(eq=False)
+class _Options:
+    """For one machine, by number of tasks: what it costs to place them there, and for whom."""
+
+    row: int
+    cost: list[int]
+    victims: list[list[int]]
+
+
+def _cheapest(options: Sequence[_Options], wanted: int) -> _Plan:
+    """Return the cheapest division of as many tasks as possible among machines."""
+    none = np.iinfo(np.int64).max // 2
+    best = np.full(wanted + 1, none, dtype=np.int64)
+    best[0] = 0
+    taken = np.zeros((len(options), wanted + 1), dtype=np.int64)
+    for number, option in enumerate(options):
+        after = best.copy()
+        for tasks in range(1, len(option.cost)):
+            here = np.full(wanted + 1, none, dtype=np.int64)
+            here[tasks:] = np.minimum(best[: wanted + 1 - tasks] + option.cost[tasks], none)
+            better = here < after
+            after[better] = here[better]
+            taken[number, better] = tasks
+        best = after
+    tasks = int(np.flatnonzero(best < none)[-1])
+    plan = _Plan(cost=int(best[tasks]))
+    for number in range(len(options) - 1, -1, -1):
+        given = int(taken[number, tasks])
+        if given:
+            plan.given[options[number].row] = given
+            plan.victims[options[number].row] = options[number].victims[given]
+            tasks -= given
+    return plan
+
+
+def _fewest(here: Index, amounts: Amounts, lacking: Ids) -> list[int] | None:
+    """Return the fewest of these tasks whose amounts cover what is lacking, low ranks preferred.
+
+    `here` (tasks,) is in order of rank; `amounts` (tasks, kinds) and `lacking` (kinds,). Tasks of
+    one shape are interchangeable but for their rank, so only how many of each shape is searched.
+    """
+    shapes, shape = np.unique(amounts, axis=0, return_inverse=True)
+    of_shape = [np.flatnonzero(shape.reshape(-1) == s) for s in range(len(shapes))]
+    useful = [s for s in range(len(shapes)) if shapes[s].any()]
+    useful.sort(key=lambda s: -int(shapes[s].max()))
+    found: list[list[int]] = []
+    """The best so far, if any."""
+
+    def search(number: int, missing: Ids, chosen: list[int]) -> None:
+        if found and len(chosen) > len(found[0]):
+            return
+        if (missing <= 0).all():
+            if not found or (len(chosen), sum(chosen)) < (len(found[0]), sum(found[0])):
+                found[:] = [chosen]
+            return
+        if number == len(useful):
+            return
+        per_task, tasks = shapes[useful[number]], of_shape[useful[number]]
+        helps = per_task > 0
+        if not helps.any():
+            return
+        full = int(np.ceil(np.maximum(missing[helps], 0) / per_task[helps]).max())
+        most = min(len(tasks), full)
+        for count in range(most, -1, -1):
+            search(number + 1, missing - count * per_task, [*chosen, *tasks[:count].tolist()])
+
+    search(0, lacking, [])
+    return here[sorted(found[0])].tolist() if found else None

@@ -1,0 +1,109 @@
+"""Victims on machines with GPUs, and which machines are looked at."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.clock import ManualClock
+from omega.limits import LIMITS
+from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.machines import MachineState
+from omega.placement.victims import machines_to_look_at, place_with_evictions
+from omega.store.memory.store import MemoryStore
+from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_transaction, claims_of_job
+from omega.testing.steps import a_leased_job
+from schedulers.batch import BatchScheduler
+
+RNG = np.random.default_rng(0)
+
+
+def run(store: MemoryStore, spec: JobSpec) -> LeasedJob:
+    """Place a job's tasks wherever they find room."""
+    job = a_leased_job(store, spec)
+    claims = BatchScheduler().place(View(store.snapshot()), job, RNG)
+    assert store.commit(a_transaction(claims_of_job(job, claims))).accepted.all()
+    return job
+
+
+def evicted_for(store: MemoryStore, job: LeasedJob) -> tuple[int, list[int]]:
+    """Return how many claims are granted, and the jobs that lose a task, one entry a task."""
+    view = View(store.snapshot())
+    claims = place_with_evictions(view, job, store.occupants(view.id), RNG)
+    outcome = store.commit(a_transaction(claims_of_job(job, claims)))
+    assert outcome.accepted.all()
+    return len(claims), sorted(outcome.evicted_job.tolist())
+
+
+def gpu_job(tasks: int, gpus: int, precedence: int, **fields: int) -> JobSpec:
+    group = a_group(tasks, cpu_milli=100, gpus=gpus, **fields)  # type: ignore[arg-type]
+    return replace(a_spec(groups=(group,)), precedence=precedence)
+
+
+def test_whole_gpus_are_freed_and_no_more_of_them_than_are_wanted() -> None:
+    store = MemoryStore(ManualClock())
+    store.add_machines(a_cell(1, cpu_milli=8_000, gpus=4))
+    low = run(store, gpu_job(3, 1, 0))
+    fractions = run(store, gpu_job(2, 1, 5, gpu_slices=500))
+
+    placed, evicted = evicted_for(store, a_leased_job(store, gpu_job(1, 2, 50)))
+
+    assert (1, [low.id] * 2) == (placed, evicted)
+    assert fractions.id not in evicted
+
+
+def test_two_halves_of_one_gpu_make_way_for_a_task_that_wants_it_whole() -> None:
+    store = MemoryStore(ManualClock())
+    store.add_machines(a_cell(1, cpu_milli=8_000, gpus=1))
+    halves = run(store, gpu_job(2, 1, 0, gpu_slices=500))
+
+    assert (1, [halves.id] * 2) == evicted_for(store, a_leased_job(store, gpu_job(1, 1, 50)))
+
+
+def test_the_youngest_of_equals_make_way() -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    store.add_machines(a_cell(1, cpu_milli=3_000))
+    run(store, a_spec(1))
+    clock.sleep(5.0)
+    youngest = run(store, a_spec(1))
+    higher = run(store, a_spec(1, precedence=5))
+
+    assert (1, [youngest.id]) == evicted_for(store, a_leased_job(store, a_spec(precedence=50)))
+    assert higher.id != youngest.id
+
+
+def test_tasks_on_different_machines_make_way_on_different_machines() -> None:
+    store = MemoryStore(ManualClock())
+    store.add_machines(a_cell(3, cpu_milli=2_000))
+    run(store, a_spec(6))
+    apart = a_spec(groups=(a_group(3, different_machines=True),), precedence=50)
+
+    placed, evicted = evicted_for(store, a_leased_job(store, apart))
+
+    assert (3, 3) == (placed, len(evicted))
+
+
+def test_machines_that_no_task_would_fit_on_are_not_looked_at() -> None:
+    store = MemoryStore(ManualClock())
+    (small,) = store.add_machines(a_cell(1, cpu_milli=500)).tolist()
+    closed, large = store.add_machines(a_cell(2, cpu_milli=2_000, first=2)).tolist()
+    store.set_state(np.array([closed]), MachineState.DRAINING)
+    view = View(store.snapshot())
+
+    assert [large] == machines_to_look_at(view, a_job(1), RNG).tolist()
+    assert small != large
+
+
+def test_at_most_a_thousand_machines_are_looked_at_those_with_room_first() -> None:
+    store = MemoryStore(ManualClock())
+    store.add_machines(a_cell(1_500, cpu_milli=1_000))
+    full = run(store, a_spec(1_400))
+    view = View(store.snapshot())
+
+    few = machines_to_look_at(view, a_job(10), RNG)
+    many = machines_to_look_at(view, a_job(900), RNG)
+
+    assert len(few) < len(many) == LIMITS.occupied_machines_max == len(np.unique(many))
+    assert 100 == (view.free[view.where(many), 0] > 0).sum()
+    assert full.spec.tasks == 1_400
