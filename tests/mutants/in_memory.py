@@ -163,7 +163,8 @@ MUTANTS = (
         "gap-ignored",
         STORE,
         "_victims",
-        "about=integers([job.id for job in jobs]), yields_to=integers([«job.spec.yields_to(self._precedence_gap)» for job in jobs])",
+        "about=integers([job.id for job in jobs]),"
+        " yields_to=integers([«job.spec.yields_to(self._precedence_gap)» for job in jobs])",
         "job.spec.yields_to(1)",
         "The owner sets a gap, and jobs evict others that are nearly as urgent.",
     ),
