@@ -201,7 +201,7 @@ def _make_way(
         with view.tentative():
             for others in claims:
                 view.assume_claims(others)
-            more = place_with_evictions(view, job, occupants, rng)
+            more = place_with_evictions(view, job, machines, occupants, rng)
         claims[number] = Claims.of([mine, more])
     return claims
 

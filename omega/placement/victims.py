@@ -55,14 +55,14 @@ def machines_to_look_at(view: View, job: LeasedJob, rng: np.random.Generator) ->
 
 
 def place_with_evictions(
-    view: View, job: LeasedJob, occupants: Occupants, rng: np.random.Generator
+    view: View, job: LeasedJob, machines: Ids, occupants: Occupants, rng: np.random.Generator
 ) -> Claims:
     """Return claims for as many of the job's unplaced tasks as find room, with the tasks to evict.
 
-    A gang gets at least `job.lacking` claims, or none. Only the machines of `occupants` are used.
-    `view` shows them as they are; it is left unchanged.
+    Only `machines` are used, on which `occupants` run. A gang gets at least `job.lacking` claims,
+    or none. The view is left unchanged.
     """
-    way = _Way(view, job, occupants)
+    way = _Way(view, job, machines, occupants)
     parts = []
     with view.tentative():
         for group in waiting_groups(job):
@@ -96,8 +96,10 @@ class _Plan:
 class _Way:
     """Who may make way for one job, on some machines of a view."""
 
-    def __init__(self, view: View, job: LeasedJob, occupants: Occupants) -> None:
+    def __init__(self, view: View, job: LeasedJob, machines: Ids, occupants: Occupants) -> None:
         self._view = view
+        rows = view.where(machines)
+        self._rows: list[int] = rows[rows >= 0].tolist()
         self._job = job
         self._occupants = occupants
         of = np.searchsorted(occupants.about, occupants.job)
@@ -232,9 +234,7 @@ class _Way:
 
     def _options(self, group: int, wanted: int, may_go: Mask) -> Iterator["_Options"]:
         """Yield for each machine what each number of tasks on it would cost."""
-        rows = np.unique(self._view.where(np.unique(self._occupants.machine)))
-        roomy = room(self._view, self._job, group)
-        for row in np.union1d(rows[rows >= 0], roomy.at).tolist():
+        for row in self._rows:
             here = np.flatnonzero(may_go & (self._at == row))
             options = _Options(row, [0], [[]])
             here = here[np.argsort(self._rank[here])]

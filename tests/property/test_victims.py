@@ -129,7 +129,7 @@ def judged(played: Played) -> tuple[int, set[TaskName]]:
     before = view.rows()
     rng = np.random.default_rng(1)
     machines = machines_to_look_at(view, job, rng)
-    claims = place_with_evictions(view, job, store.occupants(machines), rng)
+    claims = place_with_evictions(view, job, machines, store.occupants(machines), rng)
     assert (before.used == view.rows().used).all(), "the view is as it was"
     outcome = store.commit(a_transaction(claims_of_job(job, claims)))
     assert [int(Verdict.ACCEPTED)] * len(claims) == outcome.verdicts.tolist()

@@ -29,7 +29,7 @@ def run(store: MemoryStore, spec: JobSpec) -> LeasedJob:
 def evicted_for(store: MemoryStore, job: LeasedJob) -> tuple[int, list[int]]:
     """Return how many claims are granted, and the jobs that lose a task, one entry a task."""
     view = View(store.snapshot())
-    claims = place_with_evictions(view, job, store.occupants(view.id), RNG)
+    claims = place_with_evictions(view, job, view.id, store.occupants(view.id), RNG)
     outcome = store.commit(a_transaction(claims_of_job(job, claims)))
     assert outcome.accepted.all()
     return len(claims), sorted(outcome.evicted_job.tolist())
