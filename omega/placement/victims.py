@@ -10,7 +10,7 @@ Source   Omega (EuroSys 2013), section 3.4; the order of victims as in Nomad and
          docs/decisions/0036-preemption.md.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -234,31 +234,40 @@ class _Way:
 
     def _options(self, group: int, wanted: int, may_go: Mask) -> Iterator["_Options"]:
         """Yield for each machine what each number of tasks on it would cost."""
-        for row in self._rows:
-            here = np.flatnonzero(may_go & (self._at == row))
+        rows = np.array(self._rows, dtype=np.intp)
+        as_it_is = room_on(self._view, self._job, group, rows)
+        with self._view.tentative():
+            self._view.assume_removed(
+                self._occupants.machine[may_go], self._occupants.amounts[may_go]
+            )
+            emptied = np.minimum(room_on(self._view, self._job, group, rows), wanted)
+        here = self._by_row(may_go)
+        for number in np.flatnonzero(emptied).tolist():
+            row = int(rows[number])
+            least = self._least(group, row, here.get(row, np.zeros(0, np.intp)))
             options = _Options(row, [0], [[]])
-            here = here[np.argsort(self._rank[here])]
-            for tasks in range(1, wanted + 1):
-                victims = self._least(group, row, tasks, here)
-                if victims is None:
-                    break
+            for tasks in range(1, int(emptied[number]) + 1):
+                victims = least(tasks) if tasks > as_it_is[number] else []
                 options.cost.append(len(victims) * PER_TASK + int(self._rank[victims].sum()))
                 options.victims.append(victims)
-            if len(options.cost) > 1:
-                yield options
+            yield options
 
-    def _least(self, group: int, row: int, tasks: int, here: Index) -> list[int] | None:
-        """Return the fewest of these tasks whose end makes room for so many; None if none do."""
-        if self._fits(group, row, tasks, here[:0]):
-            return []
-        if not self._fits(group, row, tasks, here):
-            return None
-        if self._job.spec.groups[group].gpus:
-            return self._pruned(group, row, tasks, here)
-        demand = self._job.spec.groups[group].demand
-        lacking = tasks * demand - self._view.free[row]
-        kinds = np.flatnonzero((lacking > 0) & (demand > 0))
-        return _fewest(here, self._occupants.amounts[np.ix_(here, kinds)], lacking[kinds])
+    def _by_row(self, may_go: Mask) -> dict[int, Index]:
+        """Return the positions of these tasks by row of the view, in order of rank."""
+        which = np.flatnonzero(may_go)
+        which = which[np.lexsort((self._rank[which], self._at[which]))]
+        rows, first = np.unique(self._at[which], return_index=True)
+        return dict(zip(rows.tolist(), np.split(which, first[1:]), strict=False))
+
+    def _least(self, group: int, row: int, here: Index) -> Callable[[int], list[int]]:
+        """Return a function: the fewest of these tasks without which so many find room."""
+        task_group = self._job.spec.groups[group]
+        if task_group.gpus:
+            return lambda tasks: self._pruned(group, row, tasks, here)
+        kinds = np.flatnonzero(task_group.demand)
+        cover = _Cover(self._occupants.amounts[np.ix_(here, kinds)])
+        demand, free = task_group.demand[kinds], self._view.free[row][kinds]
+        return lambda tasks: here[cover.fewest(tasks * demand - free)].tolist()
 
     def _pruned(self, group: int, row: int, tasks: int, here: Index) -> list[int]:
         """Return enough tasks, none of which could stay: by rank, for groups with GPUs."""
@@ -310,36 +319,45 @@ def _cheapest(options: Sequence[_Options], wanted: int) -> _Plan:
     return plan
 
 
-def _fewest(here: Index, amounts: Amounts, lacking: Ids) -> list[int] | None:
-    """Return the fewest of these tasks whose amounts cover what is lacking, low ranks preferred.
+class _Cover:
+    """Tasks of one machine, of which the fewest are sought that cover what is lacking.
 
-    `here` (tasks,) is in order of rank; `amounts` (tasks, kinds) and `lacking` (kinds,). Tasks of
-    one shape are interchangeable but for their rank, so only how many of each shape is searched.
+    Tasks of one shape are interchangeable but for their rank, so only how many of each shape is
+    searched.
     """
-    shapes, shape = np.unique(amounts, axis=0, return_inverse=True)
-    of_shape = [np.flatnonzero(shape.reshape(-1) == s) for s in range(len(shapes))]
-    useful = [s for s in range(len(shapes)) if shapes[s].any()]
-    useful.sort(key=lambda s: -int(shapes[s].max()))
-    found: list[list[int]] = []
-    """The best so far, if any."""
 
-    def search(number: int, missing: Ids, chosen: list[int]) -> None:
-        if found and len(chosen) > len(found[0]):
-            return
-        if (missing <= 0).all():
-            if not found or (len(chosen), sum(chosen)) < (len(found[0]), sum(found[0])):
-                found[:] = [chosen]
-            return
-        if number == len(useful):
-            return
-        per_task, tasks = shapes[useful[number]], of_shape[useful[number]]
-        helps = per_task > 0
-        if not helps.any():
-            return
-        full = int(np.ceil(np.maximum(missing[helps], 0) / per_task[helps]).max())
-        most = min(len(tasks), full)
-        for count in range(most, -1, -1):
-            search(number + 1, missing - count * per_task, [*chosen, *tasks[:count].tolist()])
+    def __init__(self, amounts: Amounts) -> None:
+        """`amounts` (tasks, kinds) are in order of rank."""
+        shapes, shape = np.unique(amounts, axis=0, return_inverse=True)
+        largest_first = np.argsort(-shapes.max(axis=1, initial=0), kind="stable")
+        self._shapes = [
+            (shapes[which], np.flatnonzero(shape.reshape(-1) == which).tolist())
+            for which in largest_first.tolist()
+            if shapes[which].any()
+        ]
 
-    search(0, lacking, [])
-    return here[sorted(found[0])].tolist() if found else None
+    def fewest(self, lacking: Ids) -> list[int]:
+        """Return the positions of the fewest tasks that cover `lacking` (kinds,), ascending.
+
+        Of equally many, low ranks are preferred. All tasks together must cover it.
+        """
+        found: list[list[int]] = []
+
+        def search(number: int, missing: Ids, chosen: list[int]) -> None:
+            if found and len(chosen) > len(found[0]):
+                return
+            if (missing <= 0).all():
+                if not found or (len(chosen), sum(chosen)) < (len(found[0]), sum(found[0])):
+                    found[:] = [chosen]
+                return
+            if number == len(self._shapes):
+                return
+            shape, tasks = self._shapes[number]
+            helps = shape > 0
+            full = int(np.ceil(np.maximum(missing[helps], 0) / shape[helps]).max())
+            for count in range(min(len(tasks), full), -1, -1):
+                search(number + 1, missing - count * shape, chosen + tasks[:count])
+
+        search(0, lacking, [])
+        (least,) = found
+        return sorted(least)
