@@ -263,6 +263,7 @@ class EvictionContract(Contract):
 
         assert [GANG_BROKEN, OVERCOMMIT, ACCEPTED] == verdicts_of(outcome)
         assert [(victim.id, 1)] == evicted_tasks(outcome)
+        assert job.id == status_of(store, victim).evicted_by
 
     def test_by_sequence_an_eviction_needs_a_fresh_view_as_well(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)

@@ -56,9 +56,19 @@ GANGS = (
         "broken-gang-keeps-what-it-evicted",
         JUDGE_SEQUENTIAL,
         "judge_claims",
-        "«fallen := before.fallen;» running := before.running; budget := before.budget; FOR c IN",
+        "«fallen := before.fallen;» fallen_for := before.fallen_for; running := before.running;"
+        " budget := before.budget; FOR c IN",
         "",
         "Tasks are ended for a gang that never ran.",
+    ),
+    mutant(
+        "broken-gang-told-as-evictor",
+        JUDGE_SEQUENTIAL,
+        "judge_claims",
+        "fallen := before.fallen; «fallen_for := before.fallen_for;» running := before.running;"
+        " budget := before.budget; FOR c IN",
+        "",
+        "A job was evicted for another, and is told that it was for a gang that never ran.",
     ),
     mutant(
         "broken-gang-keeps-its-victims-uncounted",
