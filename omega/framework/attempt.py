@@ -202,7 +202,9 @@ def _make_way(
             for others in claims:
                 view.assume_claims(others)
             more = place_with_evictions(view, job, machines, occupants, rng)
-        claims[number] = Claims.of([mine, more])
+        evicts = sum(len(one.evictions) for one in claims) + len(more.evictions)
+        if evicts <= context.limits.claims_per_transaction_max:
+            claims[number] = Claims.of([mine, more])
     return claims
 
 

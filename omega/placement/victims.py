@@ -5,7 +5,8 @@ Goal     Place as many of a job's tasks as lower precedences can make room for, 
 Promise  Nobody is named who does not yield to the job's precedence. Of choices that evict equally
          many, one of low precedences is taken, and of these one of tasks that began late. A gang
          that would break counts as a whole. The counts are the least possible for groups without
-         GPUs, unless several gangs would have to fall together; then each is weighed by itself.
+         GPUs, unless several gangs would have to fall together, or the search is cut off: it is
+         bounded, so that no job keeps its scheduler busy for long.
 Source   Omega (EuroSys 2013), section 3.4; the order of victims as in Nomad and Kubernetes;
          docs/decisions/0036-preemption.md.
 """
@@ -29,7 +30,11 @@ SPARE: Final = 64
 """Machines that are looked at besides two for each task to place."""
 GANGS_MAX: Final = 16
 """Gangs that are weighed as a whole; the smallest first."""
-PER_TASK: Final = 2**32
+WORK_MAX: Final = 50_000
+"""Numbers of tasks on machines that are weighed for one job; after that the best plan counts."""
+NODES_MAX: Final = 50_000
+"""Steps of the search for covers for one job; after that the first cover that is found counts."""
+PER_TASK: Final = 2**40
 """The cost of a victim. Its rank among all, which is added, decides only between equal numbers."""
 
 
@@ -69,8 +74,27 @@ def place_with_evictions(
             claims = way.place(group, rng)
             view.assume_claims(claims)
             parts.append(claims)
-    placed = Claims.of(parts) if parts else Claims.none()
+    placed = _within_limits(Claims.of(parts) if parts else Claims.none())
     return placed if len(placed) >= job.lacking else Claims.none()
+
+
+def _within_limits(claims: Claims) -> Claims:
+    """Return the claims up to the machine at which they evict more than one commit may."""
+    most = LIMITS.claims_per_transaction_max
+    evictions = claims.evictions
+    if len(evictions) <= most:
+        return claims
+    # The first claim on a machine names all victims there: machines are kept or left out whole.
+    last = int(evictions.claim[most])
+    named = int(np.searchsorted(evictions.claim, last))
+    return Claims(
+        task=claims.task[:last],
+        machine=claims.machine[:last],
+        seen=claims.seen[:last],
+        shape=claims.shape[:last],
+        shapes=claims.shapes,
+        evictions=Evictions(evictions.claim[:named], evictions.job[:named], evictions.task[:named]),
+    )
 
 
 @dataclass(eq=False)
@@ -111,6 +135,8 @@ class _Way:
         self._rank[order] = np.arange(len(occupants))
         self._at = view.where(occupants.machine)
         self._alive = yields[of] & (self._at >= 0)
+        self._work_left = WORK_MAX
+        self._budget = _Budget(NODES_MAX)
         self._gang: dict[int, Index] = {}
         """By job that is a gang and yields: its tasks on these machines."""
         self._slack = np.maximum(occupants.placed - occupants.minimum, 0)
@@ -186,7 +212,7 @@ class _Way:
             tried = [
                 (self._plan(group, wanted, (*chosen, number)), number)
                 for number in gangs
-                if number not in chosen
+                if number not in chosen and self._work_left > 0
             ]
             better = [(plan, number) for plan, number in tried if plan.is_better_than(best)]
             if not better:
@@ -211,7 +237,7 @@ class _Way:
             plan = _cheapest(list(self._options(group, wanted, may_go)), wanted)
             # Gangs that would break, although they are not to fall, lose only what they can spare.
             while broken := self._broken(plan):
-                for number in broken:
+                for number in broken if self._work_left > 0 else self._gang:
                     may_go[self._gang[number][self._slack[number] :]] = False
                 plan = _cheapest(list(self._options(group, wanted, may_go)), wanted)
         plan.cost += cost
@@ -241,6 +267,7 @@ class _Way:
                 self._occupants.machine[may_go], self._occupants.amounts[may_go]
             )
             emptied = np.minimum(room_on(self._view, self._job, group, rows), wanted)
+        self._work_left -= int(emptied.sum())
         here = self._by_row(may_go)
         for number in np.flatnonzero(emptied).tolist():
             row = int(rows[number])
@@ -265,7 +292,7 @@ class _Way:
         if task_group.gpus:
             return lambda tasks: self._pruned(group, row, tasks, here)
         kinds = np.flatnonzero(task_group.demand)
-        cover = _Cover(self._occupants.amounts[np.ix_(here, kinds)])
+        cover = _Cover(self._occupants.amounts[np.ix_(here, kinds)], self._budget)
         demand, free = task_group.demand[kinds], self._view.free[row][kinds]
         return lambda tasks: here[cover.fewest(tasks * demand - free)].tolist()
 
@@ -319,6 +346,13 @@ def _cheapest(options: Sequence[_Options], wanted: int) -> _Plan:
     return plan
 
 
+@dataclass(eq=False)
+class _Budget:
+    """How many steps searches may still take together."""
+
+    nodes: int
+
+
 class _Cover:
     """Tasks of one machine, of which the fewest are sought that cover what is lacking.
 
@@ -326,8 +360,9 @@ class _Cover:
     searched.
     """
 
-    def __init__(self, amounts: Amounts) -> None:
+    def __init__(self, amounts: Amounts, budget: _Budget) -> None:
         """`amounts` (tasks, kinds) are in order of rank."""
+        self._budget = budget
         shapes, shape = np.unique(amounts, axis=0, return_inverse=True)
         largest_first = np.argsort(-shapes.max(axis=1, initial=0), kind="stable")
         self._shapes = [
@@ -344,7 +379,8 @@ class _Cover:
         found: list[list[int]] = []
 
         def search(number: int, missing: Ids, chosen: list[int]) -> None:
-            if found and len(chosen) > len(found[0]):
+            self._budget.nodes -= 1
+            if found and (len(chosen) > len(found[0]) or self._budget.nodes < 0):
                 return
             if (missing <= 0).all():
                 if not found or (len(chosen), sum(chosen)) < (len(found[0]), sum(found[0])):

@@ -85,7 +85,7 @@ def job_screen(report: JobReport) -> RenderableType:
     facts.add_row("first tried", f"{moment(job.first_leased_ms)} ({duration(_wait_s(job))} later)")
     if job.evicted_by is not None:
         when = moment(job.evicted_ms)
-        facts.add_row("evicted", f"last {when}, for job {job.evicted_by}, of higher precedence")
+        facts.add_row("evicted", f"last {when}, for job {job.evicted_by}")
     if job.finished_ms is not None:
         facts.add_row("finished", moment(job.finished_ms))
     if why is not None:

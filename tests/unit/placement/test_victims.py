@@ -9,7 +9,12 @@ from omega.clock import ManualClock
 from omega.limits import LIMITS
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import MachineState
-from omega.placement.victims import machines_to_look_at, place_with_evictions
+from omega.placement.victims import (
+    _Budget,
+    _Cover,
+    machines_to_look_at,
+    place_with_evictions,
+)
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_transaction, claims_of_job
 from omega.testing.steps import a_leased_job
@@ -107,3 +112,29 @@ def test_at_most_a_thousand_machines_are_looked_at_those_with_room_first() -> No
     assert len(few) < len(many) == LIMITS.occupied_machines_max == len(np.unique(many))
     assert 100 == (view.free[view.where(many), 0] > 0).sum()
     assert full.spec.tasks == 1_400
+
+
+def test_a_commit_evicts_no_more_than_one_may_and_empties_whole_machines() -> None:
+    """A job whose claims were refused for their number would end each scheduler that leases it."""
+    most = LIMITS.claims_per_transaction_max
+    store = MemoryStore(ManualClock())
+    store.add_machines(a_cell(102, cpu_milli=most * 10))
+    for _ in range(2):
+        run(store, a_spec(most // 100 * 51))
+    whole = a_spec(groups=(a_group(102, cpu_milli=most * 10),), precedence=50)
+
+    placed, evicted = evicted_for(store, a_leased_job(store, whole))
+
+    assert (100, most) == (placed, len(evicted))
+
+
+def test_the_search_for_a_cover_ends_however_many_shapes_there_are() -> None:
+    rng = np.random.default_rng(5)
+    amounts = rng.integers(700, 1_400, size=(64, 2))
+    budget = _Budget(2_000)
+    lacking = amounts.sum(axis=0) * 2 // 3
+
+    chosen = _Cover(amounts, budget).fewest(lacking)
+
+    assert (amounts[chosen].sum(axis=0) >= lacking).all()
+    assert budget.nodes > -10 * len(amounts)
