@@ -198,12 +198,14 @@ def _make_way(
         machines = machines_to_look_at(view, job, rng)
         occupants = yield from called("occupants", partial(_occupants_of, machines))
         each.machines_looked_at = len(machines)
+        evicted = Claims.of(claims).evictions
+        gone = occupants.named_in(evicted)
         with view.tentative():
             for others in claims:
                 view.assume_claims(others)
-            more = place_with_evictions(view, job, machines, occupants, rng)
-        evicts = sum(len(one.evictions) for one in claims) + len(more.evictions)
-        if evicts <= context.limits.claims_per_transaction_max:
+            view.assume_removed(occupants.machine[gone], occupants.amounts[gone])
+            more = place_with_evictions(view, job, machines, occupants.without(gone), rng)
+        if len(evicted) + len(more.evictions) <= context.limits.claims_per_transaction_max:
             claims[number] = Claims.of([mine, more])
     return claims
 

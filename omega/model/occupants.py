@@ -6,9 +6,13 @@ Promise  Frozen arrays. The jobs of all tasks on the machines that were named ar
 Source   Omega (EuroSys 2013), section 3.4: preemption by precedence; docs/decisions/0036.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, freeze
+import numpy as np
+
+from omega.limits import LIMITS
+from omega.model.arrays import Amounts, Counts, Ids, Index, Mask, ascends, freeze
+from omega.model.claims import Evictions
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,3 +47,24 @@ class Occupants:
 
     def __len__(self) -> int:
         return len(self.job)
+
+    def named_in(self, evictions: Evictions) -> Mask:
+        """Return which of the tasks are named: (tasks,)."""
+        width = LIMITS.tasks_per_job_max
+        named = evictions.job * width + evictions.task
+        return np.isin(self.job * width + self.task, named)
+
+    def without(self, gone: Mask) -> "Occupants":
+        """Return those that are left when the tasks for which `gone` is true are evicted."""
+        lost = np.searchsorted(self.about, self.job[gone])
+        losses = np.bincount(lost, minlength=len(self.about))
+        return replace(
+            self,
+            job=self.job[~gone],
+            task=self.task[~gone],
+            machine=self.machine[~gone],
+            amounts=self.amounts[~gone],
+            started_ms=self.started_ms[~gone],
+            placed=self.placed - losses,
+            running=self.running - losses,
+        )

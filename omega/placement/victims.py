@@ -23,7 +23,7 @@ from omega.model.arrays import Amounts, Ids, Index, Mask
 from omega.model.claims import Claims, Evictions
 from omega.model.jobs import LeasedJob
 from omega.model.occupants import Occupants
-from omega.placement.feasibility import Room, matching, room, room_on
+from omega.placement.feasibility import Room, room, room_on
 from omega.placement.groups import claims_for, waiting_groups
 
 SPARE: Final = 64
@@ -43,17 +43,12 @@ def machines_to_look_at(view: View, job: LeasedJob, rng: np.random.Generator) ->
 
     Machines that have room as they are come first; of the others some are drawn.
     """
-    roomy: list[Ids] = []
-    others: list[Ids] = []
-    for group in waiting_groups(job):
-        task_group = job.spec.groups[group]
-        has_room = room(view, job, group)
-        roomy.append(view.id[has_room.at])
-        fits = view.open & (view.capacity >= task_group.demand).all(axis=1)
-        fits &= matching(view, task_group)
-        others.append(view.id[fits])
-    first = np.unique(np.concatenate(roomy))
-    rest = np.setdiff1d(np.concatenate(others), first)
+    groups = waiting_groups(job)
+    first = np.unique(np.concatenate([view.id[room(view, job, group).at] for group in groups]))
+    with view.tentative():
+        view.assume_removed(view.id, view.capacity - view.free)
+        fits = np.concatenate([view.id[room(view, job, group).at] for group in groups])
+    rest = np.setdiff1d(fits, first)
     wanted = min(2 * len(job.unplaced) + SPARE, LIMITS.occupied_machines_max)
     drawn = rng.permutation(rest)[: max(0, wanted - len(first))]
     return np.sort(np.concatenate([first[:wanted], drawn]))
@@ -95,6 +90,17 @@ def _within_limits(claims: Claims) -> Claims:
         shapes=claims.shapes,
         evictions=Evictions(evictions.claim[:named], evictions.job[:named], evictions.task[:named]),
     )
+
+
+@dataclass(eq=False)
+class _Budget:
+    """How many steps searches may still take together."""
+
+    nodes: int
+
+    @property
+    def is_spent(self) -> bool:
+        return self.nodes < 0
 
 
 @dataclass(eq=False)
@@ -168,11 +174,11 @@ class _Way:
         at = np.array(rows, dtype=np.intp)
         given = np.array([plan.given[row] for row in rows])
         claims = claims_for(Room(self._view, self._job, group, at, given), given, rng)
-        first = np.flatnonzero(np.diff(claims.machine, prepend=-1))
+        first = np.cumsum(given) - given
         evictions = [
-            (int(claim), victim)
-            for claim in first.tolist()
-            for victim in named[int(self._view.where(claims.machine[claim : claim + 1])[0])]
+            (claim, victim)
+            for claim, row in zip(first.tolist(), rows, strict=True)
+            for victim in named[row]
         ]
         victims = np.array([victim for _, victim in evictions], dtype=np.intp)
         return replace(
@@ -270,6 +276,8 @@ class _Way:
         self._work_left -= int(emptied.sum())
         here = self._by_row(may_go)
         for number in np.flatnonzero(emptied).tolist():
+            if self._budget.is_spent and self._job.spec.groups[group].gpus:
+                return  # each number of tasks with GPUs is tried out, which takes longer
             row = int(rows[number])
             least = self._least(group, row, here.get(row, np.zeros(0, np.intp)))
             options = _Options(row, [0], [[]])
@@ -282,9 +290,8 @@ class _Way:
     def _by_row(self, may_go: Mask) -> dict[int, Index]:
         """Return the positions of these tasks by row of the view, in order of rank."""
         which = np.flatnonzero(may_go)
-        which = which[np.lexsort((self._rank[which], self._at[which]))]
-        rows, first = np.unique(self._at[which], return_index=True)
-        return dict(zip(rows.tolist(), np.split(which, first[1:]), strict=False))
+        which = which[np.argsort(self._rank[which])]
+        return {row: which[self._at[which] == row] for row in np.unique(self._at[which]).tolist()}
 
     def _least(self, group: int, row: int, here: Index) -> Callable[[int], list[int]]:
         """Return a function: the fewest of these tasks without which so many find room."""
@@ -306,6 +313,7 @@ class _Way:
         return chosen
 
     def _fits(self, group: int, row: int, tasks: int, gone: Index) -> bool:
+        self._budget.nodes -= 1
         with self._view.tentative():
             self._view.assume_removed(self._occupants.machine[gone], self._occupants.amounts[gone])
             return bool(room_on(self._view, self._job, group, np.array([row]))[0] >= tasks)
@@ -346,13 +354,6 @@ def _cheapest(options: Sequence[_Options], wanted: int) -> _Plan:
     return plan
 
 
-@dataclass(eq=False)
-class _Budget:
-    """How many steps searches may still take together."""
-
-    nodes: int
-
-
 class _Cover:
     """Tasks of one machine, of which the fewest are sought that cover what is lacking.
 
@@ -380,7 +381,7 @@ class _Cover:
 
         def search(number: int, missing: Ids, chosen: list[int]) -> None:
             self._budget.nodes -= 1
-            if found and (len(chosen) > len(found[0]) or self._budget.nodes < 0):
+            if found and (len(chosen) > len(found[0]) or self._budget.is_spent):
                 return
             if (missing <= 0).all():
                 if not found or (len(chosen), sum(chosen)) < (len(found[0]), sum(found[0])):

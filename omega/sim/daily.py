@@ -41,11 +41,9 @@ class DailyLedgers:
         days = len(self._at_end_of_day) - 1
         if days < 2:  # noqa: PLR2004 - a median of one day is that day
             return {name: {} for name in workloads}
-        at = {id(ledger): number for number, ledger in enumerate(self._ledgers)}
+        at = {ledger: number for number, ledger in enumerate(self._ledgers)}
         return {
-            name: _medians(
-                [self._of_day(day, [at[id(one)] for one in mine]) for day in range(days)]
-            )
+            name: _medians([self._of_day(day, [at[one] for one in mine]) for day in range(days)])
             for name, mine in workloads.items()
         }
 

@@ -308,3 +308,22 @@ def test_what_nobody_ends_is_told_until_there_is_a_scheduler(
     for ran in in_company:
         assert 0 == ran.code
         assert said not in " ".join(ran.out.split())
+
+
+def test_the_gap_of_precedence_is_shown_and_set(omega: Omega, store: PostgresStore) -> None:
+    assert {"before": 10, "gap": 10} == summary(omega("cell", "precedence-gap", "--json", "-"))
+
+    ran = omega("cell", "precedence-gap", 25)
+
+    assert "lower by 25 or more (it was 10)" in ran.out
+    assert 25 == store.precedence_gap()
+
+
+@pytest.mark.parametrize("gap", ["0", "-5", "x", "1.5", "2147483648"])
+def test_a_gap_that_is_none_is_refused_and_nothing_is_set(
+    omega: Omega, store: PostgresStore, gap: str
+) -> None:
+    refused = omega("cell", "precedence-gap", "--", gap)
+
+    assert (2, "") == (refused.code, refused.out)
+    assert 10 == store.precedence_gap()

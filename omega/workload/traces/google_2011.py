@@ -34,7 +34,7 @@ from omega.workload.traces.google_tables import (
     read_machines,
     read_start,
 )
-from omega.workload.traces.google_week import end_of_jobs, read_week
+from omega.workload.traces.google_week import read_week
 from omega.workload.traces.loader import Tables, TraceLoader
 
 NEVER = (integers(), integers())
@@ -90,7 +90,8 @@ def _read(
     window = read_jobs(tables["job_arrivals"], service)
     new, ends = window.arrivals, NEVER
     if options["arrivals"] == "week":
-        new, ends = read_week(tables["jobs"], window, rng), end_of_jobs(tables["jobs"])
+        week = read_week(tables["jobs"], window, rng)
+        new, ends = week.arrivals, (week.ended, week.end_ms)
 
     prefill, report = _start(at_start, events, ends, machines, machine_ids, options["overcommit"])
     pending = at_start.tasks.take(np.flatnonzero(at_start.machine == NO_MACHINE))

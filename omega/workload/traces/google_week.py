@@ -8,7 +8,7 @@ Promise  Times and scheduling classes are the recorded ones. The job table has n
 Source   Google ClusterData2011_2, job events; Omega (EuroSys 2013), section 5 (seven days).
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +26,20 @@ from omega.workload.traces.google_tables import (
 )
 
 
-def read_week(path: Path, window: SubmittedJobs, rng: np.random.Generator) -> tuple[Arrival, ...]:
-    """Return the jobs submitted after the start of the window, ordered by submission.
+@dataclass(frozen=True, eq=False)
+class Week:
+    """The jobs of the first seven days."""
+
+    arrivals: tuple[Arrival, ...]
+    """Those submitted after the start of the window, ordered by submission."""
+    ended: Ids
+    """The ids of all jobs that ended, ascending, ..."""
+    end_ms: Ids
+    """... and when, from the window's start; 0 if before."""
+
+
+def read_week(path: Path, window: SubmittedJobs, rng: np.random.Generator) -> Week:
+    """Read the jobs.
 
     Raises BadInput for a malformed table and for a class of which the window has no job.
     """
@@ -50,12 +62,11 @@ def read_week(path: Path, window: SubmittedJobs, rng: np.random.Generator) -> tu
         lasts = None if ran_ms == NO_END else round(ran_ms * window.task_share[number])
         group = replace(spec.groups[0], duration_ms=lasts)
         arrivals.append(Arrival(at_s, replace(spec, name=str(name), groups=(group,))))
-    return tuple(arrivals)
+    return Week(tuple(arrivals), *_ends(table))
 
 
-def end_of_jobs(path: Path) -> tuple[Ids, Ids]:
+def _ends(table: Table) -> tuple[Ids, Ids]:
     """Return the ids of jobs that ended, ascending, and when, in ms from the window's start."""
-    table = read_table(path, ("job_id", "end_s"))
     end_s = table.numbers("end_s", highest=SECONDS_MAX, empty=np.nan)
     ended = np.flatnonzero(~np.isnan(end_s))
     job = table.integers("job_id", highest=ID_MAX)[ended]

@@ -200,3 +200,15 @@ def test_a_long_name_takes_no_room_from_what_tells_jobs_apart(kind: str) -> None
     assert ("123456", "parked", "12/40") == (identity, state, placed)
     assert name.endswith("n\u2026")
     assert rows[1].split()[:4] == ["7", "train", "batch", "succeeded"]
+
+
+def test_who_was_evicted_reads_for_which_job_and_when() -> None:
+    evicted = replace(a_status(), evicted_by=12, evicted_ms=1_700_000_005_000)
+
+    shown = drawn(screen_of(evicted, {}, NO_PROGRESS, None))
+
+    assert "last 2023-11-14 22:13:25 UTC, for job 12" in shown
+    assert "evicted" not in drawn(screen_of(a_status(), {}, NO_PROGRESS, None))
+    assert "not preemptible" in drawn(
+        screen_of(replace(a_status(), preemptible=False), {}, NO_PROGRESS, None)
+    )
