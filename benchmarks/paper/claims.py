@@ -9,6 +9,8 @@ from rich.text import Text
 
 WAIT_TARGET_S: Final = 30.0
 """The paper's target: the time within which the first attempt at a job begins."""
+UNSATURATED: Final = 0.9
+"""Share of time thinking below which a scheduler keeps up: busyness is compared only there."""
 LEFT_MAX: Final = 0.02
 """Share of jobs that may be unfinished at the end, because they have just arrived."""
 

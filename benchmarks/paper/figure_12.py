@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, ClassVar, Final
 
 from benchmarks.paper.claims import (
+    UNSATURATED,
     WAIT_TARGET_S,
     Claim,
     Row,
@@ -40,8 +41,6 @@ ABOUT: Final = 3.0
 """Factor by which the measured decision time may differ from it."""
 PAPERS_MORE: Final = (0.2, 0.8)
 """Bounds for the paper's 40 %: how much busier a scheduler is than without conflicts."""
-UNSATURATED: Final = 0.9
-"""Share of time thinking below which a scheduler keeps up: busyness is compared only there."""
 APART: Final = 2.0
 """Factor between conflict fractions that no noise explains."""
 FREE: Final[dict[str, Any]] = {
@@ -76,6 +75,14 @@ NARROWED: Final = {
 }
 OF_THEIR_OWN: Final = [{**cell, "one_in": 4, "alike": False} for cell in (RECORDED_FREE, B_FREE)]
 DROPPED: Final = {**RECORDED_FREE, "obeyed": False}
+
+
+@dataclass(frozen=True)
+class _More:
+    """How much busier a scheduler is than without conflicts."""
+
+    said: str
+    share: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +176,7 @@ class Figure12(Figure):
     def _at_s(self) -> float:
         return min(self.x, key=lambda one: abs(one - AT_S))
 
-    def _more(self, rows: Sequence[Row], cell: Mapping[str, Any]) -> "_More":
+    def _more(self, rows: Sequence[Row], cell: Mapping[str, Any]) -> _More:
         """Return how much busier it is than with one decision per job, where it keeps up."""
         unsaturated = [
             row
@@ -207,14 +214,6 @@ class Figure12(Figure):
             "medians over days: " + "; ".join(told_),
             max(conflicts, default=0.0) > 1,
         )
-
-
-@dataclass(frozen=True)
-class _More:
-    """How much busier a scheduler is than without conflicts."""
-
-    said: str
-    share: float | None
 
 
 def placement_matters(rows: Sequence[Row], at_s: float) -> Claim:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from benchmarks.paper.claims import Claim, Row, has, spread, where
+from benchmarks.paper.claims import UNSATURATED, Claim, Row, has, spread, where
 from benchmarks.paper.figure import Figure, command_of, curves
 from benchmarks.paper.setting import RECORDED, RECORDED_HOURS, WEEK, WINDOW, Setting
 from omega.plots.picture import Picture
@@ -21,8 +21,6 @@ AT_S: Final = 10.0
 TWICE: Final = (1.2, 3.0)
 COARSE: Final = (1.5, 6.0)
 LITTLE: Final = 1.25
-UNSATURATED: Final = 0.9
-"""Share of time thinking below which a scheduler keeps up."""
 
 
 @dataclass(frozen=True, kw_only=True)
