@@ -74,7 +74,7 @@ def test_tasks_at_the_start_are_placed_or_pending(folder: Path) -> None:
     start = read_start(folder / "tasks_at_start.csv")
 
     assert [10, 20, 10, 10, 20, 99, NO_MACHINE, NO_MACHINE] == start.machine.tolist()
-    assert [9, 9, 1, 1, 1, 4, 0, 0] == start.tasks.precedence.tolist()
+    assert [90, 90, 10, 10, 10, 40, 0, 0] == start.tasks.precedence.tolist()
     assert ["service"] * 2 + ["batch"] * 4 + ["service"] * 2 == [
         SCHEDULERS[at] for at in start.tasks.scheduler
     ]
@@ -104,7 +104,7 @@ def test_a_job_runs_for_its_median_or_else_for_its_own_time(folder: Path) -> Non
     assert [1_000_000, 30_250] == [arrival.spec.groups[0].duration_ms for arrival in arrivals]
     assert [1, 40] == [arrival.spec.tasks for arrival in arrivals]
     assert ["batch", "service"] == [arrival.spec.scheduler for arrival in arrivals]
-    assert [2, 9] == [arrival.spec.precedence for arrival in arrivals]
+    assert [20, 90] == [arrival.spec.precedence for arrival in arrivals]
     assert [False, True] == [arrival.spec.groups[0].different_machines for arrival in arrivals]
 
 
