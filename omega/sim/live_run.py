@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from omega.events import Event, JobAttempted, TransactionJudged, ignore
+from omega.events import Event, JobAttempted, Sink, TransactionJudged, ignore
 from omega.lifecycle.states import State
 from omega.metrics.evictions import EvictionFold
 from omega.model.arrays import Ids, integers
@@ -28,6 +28,7 @@ from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.experiment import SAMPLE_S, Advance, Architecture, Experiment, Use
 from omega.sim.ledger import Ledger, mean, p90, ratio
 from omega.sim.results import S_PER_H, Result, of_evictions, of_schedulers, told
+from omega.sim.virtual import ignore_it
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.status import JobStatus
 from omega.sync.choice import ALONE, Sync
@@ -71,16 +72,25 @@ class _Job:
 class LiveRun:
     """An experiment with live processes that is being simulated."""
 
-    def __init__(self, experiment: Experiment, sync: SyncConfig, advance: Advance) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        sync: SyncConfig,
+        advance: Advance = ignore_it,
+        *,
+        sink: Sink = ignore,
+    ) -> None:
+        """`advance` is called with each second that has passed, `sink` with each event."""
         assert experiment.architecture is Architecture.SHARED_STATE, "processes share one cell"
         self.experiment = experiment
         self._advance = advance
-        self._cell = VirtualCell(experiment.workload.machines, seed=experiment.seed)
-        self._cell.store.set_precedence_gap(experiment.precedence_gap)
+        self.sink = sink
+        self.cell = VirtualCell(experiment.workload.machines, seed=experiment.seed)
+        self.cell.store.set_precedence_gap(experiment.precedence_gap)
         self._there = self._used = 0
         self._lost: Counter[str] = Counter()
         """How many tasks were lost with machines, by workload."""
-        self.evictions = EvictionFold(self._cell.clock, self._workload_of, self._is_whole)
+        self.evictions = EvictionFold(self.cell.clock, self._workload_of, self.is_whole)
         self._jobs: dict[int, _Job] = {}
         """The jobs that arrived."""
         self._begin_start_state()
@@ -89,19 +99,19 @@ class LiveRun:
         for arrival in arrivals:
             if arrival.submit_s <= experiment.horizon_s:
                 submit = partial(self._submit, self._spec(arrival))
-                self._cell.when_jobs_arrive(arrival.submit_s, submit)
+                self.cell.when_jobs_arrive(arrival.submit_s, submit)
         for event in experiment.machine_events:
-            self._cell.at(event.time_s, partial(self._change, event))
+            self.cell.at(event.time_s, partial(self._change, event))
         nodes = VirtualNodes(ignore, speedup=1.0)
-        self._cell.live(nodes.life(Flag(), nothing_else))
+        self.cell.live(nodes.life(Flag(), nothing_else))
         self._ledgers = self._begin_schedulers(sync)
         self._sample(1)
-        self._cell.engine.sample(SAMPLE_S, self._sample)
+        self.cell.engine.sample(SAMPLE_S, self._sample)
 
     @property
     def use(self) -> Use:
         """CPU of the open machines, and what tasks use of it; offers do not exist here."""
-        rows = self._cell.store.snapshot().rows
+        rows = self.cell.store.snapshot().rows
         is_open = rows.state == MachineState.OPEN
         there, used = (
             int(amounts[is_open, Kind.CPU_MILLI].sum()) for amounts in (rows.capacity, rows.used)
@@ -115,8 +125,8 @@ class LiveRun:
 
     def finish(self) -> Result:
         """Simulate up to the horizon, check every invariant of the cell, and return the result."""
-        self._cell.run(self.experiment.horizon_s)
-        self._cell.check()
+        self.cell.run(self.experiment.horizon_s)
+        self.cell.check()
         return self.result()
 
     def result(self) -> Result:
@@ -137,7 +147,7 @@ class LiveRun:
             workloads=workloads,
             utilisation=ratio(self._used, self._there),
             locked=0.0,
-            events=self._cell.engine.executed,
+            events=self.cell.engine.executed,
             tasks_placed=sum(one["tasks_placed"] for one in workloads.values()),
             tasks_lost=self._lost.total() - self._lost[START],
             start_tasks_lost=self._lost[START],
@@ -161,7 +171,7 @@ class LiveRun:
             ledgers.setdefault(name, []).append(ledger)
             scheduler = experiment.scheduler(name)
             scheduler.kind = name
-            self._cell.schedule(
+            self.cell.schedule(
                 scheduler,
                 f"{number}",
                 sync=sync.by,
@@ -173,7 +183,7 @@ class LiveRun:
         return ledgers
 
     def _think(self, ledger: Ledger, seconds: float) -> None:
-        ledger.begin(seconds, before_s=self.experiment.horizon_s - self._cell.clock.now())
+        ledger.begin(seconds, before_s=self.experiment.horizon_s - self.cell.clock.now())
 
     def attempted(self, event: JobAttempted) -> None:
         """Count an attempt that is over, and the wait before the first one."""
@@ -182,25 +192,26 @@ class LiveRun:
             return  # of the start state
         job.attempts += 1
         if job.first_wait_s is None:
-            job.first_wait_s = self._cell.clock.now() - event.thought_s - job.submitted_s
+            job.first_wait_s = self.cell.clock.now() - event.thought_s - job.submitted_s
 
     def _begin_start_state(self) -> None:
         prefill = self.experiment.workload.prefill
         jobs = prefill.jobs
         if not self.experiment.start_queues_again:
             jobs = tuple(replace(spec, scheduler=START) for spec in jobs)
-        self._cell.start(replace(prefill, jobs=jobs))
+        self.cell.start(replace(prefill, jobs=jobs))
 
     def _workload_of(self, job: int) -> str:
         return self._jobs[job].workload if job in self._jobs else START
 
-    def _is_whole(self, job: int) -> bool:
-        status = self._cell.store.job(job)
+    def is_whole(self, job: int) -> bool:
+        """Return whether none of a job's tasks lacks a place."""
+        status = self.cell.store.job(job)
         return status is not None and status.placed == status.tasks
 
     def _submit(self, spec: JobSpec) -> None:
-        (job,) = self._cell.store.submit([spec])
-        self._jobs[job] = _Job(spec.scheduler, self._cell.clock.now())
+        (job,) = self.cell.store.submit([spec])
+        self._jobs[job] = _Job(spec.scheduler, self.cell.clock.now())
 
     def _spec(self, arrival: Arrival) -> JobSpec:
         """Return the spec to submit: with durations, and as a gang if that is wanted."""
@@ -215,7 +226,7 @@ class LiveRun:
 
     def _change(self, event: MachineEvent) -> None:
         """Change a machine as an operator's commands would."""
-        machine, store = event.machine + 1, self._cell.store
+        machine, store = event.machine + 1, self.cell.store
         if event.capacity is not None:
             # What it runs goes on until it ends, as in the paper's experiments.
             horizon_ms = round(self.experiment.horizon_s * MS_PER_S)
@@ -227,7 +238,7 @@ class LiveRun:
 
     def _lose_tasks(self, machine: Ids) -> None:
         """Evict what runs on a machine that is down; count it for the workloads that lose it."""
-        store = self._cell.store
+        store = self.cell.store
         there = np.unique(store.allocations_on(machine).job).tolist()
         before = {job: self._placed(job) for job in there}
         store.lose_tasks(machine)
@@ -235,12 +246,12 @@ class LiveRun:
             self._lost[self._workload_of(job)] += placed - self._placed(job)
 
     def _placed(self, job: int) -> int:
-        status = self._cell.store.job(job)
+        status = self.cell.store.job(job)
         return 0 if status is None else status.placed
 
     def _of(self, name: str, *states: State) -> list[JobStatus]:
         """Return the jobs of a workload that arrived and are in one of these states, or in any."""
-        every = self._cell.store.jobs
+        every = self.cell.store.jobs
         found = [every(state=one, scheduler=name, jobs_max=JOBS_MAX) for one in states or (None,)]
         return [job for jobs in found for job in jobs if job.id in self._jobs]
 
@@ -280,7 +291,7 @@ class LiveRun:
         use = self.use
         self._there += samples * use.there
         self._used += samples * use.used
-        self._advance(self._cell.clock.now())
+        self._advance(self.cell.clock.now())
 
 
 class _LedgerSink:
@@ -293,6 +304,7 @@ class _LedgerSink:
         """Whether the current attempt has claimed something."""
 
     def __call__(self, event: Event) -> None:
+        self._run.sink(event)
         self._run.evictions(event)
         match event:
             case TransactionJudged():
