@@ -37,10 +37,13 @@ HOURS: Final = 1.39
 """Length of the trace's window."""
 HOURS_MAX: Final = 168.0
 SMOKE_HOURS: Final = 0.05
-CAPACITIES: Final = ("100", "110", "125", "150", "200")
+KNOWN: Final = ("100", "110", "125", "150", "200")
+CAPACITIES: Final = KNOWN[:3]
 """Percent of their recorded CPU and memory that machines have."""
-SCALED: Final = "scale"
+SCALED, DROPPED = "scale", "drop"
 GAP: Final = 10
+WIDER: Final = 20
+"""A gap at which priority 1 does not evict priority 0, and every other pair of bands does."""
 PRECEDENCE_OF_OTHER, PRECEDENCE_OF_PRODUCTION = 20, 90
 """The lowest precedences of the upper two bands (decision 0039)."""
 
@@ -50,9 +53,9 @@ class Arm:
     """One way to simulate the window."""
 
     capacity: str = CAPACITIES[0]
-    overcommit: str = "drop"
+    overcommit: str = SCALED
     """What becomes of start tasks for which the machines are too small: dropped, or scaled down."""
-    machines: str = "change"
+    gap: int = GAP
     requeue: bool = True
     """Whether evicted tasks of the start state queue again."""
 
@@ -110,8 +113,8 @@ class TracePreemptions:
         first = Arm(capacity=self.capacities[0])
         return [
             *(Arm(capacity=capacity) for capacity in self.capacities),
-            replace(first, overcommit=SCALED),
-            replace(first, machines="stay"),
+            replace(first, overcommit=DROPPED),
+            replace(first, gap=WIDER),
             replace(first, requeue=False),
         ]
 
@@ -146,7 +149,7 @@ class TracePreemptions:
     def show(self, findings: Findings) -> Table:
         """Return evictions an hour by band, the trace's in the last line."""
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for header in ("capacity %", "start", "machines", "evicted again"):
+        for header in ("capacity %", "at start", "gap", "evicted start tasks"):
             table.add_column(header, no_wrap=True)
         for header in ("evictions/h", *BANDS, "of 100", "CPU used", "left over"):
             table.add_column(header, justify="right")
@@ -155,8 +158,8 @@ class TracePreemptions:
             total = f"{row['per_hour']:,.0f}" + (f" ±{spread:,.0f}" if spread else "")
             bands = (f"{row['by_band'][band]:,.0f}" for band in BANDS)
             table.add_row(
-                *(row["capacity"], row["overcommit"], row["machines"]),
-                "queues" if row["requeue"] else "gone",
+                *(row["capacity"], row["overcommit"], str(row["gap"])),
+                "queue again" if row["requeue"] else "are gone",
                 *(total, *bands, f"{row['per_hundred_granted']:.1f}"),
                 *(f"{row['utilisation']:.1%}", f"{row['jobs_unfinished']:,.0f}"),
             )
@@ -251,7 +254,7 @@ def simulate(run: Run) -> dict[str, Any]:
 def _experiment(run: Run) -> Experiment:
     """Return the experiment; `batch` preempts as `service` does, as every priority did in 2011."""
     arm = run.arm
-    workload = recorded_workload(run.trace, arm.overcommit, arm.capacity, arm.machines)
+    workload = recorded_workload(run.trace, arm.overcommit, arm.capacity)
     kinds = sorted({arrival.spec.scheduler for arrival in workload.arrivals})
     settings = {BATCH: {"preempts": "true"}}
     return Experiment(
@@ -259,7 +262,7 @@ def _experiment(run: Run) -> Experiment:
         architecture=Architecture.SHARED_STATE,
         scheduler=lambda kind: find_scheduler(kind).configured(settings.get(kind, {})),
         decision_times=dict.fromkeys(kinds, DecisionTime(job_s=0.1, task_s=0.005)),
-        precedence_gap=GAP,
+        precedence_gap=arm.gap,
         start_queues_again=arm.requeue,
         horizon_s=run.hours * S_PER_H,
         seed=run.seed,
@@ -267,9 +270,9 @@ def _experiment(run: Run) -> Experiment:
 
 
 @lru_cache(maxsize=1)
-def recorded_workload(folder: Path, overcommit: str, capacity: str, machines: str) -> Workload:
+def recorded_workload(folder: Path, overcommit: str, capacity: str) -> Workload:
     """Read the window as its users submitted it, without tasks that were pending or came back."""
-    options = {"overcommit": overcommit, "capacity": capacity, "machines": machines}
+    options = {"overcommit": overcommit, "capacity": capacity}
     as_submitted = {"pending": "leave", "returning": "leave"}
     return read_trace(folder, np.random.default_rng(0), {**as_submitted, **options})
 
@@ -318,7 +321,7 @@ def command(
     """
     benchmark = TracePreemptions(
         seeds=seeds,
-        capacities=words(capacities, option="--capacities", known=CAPACITIES),
+        capacities=words(capacities, option="--capacities", known=KNOWN),
         workers=workers,
         trace=trace,
     )
