@@ -3,6 +3,7 @@
 from tests.mutants import (
     in_commit,
     in_compiled_loops,
+    in_evictions,
     in_functions,
     in_judge_sequential,
     in_memory,
@@ -26,6 +27,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_commit.MUTANTS,
     *in_judge_sequential.MUTANTS,
     *in_victims.MUTANTS,
+    *in_evictions.MUTANTS,
     *in_views.MUTANTS,
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,

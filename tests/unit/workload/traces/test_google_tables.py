@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from omega.errors import BadInput
+from omega.model.jobs import PRECEDENCE_GAP
 from omega.model.resources import Kind
 from omega.workload.tasks import SCHEDULERS
 from omega.workload.traces.google_tables import (
     NO_MACHINE,
     TASK_EVENTS,
+    precedence_of,
     read_events,
     read_jobs,
     read_machines,
@@ -91,6 +93,13 @@ def test_events_come_by_task_and_time_from_the_start_of_the_window(folder: Path)
         TASK_EVENTS[code] for code in events.event[:4]
     ]
     assert [12_500, 12_500, 40_000, 55_000] == events.since_start_ms[:4].tolist()
+
+
+def test_a_priority_is_a_gap_above_the_next_lower_one_except_in_production() -> None:
+    precedences = precedence_of(np.arange(12)).tolist()
+
+    assert [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 91, 92] == precedences
+    assert PRECEDENCE_GAP == precedences[1] - precedences[0]
 
 
 def test_a_job_runs_for_its_median_or_else_for_its_own_time(folder: Path) -> None:
