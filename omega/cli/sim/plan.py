@@ -148,7 +148,9 @@ class SimPlan:
     ] = 600.0
     queue: Annotated[
         Queueing,
-        typer.Option(help="How jobs wait: as in the paper's open simulator, or as they do live."),
+        typer.Option(
+            help="How jobs wait: as in the paper's open simulator, which does not preempt, or live."
+        ),
     ] = Queueing.OPEN
     placing: Annotated[
         str | None,
