@@ -156,6 +156,25 @@ BEGIN
       FROM live l;
 END $$;
 
+-- How much of each machine is held by tasks of jobs that yield to a precedence, ascending by machine.
+CREATE FUNCTION omega.read_yielding(_precedence integer, OUT machines integer[], OUT amounts integer[])
+LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    highest bigint;  -- the highest precedence that yields
+BEGIN
+    IF _precedence IS NULL THEN
+        RAISE EXCEPTION 'bad precedence: null' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT _precedence::bigint - c.precedence_gap INTO highest FROM cell c;
+    SELECT coalesce(array_agg(y.machine_id ORDER BY y.machine_id), '{}'),
+           coalesce(array_agg(ARRAY[{{ y.${kind} }}] ORDER BY y.machine_id), '{}')
+      INTO machines, amounts
+      FROM (SELECT a.machine_id, {{ sum(a.${kind})::integer AS ${kind} }}
+              FROM job j JOIN allocation a ON a.job_id = j.id
+             WHERE j.precedence <= highest AND j.preemptible AND j.placed > j.ended
+             GROUP BY a.machine_id) AS y;
+END $$;
+
 -- ... and for a node, on its own machines: all of them if some were assigned to it since the mark.
 CREATE FUNCTION omega.own_allocations(
     _mark bigint,
