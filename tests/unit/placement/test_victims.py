@@ -9,10 +9,10 @@ from omega.clock import ManualClock
 from omega.limits import LIMITS
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import MachineState
+from omega.placement.looks import machines_to_look_at
 from omega.placement.victims import (
     _Budget,
     _Cover,
-    machines_to_look_at,
     place_with_evictions,
 )
 from omega.store.memory.store import MemoryStore
