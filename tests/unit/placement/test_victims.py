@@ -11,7 +11,7 @@ from omega.model.jobs import JobSpec, LeasedJob
 from omega.placement.victims import place_with_evictions
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_spec, a_transaction, claims_of_job
-from omega.testing.steps import a_leased_job
+from omega.testing.steps import a_leased_job, a_running_job
 from schedulers.batch import BatchScheduler
 
 RNG = np.random.default_rng(0)
@@ -94,3 +94,17 @@ def test_a_commit_evicts_no_more_than_one_may_and_empties_whole_machines() -> No
     placed, evicted = evicted_for(store, a_leased_job(store, whole))
 
     assert (100, most) == (placed, len(evicted))
+
+
+def test_gangs_of_one_machine_fall_together_where_no_single_one_is_enough() -> None:
+    store = MemoryStore(ManualClock())
+    one, two, three = store.add_machines(a_cell(3, cpu_milli=2_000)).tolist()
+    first = a_running_job(store, a_spec(2, minimum=2), [one, two])
+    second = a_running_job(store, a_spec(2, minimum=2), [one, three])
+    a_running_job(store, replace(a_spec(2), preemptible=False), [two, three])
+
+    placed, evicted = evicted_for(
+        store, a_leased_job(store, a_spec(precedence=50, cpu_milli=2_000))
+    )
+
+    assert (1, [first.id] * 2 + [second.id] * 2) == (placed, evicted)
