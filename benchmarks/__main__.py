@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks import (
+    alternates,
     commit,
     conflicts,
     end_to_end,
@@ -44,6 +45,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "placement": placement.command,
     "fragmentation": fragmentation.command,
     "conflicts": conflicts.command,
+    "alternates": alternates.command,
     "end_to_end": end_to_end.command,
     "growth": growth.command,
     "sim_speed": sim_speed.command,

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.alternates import Alternates
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
 from benchmarks.end_to_end import EndToEnd
@@ -34,6 +35,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Placement,
     Fragmentation,
     Conflicts,
+    Alternates,
     EndToEnd,
     Growth,
     SimSpeed,
