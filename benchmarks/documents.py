@@ -19,6 +19,7 @@ from benchmarks.harness import Benchmark, Findings
 from benchmarks.paper import FIGURES
 from benchmarks.parsync import ParSync
 from benchmarks.placement import Placement
+from benchmarks.preemption import Preemption
 from benchmarks.rules import Rules
 from benchmarks.side_by_side import SideBySide
 from benchmarks.sim_speed import SimSpeed
@@ -36,6 +37,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Fragmentation,
     Conflicts,
     Alternates,
+    Preemption,
     EndToEnd,
     Growth,
     SimSpeed,
