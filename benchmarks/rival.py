@@ -80,6 +80,8 @@ class Role:
     """Its turn (i, N) in that, from 0."""
     sync_gap_s: float = 1.0
     """Seconds in which it reads each part of the cell once."""
+    one_job_a_commit: bool = False
+    """Whether it commits each job by itself, as the paper's scheduler always does."""
     settings: dict[str, str] = field(default_factory=dict)
     """The scheduler's own settings, as `--set` has them."""
 
@@ -148,7 +150,7 @@ def _scheduler(url: str, role: Role, stop: Event) -> SchedulerProcess:
     scheduler = find_scheduler(role.kind).configured(role.settings)
     scheduler.rule = ConflictRule(role.rule)
     scheduler.granularity = Granularity(role.granularity)
-    if role.as_paper:
+    if role.as_paper or role.one_job_a_commit:
         scheduler.jobs_per_transaction = 1
     name = f"omega benchmark {role.kind}/{role.replica}"
     return SchedulerProcess(

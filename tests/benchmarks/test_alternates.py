@@ -12,11 +12,11 @@ def test_contests_are_held_and_simulated_and_commits_are_timed(bench_on_server: 
     ran = bench_on_server("alternates")
 
     contests = [row for row in ran.rows if row["measures"] != "price"]
-    assert [(how, kind, number) for how in HOW for kind in KINDS for number in (0, 1)] == sorted(
+    assert [(how, kind, number) for how in HOW for kind in KINDS for number in (0, 1)] == [
         (row["measures"], row["kind"], row["alternates"]) for row in contests
-    )
+    ]
     for row in contests:
-        assert row["commits_per_job"] > 0
+        assert row["commits_per_job"] >= 1
         assert row["tasks_per_s"] > 0
         assert all(row[f"{name}_sd"] >= 0 for name in FIGURES)
     price = [row for row in ran.rows if row["measures"] == "price"]
