@@ -94,6 +94,17 @@ def test_machines_without_room_beside_the_claims_are_not_named(place: Place) -> 
 
 
 @WAYS
+def test_room_that_other_groups_of_the_job_claim_is_not_named(place: Place) -> None:
+    view = a_view(a_cell(3, cpu_milli=1_000))
+    job = a_job(spec=a_spec(groups=[a_group(1), a_group(1, memory_mib=1)]))
+    for seed in range(4):
+        claims = place(view, job, 2, rng(seed))
+
+        (left,) = {1, 2, 3} - {*claims.machine.tolist()}
+        assert {0: [left], 1: [left]} == others(claims)
+
+
+@WAYS
 def test_room_that_earlier_jobs_were_given_is_not_named(place: Place) -> None:
     view = a_view(a_cell(3, cpu_milli=1_000))
     with view.tentative():
