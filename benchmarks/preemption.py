@@ -57,6 +57,7 @@ FIGURES: Final = {
     "attempts": "attempts a job",
     "commits": "commits a job",
     "conflict_fraction": "conflict fraction",
+    "refused_per_task": "claims refused a task",
     "victims_per_task": "victims a task",
     "touched": "equals evicted",
     "placed_s": "s until placed",
@@ -243,13 +244,14 @@ class Preemption:
         whole = [one.whole_s - one.evicted_s for one in evicted]
         after = [one.whole_s - room_s for one in evicted]
         lost = sum(one.tasks for one in evicted)
-        above = HIGH - PRECEDENCE_GAP
+        above, tasks = HIGH - PRECEDENCE_GAP, len(services) * self.service_tasks
         figures = {
             "attempts": fmean(one.attempts for one in services),
             "commits": commits / len(services),
             "conflict_fraction": conflicted / max(1, commits - conflicted),
+            "refused_per_task": sum(one.refused for one in services) / tasks,
             "tasks_evicted": lost,
-            "victims_per_task": lost / (len(services) * self.service_tasks),
+            "victims_per_task": lost / tasks,
             "touched": sum(one.tasks for one in evicted if one.precedence > above),
             "placed_s": max(one.placed_s - one.submitted_s for one in services),
             "jobs_evicted": len(evicted),

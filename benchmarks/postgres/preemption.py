@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.postgres.statements import VERDICTS_BY_JOB
 from omega.store.postgres.connection import Link
 
 ACCEPTED: Final = 0
-LIKE_EPOCH: Final = "extract(epoch FROM {})::float8"
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class ServiceJob:
     """Transactions with claims of the job."""
     conflicted: int
     """Those of them in which a claim was refused."""
+    refused: int
+    """Refused claims of the job."""
     submitted_s: float
     placed_s: float
     """The commit that placed the last task."""
@@ -41,14 +43,14 @@ class EvictedJob:
 def service_jobs(link: Link, scheduler: str) -> list[ServiceJob]:
     """Return the jobs of a kind of scheduler; their tasks have run."""
     rows = link.call(
-        "SELECT j.attempts, count(t.id), count(t.id) FILTER (WHERE EXISTS"
-        " (SELECT FROM unnest(t.verdicts[coalesce(t.ends[p.n - 1], 0) + 1 : p.stop]) AS v"
-        "   WHERE v <> %s)),"
-        f" {_epoch('j.submitted_at')}, {_epoch('max(t.committed_at)')},"
+        "WITH commits AS (SELECT job, committed_at,"
+        " (SELECT count(*) FROM unnest(verdicts) AS one WHERE one <> %s) AS refused"
+        f" FROM {VERDICTS_BY_JOB})"
+        " SELECT j.attempts, count(*), count(*) FILTER (WHERE c.refused > 0),"
+        f" sum(c.refused)::bigint, {_epoch('j.submitted_at')}, {_epoch('max(c.committed_at)')},"
         f" (SELECT {_epoch('min(e.ended_at)')} FROM omega.ended_task e WHERE e.job_id = j.id)"
-        " FROM omega.job j JOIN omega.transaction t ON j.id = ANY (t.jobs),"
-        " unnest(t.jobs, t.ends) WITH ORDINALITY AS p (job, stop, n)"
-        " WHERE j.scheduler = %s AND p.job = j.id GROUP BY j.id ORDER BY j.id",
+        " FROM omega.job j JOIN commits c ON c.job = j.id"
+        " WHERE j.scheduler = %s GROUP BY j.id ORDER BY j.id",
         (ACCEPTED, scheduler),
     )
     return [ServiceJob(*row) for row in rows]
@@ -59,9 +61,8 @@ def evicted_jobs(link: Link) -> list[EvictedJob]:
     rows = link.call(
         "WITH lost AS (SELECT e.job, count(*) AS tasks, min(t.committed_at) AS at"
         " FROM omega.transaction t, unnest(t.evicted_jobs) AS e (job) GROUP BY e.job),"
-        " granted AS (SELECT p.job, max(t.committed_at) AS at FROM omega.transaction t,"
-        " unnest(t.jobs, t.ends) WITH ORDINALITY AS p (job, stop, n)"
-        " WHERE %s = ANY (t.verdicts[coalesce(t.ends[p.n - 1], 0) + 1 : p.stop]) GROUP BY p.job)"
+        f" granted AS (SELECT job, max(committed_at) AS at FROM {VERDICTS_BY_JOB}"
+        " WHERE %s = ANY (verdicts) GROUP BY job)"
         f" SELECT j.precedence, lost.tasks, {_epoch('lost.at')}, {_epoch('granted.at')}"
         " FROM lost JOIN granted USING (job) JOIN omega.job j ON j.id = lost.job ORDER BY j.id",
         (ACCEPTED,),
@@ -70,4 +71,4 @@ def evicted_jobs(link: Link) -> list[EvictedJob]:
 
 
 def _epoch(moment: str) -> str:
-    return LIKE_EPOCH.format(moment)
+    return f"extract(epoch FROM {moment})::float8"

@@ -31,7 +31,7 @@ def test_services_are_placed_and_evicted_jobs_become_whole(bench_on_server: Benc
 
 
 def test_figures_of_a_round_are_counted_over_its_jobs() -> None:
-    services = [ServiceJob(1, 1, 0, 10.0, 10.5, 20.0), ServiceJob(2, 3, 1, 10.0, 11.5, 21.0)]
+    services = [ServiceJob(1, 1, 0, 0, 10.0, 10.5, 20.0), ServiceJob(2, 3, 1, 4, 10.0, 11.5, 21.0)]
     evicted = [EvictedJob(0, 6, 10.2, 21.2), EvictedJob(91, 4, 10.4, 22.4)]
 
     told = Preemption(service_tasks=5)._figures(services, evicted)  # noqa: SLF001 - its own test
@@ -40,6 +40,7 @@ def test_figures_of_a_round_are_counted_over_its_jobs() -> None:
         "attempts": 1.5,
         "commits": 2.0,
         "conflict_fraction": 0.3333,
+        "refused_per_task": 0.4,
         "tasks_evicted": 10,
         "victims_per_task": 1.0,
         "touched": 4,
