@@ -31,7 +31,7 @@ from omega.framework.registry import find_scheduler
 from omega.framework.retry import Retry
 from omega.framework.scheduler import Scheduler
 from omega.placement.alternates import ALTERNATES_MAX
-from omega.plots.picture import Picture, Stroke, series
+from omega.plots.picture import COLOURS, Picture, Stroke, series
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.ledger import ratio
 from omega.sim.live_run import LiveRun, SyncConfig
@@ -188,7 +188,11 @@ class Alternates:
                 series(panel, number, points, f"{kind}, {how}", stroke=STROKES[how])
                 bars = [row[f"{name}_sd"] for row in mine]
                 panel.errorbar(
-                    *zip(*points, strict=True), yerr=bars, fmt="none", ecolor="#6b7280", capsize=3
+                    *zip(*points, strict=True),
+                    yerr=bars,
+                    fmt="none",
+                    ecolor=COLOURS[number],
+                    capsize=3,
                 )
             panel.set_xticks(self.alternates)
             panel.set_ylim(bottom=0)
