@@ -32,6 +32,7 @@ from omega.framework.retry import Retry
 from omega.framework.scheduler import Scheduler
 from omega.placement.alternates import ALTERNATES_MAX
 from omega.plots.picture import COLOURS, Picture, Stroke, series
+from omega.reports.wording import things
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.ledger import ratio
 from omega.sim.live_run import LiveRun, SyncConfig
@@ -290,7 +291,8 @@ class Alternates:
         ]
         dearest = [row for row in price if row["alternates"] == self.alternates[-1]]
         prices = ", ".join(
-            f"{row['over_none']['median']:.2f}x for {row['claims']:,} claims" for row in dearest
+            f"{row['over_none']['median']:.2f}x for {things(row['claims'], 'claim')}"
+            for row in dearest
         )
         named = ", ".join(map(str, self.alternates))
         return (
