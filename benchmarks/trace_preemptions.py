@@ -43,7 +43,7 @@ CAPACITIES: Final = KNOWN[:3]
 SCALED, DROPPED = "scale", "drop"
 GAP: Final = 10
 WIDER: Final = 20
-"""A gap at which priority 1 does not evict priority 0, and every other pair of bands does."""
+"""A gap at which a priority evicts only those that are two lower: 1 does not evict 0."""
 PRECEDENCE_OF_OTHER, PRECEDENCE_OF_PRODUCTION = 20, 90
 """The lowest precedences of the upper two bands (decision 0039)."""
 
@@ -149,25 +149,25 @@ class TracePreemptions:
     def show(self, findings: Findings) -> Table:
         """Return evictions an hour by band, the trace's in the last line."""
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for header in ("capacity %", "at start", "gap", "evicted start tasks"):
+        for header in ("%", "start", "gap", "evicted"):
             table.add_column(header, no_wrap=True)
-        for header in ("evictions/h", *BANDS, "of 100", "CPU used", "left over"):
-            table.add_column(header, justify="right")
+        for header in ("an hour", "sd", *BANDS, "of 100", "CPU"):
+            table.add_column(header, justify="right", no_wrap=True)
         for row in findings.rows:
             spread = row["deviation"]["per_hour"]
-            total = f"{row['per_hour']:,.0f}" + (f" ±{spread:,.0f}" if spread else "")
+            total = f"{row['per_hour']:,.0f}", "" if spread is None else f"{spread:,.0f}"
             bands = (f"{row['by_band'][band]:,.0f}" for band in BANDS)
             table.add_row(
                 *(row["capacity"], row["overcommit"], str(row["gap"])),
-                "queue again" if row["requeue"] else "are gone",
-                *(total, *bands, f"{row['per_hundred_granted']:.1f}"),
-                *(f"{row['utilisation']:.1%}", f"{row['jobs_unfinished']:,.0f}"),
+                "queue" if row["requeue"] else "go",
+                *(*total, *bands, f"{row['per_hundred_granted']:.1f}"),
+                f"{row['utilisation']:.1%}",
             )
         told = findings.summary["recorded"]
         table.add_row(
-            *("the trace", "", "", "", f"{told['per_hour']:,.0f}"),
+            *("trace", "", "", "", f"{told['per_hour']:,.0f}", ""),
             *(f"{told['by_band'][band]:,.0f}" for band in BANDS),
-            *(f"{told['per_hundred_scheduled']:.1f}", "", ""),
+            *(f"{told['per_hundred_scheduled']:.1f}", ""),
         )
         return table
 
