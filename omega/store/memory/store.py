@@ -37,7 +37,8 @@ from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
 from omega.store.memory.allocations import ROW, AllocationTable
-from omega.store.memory.forced_eviction import ForcedEvictions, tasks_by_job
+from omega.store.memory.forced_eviction import tasks_by_job
+from omega.store.memory.holdings import MemoryHoldings
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.machines import MachineTable
@@ -54,7 +55,7 @@ OUTCOMES_KEPT_MAX = 100_000
 NO_ROWS = MachineRows.none()
 
 
-class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
+class MemoryStore(MemoryHoldings, MemoryRounds, MemoryTurns, MemoryRegistry):
     """A cell, its job queue and its registry. A mark is the number of transactions so far."""
 
     def __init__(
@@ -67,7 +68,7 @@ class MemoryStore(ForcedEvictions, MemoryRounds, MemoryTurns, MemoryRegistry):
         MemoryRegistry.__init__(self, clock)
         MemoryRounds.__init__(self, clock)
         MemoryTurns.__init__(self, clock)
-        ForcedEvictions.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
+        MemoryHoldings.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
         self._quotas = QuotaTable(self._jobs)
         self._precedence_gap = PRECEDENCE_GAP
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
