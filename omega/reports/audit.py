@@ -91,6 +91,13 @@ class AuditReport:
         holdings = store.holdings(over_ms)
         # More than the policy allows: one that has held for exactly as long is not above.
         idle = [] if policy.idle_ms is None else store.idle_jobs(policy.idle_ms + 1)
+        return cls.judged(holdings, policy, idle)
+
+    @classmethod
+    def judged(
+        cls, holdings: Holdings, policy: AuditPolicy, idle: Sequence[IdleJob]
+    ) -> "AuditReport":
+        """Judge what was held, and who holds idly for too long, by a policy."""
         return cls(holdings, policy, _shares(holdings, policy), idle)
 
     @property

@@ -115,7 +115,8 @@ class _Policy:
         }
         named = {}
         for key, scope in SCOPES.items():
-            for name, limit in self._names(key, said.get(key, {})).items():
+            names = self._names(key, said[key]) if key in said else {}
+            for name, limit in names.items():
                 named[scope, name] = self._limit((key, name), limit)
         if not (limits or named or "idle" in said):
             keys = ", ".join(key for key in KEYS if key != "over")
