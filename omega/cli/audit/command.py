@@ -37,9 +37,9 @@ def command(
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
-    """Report who held how much of the cell, and exit 1 if that is above a policy.
+    """See who held more of the cell than a policy allows.
 
-    Shares are of the cell's capacity as it is now, over the whole time. Live tasks count
+    The exit code is 1 if somebody did. Shares are of the cell's capacity as it is now, over the whole time. Live tasks count
     with what they hold, ended ones with what their job asks for. The policy is a file:
 
     [bold]tenants: {research: {at_most: 40%}}[/]
