@@ -39,8 +39,9 @@ def command(
 ) -> None:
     """See who held more of the cell than a policy allows.
 
-    The exit code is 1 if somebody did. Shares are of the cell's capacity as it is now, over the whole time. Live tasks count
-    with what they hold, ended ones with what their job asks for. The policy is a file:
+    The exit code is 1 if somebody did. Shares are of the cell's capacity as it is now, over the
+    whole time. Live tasks count with what they hold, ended ones with what their job asks for.
+    The policy is a file:
 
     [bold]tenants: {research: {at_most: 40%}}[/]
     [bold]every_scheduler: {at_most: 80%, of: cpu}[/]

@@ -44,12 +44,8 @@ def audit_screen(report: AuditReport, *, has_policy: bool) -> RenderableType:
     if report.idle:
         lines += [Text(), _idle_table(report), *_more(len(report.idle))]
     if holdings.unknown:
-        lines += [
-            Text(),
-            Text(
-                f"Not counted, because their jobs were pruned: {things(holdings.unknown, 'run')}."
-            ),
-        ]
+        unknown = things(holdings.unknown, "run")
+        lines += [Text(), Text(f"Not counted, because their jobs were pruned: {unknown}.")]
     return Group(*lines, Text(), _verdict(report, has_policy=has_policy))
 
 
