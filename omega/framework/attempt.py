@@ -29,7 +29,8 @@ from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
 from omega.model.occupants import Occupants
 from omega.model.outcomes import Outcome
-from omega.placement.victims import machines_to_look_at, place_with_evictions
+from omega.placement.occupied import machines_to_look_at
+from omega.placement.victims import place_with_evictions
 from omega.store.protocols import SchedulerStore
 
 
@@ -196,7 +197,7 @@ def _make_way(
         job = with_grants(each.to_place, mine, mine.machine, everyone, mine.task[:0])
         rng = context.rng(each.job, each.tries)
         machines = machines_to_look_at(view, job, rng)
-        occupants = yield from called("occupants", partial(_occupants_of, machines))
+        occupants = yield from called("occupants", partial(occupants_of, machines))
         each.machines_looked_at = len(machines)
         evicted = Claims.of(claims).evictions
         gone = occupants.named_in(evicted)
@@ -210,7 +211,8 @@ def _make_way(
     return claims
 
 
-def _occupants_of(machines: Ids, store: SchedulerStore) -> Occupants:
+def occupants_of(machines: Ids, store: SchedulerStore) -> Occupants:
+    """Read who runs on these machines."""
     return store.occupants(machines)
 
 

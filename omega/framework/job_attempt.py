@@ -57,6 +57,8 @@ class JobResult:
     """For NO_ROOM, why placement found no room; None if that is not known."""
     at_once: bool = False
     """Whether the last commit granted every task of the job, so that no earlier one can be lost."""
+    looked_for_victims: bool = False
+    """Whether, in a round, its diagnosis is that too little of what runs would make way."""
 
     @property
     def left(self) -> int:
@@ -183,11 +185,16 @@ class JobAttempt:
         found = diagnose(view, self.job)
         if found is None or found.reason.is_permanent or self.machines_looked_at is None:
             return found
-        return replace(
-            found,
-            detail=f"{found.detail}; and of what runs on the {self.machines_looked_at:,} machines"
-            f" looked at, not enough yields to precedence {self.job.spec.precedence}",
-        )
+        return not_enough_yields(found, self.job, self.machines_looked_at)
+
+
+def not_enough_yields(found: Diagnosis, job: LeasedJob, machines: int) -> Diagnosis:
+    """Return the diagnosis of a job for which victims were looked for on so many machines."""
+    return replace(
+        found,
+        detail=f"{found.detail}; and of what runs on the {machines:,} machines looked at, not"
+        f" enough yields to precedence {job.spec.precedence}",
+    )
 
 
 def without(job: LeasedJob, evicted: Index) -> LeasedJob:

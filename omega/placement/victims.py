@@ -23,11 +23,9 @@ from omega.model.arrays import Amounts, Ids, Index, Mask
 from omega.model.claims import Claims, Evictions
 from omega.model.jobs import LeasedJob
 from omega.model.occupants import Occupants
-from omega.placement.feasibility import Room, room, room_on
+from omega.placement.feasibility import Room, room_on
 from omega.placement.groups import claims_for, waiting_groups
 
-SPARE: Final = 64
-"""Machines that are looked at besides two for each task to place."""
 GANGS_MAX: Final = 16
 """Gangs that are weighed as a whole; the smallest first."""
 WORK_MAX: Final = 50_000
@@ -36,22 +34,6 @@ NODES_MAX: Final = 50_000
 """Steps of the search for covers for one job; after that the first cover that is found counts."""
 PER_TASK: Final = 2**40
 """The cost of a victim. Its rank among all, which is added, decides only between equal numbers."""
-
-
-def machines_to_look_at(view: View, job: LeasedJob, rng: np.random.Generator) -> Ids:
-    """Return machines on which tasks of the job would fit if nothing ran there, at most a thousand.
-
-    Machines that have room as they are come first; of the others some are drawn.
-    """
-    groups = waiting_groups(job)
-    first = np.unique(np.concatenate([view.id[room(view, job, group).at] for group in groups]))
-    with view.tentative():
-        view.assume_removed(view.id, view.capacity - view.free)
-        fits = np.concatenate([view.id[room(view, job, group).at] for group in groups])
-    rest = np.setdiff1d(fits, first)
-    wanted = min(2 * len(job.unplaced) + SPARE, LIMITS.occupied_machines_max)
-    drawn = rng.permutation(rest)[: max(0, wanted - len(first))]
-    return np.sort(np.concatenate([first[:wanted], drawn]))
 
 
 def place_with_evictions(

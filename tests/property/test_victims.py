@@ -11,7 +11,8 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
-from omega.placement.victims import machines_to_look_at, place_with_evictions
+from omega.placement.occupied import machines_to_look_at
+from omega.placement.victims import place_with_evictions
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_group, a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.steps import LONG_MS, add_a_cell

@@ -97,6 +97,7 @@ class MemoryStore(MemoryHoldings, MemoryRounds, MemoryTurns, MemoryRegistry):
             minimum=integers([job.spec.minimum for job in jobs]),
             placed=integers([job.placed for job in jobs]),
             running=integers([job.placed - job.ended for job in jobs]),
+            scheduler=tuple(job.spec.scheduler for job in jobs),
         )
 
     def precedence_gap(self) -> int:

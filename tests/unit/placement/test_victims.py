@@ -9,12 +9,8 @@ from omega.clock import ManualClock
 from omega.limits import LIMITS
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import MachineState
-from omega.placement.victims import (
-    _Budget,
-    _Cover,
-    machines_to_look_at,
-    place_with_evictions,
-)
+from omega.placement.occupied import machines_to_look_at
+from omega.placement.victims import _Budget, _Cover, place_with_evictions
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_transaction, claims_of_job
 from omega.testing.steps import a_leased_job
