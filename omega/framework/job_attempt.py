@@ -22,6 +22,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
+from omega.reports.wording import things
 
 STUCK_MAX = 2
 """Tries in a row without a grant before the attempt ends; a later attempt is more likely to win."""
@@ -192,8 +193,8 @@ def not_enough_yields(found: Diagnosis, job: LeasedJob, machines: int) -> Diagno
     """Return the diagnosis of a job for which victims were looked for on so many machines."""
     return replace(
         found,
-        detail=f"{found.detail}; and of what runs on the {machines:,} machines looked at, not"
-        f" enough yields to precedence {job.spec.precedence}",
+        detail=f"{found.detail}; and of what runs on the {things(machines, 'machine')} looked at,"
+        f" not enough yields to precedence {job.spec.precedence}",
     )
 
 
