@@ -1,6 +1,7 @@
 """All mutants, in the order of the page."""
 
 from tests.mutants import (
+    in_audits,
     in_commit,
     in_compiled_loops,
     in_functions,
@@ -33,6 +34,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_turns.MUTANTS,
     *in_refusals.MUTANTS,
     *in_progress.MUTANTS,
+    *in_audits.MUTANTS,
     *in_processes.MUTANTS,
     *in_simulator.MUTANTS,
     *in_compiled_loops.MUTANTS,

@@ -4,6 +4,11 @@ from tests.mutants.mutant import Mutant
 
 VICTIMS = "omega/placement/victims.py"
 ATTEMPT = "omega/framework/attempt.py"
+ROUND_EVICTIONS = "omega/framework/round_evictions.py"
+OF_ROUNDS = (
+    "tests/unit/schedulers/ml_gpu/test_live_evictions.py",
+    "tests/unit/framework/test_round_commit.py",
+)
 TESTS = (
     "tests/unit/placement/test_victims.py",
     "tests/property/test_victims.py",
@@ -11,7 +16,16 @@ TESTS = (
 )
 
 
-def mutant(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
+def mutant(
+    name: str,
+    file: str,
+    function: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    tests: tuple[str, ...] = TESTS,
+) -> Mutant:
     """Return a mutant of preemption."""
     return Mutant(
         name=f"victims.{name}",
@@ -20,7 +34,7 @@ def mutant(name: str, file: str, function: str, before: str, after: str, why: st
         before=before,
         after=after,
         why=why,
-        tests=TESTS,
+        tests=tests,
     )
 
 
@@ -88,5 +102,41 @@ MUTANTS = (
         "for others in claims:\n    «view.assume_claims(others)»",
         "pass",
         "Room is claimed twice: once as it is, and once beside evictions.",
+    ),
+    mutant(
+        "round-evicts-its-own-kind",
+        ROUND_EVICTIONS,
+        "_may_go",
+        "its == kind",
+        "its == kind[:0]",
+        "A round evicts what its own scheduler has placed beside it.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "round-evicts-who-holds-gpus",
+        ROUND_EVICTIONS,
+        "_may_go",
+        "kept[of[(occupants.amounts[:, DEVICES] > 0).any(axis=1)]] = «True»",
+        "False",
+        "A job loses the GPUs that no round has counted as its own.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "round-names-a-fallen-gang-again",
+        ROUND_EVICTIONS,
+        "_evicted",
+        "range(2)",
+        "range(1)",
+        "The claims of a second gang name tasks that fell for the first one, and are refused.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "parked-round-job-left-parked",
+        "omega/framework/round_planner.py",
+        "_woken",
+        "one.reason is ParkReason.NO_ROOM",
+        "one.reason is ParkReason.CONFLICTS",
+        "A gang for which nobody made way is not planned again before room is free for all of it.",
+        tests=OF_ROUNDS,
     ),
 )

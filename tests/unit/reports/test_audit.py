@@ -76,6 +76,7 @@ def test_without_a_policy_nobody_is_asked_who_is_idle_and_nothing_is_above() -> 
     [
         ("{at_most: 40%}", True),
         ("{at_most: 60%}", False),
+        ("{at_most: 60%, of: memory}", False),
         ("{at_most: 59.999999999%}", True),
         ("{at_most: 30%, of: cpu}", False),
         ("{at_most: 29.9%, of: cpu}", True),
