@@ -212,7 +212,7 @@ def test_gangs_of_one_round_name_each_victim_once() -> None:
 
 
 def test_gangs_that_break_make_way_whole_and_not_for_the_next_one() -> None:
-    at_work = RunningSchedulers(machines(K80, 2), jobs=[urgent(1), urgent(1)])
+    at_work = RunningSchedulers(machines(K80, 2), jobs=[urgent(1, cores=CORES)] * 2)
     gang = a_spec(groups=(a_group(2, cpu_milli=CORES * 1_000),), minimum=2)
     at_work.store.submit([gang])
     (falls,) = lease_all(at_work.store)
