@@ -22,7 +22,7 @@ from omega.model.arrays import Ids, Mask, integers
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.occupants import Occupants
 from omega.model.resources import DEVICES
-from omega.placement.occupied import machines_to_look_at
+from omega.placement.looks import machines_to_look_at
 from omega.placement.victims import place_with_evictions
 
 WANTING_MAX: Final = 64

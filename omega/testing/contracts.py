@@ -25,6 +25,7 @@ from omega.testing.machine_contract import (
     ResizeContract,
 )
 from omega.testing.moving_contract import MovingContract
+from omega.testing.occupant_contract import OccupantContract
 from omega.testing.progress_contract import ProgressContract
 from omega.testing.queue_contract import QueueContract
 from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
@@ -43,6 +44,7 @@ class StoreContract(
     GangContract,
     EvictionContract,
     EvictedContract,
+    OccupantContract,
     MovingContract,
     AlternateContract,
     ChangeContract,

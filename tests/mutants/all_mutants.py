@@ -1,6 +1,7 @@
 """All mutants, in the order of the page."""
 
 from tests.mutants import (
+    in_alternates,
     in_audits,
     in_commit,
     in_compiled_loops,
@@ -27,6 +28,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_commit.MUTANTS,
     *in_judge_sequential.MUTANTS,
     *in_victims.MUTANTS,
+    *in_alternates.MUTANTS,
     *in_views.MUTANTS,
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
