@@ -90,7 +90,8 @@ class Process:
             kind,
             self.emit,
             self.scheduler.granularity,
-            YieldWaking(self.clock) if self._preempts else None,
+            # Each round wakes its own jobs, and looks for tasks that yield to them.
+            YieldWaking(self.clock) if self._preempts and self.scheduler.rounds is None else None,
         )
         self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
         self._planner = self._make_planner()
@@ -106,9 +107,8 @@ class Process:
     @property
     def _preempts(self) -> bool:
         """Whether jobs without room evict others; the paper's experiments keep no record of who
-        runs where, and rounds evict only their own jobs."""
-        scheduler = self.scheduler
-        return scheduler.preempts and self.housekeeps and scheduler.rounds is None
+        runs where."""
+        return self.scheduler.preempts and self.housekeeps
 
     def life(self) -> Effects[None]:
         """Run cycles until the stop event is set."""
