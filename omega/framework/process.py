@@ -86,7 +86,7 @@ class Process:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = MachineClearing(self.emit)
-        # A round plans its jobs anew, those parked without room too: they need not be woken for it.
+        # Each round wakes its own jobs, and looks for tasks that yield to them.
         is_woken_by_yields = self._preempts and self.scheduler.rounds is None
         self._waker = Waker(
             kind,
