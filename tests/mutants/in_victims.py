@@ -6,6 +6,11 @@ VICTIMS = "omega/placement/victims.py"
 LOOKS = "omega/placement/looks.py"
 ATTEMPT = "omega/framework/attempt.py"
 WAKING = "omega/framework/yield_waking.py"
+ROUND_EVICTIONS = "omega/framework/round_evictions.py"
+OF_ROUNDS = (
+    "tests/unit/schedulers/ml_gpu/test_live_evictions.py",
+    "tests/unit/framework/test_round_commit.py",
+)
 TESTS = (
     "tests/unit/placement/test_victims.py",
     "tests/unit/placement/test_looks.py",
@@ -16,7 +21,16 @@ TESTS = (
 )
 
 
-def mutant(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
+def mutant(
+    name: str,
+    file: str,
+    function: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    tests: tuple[str, ...] = TESTS,
+) -> Mutant:
     """Return a mutant of preemption."""
     return Mutant(
         name=f"victims.{name}",
@@ -25,7 +39,7 @@ def mutant(name: str, file: str, function: str, before: str, after: str, why: st
         before=before,
         after=after,
         why=why,
-        tests=TESTS,
+        tests=tests,
     )
 
 
@@ -89,8 +103,8 @@ MUTANTS = (
     mutant(
         "evicts-beside-room",
         ATTEMPT,
-        "_make_way",
-        "for others in claims:\n    «view.assume_claims(others)»",
+        "_assuming",
+        "for some in claims:\n    «view.assume_claims(some)»",
         "pass",
         "Room is claimed twice: once as it is, and once beside evictions.",
     ),
@@ -115,7 +129,7 @@ MUTANTS = (
         LOOKS,
         "machines_that_yield",
         "if not has_room(view, job):",
-        "if job.id < 0:",
+        "if job is None:",
         "For a gang that nothing suffices for, who runs on a thousand machines is read.",
     ),
     mutant(
@@ -139,7 +153,7 @@ MUTANTS = (
         WAKING,
         "is_due",
         "view.generation != self._generation",
-        "view.generation < self._generation or not len(self._sequence)",
+        "view.generation < self._generation",
         "The owner lowers the gap, and nobody is woken.",
     ),
     mutant(
@@ -163,15 +177,16 @@ MUTANTS = (
         WAKING,
         "_fit",
         "self._changed = True",
-        "self._changed = len(others) < 0",
+        "self._changed = self._changed",
         "A job that rested when others made way for it is never woken.",
     ),
     mutant(
         "lower-precedences-never-looked-at",
         WAKING,
         "look",
-        "self._above = precedence",
-        "self._above = None if precedence else None",
+        "if len(yielding) and left[-1].spec.precedence < precedence:\n"
+        "    «self._above = precedence»",
+        "pass",
         "A job waits for ever behind one of higher precedence that nobody makes way for.",
     ),
     mutant(
@@ -181,5 +196,41 @@ MUTANTS = (
         "now_s + REST * (now_s - self._began_s)",
         "now_s - self._began_s + self._began_s",
         "On a large cell a scheduler reads what yields, and does nothing else.",
+    ),
+    mutant(
+        "round-evicts-its-own-kind",
+        ROUND_EVICTIONS,
+        "_may_go",
+        "its == kind",
+        "its == kind[:0]",
+        "A round evicts what its own scheduler has placed beside it.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "round-evicts-who-holds-gpus",
+        ROUND_EVICTIONS,
+        "_may_go",
+        "kept[of[(occupants.amounts[:, DEVICES] > 0).any(axis=1)]] = «True»",
+        "False",
+        "A job loses the GPUs that no round has counted as its own.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "round-names-a-fallen-gang-again",
+        ROUND_EVICTIONS,
+        "_evicted",
+        "range(2)",
+        "range(1)",
+        "The claims of a second gang name tasks that fell for the first one, and are refused.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "parked-round-job-left-parked",
+        "omega/framework/round_planner.py",
+        "_woken",
+        "if one.id in away and «one.reason is ParkReason.NO_ROOM»",
+        "one.reason is not ParkReason.NO_ROOM",
+        "A gang for which nobody made way is not planned again before room is free for all of it.",
+        tests=OF_ROUNDS,
     ),
 )
