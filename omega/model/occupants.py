@@ -2,7 +2,7 @@
 
 Goal     Let placement choose victims, without a copy of all that runs in every view.
 Promise  Frozen arrays. The jobs of all tasks on the machines that were named are complete; of each
-         job only its tasks on these machines are listed.
+         job only its tasks on these machines are listed. `Yielding` is of all machines.
 Source   Omega (EuroSys 2013), section 3.4: preemption by precedence; docs/decisions/0036.
 """
 
@@ -68,3 +68,21 @@ class Occupants:
             placed=self.placed - losses,
             running=self.running - losses,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Yielding:
+    """How much of each machine is held by tasks that yield to one precedence."""
+
+    machine: Ids
+    """The machines on which some do, ascending."""
+    amounts: Amounts
+    """What these tasks hold together: (machines, kinds)."""
+
+    def __post_init__(self) -> None:
+        assert len(self.machine) == len(self.amounts)
+        assert ascends(self.machine)
+        freeze(self.machine, self.amounts)
+
+    def __len__(self) -> int:
+        return len(self.machine)

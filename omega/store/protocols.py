@@ -17,7 +17,7 @@ from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
-from omega.model.occupants import Occupants
+from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
@@ -93,10 +93,14 @@ class CommitStore(Protocol):
 
 
 class OccupantReader(Protocol):
-    """Who runs on machines, for schedulers that look for victims."""
+    """Who runs on machines and yields, for schedulers that look for victims."""
 
     def occupants(self, machine: Ids) -> Occupants:
         """Read who runs on these machines, at most `LIMITS.occupied_machines_max`."""
+        ...
+
+    def yielding(self, precedence: int) -> Yielding:
+        """Read how much of each machine is held by tasks that yield to a precedence."""
         ...
 
 
@@ -260,7 +264,10 @@ class OwnerStore(ReaderStore, ForcedEvictionStore, Protocol):
         ...
 
     def set_precedence_gap(self, gap: int) -> None:
-        """Change the gap for every commit from now on. Raises BadInput unless it is positive."""
+        """Change the gap for every commit from now on. Raises BadInput unless it is positive.
+
+        A change raises the cell's generation, so that parked jobs are looked at again.
+        """
         ...
 
     def set_quota(self, quota: Quota) -> None:

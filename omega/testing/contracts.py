@@ -24,6 +24,7 @@ from omega.testing.machine_contract import (
     ResizeContract,
 )
 from omega.testing.moving_contract import MovingContract
+from omega.testing.occupant_contract import OccupantContract
 from omega.testing.progress_contract import ProgressContract
 from omega.testing.queue_contract import QueueContract
 from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
@@ -42,6 +43,7 @@ class StoreContract(
     GangContract,
     EvictionContract,
     EvictedContract,
+    OccupantContract,
     MovingContract,
     AlternateContract,
     ChangeContract,

@@ -15,7 +15,7 @@ from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
-from omega.model.occupants import Occupants
+from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
@@ -79,6 +79,10 @@ class PassThrough:
     def occupants(self, machine: Ids) -> Occupants:
         """Pass on."""
         return self._store.occupants(machine)
+
+    def yielding(self, precedence: int) -> Yielding:
+        """Pass on."""
+        return self._store.yielding(precedence)
 
     def precedence_gap(self) -> int:
         """Pass on."""

@@ -94,6 +94,7 @@ REFUSED = [
     ("set_quota('tenant', repeat('x', 201), '{1,1,1,1,1}')", "by name"),
     ("set_quota('tenant', E'a\\x1b[2Jb', '{1,1,1,1,1}')", "by name"),
     ("read_occupants(NULL)", "bad machines"),
+    ("read_yielding(NULL)", "bad precedence"),
     ("read_occupants(ARRAY(SELECT generate_series(1, 1001)))", "bad machines"),
     *((f"set_precedence_gap({gap})", "bad gap") for gap in ("0", "-1", "NULL")),
     ("set_state('{1}', 4::smallint)", "bad state: 4"),

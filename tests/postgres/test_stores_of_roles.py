@@ -47,6 +47,7 @@ CALLS = {
     "notices": methodcaller("notices"),
     "now_ms": methodcaller("now_ms"),
     "occupants": methodcaller("occupants", NONE),
+    "yielding": methodcaller("yielding", 0),
     "park": methodcaller("park", [Parking(JOB.id, JOB.token, ParkReason.NO_ROOM, "full")]),
     "parked": methodcaller("parked", "batch", jobs_max=1),
     "placements": methodcaller("placements", JOB.id),

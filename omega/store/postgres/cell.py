@@ -19,7 +19,7 @@ from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import checked_gap
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
-from omega.model.occupants import Occupants
+from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
@@ -187,6 +187,13 @@ class PostgresCell:
         )
         shaped = amounts.reshape(len(job), KINDS)
         return Occupants(job, task, on, shaped, started_ms, about, precedence, yields_to, *counts)
+
+    def yielding(self, precedence: int) -> Yielding:
+        """Read how much of each machine is held by tasks that yield to a precedence."""
+        ((machine, amounts),) = self._link.call(
+            "SELECT machines, amounts FROM omega.read_yielding(%s)", (precedence,)
+        )
+        return Yielding(machine, amounts.reshape(len(machine), KINDS))
 
     def precedence_gap(self) -> int:
         """Return by how much a job's precedence must be higher to evict another's tasks."""

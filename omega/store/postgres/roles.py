@@ -57,6 +57,7 @@ ROLES: Final = (
             "take_turn",
             "read_allocations_of",
             "read_occupants",
+            "read_yielding",
             "commit_claims",
             "lose_tasks",
             "notices_that_end",

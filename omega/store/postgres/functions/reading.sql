@@ -136,7 +136,8 @@ BEGIN
         RAISE EXCEPTION 'bad machines: a list of at most ${occupied_machines_max}' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     WITH live AS MATERIALIZED (
-        SELECT a.* FROM allocation a WHERE a.machine_id = ANY (_machines)
+        -- A join hashes the machines; a comparison with the array would try one after the other.
+        SELECT a.* FROM (SELECT DISTINCT unnest(_machines) AS id) AS m JOIN allocation a ON a.machine_id = m.id
     ), concerned AS MATERIALIZED (
         SELECT j.id, j.precedence, j.minimum, j.placed, j.placed - j.ended AS running,
                CASE WHEN j.preemptible THEN j.precedence::bigint + c.precedence_gap ELSE ${never_yields} END AS yields_to
@@ -154,6 +155,25 @@ BEGIN
            (SELECT coalesce(array_agg(c.running ORDER BY c.id), '{}') FROM concerned c)
       INTO jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to, minimums, placed, running
       FROM live l;
+END $$;
+
+-- How much of each machine is held by tasks of jobs that yield to a precedence, ascending by machine.
+CREATE FUNCTION omega.read_yielding(_precedence integer, OUT machines integer[], OUT amounts integer[])
+LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    highest bigint;  -- the highest precedence that yields
+BEGIN
+    IF _precedence IS NULL THEN
+        RAISE EXCEPTION 'bad precedence: null' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT _precedence::bigint - c.precedence_gap INTO highest FROM cell c;
+    SELECT coalesce(array_agg(y.machine_id ORDER BY y.machine_id), '{}'),
+           coalesce(array_agg(ARRAY[{{ y.${kind} }}] ORDER BY y.machine_id), '{}')
+      INTO machines, amounts
+      FROM (SELECT a.machine_id, {{ sum(a.${kind})::integer AS ${kind} }}
+              FROM job j JOIN allocation a ON a.job_id = j.id
+             WHERE j.precedence <= highest AND j.preemptible AND j.placed > j.ended
+             GROUP BY a.machine_id) AS y;
 END $$;
 
 -- ... and for a node, on its own machines: all of them if some were assigned to it since the mark.
