@@ -223,7 +223,7 @@ def _look(
     view: View, job: LeasedJob, machines: Ids, claims: Sequence[Claims], rng: np.random.Generator
 ) -> Effects[Claims]:
     """Read who runs on these machines; return claims of the job, beside these, with evictions."""
-    occupants = yield from called("occupants", partial(_occupants_of, machines))
+    occupants = yield from called("occupants", partial(occupants_of, machines))
     gone = occupants.named_in(Claims.of(claims).evictions)
     with _assuming(view, claims):
         view.assume_removed(occupants.machine[gone], occupants.amounts[gone])
@@ -239,7 +239,8 @@ def _assuming(view: View, claims: Iterable[Claims]) -> Iterator[None]:
         yield
 
 
-def _occupants_of(machines: Ids, store: SchedulerStore) -> Occupants:
+def occupants_of(machines: Ids, store: SchedulerStore) -> Occupants:
+    """Read who runs on these machines."""
     return store.occupants(machines)
 
 

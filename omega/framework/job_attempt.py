@@ -22,6 +22,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
+from omega.reports.wording import things
 
 STUCK_MAX = 2
 """Tries in a row without a grant before the attempt ends; a later attempt is more likely to win."""
@@ -57,6 +58,8 @@ class JobResult:
     """For NO_ROOM, why placement found no room; None if that is not known."""
     at_once: bool = False
     """Whether the last commit granted every task of the job, so that no earlier one can be lost."""
+    looked_for_victims: bool = False
+    """Whether, in a round, its diagnosis is that too little of what runs would make way."""
 
     @property
     def left(self) -> int:
@@ -197,6 +200,15 @@ class JobAttempt:
         if found is None or found.reason.is_permanent or self.looks is None:
             return found
         return replace(found, detail=f"{found.detail}; {self.looks}")
+
+
+def not_enough_yields(found: Diagnosis, job: LeasedJob, machines: int) -> Diagnosis:
+    """Return the diagnosis of a job for which victims were looked for on so many machines."""
+    return replace(
+        found,
+        detail=f"{found.detail}; and of what runs on the {things(machines, 'machine')} looked at,"
+        f" not enough yields to precedence {job.spec.precedence}",
+    )
 
 
 def without(job: LeasedJob, evicted: Index) -> LeasedJob:

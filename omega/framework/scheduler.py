@@ -72,7 +72,7 @@ class Scheduler(ABC):
 
     preempts: bool = False
     """Whether tasks of lower precedence are evicted, whoever placed them, for a job that finds no
-    room otherwise. A scheduler with `rounds` decides itself whom it evicts."""
+    room otherwise. A scheduler with `rounds` names these jobs: `RoundPlan.wanting`."""
 
     rounds: Rounds | None = None
     """How it plans all its jobs at once; None: it plans job by job, by `place`."""

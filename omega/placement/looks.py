@@ -3,7 +3,7 @@
 Goal     Read who runs on a few machines of many, and miss none that is needed.
 Promise  Never more machines than one read takes. The first look draws machines, so that replicas
          name different ones; the second names machines whose yielding tasks are known to be enough.
-Source   docs/decisions/0037-who-makes-way.md.
+Source   docs/decisions/0037-who-makes-way.md, 0042-rounds-make-way.md.
 """
 
 from typing import Final
@@ -15,6 +15,7 @@ from omega.limits import LIMITS
 from omega.model.arrays import Ids, distinct
 from omega.model.jobs import LeasedJob
 from omega.model.occupants import Yielding
+from omega.model.resources import DEVICES
 from omega.placement.diagnosis import has_room
 from omega.placement.feasibility import room
 from omega.placement.groups import waiting_groups
@@ -23,15 +24,24 @@ SPARE: Final = 64
 """Machines that are drawn besides two for each task to place."""
 
 
-def machines_to_look_at(view: View, job: LeasedJob, rng: np.random.Generator) -> Ids:
+def machines_to_look_at(
+    view: View, job: LeasedJob, rng: np.random.Generator, *, keeps_gpus: bool = False
+) -> Ids:
     """Return machines on which tasks of the job would fit if nothing ran there, at most a thousand.
 
-    Machines that have room as they are come first; of the others some are drawn.
+    Machines that have room as they are come first; of the others some are drawn. With `keeps_gpus`
+    only CPU, memory and disk are taken for free; the result is empty if then not even one task, or
+    what the gang lacks, would fit.
     """
     groups = waiting_groups(job)
     first = np.unique(np.concatenate([view.id[room(view, job, group).at] for group in groups]))
+    used = view.capacity - view.free
+    if keeps_gpus:
+        used[:, DEVICES] = 0
     with view.tentative():
-        view.assume_removed(view.id, view.capacity - view.free)
+        view.assume_removed(view.id, used)
+        if keeps_gpus and not has_room(view, job):
+            return first[:0]
         fits = np.concatenate([view.id[room(view, job, group).at] for group in groups])
     rest = np.setdiff1d(fits, first)
     wanted = min(2 * len(job.unplaced) + SPARE, LIMITS.occupied_machines_max)

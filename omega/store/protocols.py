@@ -21,6 +21,7 @@ from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.store.holdings import Holdings, IdleJob
 from omega.store.leases import JobLeases
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
@@ -232,6 +233,17 @@ class ReaderStore(ViewSource, JobReader, Protocol):
 
     def use(self) -> CellUse:
         """Sum up the cell and its queue."""
+        ...
+
+    def holdings(self, over_ms: int) -> Holdings:
+        """Return what jobs held in the last so many milliseconds, by tenant and kind.
+
+        Of tasks that have ended, the amounts are those that their group asks for.
+        """
+        ...
+
+    def idle_jobs(self, idle_ms: int) -> list[IdleJob]:
+        """Return jobs that have held room for so long without getting on, the longest first."""
         ...
 
     def verify(self) -> Sequence[Violation]:

@@ -17,6 +17,7 @@ from omega.testing.change_contract import ChangeContract
 from omega.testing.commit_contract import CommitContract, ConflictRuleContract
 from omega.testing.eviction_contract import EvictedContract, EvictionContract
 from omega.testing.gang_contract import GangContract
+from omega.testing.holding_contract import HoldingContract, IdleContract
 from omega.testing.lease_contract import LeaseContract
 from omega.testing.machine_contract import (
     LostTaskContract,
@@ -59,5 +60,7 @@ class StoreContract(
     RegistryContract,
     ProgressContract,
     TurnContract,
+    HoldingContract,
+    IdleContract,
 ):
     """Everything that a store must do."""

@@ -42,6 +42,7 @@ class OccupantContract(Contract):
         assert [-3, 0] == there.precedence.tolist()
         assert [PRECEDENCE_GAP - 3, NEVER_YIELDS] == there.yields_to.tolist()
         assert [2, 0] == there.minimum.tolist()
+        assert ("batch", "batch") == there.scheduler
         assert [(3, 2), (2, 2)] == list(
             zip(there.placed.tolist(), there.running.tolist(), strict=True)
         )

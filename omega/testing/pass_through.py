@@ -19,6 +19,7 @@ from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.store.holdings import Holdings, IdleJob
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
@@ -221,6 +222,14 @@ class PassThrough:
     def use(self) -> CellUse:
         """Pass on."""
         return self._store.use()
+
+    def holdings(self, over_ms: int) -> Holdings:
+        """Pass on."""
+        return self._store.holdings(over_ms)
+
+    def idle_jobs(self, idle_ms: int) -> list[IdleJob]:
+        """Pass on."""
+        return self._store.idle_jobs(idle_ms)
 
     def close(self) -> None:
         """Pass on."""

@@ -2,6 +2,7 @@
 
 from tests.mutants import (
     in_alternates,
+    in_audits,
     in_commit,
     in_compiled_loops,
     in_functions,
@@ -35,6 +36,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_turns.MUTANTS,
     *in_refusals.MUTANTS,
     *in_progress.MUTANTS,
+    *in_audits.MUTANTS,
     *in_processes.MUTANTS,
     *in_simulator.MUTANTS,
     *in_compiled_loops.MUTANTS,

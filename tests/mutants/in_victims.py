@@ -6,6 +6,11 @@ VICTIMS = "omega/placement/victims.py"
 LOOKS = "omega/placement/looks.py"
 ATTEMPT = "omega/framework/attempt.py"
 WAKING = "omega/framework/yield_waking.py"
+ROUND_EVICTIONS = "omega/framework/round_evictions.py"
+OF_ROUNDS = (
+    "tests/unit/schedulers/ml_gpu/test_live_evictions.py",
+    "tests/unit/framework/test_round_commit.py",
+)
 TESTS = (
     "tests/unit/placement/test_victims.py",
     "tests/unit/placement/test_looks.py",
@@ -16,7 +21,16 @@ TESTS = (
 )
 
 
-def mutant(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
+def mutant(
+    name: str,
+    file: str,
+    function: str,
+    before: str,
+    after: str,
+    why: str,
+    *,
+    tests: tuple[str, ...] = TESTS,
+) -> Mutant:
     """Return a mutant of preemption."""
     return Mutant(
         name=f"victims.{name}",
@@ -25,7 +39,7 @@ def mutant(name: str, file: str, function: str, before: str, after: str, why: st
         before=before,
         after=after,
         why=why,
-        tests=TESTS,
+        tests=tests,
     )
 
 
@@ -181,5 +195,41 @@ MUTANTS = (
         "now_s + REST * (now_s - self._began_s)",
         "now_s - self._began_s + self._began_s",
         "On a large cell a scheduler reads what yields, and does nothing else.",
+    ),
+    mutant(
+        "round-evicts-its-own-kind",
+        ROUND_EVICTIONS,
+        "_may_go",
+        "its == kind",
+        "its == kind[:0]",
+        "A round evicts what its own scheduler has placed beside it.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "round-evicts-who-holds-gpus",
+        ROUND_EVICTIONS,
+        "_may_go",
+        "kept[of[(occupants.amounts[:, DEVICES] > 0).any(axis=1)]] = «True»",
+        "False",
+        "A job loses the GPUs that no round has counted as its own.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "round-names-a-fallen-gang-again",
+        ROUND_EVICTIONS,
+        "_evicted",
+        "range(2)",
+        "range(1)",
+        "The claims of a second gang name tasks that fell for the first one, and are refused.",
+        tests=OF_ROUNDS,
+    ),
+    mutant(
+        "parked-round-job-left-parked",
+        "omega/framework/round_planner.py",
+        "_woken",
+        "if one.id in away and «one.reason is ParkReason.NO_ROOM»",
+        "one.reason is not ParkReason.NO_ROOM",
+        "A gang for which nobody made way is not planned again before room is free for all of it.",
+        tests=OF_ROUNDS,
     ),
 )

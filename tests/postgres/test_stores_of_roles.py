@@ -39,6 +39,8 @@ CALLS = {
     "enforce_notices": methodcaller("enforce_notices"),
     "forget": methodcaller("forget", "batch", "0"),
     "hand_back": methodcaller("hand_back", [HandBack(JOB.id, JOB.token, 0, progressed=False)]),
+    "holdings": methodcaller("holdings", 1_000),
+    "idle_jobs": methodcaller("idle_jobs", 1_000),
     "job": methodcaller("job", JOB.id),
     "jobs": methodcaller("jobs"),
     "lease": methodcaller("lease", "batch", holder="batch/0", jobs_max=1, lease_ms=1_000),

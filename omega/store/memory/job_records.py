@@ -51,6 +51,8 @@ class JobRecord:
     """The job for which a task of this one was evicted last ..."""
     evicted_s: float | None = None
     """... and when."""
+    lost_s: float | None = None
+    """When a task last lost its place, for whatever reason."""
 
     @classmethod
     def submitted(cls, number: int, spec: JobSpec, now_s: float) -> "JobRecord":

@@ -65,6 +65,7 @@ class Preemption(ForcedEvictions):
             minimum=integers([job.spec.minimum for job in jobs]),
             placed=integers([job.placed for job in jobs]),
             running=integers([job.placed - job.ended for job in jobs]),
+            scheduler=tuple(job.spec.scheduler for job in jobs),
         )
 
     def yielding(self, precedence: int) -> Yielding:

@@ -36,6 +36,7 @@ from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
 from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.forced_eviction import tasks_by_job
+from omega.store.memory.holdings import MemoryHoldings
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.machines import MachineTable
@@ -53,7 +54,7 @@ OUTCOMES_KEPT_MAX = 100_000
 NO_ROWS = MachineRows.none()
 
 
-class MemoryStore(Preemption, MemoryRounds, MemoryTurns, MemoryRegistry):
+class MemoryStore(MemoryHoldings, Preemption, MemoryRounds, MemoryTurns, MemoryRegistry):
     """A cell, its job queue and its registry. A mark is the number of transactions so far."""
 
     def __init__(

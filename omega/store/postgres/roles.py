@@ -98,6 +98,8 @@ ROLES: Final = (
             "read_notices",
             "read_quotas",
             "read_progress",
+            "read_holdings",
+            "read_idle_jobs",
             "verify",
             "verify_amounts",
         ),

@@ -9,13 +9,21 @@ from collections.abc import Mapping
 
 from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
+from omega.store.postgres.holdings import PostgresHoldings
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
 from omega.store.postgres.turns import PostgresTurns
 
 
-class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresTurns, PostgresRegistry):
+class PostgresStore(
+    PostgresCell,
+    PostgresJobs,
+    PostgresRounds,
+    PostgresTurns,
+    PostgresHoldings,
+    PostgresRegistry,
+):
     """A cell, its queue and its registry in one Postgres database."""
 
     def __init__(
@@ -28,6 +36,7 @@ class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresTurns, P
         PostgresJobs.__init__(self, link)
         PostgresRounds.__init__(self, link)
         PostgresTurns.__init__(self, link)
+        PostgresHoldings.__init__(self, link)
         PostgresRegistry.__init__(self, link)
 
     def __repr__(self) -> str:
