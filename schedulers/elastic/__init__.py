@@ -1,0 +1,1 @@
+"""The elastic scheduler: jobs of many activities get workers beyond those wanted."""
