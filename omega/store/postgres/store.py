@@ -9,13 +9,21 @@ from collections.abc import Mapping
 
 from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
+from omega.store.postgres.elastic import PostgresElasticJobs
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
 from omega.store.postgres.turns import PostgresTurns
 
 
-class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresTurns, PostgresRegistry):
+class PostgresStore(
+    PostgresCell,
+    PostgresJobs,
+    PostgresElasticJobs,
+    PostgresRounds,
+    PostgresTurns,
+    PostgresRegistry,
+):
     """A cell, its queue and its registry in one Postgres database."""
 
     def __init__(
@@ -26,6 +34,7 @@ class PostgresStore(PostgresCell, PostgresJobs, PostgresRounds, PostgresTurns, P
         )
         PostgresCell.__init__(self, link)
         PostgresJobs.__init__(self, link)
+        PostgresElasticJobs.__init__(self, link)
         PostgresRounds.__init__(self, link)
         PostgresTurns.__init__(self, link)
         PostgresRegistry.__init__(self, link)
