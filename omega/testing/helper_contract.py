@@ -205,11 +205,11 @@ class HelpersEndContract(Contract):
 
     def test_a_start_that_is_not_theirs_ends_nobody(self, store: Store) -> None:
         parent, helpers, _ = all_helping(store)
-        started = store.allocations_of([parent.id]).started_ms
+        live = store.allocations_of([parent.id])
 
-        assert 0 == store.end_tasks(integers([parent.id] * 2), tasks(0, 1), started - 1)
+        assert 0 == store.end_tasks(live.job, live.task, live.started_ms - 1)
         assert (State.RUNNING, 2, 0) == counts(store, helpers)
-        assert 2 == store.end_tasks(integers([parent.id] * 2), tasks(0, 1), started)
+        assert 2 == store.end_tasks(live.job, live.task, live.started_ms)
         assert (State.SUCCEEDED, 2, 2) == counts(store, helpers)
 
     @pytest.mark.parametrize("placed", [1, 2])

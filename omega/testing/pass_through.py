@@ -14,13 +14,13 @@ from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
 from omega.model.elastic import PhaseProgress
+from omega.model.elastic_jobs import ElasticJob
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.occupants import Occupants
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
-from omega.store.elastic import ElasticJob
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round

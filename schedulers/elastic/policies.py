@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from omega.errors import BadInput, did_you_mean
+from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from schedulers.elastic.model import Growth, PhaseLeft, best_growth
 
@@ -141,7 +142,8 @@ def grow(policy: Policy, candidates: Sequence[Candidate], room: Amounts) -> list
 def _fitting(demand: Amounts, room: Amounts) -> int:
     """Return how many workers of this demand fit into a room."""
     asked = demand > 0
-    assert asked.any(), "a worker needs something"
+    if not asked.any():
+        return LIMITS.tasks_per_job_max  # it needs only GPUs, of which `at_most` takes account
     return int((room[asked] // demand[asked]).min())
 
 

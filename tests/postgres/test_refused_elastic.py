@@ -70,7 +70,7 @@ REFUSED = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def cell(database_url: str) -> Iterator[StoreUnderLoad]:
     with loaded_store(database_url) as store:
         yield store

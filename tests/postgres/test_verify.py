@@ -52,8 +52,8 @@ BREAKS = {
     "a quota that is used above its limit is closed": f"""
         {OPEN_HAS_SOME} UPDATE omega.quota_shard SET free[1] = free[1] - 100000 WHERE shard = 3""",
     "helpers never wait": """
-        UPDATE omega.job SET parent = 1 WHERE id = (
-            SELECT max(id) FROM omega.job WHERE state = 'pending')""",
+        UPDATE omega.job SET parent = 1, state = 'pending', lease_token = NULL
+         WHERE state = 'planning'""",
     "helpers end with their parent": """
         UPDATE omega.job SET parent = 77 WHERE state = 'planning'""",
     "a job has the workers that it may have": """

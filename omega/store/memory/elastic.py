@@ -13,8 +13,8 @@ from omega.errors import BadInput
 from omega.lifecycle.states import FINAL, State, Trigger
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
+from omega.model.elastic_jobs import ElasticJob
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.store.elastic import ElasticJob
 from omega.store.memory.forced_eviction import ForcedEvictions
 from omega.store.memory.job_records import JobRecord
 

@@ -11,9 +11,9 @@ from typing import Any
 from omega.errors import BadInput
 from omega.model.arrays import Ids, Index
 from omega.model.elastic import PhaseProgress
+from omega.model.elastic_jobs import ElasticJob
 from omega.model.jobs import LeasedJob
 from omega.model.wire import phase_from_wire, spec_from_wire
-from omega.store.elastic import ElasticJob
 from omega.store.postgres.connection import Link
 from omega.store.postgres.jobs import leased_jobs
 from omega.store.postgres.json_text import decoded
