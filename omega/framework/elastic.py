@@ -1,7 +1,7 @@
 """Elastic jobs: which of them get more workers, planned on the whole view, tick by tick.
 
 Goal     Let a scheduler that spends what idles consist of one function of a view.
-Promise  As for any scheduler: it reads a view and what the framework hands it, and reaches no store.
+Promise  As for any scheduler: it reads a view and what the framework hands it.
 Source   Omega (EuroSys 2013), section 6; docs/decisions/0043-elastic-jobs.md.
 """
 

@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 
 from omega.errors import BadInput, did_you_mean
-from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from schedulers.elastic.model import Growth, PhaseLeft, best_growth
 
 SETTINGS: Final = ("policy", "target")
+WORKERS_MAX: Final = 2**31 - 1
 
 
 class PolicyName(Enum):
@@ -143,7 +143,7 @@ def _fitting(demand: Amounts, room: Amounts) -> int:
     """Return how many workers of this demand fit into a room."""
     asked = demand > 0
     if not asked.any():
-        return LIMITS.tasks_per_job_max  # it needs only GPUs, of which `at_most` takes account
+        return WORKERS_MAX  # it needs only GPUs, of which `at_most` takes account
     return int((room[asked] // demand[asked]).min())
 
 

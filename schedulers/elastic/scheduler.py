@@ -70,6 +70,7 @@ class ElasticScheduler(Scheduler):
     kind = "elastic"
     jobs_per_transaction = 32
     preempts = True
+    elastic: Helpers
 
     def __init__(self, policy: Policy | None = None, precedence: int = PRECEDENCE) -> None:
         self.elastic = Helpers(policy or Policy(), precedence)
