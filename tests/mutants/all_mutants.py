@@ -3,6 +3,7 @@
 from tests.mutants import (
     in_commit,
     in_compiled_loops,
+    in_elastic,
     in_functions,
     in_judge_sequential,
     in_memory,
@@ -30,6 +31,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
     *in_rounds.MUTANTS,
+    *in_elastic.MUTANTS,
     *in_turns.MUTANTS,
     *in_refusals.MUTANTS,
     *in_progress.MUTANTS,

@@ -39,10 +39,10 @@ $$;
 -- Whether this is a phase of an elastic job in the wire form.
 CREATE FUNCTION omega.is_phase(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.has_only(_it, '{name,activities,duration_ms,after}') AND omega.is_name(_it -> 'name')
+    SELECT omega.has_only(_it, '{name,activities,duration_ms,after}')
+       AND (_it -> 'after' = 'null' OR omega.is_name(_it -> 'after')) AND omega.is_name(_it -> 'name')
        AND omega.is_whole(_it -> 'activities', 1, ${activities_max})
        AND omega.is_whole(_it -> 'duration_ms', 1, ${duration_ms_max})
-       AND (_it -> 'after' = 'null' OR omega.is_name(_it -> 'after'))
 $$;
 
 -- Why a job of so many tasks, with sound groups, may not be elastic; null if it may.
