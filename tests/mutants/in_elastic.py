@@ -85,8 +85,8 @@ IN_SQL = (
         "hand_back_jobs",
         "fruitless = CASE WHEN w.progressed THEN 0 ELSE j.fruitless + 1 END"
         " FROM unnest(_jobs, _tokens, _delays_ms, _progressed)"
-        " AS w (id, token, delay_ms, progressed) WHERE j.id = w.id AND j.lease_token = w.token; GET DIAGNOSTICS returned = ROW_COUNT;"
-        " «PERFORM give_up_helpers(_jobs);»",
+        " AS w (id, token, delay_ms, progressed) WHERE j.id = w.id AND j.lease_token = w.token;"
+        " GET DIAGNOSTICS returned = ROW_COUNT; «PERFORM give_up_helpers(_jobs);»",
         "",
         "Helpers that found no room are counted as waiting, and leased again.",
         OF_STORES,
