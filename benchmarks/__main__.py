@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks import (
+    alternates,
     commit,
     conflicts,
     end_to_end,
@@ -22,6 +23,7 @@ from benchmarks import (
     paper,
     parsync,
     placement,
+    preemption,
     rules,
     side_by_side,
     sim_speed,
@@ -44,6 +46,8 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "placement": placement.command,
     "fragmentation": fragmentation.command,
     "conflicts": conflicts.command,
+    "alternates": alternates.command,
+    "preemption": preemption.command,
     "end_to_end": end_to_end.command,
     "growth": growth.command,
     "sim_speed": sim_speed.command,

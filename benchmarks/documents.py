@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.alternates import Alternates
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
 from benchmarks.end_to_end import EndToEnd
@@ -18,6 +19,7 @@ from benchmarks.harness import Benchmark, Findings
 from benchmarks.paper import FIGURES
 from benchmarks.parsync import ParSync
 from benchmarks.placement import Placement
+from benchmarks.preemption import Preemption
 from benchmarks.rules import Rules
 from benchmarks.side_by_side import SideBySide
 from benchmarks.sim_speed import SimSpeed
@@ -34,6 +36,8 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Placement,
     Fragmentation,
     Conflicts,
+    Alternates,
+    Preemption,
     EndToEnd,
     Growth,
     SimSpeed,

@@ -8,7 +8,7 @@ because the start of 32 interpreters takes longer than most contests.
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
 from typing import Any, Final
@@ -80,6 +80,10 @@ class Role:
     """Its turn (i, N) in that, from 0."""
     sync_gap_s: float = 1.0
     """Seconds in which it reads each part of the cell once."""
+    one_job_a_commit: bool = False
+    """Whether it commits each job by itself, as the paper's scheduler always does."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """The scheduler's own settings, as `--set` has them."""
 
     @property
     def refresher(self) -> Callable[[SharedViewSource, Clock, Sink], Refresher]:
@@ -143,10 +147,10 @@ class Rival:
 def _scheduler(url: str, role: Role, stop: Event) -> SchedulerProcess:
     paper = {"jobs_per_lease_max": 1, "poll_interval_ms": POLL_MS}
     settings = load_settings(**(paper if role.as_paper else {}))
-    scheduler = find_scheduler(role.kind)()
+    scheduler = find_scheduler(role.kind).configured(role.settings)
     scheduler.rule = ConflictRule(role.rule)
     scheduler.granularity = Granularity(role.granularity)
-    if role.as_paper:
+    if role.as_paper or role.one_job_a_commit:
         scheduler.jobs_per_transaction = 1
     name = f"omega benchmark {role.kind}/{role.replica}"
     return SchedulerProcess(

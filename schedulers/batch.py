@@ -12,11 +12,12 @@ from typing import Self
 import numpy as np
 
 from omega.cell.view import View
-from omega.errors import BadInput
 from omega.framework.scheduler import Scheduler
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
+from omega.placement.alternates import with_random_alternates
 from omega.placement.groups import draw_groups, random_first_fit
+from schedulers.settings import BatchSettings, read_settings
 
 
 class BatchScheduler(Scheduler):
@@ -25,21 +26,22 @@ class BatchScheduler(Scheduler):
     kind = "batch"
     jobs_per_transaction = 32
 
-    def __init__(self, *, preempts: bool = False) -> None:
+    def __init__(self, *, preempts: bool = False, alternates: int = 0) -> None:
         self.preempts = preempts
+        self.alternates = alternates
 
     @classmethod
     def configured(cls, settings: Mapping[str, str]) -> Self:
-        """Return the scheduler; `preempts=true` has it evict lower precedences. Raises BadInput."""
-        for name in settings:
-            if name != "preempts":
-                raise BadInput(f"there is no setting {name!r}; there is: preempts", field="--set")
-        value = settings.get("preempts", "false")
-        if value not in ("true", "false"):
-            raise BadInput(f"preempts is true or false, not {value!r}", field="--set")
-        return cls(preempts=value == "true")
+        """Return a scheduler with these settings, by name and as text; raises BadInput."""
+        read = read_settings(BatchSettings, settings)
+        return cls(preempts=read.preempts, alternates=read.alternates)
+
+    def places_at_random(self, job: LeasedJob) -> bool:
+        """Return whether `place` is `draw_groups`, which names no alternates."""
+        return not self.alternates and super().places_at_random(job)
 
     @random_first_fit
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Return claims on random machines that have room."""
-        return draw_groups(view, job, rng)
+        claims = draw_groups(view, job, rng)
+        return with_random_alternates(view, job, claims, self.alternates, rng)

@@ -14,17 +14,17 @@ from typing import Annotated, Final, Self
 from zlib import crc32
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from omega.cell.signals import Signals
 from omega.cell.view import View
-from omega.errors import BadInput, did_you_mean
 from omega.framework.scheduler import Scheduler
 from omega.model.arrays import Counts, Ids, Index, Score
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob, TaskGroup
 from omega.placement.feasibility import Room
 from omega.placement.groups import place_groups
+from schedulers.settings import read_settings
 
 SEED_MAX: Final = 2**32 - 1
 _GOLDEN: Final = 0x9E37_79B9_7F4A_7C15
@@ -82,7 +82,7 @@ class ParSyncScheduler(Scheduler):
     @classmethod
     def configured(cls, settings: Mapping[str, str]) -> Self:
         """Return a scheduler with these settings, by name and as text; raises BadInput."""
-        return cls(_read(settings))
+        return cls(read_settings(Settings, settings))
 
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Return claims on machines of one part of the cell after the other."""
@@ -172,19 +172,3 @@ def draw_weighted(tasks: Counts, score: Score, wanted: int, rng: np.random.Gener
         times = rng.exponential(size=len(places)) / score[places]
         places = places[np.argpartition(times, wanted - 1)[:wanted]]
     return np.bincount(places, minlength=len(tasks)).astype(np.int64)
-
-
-def _read(said: Mapping[str, str]) -> Settings:
-    """Return the settings; raise BadInput for an unknown name or a value that is not allowed."""
-    for name in said:
-        if name not in Settings.model_fields:
-            known = tuple(Settings.model_fields)
-            listed = ", ".join(known)
-            hint = did_you_mean(name, known)
-            raise BadInput(f"there is no setting {name!r}{hint} (known: {listed})", field="--set")
-    try:
-        return Settings.model_validate(dict(said))
-    except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        name = str(problem["loc"][0])
-        raise BadInput(f"{said[name]!r} will not do: {problem['msg']}", field=name) from None

@@ -7,6 +7,9 @@ Promise  Tasks are spread evenly over the values of the attribute that the group
 Source   Omega (EuroSys 2013), section 2.1: service jobs, where the quality of a placement pays.
 """
 
+from collections.abc import Mapping
+from typing import Self
+
 import numpy as np
 
 from omega.cell.view import View
@@ -14,9 +17,11 @@ from omega.framework.scheduler import Scheduler
 from omega.model.arrays import Counts
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
+from omega.placement.alternates import with_alternates
 from omega.placement.best_fit import best_fit, spread
 from omega.placement.feasibility import Room
 from omega.placement.groups import place_groups
+from schedulers.settings import ServiceSettings, read_settings
 
 
 class ServiceScheduler(Scheduler):
@@ -25,9 +30,18 @@ class ServiceScheduler(Scheduler):
     kind = "service"
     preempts = True
 
+    def __init__(self, *, alternates: int = 0) -> None:
+        self.alternates = alternates
+
+    @classmethod
+    def configured(cls, settings: Mapping[str, str]) -> Self:
+        """Return a scheduler with these settings, by name and as text; raises BadInput."""
+        return cls(alternates=read_settings(ServiceSettings, settings).alternates)
+
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:
         """Return claims on the machines with the best scores for each group."""
-        return place_groups(view, job, _choose, rng)
+        claims = place_groups(view, job, _choose, rng)
+        return with_alternates(view, job, claims, _choose, self.alternates, rng)
 
 
 def _choose(room: Room, wanted: int, rng: np.random.Generator) -> Counts:

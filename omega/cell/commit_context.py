@@ -40,19 +40,20 @@ class Victims:
     amounts: Amounts
 
     about: Ids
-    """The distinct jobs, ascending; the next four arrays have one entry for each."""
+    """The distinct jobs, ascending; the next three arrays have one entry for each."""
     yields_to: Counts
     """The least precedence of a claim for which tasks of the job may be evicted."""
     minimum: Counts
     placed: Counts
     """Tasks that run or have ended."""
     own: Mask
-    """Whether the transaction presents the job's current lease."""
+    """(jobs of the transaction, distinct jobs): whether both jobs are of one scheduler and the
+    transaction presents the latter's current lease, so that any of its tasks may be evicted."""
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
         assert len(self.about) == len(self.yields_to) == len(self.minimum)
-        assert len(self.about) == len(self.placed) == len(self.own)
+        assert len(self.about) == len(self.placed) == self.own.shape[1]
         assert ascends(self.about)
         freeze(self.job, self.task, self.machine, self.amounts)
         freeze(self.about, self.yields_to, self.minimum, self.placed, self.own)
@@ -71,7 +72,7 @@ NO_VICTIMS = Victims(
     yields_to=_NONE,
     minimum=_NONE,
     placed=_NONE,
-    own=np.zeros(0, np.bool_),
+    own=np.zeros((0, 0), np.bool_),
 )
 
 

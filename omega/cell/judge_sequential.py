@@ -116,7 +116,7 @@ class _SequentialJudge:
             return Verdict.ALREADY_PLACED
 
         first, end = self._options.first[claim : claim + 2]
-        who = job, int(self._context.precedence[number])
+        who = job, number
         refusal = self._take(first, left, named, who)
         if refusal is Verdict.ACCEPTED or is_placed:
             return refusal  # alternates evict nothing, so a placed task cannot move to one
@@ -136,7 +136,8 @@ class _SequentialJudge:
     ) -> Verdict:
         """Judge a claim on one machine; if it is granted, apply what it takes and evicts to `left`.
 
-        `named` has job and task of each eviction; `who` is the claim's job and its precedence.
+        `named` has job and task of each eviction; `who` is the claim's job and its position in the
+        transaction.
         """
         job, _ = who
         machine_verdict = Verdict(int(self._options.machine_verdict[option]))
@@ -165,14 +166,14 @@ class _SequentialJudge:
 
         The tasks that the claim names come first, then the rest of gangs that break with them.
         """
-        mover, precedence = who
+        mover, number = who
         these: list[int] = []
         for job, task in named:
             victim = self._position.get((job, task))
             if victim is None or victim in these or not left.live[victim]:
                 return None
             is_near = self._at[victim] == at or job == mover
-            if not is_near or not self._may_evict(job, precedence):
+            if not is_near or not self._may_evict(job, number):
                 return None
             these.append(victim)
         counted = np.array(these, dtype=np.intp)
@@ -180,11 +181,14 @@ class _SequentialJudge:
             counted = np.concatenate([counted, self._falling(job, counted, left)])
         return counted
 
-    def _may_evict(self, job: int, precedence: int) -> bool:
+    def _may_evict(self, job: int, number: int) -> bool:
+        """Return whether claims of the transaction's job of this number may evict a job's tasks."""
         about = int(np.searchsorted(self._victims.about, job))
         if self._victims.minimum[about] > 0 and job in self._granted_to:
             return False  # its gang may have its minimum only by the grants of this transaction
-        return bool(self._victims.yields_to[about] <= precedence or self._victims.own[about])
+        precedence = self._context.precedence[number]
+        yields = self._victims.yields_to[about] <= precedence
+        return bool(yields or self._victims.own[number, about])
 
     def _falling(self, job: int, these: Index, left: _Left) -> Index:
         """Return what else of a job is evicted with these: nothing, or all of a gang that broke."""

@@ -38,6 +38,7 @@ VERBS: Final = {
     "quota": Verb(
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."
     ),
+    "audit": Verb("audit.command", "See who held more of the cell than a policy allows."),
     "scheduler": Verb("scheduler.commands", "Run a scheduler, or list those that can be run."),
     "nodes": Verb(
         "nodes.commands", "Simulate the cell's machines: tasks end when their time is up."

@@ -9,7 +9,8 @@ Source   Omega (EuroSys 2013), section 3.4. To think is to let decision time pas
          it, on the view that was read before it, as in the paper's simulator.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -27,9 +28,10 @@ from omega.limits import LIMITS, Limits
 from omega.model.arrays import Ids, Index, holds, positions
 from omega.model.claims import Claims, Granularity, Transaction
 from omega.model.jobs import LeasedJob
-from omega.model.occupants import Occupants
+from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
-from omega.placement.victims import machines_to_look_at, place_with_evictions
+from omega.placement.looks import machines_that_yield, machines_to_look_at
+from omega.placement.victims import place_with_evictions
 from omega.store.protocols import SchedulerStore
 
 
@@ -188,6 +190,8 @@ def _make_way(
 ) -> Effects[list[Claims]]:
     """Add claims with evictions for tasks that found no room otherwise; return all claims."""
     claims = list(placed)
+    summaries: dict[int, Yielding] = {}
+    """By precedence, read at most once for all jobs."""
     for number, each in enumerate(together):
         mine = claims[number]
         if len(mine) == len(each.to_place.unplaced):
@@ -196,22 +200,52 @@ def _make_way(
         job = with_grants(each.to_place, mine, mine.machine, everyone, mine.task[:0])
         rng = context.rng(each.job, each.tries)
         machines = machines_to_look_at(view, job, rng)
-        occupants = yield from called("occupants", partial(_occupants_of, machines))
-        each.machines_looked_at = len(machines)
-        evicted = Claims.of(claims).evictions
-        gone = occupants.named_in(evicted)
-        with view.tentative():
-            for others in claims:
-                view.assume_claims(others)
-            view.assume_removed(occupants.machine[gone], occupants.amounts[gone])
-            more = place_with_evictions(view, job, machines, occupants.without(gone), rng)
-        if len(evicted) + len(more.evictions) <= context.limits.claims_per_transaction_max:
+        more = yield from _look(view, job, machines, claims, rng)
+        if not len(more):
+            # What was drawn does not suffice: the whole cell is summed up, and tells where to look.
+            precedence = job.spec.precedence
+            if precedence not in summaries:
+                summaries[precedence] = yield from called(
+                    "yielding", partial(_yielding_to, precedence)
+                )
+            with _assuming(view, claims):
+                known = machines_that_yield(view, job, summaries[precedence], rng)
+            each.record_looks(machines, known)
+            if len(np.setdiff1d(known, machines)):
+                more = yield from _look(view, job, known, claims, rng)
+        evictions = sum(len(others.evictions) for others in claims) + len(more.evictions)
+        if evictions <= context.limits.claims_per_transaction_max:
             claims[number] = Claims.of([mine, more])
     return claims
 
 
-def _occupants_of(machines: Ids, store: SchedulerStore) -> Occupants:
+def _look(
+    view: View, job: LeasedJob, machines: Ids, claims: Sequence[Claims], rng: np.random.Generator
+) -> Effects[Claims]:
+    """Read who runs on these machines; return claims of the job, beside these, with evictions."""
+    occupants = yield from called("occupants", partial(occupants_of, machines))
+    gone = occupants.named_in(Claims.of(claims).evictions)
+    with _assuming(view, claims):
+        view.assume_removed(occupants.machine[gone], occupants.amounts[gone])
+        return place_with_evictions(view, job, machines, occupants.without(gone), rng)
+
+
+@contextmanager
+def _assuming(view: View, claims: Iterable[Claims]) -> Iterator[None]:
+    """Subtract claims from the view, inside a `tentative` block."""
+    with view.tentative():
+        for some in claims:
+            view.assume_claims(some)
+        yield
+
+
+def occupants_of(machines: Ids, store: SchedulerStore) -> Occupants:
+    """Read who runs on these machines."""
     return store.occupants(machines)
+
+
+def _yielding_to(precedence: int, store: SchedulerStore) -> Yielding:
+    return store.yielding(precedence)
 
 
 def _are_among(task: Index, unplaced: Index) -> bool:

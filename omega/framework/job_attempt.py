@@ -22,6 +22,7 @@ from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
 from omega.placement.diagnosis import Diagnosis, diagnose
+from omega.reports.wording import things
 
 STUCK_MAX = 2
 """Tries in a row without a grant before the attempt ends; a later attempt is more likely to win."""
@@ -57,6 +58,8 @@ class JobResult:
     """For NO_ROOM, why placement found no room; None if that is not known."""
     at_once: bool = False
     """Whether the last commit granted every task of the job, so that no earlier one can be lost."""
+    looked_for_victims: bool = False
+    """Whether, in a round, its diagnosis is that too little of what runs would make way."""
 
     @property
     def left(self) -> int:
@@ -84,8 +87,8 @@ class JobAttempt:
         self.tries_without_grant = 0
         """Tries in a row, until now, that granted nothing."""
         self.at_once = False
-        self.machines_looked_at: int | None = None
-        """Machines on which victims were looked for; None: none were."""
+        self.looks: str | None = None
+        """Where victims were looked for in vain, as the end of a sentence; None: nowhere."""
         self.ending: AttemptEnd | None = None
         self._limits = limits
         self._explains = explains
@@ -114,6 +117,19 @@ class JobAttempt:
         if len(evicted):
             self.job = without(self.job, evicted)
             self.pending = np.concatenate([self.pending, evicted])
+
+    def record_looks(self, drawn: Ids, known: Ids) -> None:
+        """Record where victims were looked for in vain: on machines drawn, and on those known.
+
+        `known` are machines that together hold enough that yields; empty if there are none.
+        """
+        precedence = self.job.spec.precedence
+        self.looks = f"and of what runs in the cell, not enough yields to precedence {precedence}"
+        if len(known):
+            self.looks = (
+                f"and on {len(np.union1d(drawn, known)):,} machines that were searched, not enough"
+                f" yields to precedence {precedence}"
+            )
 
     def place_all(self, placed: LeasedJob) -> None:
         """Record that the driver has placed all tasks of the job that were unplaced."""
@@ -181,13 +197,18 @@ class JobAttempt:
                 f" {self._limits.claims_per_transaction_max}",
             )
         found = diagnose(view, self.job)
-        if found is None or found.reason.is_permanent or self.machines_looked_at is None:
+        if found is None or found.reason.is_permanent or self.looks is None:
             return found
-        return replace(
-            found,
-            detail=f"{found.detail}; and of what runs on the {self.machines_looked_at:,} machines"
-            f" looked at, not enough yields to precedence {self.job.spec.precedence}",
-        )
+        return replace(found, detail=f"{found.detail}; {self.looks}")
+
+
+def not_enough_yields(found: Diagnosis, job: LeasedJob, machines: int) -> Diagnosis:
+    """Return the diagnosis of a job for which victims were looked for on so many machines."""
+    return replace(
+        found,
+        detail=f"{found.detail}; and of what runs on the {things(machines, 'machine')} looked at,"
+        f" not enough yields to precedence {job.spec.precedence}",
+    )
 
 
 def without(job: LeasedJob, evicted: Index) -> LeasedJob:

@@ -34,6 +34,7 @@ from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.framework.signal_tracker import SignalTracker
 from omega.framework.timer import Timer
 from omega.framework.waking import Waker
+from omega.framework.yield_waking import YieldWaking
 from omega.limits import LIMITS, Limits
 from omega.metrics.fold import SchedulerFold
 from omega.store.leases import HandBack
@@ -86,7 +87,12 @@ class Process:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = MachineClearing(self.emit)
-        self._waker = Waker(kind, self.emit, self.scheduler.granularity)
+        self._waker = Waker(
+            kind,
+            self.emit,
+            self.scheduler.granularity,
+            YieldWaking(self.clock) if self._preempts else None,
+        )
         self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
         self._planner = self._make_planner()
         self._rescues = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
@@ -97,6 +103,13 @@ class Process:
     def leases(self) -> Leases:
         """The leases that the process holds; its driver must have them renewed."""
         return self._leasing.leases
+
+    @property
+    def _preempts(self) -> bool:
+        """Whether jobs without room evict others; the paper's experiments keep no record of who
+        runs where, and rounds evict only their own jobs."""
+        scheduler = self.scheduler
+        return scheduler.preempts and self.housekeeps and scheduler.rounds is None
 
     def life(self) -> Effects[None]:
         """Run cycles until the stop event is set."""
@@ -128,8 +141,7 @@ class Process:
             decision_time=self.decision_time,
             limits=self.limits,
             explains=self.housekeeps,
-            # The paper's experiments do not keep who runs where.
-            preempts=self.scheduler.preempts and self.housekeeps,
+            preempts=self._preempts,
             driver_places=self.driver_places,
             signals=self.signal_tracker.signals if self.housekeeps else None,
         )

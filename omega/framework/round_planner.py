@@ -6,7 +6,7 @@ Promise  One of several replicas carries out each round and starts from the memo
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from omega.config import Settings
 from omega.errors import BadInput
@@ -89,6 +89,7 @@ class RoundPlanner:
         # A job that keeps its machines was planned, but that does not count as an attempt.
         self._meter.report([one for one in attempted if one.tries or one.left])
         # Jobs that waiting cannot help and jobs over their quota are parked; others wait or run.
+        # So are those for which too little made way, with that for a reason, until the next round.
         parkings = [parking for one in attempted if (parking := _parking(one)) is not None]
         yield from self._leasing.park(parkings)
 
@@ -97,7 +98,7 @@ class RoundPlanner:
 
         Returns whether it was saved: it is not if the next round has begun already.
         """
-        jobs = sorted({*plan.recall, *state.away})
+        jobs = sorted({*plan.recall, *state.away, *(job.id for job in plan.wanting)})
         # Jobs may need a larger memo than a store accepts, which must not end this process. Without
         # `plan` the scheduler starts without a memo; without `jobs` the next round recalls all
         # running jobs.
@@ -123,9 +124,14 @@ class RoundPlanner:
         waiting = [job for job in recalled if not len(job.placed_task)]
         waiting += yield from self._leasing.lease(JOBS_MAX)
         known = sorted({*(told or ()), *(job.id for job in running)})
+        unfinished = yield from called("unfinished", lambda store: store.unfinished(known))
+        away = unfinished - {job.id for job in (*running, *waiting)}
+        if away and (yield from self._woken(away)):
+            waiting += yield from self._leasing.lease(max(0, JOBS_MAX - len(waiting)))
+            waiting.sort(key=lambda job: (-job.spec.precedence, job.id))
+            away -= {job.id for job in waiting}
         live = yield from called("allocations_of", lambda store: store.allocations_of(known))
         in_steps = [job.id for job in (*running, *waiting) if job.spec.work is not None]
-        unfinished = yield from called("unfinished", lambda store: store.unfinished(known))
         progress = yield from called("progress", lambda store: store.progress(integers(in_steps)))
         return RoundState(
             number=begun.number,
@@ -135,8 +141,18 @@ class RoundPlanner:
             running=running,
             allocations=live,
             progress=progress,
-            away=sorted(unfinished - {job.id for job in (*running, *waiting)}),
+            away=sorted(away),
         )
+
+    def _woken(self, away: Collection[int]) -> Effects[int]:
+        """Wake those of the jobs that are parked for want of room; return how many."""
+        kind = self._leasing.kind
+        parked = yield from called("parked", lambda store: store.parked(kind, jobs_max=JOBS_MAX))
+        ids = [one.id for one in parked if one.id in away and one.reason is ParkReason.NO_ROOM]
+        woken = 0
+        if ids:
+            woken = yield from called("wake", lambda store: store.wake(ids))
+        return woken
 
     def _give_back(self, jobs: Sequence[LeasedJob]) -> Effects[None]:
         """Hand back the jobs whose leases are still held; placed tasks keep running."""
@@ -151,7 +167,7 @@ def _parking(attempted: JobResult) -> Parking | None:
     job, diagnosis = attempted.job, attempted.diagnosis
     if attempted.ending is AttemptEnd.OVER_QUOTA:
         return Parking(job.id, job.token, ParkReason.OVER_QUOTA, over_quota(job.spec))
-    if diagnosis is not None and diagnosis.reason.is_permanent:
+    if diagnosis is not None and (diagnosis.reason.is_permanent or attempted.looked_for_victims):
         return Parking(job.id, job.token, diagnosis.reason, diagnosis.detail)
     return None
 

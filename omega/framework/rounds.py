@@ -60,6 +60,12 @@ class RoundPlan:
     """A JSON object for the next round."""
     recall: Sequence[int]
     """Jobs that the next round is to plan again if they run by then."""
+    wanting: Sequence[LeasedJob] = ()
+    """Jobs without room for all their tasks, in the order in which they are to be served: once the
+    claims are committed, tasks of other kinds and of lower precedence that hold CPU, memory or disk
+    are evicted for them, if the scheduler `preempts`. Each as it is to be placed: its constraints
+    may be narrower than those that were submitted. A job may be there several times, with the
+    better constraints first."""
 
 
 class Rounds(ABC):

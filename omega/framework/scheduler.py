@@ -73,7 +73,7 @@ class Scheduler(ABC):
 
     preempts: bool = False
     """Whether tasks of lower precedence are evicted, whoever placed them, for a job that finds no
-    room otherwise. A scheduler with `rounds` decides itself whom it evicts."""
+    room otherwise. A scheduler with `rounds` names these jobs: `RoundPlan.wanting`."""
 
     elastic: Elastic | None = None
     """How it gives helpers to its elastic jobs; None: they keep the workers that were wanted."""

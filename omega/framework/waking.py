@@ -6,7 +6,8 @@ Promise  Parked jobs are read only if the view has gained room, if the cell's ge
          changed, if more is left of a quota than before, if this process has parked a job for
          conflicts or over its quota since the last check, or if the last check woke some jobs and
          not others. Jobs parked for a permanent reason are considered only if machines have joined,
-         opened or grown since: freed room does not help them.
+         opened or grown since: freed room does not help them. For a scheduler that preempts, the
+         parked jobs are also read when a look at what yields is due (`yield_waking.py`).
 Source   Nomad's blocked evaluations, as comparisons of arrays.
 """
 
@@ -19,6 +20,7 @@ from omega.events import JobsWoken, Sink
 from omega.framework.effects import Effects, called
 from omega.framework.quota_admission import QuotasLeft
 from omega.framework.wakeable import wakeable
+from omega.framework.yield_waking import YieldWaking
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Amounts
 from omega.model.claims import Granularity
@@ -37,8 +39,11 @@ class Waker:
         kind: str,
         sink: Sink,
         granularity: Granularity = Granularity.INCREMENTAL,
+        yield_waking: YieldWaking | None = None,
     ) -> None:
+        """`yield_waking` is for schedulers that preempt."""
         self._kind = kind
+        self._yield_waking = yield_waking
         self._sink = sink
         self._room: Amounts | None = None
         self._could = MachineRows.none().capacity  # capacity of open machines
@@ -56,7 +61,10 @@ class Waker:
             self._quotas_left.note()
 
     def check(self, view: View) -> Effects[int]:
-        """Wake the parked jobs that have room in this view; return how many were woken."""
+        """Wake the parked jobs that have room in this view, or would if lower precedences made way.
+
+        Return how many were woken.
+        """
         room = np.where(view.open[:, np.newaxis], view.free, 0)
         could = np.where(view.open[:, np.newaxis], view.capacity, 0)
         moved = view.generation != self._generation or bool((could > self._could).any())
@@ -66,14 +74,25 @@ class Waker:
         grew = yield from self._quotas_left.grew()
         if gained:
             self._woken.clear()
-        elif not (grew or conflicts or self._held_back):
+        of_room = gained or grew or conflicts or self._held_back
+        looks = self._yield_waking
+        if looks is not None and not looks.is_due(view, gained=gained or grew or conflicts):
+            looks = None
+        if not of_room and looks is None:
             return 0
         parked = yield from called(
             "parked", lambda store: store.parked(self._kind, jobs_max=PARKED_MAX)
         )
-        helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
-        fit = wakeable(view, helped, self._quotas_left.admission())
-        self._held_back = 0 < len(fit) < len(helped)
+        admission, fit = self._quotas_left.admission(), list[int]()
+        if of_room:
+            helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
+            fit = wakeable(view, helped, admission)
+            self._held_back = 0 < len(fit) < len(helped)
+        if looks is not None:
+            have_room = set(fit)
+            others = [job for job in parked if job.id not in have_room]
+            others = [job for job in others if moved or self._may_fit(job)]
+            fit += yield from looks.look(view, others, admission)
         if not fit:
             return 0
         self._woken.update(fit)
@@ -88,4 +107,8 @@ class Waker:
             return True
         if job.id in self._woken or not (gained or self._held_back):
             return False
-        return not job.reason.is_permanent or moved or job.generation < self._generation
+        return moved or self._may_fit(job)
+
+    def _may_fit(self, job: ParkedJob) -> bool:
+        """Return whether the reason for which the job is parked may not hold any more."""
+        return not job.reason.is_permanent or job.generation < self._generation

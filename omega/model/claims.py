@@ -102,6 +102,8 @@ class Claims:
     @property
     def machines(self) -> Ids:
         """Every machine named, those of claims first, then those of alternates; not distinct."""
+        if not len(self.alternates):
+            return self.machine
         return np.concatenate([self.machine, self.alternates.machine])
 
     def shape_on(self, machine: Ids) -> Index:
@@ -114,10 +116,23 @@ class Claims:
         shape[self.alternates.claim[there]] = self.alternates.shape[there]
         return shape
 
+    def seen_on(self, machine: Ids) -> Sequences:
+        """Return the sequence presented for the machine where each claim landed: (claims,)."""
+        seen = self.seen.copy()
+        there = self.alternates.machine == machine[self.alternates.claim]
+        seen[self.alternates.claim[there]] = self.alternates.seen[there]
+        return seen
+
     @property
     def demand(self) -> Amounts:
-        """What each claim asks for: (claims, kinds)."""
+        """What each claim asks for on its own machine: (claims, kinds)."""
         return self.shapes.take(self.shape, axis=0)
+
+    def demand_on(self, machine: Ids) -> Amounts:
+        """Return what each claim asks for on the machine where it landed: (claims, kinds)."""
+        if not len(self.alternates):
+            return self.demand
+        return self.shapes.take(self.shape_on(machine), axis=0)
 
     @classmethod
     def none(cls) -> "Claims":

@@ -2,7 +2,7 @@
 
 Goal     Let placement choose victims, without a copy of all that runs in every view.
 Promise  Frozen arrays. The jobs of all tasks on the machines that were named are complete; of each
-         job only its tasks on these machines are listed.
+         job only its tasks on these machines are listed. `Yielding` is of all machines.
 Source   Omega (EuroSys 2013), section 3.4: preemption by precedence; docs/decisions/0036.
 """
 
@@ -27,7 +27,7 @@ class Occupants:
     started_ms: Ids
 
     about: Ids
-    """The distinct jobs, ascending; the next five arrays have one entry for each."""
+    """The distinct jobs, ascending; all that follows has one entry for each."""
     precedence: Counts
     yields_to: Ids
     """The least precedence that may evict its tasks; NEVER_YIELDS if none may."""
@@ -36,11 +36,13 @@ class Occupants:
     """Tasks that run or have ended, anywhere."""
     running: Counts
     """Tasks that run, anywhere."""
+    scheduler: tuple[str, ...]
+    """The kind of scheduler of each job."""
 
     def __post_init__(self) -> None:
         assert len(self.job) == len(self.task) == len(self.machine) == len(self.amounts)
         assert len(self.about) == len(self.precedence) == len(self.yields_to) == len(self.minimum)
-        assert len(self.about) == len(self.placed) == len(self.running)
+        assert len(self.about) == len(self.placed) == len(self.running) == len(self.scheduler)
         assert ascends(self.about)
         freeze(self.job, self.task, self.machine, self.amounts, self.started_ms, self.about)
         freeze(self.precedence, self.yields_to, self.minimum, self.placed, self.running)
@@ -54,17 +56,38 @@ class Occupants:
         named = evictions.job * width + evictions.task
         return np.isin(self.job * width + self.task, named)
 
+    def only(self, which: Mask) -> "Occupants":
+        """Return those of the tasks for which `which` is true; the others run on, unlisted."""
+        return replace(
+            self,
+            job=self.job[which],
+            task=self.task[which],
+            machine=self.machine[which],
+            amounts=self.amounts[which],
+            started_ms=self.started_ms[which],
+        )
+
     def without(self, gone: Mask) -> "Occupants":
         """Return those that are left when the tasks for which `gone` is true are evicted."""
         lost = np.searchsorted(self.about, self.job[gone])
         losses = np.bincount(lost, minlength=len(self.about))
-        return replace(
-            self,
-            job=self.job[~gone],
-            task=self.task[~gone],
-            machine=self.machine[~gone],
-            amounts=self.amounts[~gone],
-            started_ms=self.started_ms[~gone],
-            placed=self.placed - losses,
-            running=self.running - losses,
-        )
+        placed, running = self.placed - losses, self.running - losses
+        return replace(self.only(~gone), placed=placed, running=running)
+
+
+@dataclass(frozen=True, eq=False)
+class Yielding:
+    """How much of each machine is held by tasks that yield to one precedence."""
+
+    machine: Ids
+    """The machines on which some do, ascending."""
+    amounts: Amounts
+    """What these tasks hold together: (machines, kinds)."""
+
+    def __post_init__(self) -> None:
+        assert len(self.machine) == len(self.amounts)
+        assert ascends(self.machine)
+        freeze(self.machine, self.amounts)
+
+    def __len__(self) -> int:
+        return len(self.machine)

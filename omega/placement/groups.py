@@ -55,7 +55,8 @@ def random_first_fit(place: _Place) -> _Place:
     """Mark a scheduler's `place` that only returns `draw_groups` of the same arguments.
 
     A simulation may then place by compiled loops, with the same result. A subclass that overrides
-    `place` is not marked.
+    `place` is not marked. If `place` does more under a setting, `Scheduler.places_at_random` has to
+    say so.
     """
     vars(place)[MARK] = True
     return place

@@ -19,15 +19,14 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.limits import LIMITS
-from omega.model.arrays import Amounts, Ids, Index, Mask
+from omega.model.arrays import Ids, Index, Mask
 from omega.model.claims import Claims, Evictions
 from omega.model.jobs import LeasedJob
 from omega.model.occupants import Occupants
-from omega.placement.feasibility import Room, room, room_on
+from omega.placement.covers import Budget, Cover
+from omega.placement.feasibility import Room, room_on
 from omega.placement.groups import claims_for, waiting_groups
 
-SPARE: Final = 64
-"""Machines that are looked at besides two for each task to place."""
 GANGS_MAX: Final = 16
 """Gangs that are weighed as a whole; the smallest first."""
 WORK_MAX: Final = 50_000
@@ -36,22 +35,6 @@ NODES_MAX: Final = 50_000
 """Steps of the search for covers for one job; after that the first cover that is found counts."""
 PER_TASK: Final = 2**40
 """The cost of a victim. Its rank among all, which is added, decides only between equal numbers."""
-
-
-def machines_to_look_at(view: View, job: LeasedJob, rng: np.random.Generator) -> Ids:
-    """Return machines on which tasks of the job would fit if nothing ran there, at most a thousand.
-
-    Machines that have room as they are come first; of the others some are drawn.
-    """
-    groups = waiting_groups(job)
-    first = np.unique(np.concatenate([view.id[room(view, job, group).at] for group in groups]))
-    with view.tentative():
-        view.assume_removed(view.id, view.capacity - view.free)
-        fits = np.concatenate([view.id[room(view, job, group).at] for group in groups])
-    rest = np.setdiff1d(fits, first)
-    wanted = min(2 * len(job.unplaced) + SPARE, LIMITS.occupied_machines_max)
-    drawn = rng.permutation(rest)[: max(0, wanted - len(first))]
-    return np.sort(np.concatenate([first[:wanted], drawn]))
 
 
 def place_with_evictions(
@@ -93,17 +76,6 @@ def _within_limits(claims: Claims) -> Claims:
 
 
 @dataclass(eq=False)
-class _Budget:
-    """How many steps searches may still take together."""
-
-    nodes: int
-
-    @property
-    def is_spent(self) -> bool:
-        return self.nodes < 0
-
-
-@dataclass(eq=False)
 class _Plan:
     """How many tasks each machine gets, and who makes way for them."""
 
@@ -142,7 +114,7 @@ class _Way:
         self._at = view.where(occupants.machine)
         self._alive = yields[of] & (self._at >= 0)
         self._work_left = WORK_MAX
-        self._budget = _Budget(NODES_MAX)
+        self._budget = Budget(NODES_MAX)
         self._gang: dict[int, Index] = {}
         """By job that is a gang and yields: its tasks on these machines."""
         self._slack = np.maximum(occupants.placed - occupants.minimum, 0)
@@ -204,7 +176,10 @@ class _Way:
         return gangs
 
     def _best(self, group: int, wanted: int) -> _Plan:
-        """Return the best plan: without gangs, then with one more gang while that is better."""
+        """Return the best plan: without gangs, then with one more gang while that is better.
+
+        Where no single gang helps, all gangs of a machine are tried together.
+        """
         best = self._plan(group, wanted, ())
         gangs = [
             number
@@ -214,17 +189,42 @@ class _Way:
             if self._alive[tasks].all()
         ][:GANGS_MAX]
         chosen: tuple[int, ...] = ()
+        singly = [(number,) for number in gangs]
+        together = self._on_one_machine(gangs)
         while True:
-            tried = [
-                (self._plan(group, wanted, (*chosen, number)), number)
-                for number in gangs
-                if number not in chosen and self._work_left > 0
-            ]
-            better = [(plan, number) for plan, number in tried if plan.is_better_than(best)]
+            better = self._better(group, wanted, best, chosen, singly)
+            if not better and best.tasks < wanted:
+                better = self._better(group, wanted, best, chosen, together)
             if not better:
                 return best
-            best, number = min(better, key=lambda one: (-one[0].tasks, one[0].cost))
-            chosen = (*chosen, number)
+            best, chosen = min(better, key=lambda one: (-one[0].tasks, one[0].cost))
+
+    def _better(
+        self,
+        group: int,
+        wanted: int,
+        best: _Plan,
+        chosen: tuple[int, ...],
+        more: Sequence[tuple[int, ...]],
+    ) -> list[tuple[_Plan, tuple[int, ...]]]:
+        """Return the plans that are better than the best so far, with the gangs that fall in each.
+
+        To the gangs `chosen` each plan adds one entry of `more`.
+        """
+        tried = []
+        for some in more:
+            gangs = tuple(dict.fromkeys(chosen + some))
+            if len(gangs) > len(chosen) and self._work_left > 0:
+                tried.append((self._plan(group, wanted, gangs), gangs))
+        return [one for one in tried if one[0].is_better_than(best)]
+
+    def _on_one_machine(self, gangs: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the gangs of each machine on which several of these run."""
+        here: dict[int, dict[int, None]] = {}
+        for number in gangs:
+            for row in self._at[self._gang[number]].tolist():
+                here.setdefault(row, {})[number] = None
+        return [tuple(some) for some in here.values() if len(some) > 1]
 
     def _plan(self, group: int, wanted: int, gangs: tuple[int, ...]) -> _Plan:
         """Return the cheapest plan for as many tasks as fit if these gangs fall."""
@@ -299,7 +299,7 @@ class _Way:
         if task_group.gpus:
             return lambda tasks: self._pruned(group, row, tasks, here)
         kinds = np.flatnonzero(task_group.demand)
-        cover = _Cover(self._occupants.amounts[np.ix_(here, kinds)], self._budget)
+        cover = Cover(self._occupants.amounts[np.ix_(here, kinds)], self._budget)
         demand, free = task_group.demand[kinds], self._view.free[row][kinds]
         return lambda tasks: here[cover.fewest(tasks * demand - free)].tolist()
 
@@ -352,49 +352,3 @@ def _cheapest(options: Sequence[_Options], wanted: int) -> _Plan:
             plan.victims[options[number].row] = options[number].victims[given]
             tasks -= given
     return plan
-
-
-class _Cover:
-    """Tasks of one machine, of which the fewest are sought that cover what is lacking.
-
-    Tasks of one shape are interchangeable but for their rank, so only how many of each shape is
-    searched.
-    """
-
-    def __init__(self, amounts: Amounts, budget: _Budget) -> None:
-        """`amounts` (tasks, kinds) are in order of rank."""
-        self._budget = budget
-        shapes, shape = np.unique(amounts, axis=0, return_inverse=True)
-        largest_first = np.argsort(-shapes.max(axis=1, initial=0), kind="stable")
-        self._shapes = [
-            (shapes[which], np.flatnonzero(shape.reshape(-1) == which).tolist())
-            for which in largest_first.tolist()
-            if shapes[which].any()
-        ]
-
-    def fewest(self, lacking: Ids) -> list[int]:
-        """Return the positions of the fewest tasks that cover `lacking` (kinds,), ascending.
-
-        Of equally many, low ranks are preferred. All tasks together must cover it.
-        """
-        found: list[list[int]] = []
-
-        def search(number: int, missing: Ids, chosen: list[int]) -> None:
-            self._budget.nodes -= 1
-            if found and (len(chosen) > len(found[0]) or self._budget.is_spent):
-                return
-            if (missing <= 0).all():
-                if not found or (len(chosen), sum(chosen)) < (len(found[0]), sum(found[0])):
-                    found[:] = [chosen]
-                return
-            if number == len(self._shapes):
-                return
-            shape, tasks = self._shapes[number]
-            helps = shape > 0
-            full = int(np.ceil(np.maximum(missing[helps], 0) / shape[helps]).max())
-            for count in range(min(len(tasks), full), -1, -1):
-                search(number + 1, missing - count * shape, chosen + tasks[:count])
-
-        search(0, lacking, [])
-        (least,) = found
-        return sorted(least)

@@ -47,7 +47,7 @@ class AuditedCell(SimulatedCell):
         """Commit, and enter the granted claims in the shadow state."""
         outcome = super().commit(transaction, job)
         self.shadow.commit(transaction, job, outcome)
-        self._compare(transaction.claims.machine)
+        self._compare(transaction.claims.machines)
         return outcome
 
     def release(self, machine: Ids, amounts: Amounts) -> None:

@@ -86,10 +86,11 @@ class SimulatedCell:
             precedence=integers([job.spec.precedence]),
             unplaced=np.ones(len(claims), dtype=np.bool_),
         )
-        outcome = judge(self.view.at(claims.machine), transaction, context)
+        outcome = judge(self.view.at(claims.machines), transaction, context)
         if np.count_nonzero(outcome.accepted):
             self.view.write(outcome.fresh)
-            self.cpu_used += int(claims.demand[outcome.accepted, CPU].sum())
+            landed = claims.demand_on(outcome.machine)
+            self.cpu_used += int(landed[outcome.accepted, CPU].sum())
         return outcome
 
     def _fit_together(self, transaction: Transaction, job: LeasedJob) -> bool:

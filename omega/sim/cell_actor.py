@@ -159,7 +159,7 @@ class CellActor(Actor):
         outcome = self._world.cell.commit(transaction, job.lease)
         self._claimed = True
         if self._look is not None:
-            self._view.look_again(self._look, transaction.claims.machine)
+            self._view.look_again(self._look, transaction.claims.machines)
         self.ledger.judge(outcome, self._thinks_s)
         if outcome.refused < len(outcome.verdicts):
             self._world.run(job, transaction.claims, outcome, lose=self._queue.lose)

@@ -210,7 +210,7 @@ class Framework(Actor):
             claims = grant.what.claims
             outcome = cell.commit(grant.what, grant.lease)
             assert outcome.accepted.all(), "what is offered is nobody else's"
-            self._runs += claims.demand.sum(axis=0)
+            self._runs += claims.demand_on(outcome.machine).sum(axis=0)
             world.run(job, claims, outcome, tell=self._on_task_end)
         else:
             demand = job.lease.spec.groups[0].demand

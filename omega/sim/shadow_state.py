@@ -79,7 +79,9 @@ class ShadowState:
         """Enter an outcome, claim by claim; fail if a grant or a refusal was wrong."""
         claims, (part,) = transaction.claims, transaction.jobs
         shapes = [tuple(row) for row in claims.shapes.tolist()]
-        columns = (claims.task, outcome.machine, claims.seen, claims.shape, outcome.verdicts)
+        landed = outcome.machine
+        of_claims = (claims.seen_on(landed), claims.shape_on(landed))
+        columns = (claims.task, landed, *of_claims, outcome.verdicts)
         self._gangs[job.id] = job.spec.minimum
         granted_on: dict[int, None] = {}
         granted = 0

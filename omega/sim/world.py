@@ -65,7 +65,8 @@ class World:
                 if len(groups) > 1:
                     mine = mine & (claims.task >= first) & (claims.task < last)
                 if np.count_nonzero(mine):
-                    task, machine, amounts = claims.task, claims.machine, claims.demand
+                    machine = outcome.machine
+                    task, amounts = claims.task, claims.demand_on(machine)
                     if not holds(mine):
                         task, machine, amounts = task[mine], machine[mine], amounts[mine]
                     job_id = np.full(len(task), job.lease.id)

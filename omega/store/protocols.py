@@ -18,11 +18,12 @@ from omega.model.claims import Transaction
 from omega.model.elastic import PhaseProgress
 from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
-from omega.model.occupants import Occupants
+from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.elastic import HelperStore
+from omega.store.holdings import Holdings, IdleJob
 from omega.store.leases import JobLeases
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
@@ -102,10 +103,14 @@ class CommitStore(Protocol):
 
 
 class OccupantReader(Protocol):
-    """Who runs on machines, for schedulers that look for victims."""
+    """Who runs on machines and yields, for schedulers that look for victims."""
 
     def occupants(self, machine: Ids) -> Occupants:
         """Read who runs on these machines, at most `LIMITS.occupied_machines_max`."""
+        ...
+
+    def yielding(self, precedence: int) -> Yielding:
+        """Read how much of each machine is held by tasks that yield to a precedence."""
         ...
 
 
@@ -252,6 +257,17 @@ class ReaderStore(ViewSource, JobReader, Protocol):
         """Sum up the cell and its queue."""
         ...
 
+    def holdings(self, over_ms: int) -> Holdings:
+        """Return what jobs held in the last so many milliseconds, by tenant and kind.
+
+        Of tasks that have ended, the amounts are those that their group asks for.
+        """
+        ...
+
+    def idle_jobs(self, idle_ms: int) -> list[IdleJob]:
+        """Return jobs that have held room for so long without getting on, the longest first."""
+        ...
+
     def verify(self) -> Sequence[Violation]:
         """Check every invariant; return those that are broken."""
         ...
@@ -282,7 +298,10 @@ class OwnerStore(ReaderStore, ForcedEvictionStore, Protocol):
         ...
 
     def set_precedence_gap(self, gap: int) -> None:
-        """Change the gap for every commit from now on. Raises BadInput unless it is positive."""
+        """Change the gap for every commit from now on. Raises BadInput unless it is positive.
+
+        A change raises the cell's generation, so that parked jobs are looked at again.
+        """
         ...
 
     def set_quota(self, quota: Quota) -> None:

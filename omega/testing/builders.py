@@ -370,7 +370,14 @@ def some_victims(
         yields_to=integers([job.yields_to for job in about]),
         minimum=integers([job.minimum for job in about]),
         placed=integers([len(job.placed) for job in about]),
-        own=np.array([job in held for job in named], dtype=np.bool_),
+        own=np.array(
+            [
+                job in held and known.get(part.job, UNKNOWN_JOB).scheduler == known[job].scheduler
+                for part in transaction.jobs
+                for job in named
+            ],
+            dtype=np.bool_,
+        ).reshape(len(transaction.jobs), len(named)),
     )
 
 

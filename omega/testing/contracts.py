@@ -19,6 +19,7 @@ from omega.testing.elastic_contract import AddedHelperContract, PhaseContract
 from omega.testing.eviction_contract import EvictedContract, EvictionContract
 from omega.testing.gang_contract import GangContract
 from omega.testing.helper_contract import HelpersEndContract, LostHelperContract
+from omega.testing.holding_contract import HoldingContract, IdleContract
 from omega.testing.lease_contract import LeaseContract
 from omega.testing.machine_contract import (
     LostTaskContract,
@@ -26,6 +27,7 @@ from omega.testing.machine_contract import (
     ResizeContract,
 )
 from omega.testing.moving_contract import MovingContract
+from omega.testing.occupant_contract import OccupantContract
 from omega.testing.progress_contract import ProgressContract
 from omega.testing.queue_contract import QueueContract
 from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
@@ -44,6 +46,7 @@ class StoreContract(
     GangContract,
     EvictionContract,
     EvictedContract,
+    OccupantContract,
     MovingContract,
     AlternateContract,
     ChangeContract,
@@ -63,5 +66,7 @@ class StoreContract(
     HelpersEndContract,
     PhaseContract,
     TurnContract,
+    HoldingContract,
+    IdleContract,
 ):
     """Everything that a store must do."""

@@ -8,15 +8,10 @@ Source   docs/decisions/0015-evictions-alternates-machines.md.
 
 from dataclasses import replace
 
-import pytest
-
-from omega.errors import BadInput
 from omega.lifecycle.states import State
-from omega.model.arrays import integers
 from omega.model.claims import ConflictRule
-from omega.model.jobs import NEVER_YIELDS, PRECEDENCE_GAP, PRECEDENCE_GAP_MAX, LeasedJob
+from omega.model.jobs import PRECEDENCE_GAP, LeasedJob
 from omega.model.outcomes import Outcome, Verdict
-from omega.model.resources import Kind
 from omega.store.protocols import Store
 from omega.testing.builders import (
     a_claim,
@@ -100,12 +95,6 @@ class EvictionContract(Contract):
         store.set_precedence_gap(PRECEDENCE_GAP)
         assert [ACCEPTED] == verdicts_of(take_the_place(store, job, machine, (low.id, 0)))
 
-    def test_a_gap_below_one_is_refused(self, store: Store) -> None:
-        for gap in (0, -1, PRECEDENCE_GAP_MAX + 1):
-            with pytest.raises(BadInput, match="a gap of precedence is 1 to"):
-                store.set_precedence_gap(gap)
-        assert PRECEDENCE_GAP == store.precedence_gap()
-
     def test_tasks_that_are_not_preemptible_stay_whoever_comes(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1, cpu_milli=1_000)
         low = a_running_job(store, replace(a_spec(), preemptible=False), [machine])
@@ -135,32 +124,6 @@ class EvictionContract(Contract):
             status_of(store, high.id).evicted_by,
             status_of(store, bystander.id).evicted_by,
         )
-
-    def test_who_runs_on_machines_comes_with_what_decides_whether_they_make_way(
-        self, store: Store
-    ) -> None:
-        one, two, three = add_a_cell(store, 3)
-        gang = a_running_job(store, a_spec(3, minimum=2, precedence=-3), [one, two, three])
-        stays = a_running_job(store, replace(a_spec(2), preemptible=False), [two, two])
-        end(store, gang, 2)
-        a_leased_job(store, a_spec())
-
-        there = store.occupants(integers([two, one]))
-
-        assert [gang.id, gang.id, stays.id, stays.id] == there.job.tolist()
-        assert [0, 1, 0, 1] == there.task.tolist()
-        assert [one, two, two, two] == there.machine.tolist()
-        assert [1_000] * 4 == there.amounts[:, Kind.CPU_MILLI].tolist()
-        assert (there.started_ms <= store.now_ms()).all()
-        assert [gang.id, stays.id] == there.about.tolist()
-        assert [-3, 0] == there.precedence.tolist()
-        assert [PRECEDENCE_GAP - 3, NEVER_YIELDS] == there.yields_to.tolist()
-        assert [2, 0] == there.minimum.tolist()
-        assert [(3, 2), (2, 2)] == list(
-            zip(there.placed.tolist(), there.running.tolist(), strict=True)
-        )
-        assert 0 == len(store.occupants(integers([three])).job)
-        assert 0 == len(store.occupants(integers([])).about)
 
     def test_a_move_is_no_eviction_by_another(self, store: Store) -> None:
         one, two = add_a_cell(store, 2)

@@ -31,6 +31,8 @@ from omega.testing.twin import TaskName, differences, row_differences
 
 SCHEDULERS = 2
 """How many schedulers have a view each."""
+KINDS = ("batch", "service")
+"""The kinds of scheduler that jobs are for; leases of both may be in one transaction."""
 
 
 class SchedulersOnOneCell(ChangingCell):
@@ -42,8 +44,8 @@ class SchedulersOnOneCell(ChangingCell):
         self.leases: list[LeasedJob] = []
         """Every lease that was ever taken, lost ones included."""
         self.judged: list[tuple[Transaction, Outcome]] = []
-        self.round = 0
-        """The number of the last round begun."""
+        self.rounds = dict.fromkeys(KINDS, 0)
+        """By kind, the number of the last round begun."""
 
     @initialize(
         machines=st.integers(1, MACHINES_MAX), gangs=st.lists(st.integers(0, 3), max_size=3)
@@ -62,6 +64,7 @@ class SchedulersOnOneCell(ChangingCell):
         tenant=TENANTS,
         preemptible=st.sampled_from([True, True, True, False]),
         more=st.sampled_from([None, None, 0, 3]),
+        kind=st.sampled_from([KINDS[0], *KINDS]),
     )
     def a_user_submits(
         self,
@@ -72,20 +75,25 @@ class SchedulersOnOneCell(ChangingCell):
         *,
         preemptible: bool = True,
         more: int | None = None,
+        kind: str = KINDS[0],
     ) -> None:
         """A job enters the queue; an elastic one may have so many more workers."""
         spec = a_spec(tasks, minimum=min(gang, tasks), precedence=precedence, tenant=tenant)
         workers = None if more is None else Workers(tasks + more)
-        spec = replace(spec, preemptible=preemptible, workers=workers)
+        spec = replace(spec, preemptible=preemptible, scheduler=kind, workers=workers)
         (job,) = self.store.submit([spec])
         assert job not in self.model.jobs
         self.model.jobs[job] = PlainJob(spec)
 
-    @rule(jobs_max=st.integers(1, 3), lease_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]))
-    def a_scheduler_leases(self, jobs_max: int, lease_ms: int) -> None:
-        """A scheduler leases the first jobs of the queue, with their unplaced tasks."""
-        leased = self.store.lease("batch", holder="0", jobs_max=jobs_max, lease_ms=lease_ms)
-        assert self.model.waiting()[:jobs_max] == [job.id for job in leased]
+    @rule(
+        jobs_max=st.integers(1, 3),
+        lease_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]),
+        kind=st.sampled_from(KINDS),
+    )
+    def a_scheduler_leases(self, jobs_max: int, lease_ms: int, kind: str) -> None:
+        """A scheduler leases the first jobs of its queue, with their unplaced tasks."""
+        leased = self.store.lease(kind, holder="0", jobs_max=jobs_max, lease_ms=lease_ms)
+        assert self.model.waiting(kind)[:jobs_max] == [job.id for job in leased]
         for job in leased:
             about = self.model.jobs[job.id]
             assert sorted(about.unplaced) == job.unplaced.tolist()
@@ -98,23 +106,26 @@ class SchedulersOnOneCell(ChangingCell):
     @rule(data=st.data(), lease_ms=st.sampled_from([LONG_MS, OVER_AT_ONCE_MS]))
     @precondition(lambda self: self.model.in_state(State.RUNNING))
     def a_scheduler_recalls(self, data: st.DataObject, lease_ms: int) -> None:
-        """Jobs that run, or were recalled by the round before, are leased; others are not."""
+        """A kind's jobs that run, or were recalled by its round before, are leased; no others."""
+        first = self.model.in_state(State.RUNNING)[0]
+        kind = self.model.kind(first)
         named = data.draw(st.lists(st.sampled_from(sorted(self.model.jobs)), max_size=3))
-        running = sorted({*named, *self.model.in_state(State.RUNNING)[:1]})
+        running = sorted({*named, first})
+        number = self.rounds[kind]
         expected = [
             job
             for job in running
-            if self.model.jobs[job].parent is None
+            if self.model.kind(job) == kind
+            and self.model.jobs[job].parent is None
             and (
                 self.model.jobs[job].state is State.RUNNING
-                or (
-                    self.model.jobs[job].token is not None
-                    and self.model.jobs[job].round == self.round
-                )
+                or (self.model.jobs[job].token is not None and self.model.jobs[job].round == number)
             )
         ]
-        self.round += 1
-        recalled = recall(self.store, running, holder=f"round {self.round}", lease_ms=lease_ms)
+        self.rounds[kind] = number = number + 1
+        recalled = recall(
+            self.store, running, scheduler=kind, holder=f"round {number}", lease_ms=lease_ms
+        )
         assert expected == [job.id for job in recalled]
         for job in recalled:
             about = self.model.jobs[job.id]
@@ -122,7 +133,7 @@ class SchedulersOnOneCell(ChangingCell):
             assert {task: machine for task, (machine, _) in about.runs.items()} == dict(told)
             about.move(Trigger.RECALL)
             about.token, about.lease_is_over = job.token, lease_ms == OVER_AT_ONCE_MS
-            about.round = self.round
+            about.round = number
         self.leases += recalled
 
     @rule(scheduler=st.integers(0, SCHEDULERS - 1))
@@ -137,13 +148,13 @@ class SchedulersOnOneCell(ChangingCell):
         assert [] == row_differences(self.model.rows(), view.rows())
 
     @rule(scheduler=st.integers(0, SCHEDULERS - 1), data=st.data())
-    @precondition(lambda self: self._held() or self.model.waiting())
+    @precondition(lambda self: self._held() or self.model.in_state(State.PENDING))
     def a_scheduler_commits(self, scheduler: int, data: st.DataObject) -> None:
         """Claims are judged as the slow twin judges them, however stale the view."""
         self._commit(scheduler, ConflictRule.FIT, data)
 
     @rule(scheduler=st.integers(0, SCHEDULERS - 1), data=st.data())
-    @precondition(lambda self: self._held() or self.model.waiting())
+    @precondition(lambda self: self._held() or self.model.in_state(State.PENDING))
     def a_scheduler_commits_by_sequence(self, scheduler: int, data: st.DataObject) -> None:
         """Under the sequence rule, too, claims are judged as the slow twin judges them."""
         self._commit(scheduler, ConflictRule.SEQUENCE, data)
@@ -151,7 +162,8 @@ class SchedulersOnOneCell(ChangingCell):
     def _commit(self, scheduler: int, rule: ConflictRule, data: st.DataObject) -> None:
         view = self.views[scheduler]
         if not self._held():
-            self.a_scheduler_leases(jobs_max=2, lease_ms=LONG_MS)
+            kind = self.model.kind(self.model.in_state(State.PENDING)[0])
+            self.a_scheduler_leases(jobs_max=2, lease_ms=LONG_MS, kind=kind)
         jobs = data.draw(
             st.lists(
                 st.sampled_from([*self._held() * 5, *self.leases[-2:]]), min_size=1, max_size=3
@@ -220,8 +232,9 @@ class SchedulersOnOneCell(ChangingCell):
         parent = data.draw(st.sampled_from(self._may_have_helpers()))
         granted = self.model.helpers_granted(parent, tasks)
         precedence = self.model.jobs[parent].spec.precedence - below
+        kind = self.model.kind(parent)
         leased = self.store.add_helpers(
-            "batch", parent, tasks, precedence=precedence, holder="0", lease_ms=lease_ms
+            kind, parent, tasks, precedence=precedence, holder="0", lease_ms=lease_ms
         )
         if leased is None:
             assert not granted
@@ -237,7 +250,7 @@ class SchedulersOnOneCell(ChangingCell):
     def an_elastic_job_grows(self, data: st.DataObject, scheduler: int) -> None:
         """An elastic job is submitted and placed if there is room; helpers of it are placed."""
         self.a_user_submits(tasks=1, gang=0, precedence=20, more=3)
-        self.a_scheduler_leases(jobs_max=3, lease_ms=LONG_MS)
+        self.a_scheduler_leases(jobs_max=3, lease_ms=LONG_MS, kind=KINDS[0])
         self._place_last_leased(scheduler)
         if self._may_have_helpers():
             self.a_scheduler_adds_helpers(data, tasks=3, below=20, lease_ms=LONG_MS)
@@ -255,18 +268,20 @@ class SchedulersOnOneCell(ChangingCell):
         claims = some_claims(tasks, view.id[at].tolist(), seen=seen, cpu_milli=1_000)
         self._judge(a_transaction(claims_of_job(job, claims)), view)
 
-    @rule(data=st.data())
+    @rule(data=st.data(), kind=st.sampled_from(KINDS))
     @precondition(lambda self: any(it.parent is not None for it in self.model.jobs.values()))
-    def a_scheduler_ends_helpers(self, data: st.DataObject) -> None:
+    def a_scheduler_ends_helpers(self, data: st.DataObject, kind: str) -> None:
         """Helpers end before their parent; other tasks that are named do not."""
         runs = [(job, task) for job, task, _ in self.model.places()] or [(0, 0)]
         likely = st.sampled_from(self.model.helpers() or runs)
         told = data.draw(st.lists(likely | st.sampled_from(runs), max_size=4))
         places = self.model.places()
-        helpers = [name for name in told if name in self.model.helpers()]
-        assert self.model.end_all(helpers) == self.store.end_helpers(
-            "batch", *_jobs_and_tasks(told)
-        )
+        helpers = [
+            name
+            for name in told
+            if name in self.model.helpers() and self.model.kind(name[0]) == kind
+        ]
+        assert self.model.end_all(helpers) == self.store.end_helpers(kind, *_jobs_and_tasks(told))
         self._adopt_revisions(places)
 
     def _may_have_helpers(self) -> list[int]:
@@ -313,7 +328,8 @@ class SchedulersOnOneCell(ChangingCell):
     def the_parked_are_woken(self) -> None:
         """Every parked job goes back to the queue."""
         parked = self.model.in_state(State.PARKED)
-        assert sorted(parked) == sorted(job.id for job in self.store.parked("batch", jobs_max=99))
+        told = [job.id for kind in KINDS for job in self.store.parked(kind, jobs_max=99)]
+        assert sorted(parked) == sorted(told)
         assert len(parked) == self.store.wake(parked)
         for job in parked:
             self.model.jobs[job].move(Trigger.WAKE)

@@ -6,6 +6,8 @@ Promise  A task that moves frees its old place and has its new one, or keeps the
 Source   docs/decisions/0015-evictions-alternates-machines.md, 0026-moves.md.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from omega.lifecycle.states import State
@@ -29,8 +31,10 @@ from omega.testing.steps import (
     add_a_cell,
     evicted_tasks,
     grant,
+    lease_all,
     places,
     status_of,
+    submit_and_lease,
     verdicts_of,
 )
 
@@ -142,6 +146,31 @@ class MovingContract(Contract):
         )
 
         assert [PRECEDENCE, Verdict.LEASE_LOST] == verdicts_of(outcome)
+
+    def test_tasks_of_another_schedulers_job_stay_though_one_holds_its_lease(
+        self, store: Store
+    ) -> None:
+        one, two, three = add_a_cell(store, 3, cpu_milli=1_000)
+        (its_own,) = submit_and_lease(store, a_spec(2))
+        grant(store, its_own, [0], [one])
+        spec = replace(a_spec(2, precedence=20), preemptible=False)
+        others = []
+        for number, kind in enumerate(("service", "batch")):
+            store.submit([replace(spec, scheduler=kind)])
+            others += lease_all(store, scheduler=kind)
+            grant(store, others[number], [0], [(two, three)[number]])
+        service, batch = others
+        claims = evicting(some_claims([1, 1], [two, three]), (0, service.id, 0), (1, batch.id, 0))
+
+        outcome = store.commit(
+            a_transaction(
+                claims_of_job(its_own, claims), claims_of_job(service), claims_of_job(batch)
+            )
+        )
+
+        assert [PRECEDENCE, ACCEPTED] == verdicts_of(outcome)
+        assert [(batch.id, 0)] == evicted_tasks(outcome)
+        assert two == places(store)[service.id, 0]
 
     def test_what_a_gang_was_granted_for_is_not_taken_from_it_again(self, store: Store) -> None:
         """An earlier claim added to the gang; an eviction of its older tasks would break it."""

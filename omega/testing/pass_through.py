@@ -17,10 +17,11 @@ from omega.model.elastic import PhaseProgress
 from omega.model.elastic_jobs import ElasticJob
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
-from omega.model.occupants import Occupants
+from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.store.holdings import Holdings, IdleJob
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
@@ -116,6 +117,10 @@ class PassThrough:
     def occupants(self, machine: Ids) -> Occupants:
         """Pass on."""
         return self._store.occupants(machine)
+
+    def yielding(self, precedence: int) -> Yielding:
+        """Pass on."""
+        return self._store.yielding(precedence)
 
     def precedence_gap(self) -> int:
         """Pass on."""
@@ -254,6 +259,14 @@ class PassThrough:
     def use(self) -> CellUse:
         """Pass on."""
         return self._store.use()
+
+    def holdings(self, over_ms: int) -> Holdings:
+        """Pass on."""
+        return self._store.holdings(over_ms)
+
+    def idle_jobs(self, idle_ms: int) -> list[IdleJob]:
+        """Pass on."""
+        return self._store.idle_jobs(idle_ms)
 
     def close(self) -> None:
         """Pass on."""

@@ -99,14 +99,18 @@ class PlainCell:
         """Return all machines as rows."""
         return machine_rows(self.machines)
 
-    def waiting(self) -> list[int]:
-        """Return the pending jobs in the order in which they are leased."""
-        pending = [job for job, about in self.jobs.items() if about.state is State.PENDING]
+    def waiting(self, kind: str) -> list[int]:
+        """Return the pending jobs of a kind in the order in which they are leased."""
+        pending = [job for job in self.in_state(State.PENDING) if self.kind(job) == kind]
         return sorted(pending, key=lambda job: (-self.jobs[job].spec.precedence, job))
 
     def in_state(self, *states: State) -> list[int]:
         """Return the jobs in these states."""
         return [job for job, about in self.jobs.items() if about.state in states]
+
+    def kind(self, job: int) -> str:
+        """Return which kind of scheduler a job is for."""
+        return self.jobs[job].spec.scheduler
 
     def places(self) -> list[tuple[int, int, int]]:
         """Return job, task and machine of every running task."""

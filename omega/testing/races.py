@@ -28,6 +28,8 @@ from omega.testing.builders import JobAndClaims, a_cell, a_spec
 MACHINES = 5
 CORES = 4
 TASKS = 12
+KINDS = ("batch", "service")
+"""The kinds of scheduler that the jobs are for; workers place jobs of both."""
 OPEN_JOBS_MAX = 4
 """How many jobs a worker places at a time; all workers start with the same ones."""
 LOOK_EVERY = 8
@@ -72,11 +74,15 @@ def jobs_to_race_for(
     """Submit and lease enough jobs, of so many tasks each, for so many transactions."""
     minimum = tasks // 3 if mode.unit is Unit.GANG else 0
     specs: list[JobSpec] = [
-        a_spec(tasks, minimum=minimum, precedence=10 * (number % 3))
+        a_spec(tasks, scheduler=KINDS[number % 2], minimum=minimum, precedence=10 * (number % 3))
         for number in range(2 * OPEN_JOBS_MAX + 2 * transactions // tasks)
     ]
     submitted = set(store.submit(specs))
-    leased = store.lease("batch", holder="race", jobs_max=len(specs), lease_ms=NEVER_MS)
+    leased = [
+        job
+        for kind in KINDS
+        for job in store.lease(kind, holder="race", jobs_max=len(specs), lease_ms=NEVER_MS)
+    ]
     assert submitted == {job.id for job in leased}, "others are in the queue"
     return tuple(sorted(leased, key=lambda job: job.id))
 

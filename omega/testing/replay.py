@@ -7,7 +7,7 @@ Source   docs/decisions/0003-the-commit-rule.md, 0015-evictions-alternates-machi
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -45,6 +45,7 @@ class JobState:
 
     token: UUID | None
     minimum: int
+    scheduler: str
     precedence: int
     yields_to: int
     unplaced: frozenset[int]
@@ -74,6 +75,7 @@ class Replay:
             job.id: JobState(
                 job.token,
                 job.spec.minimum,
+                job.spec.scheduler,
                 job.spec.precedence,
                 job.spec.yields_to(start.precedence_gap),
                 frozenset(job.unplaced.tolist()),
@@ -178,10 +180,11 @@ class Replay:
             placed=integers([job_state.placed if job_state else 0 for job_state in states]),
             precedence=integers([job_state.precedence if job_state else 0 for job_state in states]),
             unplaced=np.array(unplaced, dtype=np.bool_),
-            victims=self._victims(transaction.claims.evictions.job.tolist(), own),
+            victims=self._victims(transaction, own),
         )
 
-    def _victims(self, named: Iterable[int], own: set[int]) -> Victims:
+    def _victims(self, transaction: Transaction, own: set[int]) -> Victims:
+        named = transaction.claims.evictions.job.tolist()
         about = sorted({job for job in named if job in self._jobs})
         if not about:
             return NO_VICTIMS
@@ -200,7 +203,15 @@ class Replay:
             yields_to=integers([job_state.yields_to for job_state in states]),
             minimum=integers([job_state.minimum for job_state in states]),
             placed=integers([job_state.placed for job_state in states]),
-            own=np.array([job in own for job in about], dtype=np.bool_),
+            own=np.array(
+                [
+                    {part.job, job} <= own
+                    and self._jobs[part.job].scheduler == self._jobs[job].scheduler
+                    for part in transaction.jobs
+                    for job in about
+                ],
+                dtype=np.bool_,
+            ).reshape(len(transaction.jobs), len(about)),
         )
 
     def _enter(self, transaction: Transaction, outcome: Outcome) -> Undo:

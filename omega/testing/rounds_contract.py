@@ -111,7 +111,8 @@ def decided_by(plan: RoundPlan) -> list[object]:
         )
         for job_claims in plan.claims
     ]
-    return [claims_by_job, dict(plan.memo), list(plan.recall)]
+    wanting = [(job.id, job.spec) for job in plan.wanting]
+    return [claims_by_job, dict(plan.memo), list(plan.recall), wanting]
 
 
 def is_plain_json(memo: Mapping[str, object]) -> bool:
@@ -134,6 +135,8 @@ def faults_of_plan(view: View, state: RoundState, plan: RoundPlan) -> list[str]:
     found = [f"job {job} has {times} claims" for job, times in named.items() if times > 1]
     found += [f"recalls job {job} twice" for job, n in Counter(plan.recall).items() if n > 1]
     found += [f"recalls job {job}, not of this round" for job in plan.recall if job not in jobs]
+    strange = {job.id for job in plan.wanting} - jobs.keys()
+    found += [f"wants room for job {job}, not of this round" for job in strange]
     for job_claims in plan.claims:
         job, claims = job_claims.job, job_claims.claims
         if job.id not in jobs:

@@ -38,6 +38,7 @@ JOB_IDS = st.integers(1, 5)
 TASKS_MAX = 8
 TASKS = st.integers(0, TASKS_MAX - 1)
 TENANTS = st.sampled_from(["ann", "bob"])
+SCHEDULERS = st.sampled_from(["batch", "batch", "service"])
 PRECEDENCES = st.sampled_from([0, 9, 10, 20])
 """Nine is one too few, with the usual gap."""
 
@@ -128,6 +129,7 @@ def known_jobs(draw: st.DrawFn, machines: list[int]) -> dict[int, KnownJob]:
             runs=runs,
             over=frozenset(over),
             tenant=draw(TENANTS),
+            scheduler=draw(SCHEDULERS),
         )
     return jobs
 
@@ -139,6 +141,7 @@ def unplaced_jobs() -> st.SearchStrategy[KnownJob]:
         precedence=st.sampled_from([30, 30, 0, 10, 19, 20]),
         minimum=st.sampled_from([0, 0, 1, 3]),
         tenant=TENANTS,
+        scheduler=SCHEDULERS,
     )
 
 

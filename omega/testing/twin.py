@@ -79,8 +79,8 @@ class PlainVictim:
     yields_to: int
     minimum: int
     placed: int
-    own: bool
-    """Whether the transaction holds its lease."""
+    own_of: frozenset[int]
+    """Jobs of its scheduler in the transaction, if the transaction holds its lease."""
 
 
 @dataclass
@@ -166,7 +166,7 @@ class PlainCommit:
         victim = self.victims[name[0]]
         if victim.minimum > 0 and name[0] in self.granted_to:
             return False  # this could break a gang that this transaction has granted tasks to
-        return victim.yields_to <= claim.precedence or victim.own
+        return victim.yields_to <= claim.precedence or claim.job in victim.own_of
 
     def evict(self, name: TaskName) -> None:
         """Evict a task from its machine."""
@@ -191,7 +191,7 @@ class PlainCommit:
 def judge_slowly(rows: MachineRows, transaction: Transaction, context: CommitContext) -> Outcome:
     """Return what `omega.cell.judge.judge` returns, computed claim by claim."""
     claims = plain_claims(transaction, context)
-    victims, live = plain_victims(context)
+    victims, live = plain_victims(transaction, context)
     quotas = plain_quotas(context)
     cell = PlainCommit(transaction.rule, plain_machines(rows), victims, live, quotas)
     answers: list[tuple[Verdict, int]] = []
@@ -270,7 +270,7 @@ def _options(transaction: Transaction, at: int) -> list[PlainOption]:
 
 
 def plain_victims(
-    context: CommitContext,
+    transaction: Transaction, context: CommitContext
 ) -> tuple[dict[int, PlainVictim], dict[TaskName, tuple[int, list[int]]]]:
     """Return the jobs that may lose tasks, and their running tasks."""
     victims = context.victims
@@ -279,7 +279,9 @@ def plain_victims(
             yields_to=int(victims.yields_to[at]),
             minimum=int(victims.minimum[at]),
             placed=int(victims.placed[at]),
-            own=bool(victims.own[at]),
+            own_of=frozenset(
+                part.job for part, own in zip(transaction.jobs, victims.own, strict=True) if own[at]
+            ),
         )
         for at, job in enumerate(victims.about)
     }

@@ -68,12 +68,15 @@ class GpuRounds(Rounds):
         with view.tentative():
             for job_claims in beside:
                 view.assume_claims(job_claims.claims)
-            record, table, gangs = self._by_rounds(view, state, rng)
-        return RoundPlan([*beside, *gangs], record.memo(), table.ids.tolist())
+            record, table, gangs, wanting = self._by_rounds(view, state, rng)
+        placed = {each.job.id: len(each.claims) for each in beside}
+        short = [job for job in waiting if placed.get(job.id, 0) < len(job.unplaced)]
+        claims, recall = [*beside, *gangs], table.ids.tolist()
+        return RoundPlan(claims, record.memo(), recall, wanting=[*short, *wanting])
 
     def _by_rounds(
         self, view: View, state: RoundState, rng: np.random.Generator
-    ) -> tuple[Record, "_Table", list[JobClaims]]:
+    ) -> tuple[Record, "_Table", list[JobClaims], list[LeasedJob]]:
         """Give GPUs to the training jobs, on what those beside them leave."""
         table = _Table.of(view, state, self._config)
         record = _charged(table, state, self._config)
@@ -81,7 +84,7 @@ class GpuRounds(Rounds):
         if _is_due(record, rate, table.gpus, self._config, state.began_ms):
             record = _promised(record, table, rate, self._config, state.began_ms, rng)
 
-        kept, gangs = _given_out(view, table, rate, record.ledger, self._config, rng)
+        kept, gangs, failed = _given_out(view, table, rate, record.ledger, self._config, rng)
         self._chosen = {job.id: (table.cluster, type_) for job, type_, _ in gangs}
         parts = [(job, claims) for job, _, claims in gangs]
         preemptible = set(table.ids.tolist()) - kept
@@ -89,7 +92,11 @@ class GpuRounds(Rounds):
         claims_by_job = [
             JobClaims(job, its, len(its)) for (job, _), its in zip(parts, claims, strict=True)
         ]
-        return record, table, claims_by_job
+        served = kept.union(job.id for job, _ in parts)
+        wanting = [
+            table.cluster.only_on(type_, job) for job, type_ in failed if job.id not in served
+        ]
+        return record, table, claims_by_job, wanting
 
     def again(
         self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
@@ -291,14 +298,18 @@ def _given_out(
     ledger: Ledger,
     config: RoundsConfig,
     rng: np.random.Generator,
-) -> tuple[set[int], list[tuple[LeasedJob, int, Claims]]]:
-    """Say who keeps its GPUs, and who is to be placed where; larger gangs are placed first."""
+) -> tuple[set[int], list[tuple[LeasedJob, int, Claims]], list[tuple[LeasedJob, int]]]:
+    """Say who keeps its GPUs, who is to be placed where, and who found no room on which type.
+
+    Larger gangs are placed first.
+    """
     order = fastest_first(rate) if rate.size else np.arange(len(table.cluster.gpus))
     rate, gangs, left = rate.copy(), table.gangs, table.cluster.gpus.copy()
     had = ledger.received_s.sum(axis=1)
     leftovers = LeftoverPolicy.LAST if config.policy.uses_leftovers else LeftoverPolicy.NEVER
     kept: set[int] = set()
     placed: list[tuple[LeasedJob, int, Claims]] = []
+    failed: list[tuple[LeasedJob, int]] = []
     with view.tentative():
         goes = np.ones(len(table.jobs), np.bool_)
         for nth in range(PASSES):
@@ -313,7 +324,7 @@ def _given_out(
                 rate[stay] = 0
                 on[stay] = NOWHERE
             new = np.flatnonzero(on != NOWHERE)
-            failed = False
+            before = len(failed)
             for at in new[np.argsort(-gangs[new], kind="stable")].tolist():
                 job, type_ = table.jobs[at], int(on[at])
                 if type_ == table.on[at] and _put_back(view, table.running, job):
@@ -323,13 +334,13 @@ def _given_out(
                     placed.append((job, type_, claims))
                 else:
                     rate[at, type_] = 0
-                    failed = True
+                    failed.append((job, type_))
                     continue
                 left[type_] -= gangs[at]
                 rate[at] = 0
-            if not failed:
+            if len(failed) == before:
                 break
-    return kept, placed
+    return kept, placed, failed
 
 
 def _put_back(view: View, running: Allocations, job: LeasedJob) -> bool:

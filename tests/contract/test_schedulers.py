@@ -25,6 +25,18 @@ class TestService(SchedulerContract):
         return ServiceScheduler()
 
 
+class TestBatchWithAlternates(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return BatchScheduler.configured({"alternates": "2"})
+
+
+class TestServiceWithAlternates(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return ServiceScheduler.configured({"alternates": "2"})
+
+
 class TestMlGpu(SchedulerContract):
     @pytest.fixture
     def scheduler(self) -> Scheduler:

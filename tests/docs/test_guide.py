@@ -154,6 +154,24 @@ def test_a_cell_is_looked_after_and_copied_as_a_folder(
     assert "100 machines" in shown
 
 
+def test_a_cell_is_audited(
+    database_url: str, omega: Omega, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    monkeypatch.chdir(tmp_path)
+    part = section(OPERATE, "Audit")
+    (policy,) = blocks(part, "yaml")
+    Path("policy.yaml").write_text(policy.text)
+    assert 0 == omega("cell", "load", "synthetic:10").code
+    (block,) = marked(OPERATE, "audit")
+
+    said = run_here(omega, block)
+
+    assert "No policy was given" in said["omega audit"]
+    assert "research" in said["omega audit --policy policy.yaml"]
+    assert "Nothing is above the policy." in said["omega audit --policy policy.yaml"]
+
+
 @pytest.mark.slow
 def test_a_cell_is_backed_up_restored_and_goes_on(
     server_of_run: ServerOfRun, database_url: str, empty_database_url: str, folder: Path

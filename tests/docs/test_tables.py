@@ -19,6 +19,7 @@ from omega.workload.traces.detect import LOADERS
 from schedulers import parsync
 from schedulers.ml_gpu import settings as ml_gpu
 from schedulers.ml_gpu.policies.named import POLICIES
+from schedulers.settings import BatchSettings, ServiceSettings
 from tests.architecture.test_layers import GROUND, ROWS
 from tests.architecture.tree import ROOT, Source
 from tests.docs.documents import blocks, document, documents, section, table
@@ -117,6 +118,13 @@ def test_the_settings_of_parsync_are_those_that_it_has() -> None:
     usual = {name: getattr(parsync.Settings(), name) for name in parsync.Settings.model_fields}
 
     assert told == {name: str(getattr(value, "value", value)) for name, value in usual.items()}
+
+
+def test_the_settings_of_batch_and_service_are_those_that_they_have() -> None:
+    told = defaults(section(SCHEDULERS, "Settings of batch and service"))
+
+    assert told == {name: str(value) for name, value in BatchSettings().model_dump().items()}
+    assert told.keys() - {"preempts"} == ServiceSettings.model_fields.keys()
 
 
 def test_the_settings_of_rounds_are_those_that_they_have() -> None:

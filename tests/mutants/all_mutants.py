@@ -1,6 +1,8 @@
 """All mutants, in the order of the page."""
 
 from tests.mutants import (
+    in_alternates,
+    in_audits,
     in_commit,
     in_compiled_loops,
     in_elastic,
@@ -27,6 +29,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_commit.MUTANTS,
     *in_judge_sequential.MUTANTS,
     *in_victims.MUTANTS,
+    *in_alternates.MUTANTS,
     *in_views.MUTANTS,
     *in_functions.MUTANTS,
     *in_quotas.MUTANTS,
@@ -35,6 +38,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_turns.MUTANTS,
     *in_refusals.MUTANTS,
     *in_progress.MUTANTS,
+    *in_audits.MUTANTS,
     *in_processes.MUTANTS,
     *in_simulator.MUTANTS,
     *in_compiled_loops.MUTANTS,

@@ -7,6 +7,7 @@ TASKS = f"{FUNCTIONS}/tasks.sql"
 QUEUE = f"{FUNCTIONS}/queue.sql"
 FORCE = f"{FUNCTIONS}/forced_eviction.sql"
 MACHINES = f"{FUNCTIONS}/machines.sql"
+READING = f"{FUNCTIONS}/reading.sql"
 OF_LOCKS = (
     "tests/postgres/test_lock_order.py",
     "tests/postgres/test_waiting_calls.py",
@@ -271,4 +272,34 @@ CHANGES = (
     ),
 )
 
-MUTANTS = (*ENDS, *LEASES, *BY_FORCE, *CHANGES)
+YIELDING = (
+    mutant(
+        "change-of-gap-unnoticed",
+        MACHINES,
+        "set_precedence_gap",
+        "SET precedence_gap = _gap«, generation = generation + 1»",
+        "",
+        "The owner lowers the gap, and nobody is woken.",
+        tests=OF_STORES,
+    ),
+    mutant(
+        "what-stays-counted-as-yielding",
+        READING,
+        "read_yielding",
+        "j.precedence <= highest «AND j.preemptible» AND",
+        "",
+        "Jobs are woken again and again for tasks that may not be evicted.",
+        tests=OF_STORES,
+    ),
+    mutant(
+        "gap-not-counted-in-what-yields",
+        READING,
+        "read_yielding",
+        "_precedence::bigint - c.precedence_gap",
+        "_precedence::bigint",
+        "Jobs are woken again and again for tasks that do not yield to them.",
+        tests=OF_STORES,
+    ),
+)
+
+MUTANTS = (*ENDS, *LEASES, *BY_FORCE, *CHANGES, *YIELDING)

@@ -145,6 +145,14 @@ EXCHANGES = (
         "A job whose precedence is higher by just the gap finds no victims.",
     ),
     mutant(
+        "evicts-by-the-lease-of-another-kind",
+        JUDGE_SEQUENTIAL,
+        "judge_claims",
+        "OR held[victim_party[victim]] AND schedulers[victim_party[victim]] = schedulers[j])",
+        "OR held[victim_party[victim]])",
+        "Whoever leases a job evicts it for a job of another scheduler, however urgent it is.",
+    ),
+    mutant(
         "gap-ignored",
         PARTS,
         "parties",

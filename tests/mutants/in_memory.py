@@ -6,6 +6,7 @@ STORE = "omega/store/memory/store.py"
 QUEUE = "omega/store/memory/jobs.py"
 MACHINES = "omega/store/memory/machines.py"
 FORCE = "omega/store/memory/forced_eviction.py"
+PREEMPTION = "omega/store/memory/preemption.py"
 TESTS = (
     "tests/contract/test_memory_store.py",
     "tests/unit/store",
@@ -161,12 +162,27 @@ MUTANTS = (
     ),
     mutant(
         "gap-ignored",
-        STORE,
-        "_victims",
-        "about=integers([job.id for job in jobs]),"
-        " yields_to=integers([«job.spec.yields_to(self._precedence_gap)» for job in jobs])",
+        PREEMPTION,
+        "_yields_to",
+        "job.spec.yields_to(self._precedence_gap)",
         "job.spec.yields_to(1)",
         "The owner sets a gap, and jobs evict others that are nearly as urgent.",
+    ),
+    mutant(
+        "change-of-gap-unnoticed",
+        PREEMPTION,
+        "set_precedence_gap",
+        "self._machines.generation += 1",
+        "pass",
+        "The owner lowers the gap, and nobody is woken.",
+    ),
+    mutant(
+        "own-by-any-lease",
+        PREEMPTION,
+        "_own",
+        "job.id in held and job.spec.scheduler == scheduler",
+        "job.id in held",
+        "Whoever leases a job evicts it for a job of another scheduler, however urgent it is.",
     ),
     mutant(
         "not-preemptible-evicted",

@@ -25,7 +25,7 @@ MACHINE = sql.SQL(
 JOB = """
     INSERT INTO omega.job (id, scheduler, precedence, preemptible, tasks, minimum, placed, ended,
                            unplaced, state, lease_token, lease_expires_at)
-    VALUES (%s, 'batch', %s, %s, %s, %s, %s, %s,
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s,
             (SELECT coalesce(range_agg(int4range(t, t + 1)), '{}') FROM unnest(%s::int[]) AS t),
             %s, %s, 'infinity')
 """
@@ -69,10 +69,11 @@ def hold(connection: psycopg.Connection, case: Case) -> None:
     for job, known in case.jobs.items():
         unplaced = sorted(set(range(TASKS_MAX)) - known.placed)
         state = "planning" if job in tokens else "pending" if unplaced else "running"
+        told = (known.scheduler, known.precedence, known.preemptible)
         counts = (TASKS_MAX, known.minimum, len(known.placed), len(known.over))
         connection.execute(
             JOB,
-            (job, known.precedence, known.preemptible, *counts, unplaced, state, tokens.get(job)),
+            (job, *told, *counts, unplaced, state, tokens.get(job)),
         )
         connection.execute(SPEC, (job, known.tenant))
         for task, (machine, amounts) in known.runs.items():

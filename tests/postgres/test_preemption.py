@@ -6,7 +6,15 @@ from contextlib import closing
 from dataclasses import replace
 
 from omega.clock import RealClock
-from omega.events import Event, JobAttempted, TransactionJudged
+from omega.events import (
+    Event,
+    JobAttempted,
+    JobParked,
+    JobsWoken,
+    Sink,
+    TransactionJudged,
+    ignore,
+)
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import Scheduler
 from omega.lifecycle.states import State
@@ -23,7 +31,14 @@ CORES = 4
 TASKS = 500
 
 
-def run(url: str, schedulers: Sequence[Scheduler], until: Sequence[int]) -> list[Event]:
+def run(
+    url: str,
+    schedulers: Sequence[Scheduler],
+    until: Sequence[int],
+    *,
+    lease_ms: int = 60_000,
+    sink: Sink = ignore,
+) -> list[Event]:
     """Run a thread for each scheduler until these jobs run; return what they reported."""
     stop = threading.Event()
     events: list[Event] = []
@@ -31,6 +46,7 @@ def run(url: str, schedulers: Sequence[Scheduler], until: Sequence[int]) -> list
 
     def watch(event: Event) -> None:
         events.append(event)
+        sink(event)
         if isinstance(event, JobAttempted) and not event.left:
             left.discard(event.job)
             if not left:
@@ -43,7 +59,7 @@ def run(url: str, schedulers: Sequence[Scheduler], until: Sequence[int]) -> list
                 store=store,
                 open_store=lambda: PostgresStore(url),
                 clock=RealClock(stop),
-                settings=settings(60_000),
+                settings=settings(lease_ms),
                 sink=watch,
                 replica=str(number),
                 run_seed=number,
@@ -65,10 +81,10 @@ def a_service(tasks: int) -> JobSpec:
     return replace(a_spec(tasks, scheduler="service"), precedence=100)
 
 
-def full_cell(url: str) -> None:
+def full_cell(url: str, *, precedence: int = 0) -> None:
     with closing(PostgresStore(url)) as store:
         add_a_cell(store, MACHINES, cpu_milli=CORES * 1_000)
-        jobs = store.submit([a_spec(100)] * (MACHINES * CORES // 100))
+        jobs = store.submit([a_spec(100, precedence=precedence)] * (MACHINES * CORES // 100))
         run(url, [BatchScheduler()], jobs)
 
 
@@ -100,3 +116,23 @@ def test_a_service_of_hundreds_of_tasks_is_placed_in_one_attempt(database_url: s
         attempts = [event for event in events if isinstance(event, JobAttempted)]
         assert [(service, TASKS, 1)] == [(one.job, one.placed, one.tries) for one in attempts]
         assert [] == list(store.verify())
+
+
+def test_a_parked_service_is_woken_and_placed_once_the_gap_is_lowered(database_url: str) -> None:
+    full_cell(database_url, precedence=95)
+
+    def lower(event: Event) -> None:
+        if isinstance(event, JobParked):
+            with closing(PostgresStore(database_url)) as owner:
+                owner.set_precedence_gap(5)
+
+    with closing(PostgresStore(database_url)) as store:
+        (service,) = store.submit([a_service(10)])
+
+        events = run(database_url, [ServiceScheduler()], [service], lease_ms=1_000, sink=lower)
+
+        status = store.job(service)
+        assert status is not None
+        assert (State.RUNNING, 10) == (status.state, status.placed)
+        assert [] == list(store.verify())
+    assert [1] == [event.jobs for event in events if isinstance(event, JobsWoken)]

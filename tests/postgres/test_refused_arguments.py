@@ -52,8 +52,15 @@ REFUSED = [
     ("set_quota('tenant', repeat('x', 201), '{1,1,1,1,1}')", "by name"),
     ("set_quota('tenant', E'a\\x1b[2Jb', '{1,1,1,1,1}')", "by name"),
     ("read_occupants(NULL)", "bad machines"),
+    ("read_yielding(NULL)", "bad precedence"),
     ("read_occupants(ARRAY(SELECT generate_series(1, 1001)))", "bad machines"),
     *((f"set_precedence_gap({gap})", "bad gap") for gap in ("0", "-1", "NULL")),
+    *(
+        (f"{call}({length})", "bad length of time")
+        for call in ("read_holdings", "read_idle_jobs")
+        for length in ("NULL", "-1", "9223372036854775807")
+    ),
+    ("read_holdings(0)", "bad length of time: 0 ms"),
     ("set_state('{1}', 4::smallint)", "bad state: 4"),
     ("set_state('{1}', NULL)", "bad state: null"),
     (f"resize_machine(1, '{{-1, {ZEROS}}}', 0)", "bad capacity"),

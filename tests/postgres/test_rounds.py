@@ -2,16 +2,18 @@
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 from omega.clock import ManualClock
 from omega.config import Settings
 from omega.events import Event, TransactionJudged
 from omega.framework.runner import SchedulerProcess
-from omega.lifecycle.states import State
+from omega.lifecycle.states import ParkReason, State
 from omega.model.jobs import JobSpec, StepWork
 from omega.store.postgres.store import PostgresStore
 from omega.store.rounds import Round
-from omega.testing.builders import a_cell, a_spec
+from omega.testing.builders import a_cell, a_group, a_spec
+from omega.testing.steps import a_running_job, grant, lease_all, status_of
 from schedulers.ml_gpu import MlGpuScheduler
 
 SIZES = (4, 2, 2, 1, 1, 4, 2, 1, 3, 2)
@@ -65,3 +67,43 @@ def test_gangs_take_turns_whatever_somebody_else_has_noted(store: PostgresStore)
     assert set(jobs) == ran
     states = {status.state for status in store.jobs(scheduler="ml-gpu")}
     assert {State.RUNNING, State.PENDING} == states
+
+
+def test_batch_tasks_make_way_for_a_gang_beside_its_gpus(store: PostgresStore) -> None:
+    store.add_machines(a_cell(2, gpus=4, cpu_milli=8_000, attributes={"gpu_model": ["k80"] * 2}))
+    store.submit([a_spec(16, name="batch"), a_spec(8, name="equal", precedence=100)])
+    low, _ = lease_all(store)[::-1]
+    grant(store, low, range(16), [1, 2] * 8)
+    gang = replace(in_steps(6), precedence=100, groups=(a_group(6, gpus=1, cpu_milli=1_000),))
+    (job,) = store.submit([gang])
+    events: list[Event] = []
+
+    next(rounds_of(store, events))
+
+    assert 6 == len(store.allocations_of([job]))
+    victim = status_of(store, low)
+    assert (State.PENDING, 10, job) == (victim.state, victim.placed, victim.evicted_by)
+    assert [6] == [one.evicted for one in events if isinstance(one, TransactionJudged)]
+    assert [] == store.verify()
+
+
+def test_equals_stay_beside_free_gpus_and_the_gang_says_why_until_they_have_gone(
+    store: PostgresStore,
+) -> None:
+    store.add_machines(a_cell(1, gpus=4, cpu_milli=8_000, attributes={"gpu_model": ["k80"]}))
+    equal = a_running_job(store, a_spec(8, precedence=95), [1] * 8)
+    gang = replace(in_steps(4), precedence=100, groups=(a_group(4, gpus=1, cpu_milli=1_000),))
+    (job,) = store.submit([gang])
+    rounds = rounds_of(store, [])
+
+    next(rounds)
+
+    parked = status_of(store, job)
+    assert (State.PARKED, ParkReason.NO_ROOM) == (parked.state, parked.park_reason)
+    assert "not enough yields to precedence 100" in (parked.park_detail or "")
+    assert 8 == status_of(store, equal).placed
+    store.cancel(equal.id)
+    for _ in zip(range(2), rounds, strict=False):
+        pass
+    assert State.RUNNING is status_of(store, job).state
+    assert [] == store.verify()

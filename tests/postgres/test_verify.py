@@ -46,7 +46,10 @@ BREAKS = {
     "a job has a description": """
         DELETE FROM omega.job_spec WHERE job_id = 1""",
     "only a higher precedence, or its own scheduler, evicts": """
-        UPDATE omega.job SET precedence = 90 WHERE id = 2""",
+        UPDATE omega.job SET preemptible = false WHERE id = 2;
+        UPDATE omega.job SET scheduler = 'service' WHERE id = 3""",
+    "a job was evicted for a higher precedence, or by its own scheduler": """
+        UPDATE omega.job SET evicted_by = 1, scheduler = 'service' WHERE id = 2""",
     "what is left of a quota is the limit less what its jobs hold": """
         UPDATE omega.quota_shard SET free[1] = free[1] + 1 WHERE shard = 3""",
     "a quota that is used above its limit is closed": f"""
@@ -96,6 +99,46 @@ def test_what_is_broken_by_hand_is_found(database_url: str, invariant: str) -> N
     subject, detail = broken[invariant]
     assert subject
     assert detail
+
+
+EVICTIONS = (
+    "only a higher precedence, or its own scheduler, evicts",
+    "a job was evicted for a higher precedence, or by its own scheduler",
+)
+
+
+@pytest.mark.usefixtures("cell")
+@pytest.mark.parametrize(
+    ("change", "is_broken"),
+    [
+        ("precedence = 19 WHERE id = 2", False),  # the gap may have been 1
+        ("precedence = 20 WHERE id = 2", True),
+        ("preemptible = false WHERE id = 2", True),
+        ("precedence = 9 WHERE id = 3", True),
+    ],
+)
+def test_evictions_are_checked_by_precedence_and_preemptible_whatever_the_gap_was(
+    database_url: str, change: str, *, is_broken: bool
+) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute("UPDATE omega.job SET scheduler = 'service' WHERE id = 3")
+        connection.execute(f"UPDATE omega.job SET {change}".encode())
+        found = connection.execute("SELECT invariant FROM omega.verify()").fetchall()
+        connection.rollback()
+
+    assert sorted(EVICTIONS if is_broken else ()) == sorted(name for (name,) in found)
+
+
+@pytest.mark.usefixtures("cell")
+def test_a_job_without_a_granted_claim_has_evicted_nobody(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "UPDATE omega.transaction SET verdicts = '{2}' WHERE evicted_jobs <> '{}'"
+        )
+        found = connection.execute("SELECT invariant FROM omega.verify()").fetchall()
+        connection.rollback()
+
+    assert (EVICTIONS[0],) in found
 
 
 def test_the_table_names_every_invariant() -> None:

@@ -4,14 +4,15 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
-from omega.placement.victims import machines_to_look_at, place_with_evictions
+from omega.placement.looks import machines_to_look_at
+from omega.placement.victims import place_with_evictions
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_group, a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.steps import LONG_MS, add_a_cell
@@ -166,6 +167,18 @@ def test_a_gang_counts_as_a_whole(cell: Cell) -> None:
 
     assert best == (placed, len(evicted))
     assert played.whole(tuple(evicted)) == evicted
+
+
+@examples(300)
+@given(cells(gangs=3, whole=True))
+def test_if_gangs_that_fall_together_make_room_some_is_found(cell: Cell) -> None:
+    played = Played(cell)
+    possible, _ = played.best()
+    assume(not cell.minimum)
+
+    placed, _ = judged(played)
+
+    assert (placed > 0) == (possible > 0)
 
 
 @examples(300)

@@ -44,6 +44,19 @@ class BySequence(Whole):
     rule = ConflictRule.SEQUENCE
 
 
+class WithAlternates(Whole):
+    """Each claim may land on another machine as well."""
+
+    def __init__(self) -> None:
+        super().__init__(alternates=2)
+
+
+class WithAlternatesBySequence(WithAlternates):
+    """Any claim on a machine conflicts, on an alternate too."""
+
+    rule = ConflictRule.SEQUENCE
+
+
 def experiment(
     architecture: Architecture = Architecture.SHARED_STATE,
     seed: int = 0,
@@ -102,6 +115,27 @@ def test_within_an_offer_no_sequence_is_stale() -> None:
 
     assert found.tasks_placed
     assert 0 == found.workloads[BATCH]["transactions_conflicted"]
+
+
+@pytest.mark.parametrize("architecture", Architecture)
+@pytest.mark.parametrize("scheduler", [WithAlternates, WithAlternatesBySequence])
+def test_what_lands_on_alternates_is_held_there(
+    architecture: Architecture, scheduler: type[BatchScheduler]
+) -> None:
+    assert experiment(architecture, scheduler=scheduler).run().audited > 30
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "plain"), [(WithAlternates, Whole), (WithAlternatesBySequence, BySequence)]
+)
+def test_alternates_prevent_some_of_the_conflicts(
+    scheduler: type[BatchScheduler], plain: type[BatchScheduler]
+) -> None:
+    def refused(make: type[BatchScheduler]) -> int:
+        results = (experiment(seed=seed, scheduler=make).run() for seed in range(3))
+        return sum(row["transactions_conflicted"] for one in results for row in one.schedulers)
+
+    assert 0 < refused(scheduler) < refused(plain)
 
 
 class PlacesTwice(Whole):

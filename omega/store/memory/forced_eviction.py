@@ -101,6 +101,7 @@ class ForcedEvictions(MemoryJobs):
         """Record that tasks have lost their places; queue the job again if it was running."""
         ran = job.state is State.RUNNING and job.parent is None
         job.unplace(tasks)
+        job.lost_s = self._clock.now()
         if ran:
             self._queue(job)
 
@@ -122,6 +123,8 @@ class ForcedEvictions(MemoryJobs):
         """End allocations, and their charges to quotas; machines are left as they are."""
         rows = self._allocations.rows[slots]
         self._quotas.charge(rows["job"], rows["amounts"], sign=-1)
+        ended_ms = milliseconds(self._clock.now())
+        self._ended.add(rows["job"], rows["task"], rows["started_ms"], ended_ms)
         self._allocations.end(slots)
 
 

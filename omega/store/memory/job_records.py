@@ -56,6 +56,8 @@ class JobRecord:
     """The elastic job that its tasks help."""
     of_phases: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By phase, the activities done and the time that they took, as far as was reported."""
+    lost_s: float | None = None
+    """When a task last lost its place, for whatever reason."""
 
     @classmethod
     def submitted(

@@ -18,6 +18,7 @@ from omega.model.arrays import Ids, Index
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.memory.allocations import AllocationTable
+from omega.store.memory.ended_tasks import EndedTasks
 from omega.store.memory.job_records import UNPLACED, JobRecord, PendingQueue
 from omega.store.memory.machines import MachineTable
 from omega.store.readable import readable_sentence
@@ -42,6 +43,7 @@ class MemoryJobs:
         self._clock = clock
         self._machines = machines
         self._allocations = allocations
+        self._ended = EndedTasks()
         self._new_token = new_token
         self._jobs: dict[int, JobRecord] = {}
         self._lines: dict[str, PendingQueue] = defaultdict(PendingQueue)

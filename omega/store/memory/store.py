@@ -7,22 +7,21 @@ Source   docs/decisions/0002-one-store-protocol.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID, uuid4
 
 import numpy as np
 
-from omega.cell.commit_context import NO_VICTIMS, CommitContext, Victims
+from omega.cell.commit_context import CommitContext
 from omega.cell.judge import judge
 from omega.cell.partition import WHOLE, Parts
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
-from omega.limits import LIMITS
 from omega.model.allocations import Allocations
-from omega.model.arrays import Ids, Index, integers, some_kind
+from omega.model.arrays import Ids, Index, some_kind
 from omega.model.claims import JobSlice, Transaction
-from omega.model.jobs import PRECEDENCE_GAP, LeasedJob, checked_gap
+from omega.model.jobs import LeasedJob
 from omega.model.machines import (
     DEAD,
     Changes,
@@ -31,15 +30,16 @@ from omega.model.machines import (
     MachineState,
     Snapshot,
 )
-from omega.model.occupants import Occupants
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
 from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.elastic import MemoryElasticJobs
 from omega.store.memory.forced_eviction import tasks_by_job
+from omega.store.memory.holdings import MemoryHoldings
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.machines import MachineTable
+from omega.store.memory.preemption import Preemption
 from omega.store.memory.progress import MemoryProgress
 from omega.store.memory.quotas import QuotaTable
 from omega.store.memory.registry import MemoryRegistry
@@ -54,7 +54,15 @@ OUTCOMES_KEPT_MAX = 100_000
 NO_ROWS = MachineRows.none()
 
 
-class MemoryStore(MemoryElasticJobs, MemoryProgress, MemoryRounds, MemoryTurns, MemoryRegistry):
+class MemoryStore(
+    MemoryElasticJobs,
+    MemoryProgress,
+    MemoryHoldings,
+    Preemption,
+    MemoryRounds,
+    MemoryTurns,
+    MemoryRegistry,
+):
     """A cell, its job queue and its registry. A mark is the number of transactions so far."""
 
     def __init__(
@@ -67,9 +75,8 @@ class MemoryStore(MemoryElasticJobs, MemoryProgress, MemoryRounds, MemoryTurns, 
         MemoryRegistry.__init__(self, clock)
         MemoryRounds.__init__(self, clock)
         MemoryTurns.__init__(self, clock)
-        MemoryElasticJobs.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
+        Preemption.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
         self._quotas = QuotaTable(self._jobs)
-        self._precedence_gap = PRECEDENCE_GAP
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
         """By transaction: its outcome without rows, and the machines of the evicted tasks."""
         self._outcomes_kept_max = outcomes_kept_max
@@ -77,34 +84,6 @@ class MemoryStore(MemoryElasticJobs, MemoryProgress, MemoryRounds, MemoryTurns, 
     def add_machines(self, machines: Machines) -> Ids:
         """Add machines; return their ids in order. Raises BadInput for a name already in use."""
         return self._machines.add(machines, self._next_transaction())
-
-    def occupants(self, machine: Ids) -> Occupants:
-        """Read who runs on these machines."""
-        assert len(machine) <= LIMITS.occupied_machines_max
-        rows = self._allocations.rows[self._allocations.on(machine)]
-        rows = rows[np.lexsort((rows["task"], rows["job"]))]
-        jobs = [self._jobs[job] for job in np.unique(rows["job"]).tolist()]
-        return Occupants(
-            job=rows["job"],
-            task=rows["task"],
-            machine=rows["machine"],
-            amounts=rows["amounts"],
-            started_ms=rows["started_ms"],
-            about=integers([job.id for job in jobs]),
-            precedence=integers([job.spec.precedence for job in jobs]),
-            yields_to=integers([job.spec.yields_to(self._precedence_gap) for job in jobs]),
-            minimum=integers([job.spec.minimum for job in jobs]),
-            placed=integers([job.placed for job in jobs]),
-            running=integers([job.placed - job.ended for job in jobs]),
-        )
-
-    def precedence_gap(self) -> int:
-        """Return by how much a job's precedence must be higher to evict another's tasks."""
-        return self._precedence_gap
-
-    def set_precedence_gap(self, gap: int) -> None:
-        """Change the gap for every commit from now on. Raises BadInput unless it is positive."""
-        self._precedence_gap = checked_gap(gap)
 
     def snapshot(self) -> Snapshot:
         """Read the whole cell."""
@@ -278,27 +257,8 @@ class MemoryStore(MemoryElasticJobs, MemoryProgress, MemoryRounds, MemoryTurns, 
             placed=placed,
             precedence=precedence,
             unplaced=unplaced,
-            victims=self._victims(evicted, own),
+            victims=self._victims(evicted, transaction.jobs, own),
             quota_balances=self._quotas.balances(own | set(evicted.tolist())),
-        )
-
-    def _victims(self, named: Ids, own: Collection[int]) -> Victims:
-        """Return the running tasks of the jobs that evictions name."""
-        if not len(named):
-            return NO_VICTIMS
-        jobs = [self._jobs[job] for job in sorted(set(named.tolist()) & self._jobs.keys())]
-        slots = np.concatenate([np.zeros(0, np.intp), *(job.slot[job.running] for job in jobs)])
-        rows = self._allocations.rows[slots]
-        return Victims(
-            job=rows["job"],
-            task=rows["task"],
-            machine=rows["machine"],
-            amounts=rows["amounts"],
-            about=integers([job.id for job in jobs]),
-            yields_to=integers([job.spec.yields_to(self._precedence_gap) for job in jobs]),
-            minimum=integers([job.spec.minimum for job in jobs]),
-            placed=integers([job.placed for job in jobs]),
-            own=np.array([job.id in own for job in jobs], dtype=np.bool_),
         )
 
     def _apply(self, transaction: Transaction, outcome: Outcome) -> None:

@@ -29,6 +29,7 @@ def broken_invariants(
         *_of_allocations(live, by_id),
         *(violation for job in by_id.values() for violation in _of_job(job, table)),
         *_of_helpers(by_id),
+        *_of_evictions(by_id),
     ]
 
 
@@ -96,6 +97,21 @@ def _of_helpers(jobs: dict[int, JobRecord]) -> Iterator[Violation]:
         if elastic is not None and total > elastic.at_most:
             detail = f"{total} of {elastic.at_most}"
             yield Violation("a job has the workers that it may have", f"job {number}", detail)
+
+
+def _of_evictions(jobs: dict[int, JobRecord]) -> Iterator[Violation]:
+    for victim in jobs.values():
+        if victim.evicted_by is None or victim.evicted_by not in jobs:
+            continue
+        spec, by = victim.spec, jobs[victim.evicted_by].spec
+        # The gap of precedence may have been another one then; it was never less than 1.
+        is_higher = spec.preemptible and by.precedence > spec.precedence
+        if not is_higher and by.scheduler != spec.scheduler:
+            yield Violation(
+                "a job was evicted for a higher precedence, or by its own scheduler",
+                f"job {victim.id}",
+                f"for job {victim.evicted_by}",
+            )
 
 
 def _state_fits(job: JobRecord) -> bool:

@@ -19,7 +19,7 @@ from omega.model.arrays import Amounts, Codes, Ids, Index
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.jobs import checked_gap
 from omega.model.machines import Catalogue, Changes, Machines, MachineState, Snapshot
-from omega.model.occupants import Occupants
+from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
@@ -178,15 +178,34 @@ class PostgresCell:
     def occupants(self, machine: Ids) -> Occupants:
         """Read who runs on these machines."""
         assert len(machine) <= LIMITS.occupied_machines_max
-        ((job, task, on, started_ms, amounts, about, precedence, yields_to, *counts),) = (
-            self._link.call(
-                "SELECT jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to,"
-                " minimums, placed, running FROM omega.read_occupants(%s)",
-                (Int(machine),),
-            )
+        (row,) = self._link.call(
+            "SELECT jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to,"
+            " minimums, placed, running, schedulers FROM omega.read_occupants(%s)",
+            (Int(machine),),
         )
-        shaped = amounts.reshape(len(job), KINDS)
-        return Occupants(job, task, on, shaped, started_ms, about, precedence, yields_to, *counts)
+        job, task, on, started_ms, amounts, about, precedence, yields_to, *counts, schedulers = row
+        minimum, placed, running = counts
+        return Occupants(
+            job=job,
+            task=task,
+            machine=on,
+            amounts=amounts.reshape(len(job), KINDS),
+            started_ms=started_ms,
+            about=about,
+            precedence=precedence,
+            yields_to=yields_to,
+            minimum=minimum,
+            placed=placed,
+            running=running,
+            scheduler=tuple(schedulers),
+        )
+
+    def yielding(self, precedence: int) -> Yielding:
+        """Read how much of each machine is held by tasks that yield to a precedence."""
+        ((machine, amounts),) = self._link.call(
+            "SELECT machines, amounts FROM omega.read_yielding(%s)", (precedence,)
+        )
+        return Yielding(machine, amounts.reshape(len(machine), KINDS))
 
     def precedence_gap(self) -> int:
         """Return by how much a job's precedence must be higher to evict another's tasks."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
 from omega.store.postgres.elastic import PostgresElasticJobs
+from omega.store.postgres.holdings import PostgresHoldings
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
@@ -22,6 +23,7 @@ class PostgresStore(
     PostgresElasticJobs,
     PostgresRounds,
     PostgresTurns,
+    PostgresHoldings,
     PostgresRegistry,
 ):
     """A cell, its queue and its registry in one Postgres database."""
@@ -37,6 +39,7 @@ class PostgresStore(
         PostgresElasticJobs.__init__(self, link)
         PostgresRounds.__init__(self, link)
         PostgresTurns.__init__(self, link)
+        PostgresHoldings.__init__(self, link)
         PostgresRegistry.__init__(self, link)
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,7 @@ import typer
 from rich.cells import cell_len
 from rich.console import RenderableType
 
+from omega.cli.audit.screens import audit_screen
 from omega.cli.cell.machine_lines import closed_table
 from omega.cli.cell.machine_names import choose
 from omega.cli.cell.machine_screen import machine_screen
@@ -36,11 +38,13 @@ from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import amounts
 from omega.processes.supervisor import Child, ChildSpec
+from omega.reports.audit import AuditReport
 from omega.reports.cell import CellReport
 from omega.reports.jobs import JobReport, row_of, why_waiting
 from omega.reports.machines import MachineReport
 from omega.reports.printable import DETAIL_MAX, NAME_MAX, escaped, short
 from omega.reports.processes import LatestFacts, lines_of, total_line
+from omega.store.holdings import Holding, Holdings, IdleCause, IdleJob
 from omega.store.loading import NOTHING
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.status import JobStatus, Notice, ProcessReport, Violation
@@ -48,6 +52,7 @@ from omega.terminal.consoles import warn
 from omega.terminal.program import run_command_line
 from omega.terminal.terminal import PrintableConsole
 from omega.testing.builders import a_cell, a_snapshot
+from omega.workload.audit_policy import AuditPolicy, ShareLimit
 from tests.fixtures.command_line import Omega
 from tests.unit.cli.hostile_texts import (
     HOSTILE,
@@ -153,6 +158,18 @@ def findings_of(text: str) -> list[Finding]:
     return [spoiled(Finding("what", severity, "a", "b", "c"), text) for severity in Severity]
 
 
+def an_audit(text: str) -> AuditReport:
+    limit = ShareLimit(Fraction(1, 10))
+    scope = QuotaScope.TENANT
+    policy = AuditPolicy(named={(scope, text): limit}, every={scope: limit}, idle_ms=0)
+    by = [Holding(name, text, 1, (500_000, 0, 0, 0)) for name in (text, f"{text}!")]
+    return AuditReport.judged(
+        Holdings(0, 1, (1_000, 1_000, 0, 0), by, unknown=3),
+        policy,
+        [IdleJob(1, text, text, text, cause, 1, 2, 0, (1_000, 0, 0, 0)) for cause in IdleCause],
+    )
+
+
 SCREENS: dict[str, Callable[[str, int], Sequence[RenderableType]]] = {
     "jobs": lambda text, _: [jobs_table(jobs_of(text))],
     "job": lambda text, _: list(job_screens(text)),
@@ -162,6 +179,7 @@ SCREENS: dict[str, Callable[[str, int], Sequence[RenderableType]]] = {
     "quotas": lambda text, _: [quotas_table(quotas_of(text))],
     "closed machines": lambda text, _: [closed(text)],
     "machine": lambda text, _: [machine_screen(a_machine(text))],
+    "audit": lambda text, _: [audit_screen(an_audit(text), has_policy=True)],
     "doctor": lambda text, _: [doctor.screen(findings_of(text))],
     "demo": lambda text, width: [picture(a_hostile_moment(text), width)],
     "result of a demo": lambda text, _: [a_result(text).figures(), titled("x", text)],

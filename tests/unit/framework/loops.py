@@ -13,7 +13,7 @@ from omega.config import Settings
 from omega.events import Sink, ignore
 from omega.framework.attempt import PlanningContext
 from omega.framework.driver import Driver
-from omega.framework.effects import Commit, Effect, Refresh
+from omega.framework.effects import Call, Commit, Effect, Refresh
 from omega.framework.retry import Retry
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.limits import LIMITS
@@ -116,7 +116,7 @@ class AnswersFrom:
             if self._rivals:
                 self._rivals.pop(0)()
             return self._store.commit(effect.transaction)
-        return None
+        return effect.make(self._store) if isinstance(effect, Call) else None
 
     @property
     def transactions(self) -> list[Transaction]:

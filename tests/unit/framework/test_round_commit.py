@@ -1,6 +1,7 @@
 """One round: what is committed together, who is tried again, and what becomes of each job."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,8 +27,10 @@ from omega.testing.steps import (
     a_running_job,
     add_a_cell,
     grant,
+    lease_all,
     places,
     recall,
+    status_of,
     submit_and_lease,
 )
 from tests.unit.framework.loops import AnswersFrom, a_replica, in_order
@@ -294,6 +297,86 @@ class TestRound:
         sizes = [len(transaction.jobs) for transaction in self.answers.transactions]
         assert [LIMITS.jobs_per_transaction_max, 300 - LIMITS.jobs_per_transaction_max] == sizes
         assert {AttemptEnd.DONE} == {one.ending for one in became.values()}
+
+    def batch_on(self, *machines: int) -> LeasedJob:
+        """Fill these machines with tasks of another kind that yield."""
+        tasks = [machine for machine in machines for _ in range(4)]
+        self.store.submit([a_spec(len(tasks), scheduler="others")])
+        (job,) = lease_all(self.store, scheduler="others")
+        grant(self.store, job, range(len(tasks)), tasks)
+        return job
+
+    def wanted(
+        self, plan: RoundPlan, *waiting: LeasedJob, preempts: bool = True
+    ) -> dict[int, JobResult]:
+        """Commit a plan by a scheduler that may preempt; return what became of each job."""
+        view = View(self.store.snapshot())
+        replica = replace(a_replica(), preempts=preempts)
+        state = self.a_state(waiting)
+        attempted = drive(commit_round(replica, self.rounds, state, view, plan), self.answers)
+        assert [] == self.store.verify()
+        return {one.job.id: one for one in attempted}
+
+    def test_others_make_way_after_the_claims_for_what_is_still_wanting(self) -> None:
+        batch = self.batch_on(1, 2)
+        self.answers = AnswersFrom(self.store)
+        first, second = submit_and_lease(
+            self.store, a_spec(4, precedence=50), a_spec(3, precedence=50, minimum=3)
+        )
+        plan = RoundPlan([whole(first, [3] * 4)], {}, [], wanting=[first, second])
+
+        became = self.wanted(plan, first, second)
+
+        one, two = self.answers.transactions
+        assert ([first.id], [second.id]) == (
+            [part.job for part in one.jobs],
+            [part.job for part in two.jobs],
+        )
+        assert (0, 3) == (len(one.claims.evictions), len(two.claims.evictions))
+        assert [AttemptEnd.DONE] * 2 == [one.ending for one in became.values()]
+        assert second.id == status_of(self.store, batch).evicted_by
+
+    def test_who_does_not_preempt_makes_nobody_go(self) -> None:
+        batch = self.batch_on(1, 2, 3)
+        (job,) = submit_and_lease(self.store, a_spec(1, precedence=50))
+
+        became = self.wanted(RoundPlan([], {}, [], wanting=[job]), job, preempts=False)
+
+        assert (AttemptEnd.NO_ROOM, 0, False) == (
+            became[job.id].ending,
+            became[job.id].tries,
+            became[job.id].looked_for_victims,
+        )
+        assert 12 == status_of(self.store, batch).placed
+
+    def test_who_is_wanting_twice_is_placed_once_by_the_first_that_can_be(self) -> None:
+        self.batch_on(1, 2, 3)
+        (job,) = submit_and_lease(self.store, a_spec(2, precedence=50, minimum=2))
+        never = replace(job, spec=a_spec(2, precedence=50, minimum=2, cpu_milli=9_000))
+
+        became = self.wanted(RoundPlan([], {}, [], wanting=[never, job, job]), job)
+
+        assert (AttemptEnd.DONE, 2, 1) == (
+            became[job.id].ending,
+            became[job.id].placed,
+            became[job.id].tries,
+        )
+
+    def test_many_victims_jobs_count_as_none_of_the_transactions(self) -> None:
+        """A gang may evict tasks of more jobs than one transaction has leases of."""
+        store = self.store = MemoryStore(ManualClock())
+        self.answers = AnswersFrom(store)
+        most = LIMITS.jobs_per_transaction_max + 1
+        add_a_cell(store, 1, cpu_milli=most * 1_000)
+        store.submit([a_spec(scheduler="others")] * most)
+        for victim in lease_all(store, scheduler="others"):
+            grant(store, victim, [0], [1])
+        (job,) = submit_and_lease(store, a_spec(cpu_milli=most * 1_000, precedence=50))
+
+        became = self.wanted(RoundPlan([], {}, [], wanting=[job]), job)
+
+        assert AttemptEnd.DONE is became[job.id].ending
+        assert {(job.id, 0): 1} == places(store)
 
     @pytest.mark.parametrize("wins", [True, False])
     def test_the_view_knows_what_a_commit_left(self, *, wins: bool) -> None:

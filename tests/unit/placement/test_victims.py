@@ -1,4 +1,4 @@
-"""Victims on machines with GPUs, and which machines are looked at."""
+"""Victims on machines with GPUs, on different machines, and of a commit's size."""
 
 from dataclasses import replace
 
@@ -8,16 +8,10 @@ from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.limits import LIMITS
 from omega.model.jobs import JobSpec, LeasedJob
-from omega.model.machines import MachineState
-from omega.placement.victims import (
-    _Budget,
-    _Cover,
-    machines_to_look_at,
-    place_with_evictions,
-)
+from omega.placement.victims import place_with_evictions
 from omega.store.memory.store import MemoryStore
-from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_transaction, claims_of_job
-from omega.testing.steps import a_leased_job
+from omega.testing.builders import a_cell, a_group, a_spec, a_transaction, claims_of_job
+from omega.testing.steps import a_leased_job, a_running_job
 from schedulers.batch import BatchScheduler
 
 RNG = np.random.default_rng(0)
@@ -88,40 +82,6 @@ def test_tasks_on_different_machines_make_way_on_different_machines() -> None:
     assert (3, 3) == (placed, len(evicted))
 
 
-def test_machines_that_no_task_would_fit_on_are_not_looked_at() -> None:
-    store = MemoryStore(ManualClock())
-    store.add_machines(a_cell(1, cpu_milli=500))
-    closed, large = store.add_machines(a_cell(2, cpu_milli=2_000, first=2)).tolist()
-    store.set_state(np.array([closed]), MachineState.DRAINING)
-    view = View(store.snapshot())
-
-    assert [large] == machines_to_look_at(view, a_job(1), RNG).tolist()
-
-
-def test_for_a_job_with_gpus_only_machines_with_gpus_are_looked_at() -> None:
-    store = MemoryStore(ManualClock())
-    store.add_machines(a_cell(5, cpu_milli=8_000))
-    with_gpus = store.add_machines(a_cell(2, cpu_milli=8_000, gpus=2, first=6)).tolist()
-    run(store, gpu_job(4, 1, 0))
-
-    job = a_leased_job(store, gpu_job(1, 2, 50))
-
-    assert with_gpus == machines_to_look_at(View(store.snapshot()), job, RNG).tolist()
-
-
-def test_at_most_a_thousand_machines_are_looked_at_those_with_room_first() -> None:
-    store = MemoryStore(ManualClock())
-    store.add_machines(a_cell(1_500, cpu_milli=1_000))
-    run(store, a_spec(1_400))
-    view = View(store.snapshot())
-
-    few = machines_to_look_at(view, a_job(10), RNG)
-    many = machines_to_look_at(view, a_job(900), RNG)
-
-    assert len(few) < len(many) == LIMITS.occupied_machines_max == len(np.unique(many))
-    assert 100 == (view.free[view.where(many), 0] > 0).sum()
-
-
 def test_a_commit_evicts_no_more_than_one_may_and_empties_whole_machines() -> None:
     """A job whose claims were refused for their number would end each scheduler that leases it."""
     most = LIMITS.claims_per_transaction_max
@@ -136,13 +96,15 @@ def test_a_commit_evicts_no_more_than_one_may_and_empties_whole_machines() -> No
     assert (100, most) == (placed, len(evicted))
 
 
-def test_the_search_for_a_cover_ends_however_many_shapes_there_are() -> None:
-    rng = np.random.default_rng(5)
-    amounts = rng.integers(700, 1_400, size=(64, 2))
-    budget = _Budget(2_000)
-    lacking = amounts.sum(axis=0) * 2 // 3
+def test_gangs_of_one_machine_fall_together_where_no_single_one_is_enough() -> None:
+    store = MemoryStore(ManualClock())
+    one, two, three = store.add_machines(a_cell(3, cpu_milli=2_000)).tolist()
+    first = a_running_job(store, a_spec(2, minimum=2), [one, two])
+    second = a_running_job(store, a_spec(2, minimum=2), [one, three])
+    a_running_job(store, replace(a_spec(2), preemptible=False), [two, three])
 
-    chosen = _Cover(amounts, budget).fewest(lacking)
+    placed, evicted = evicted_for(
+        store, a_leased_job(store, a_spec(precedence=50, cpu_milli=2_000))
+    )
 
-    assert (amounts[chosen].sum(axis=0) >= lacking).all()
-    assert budget.nodes > -10 * len(amounts)
+    assert (1, [first.id] * 2 + [second.id] * 2) == (placed, evicted)

@@ -60,9 +60,34 @@ def test_it_evicts_for_no_job_unless_it_is_told_to() -> None:
     assert BatchScheduler.configured({"preempts": "true"}).preempts
 
 
+def test_its_claims_name_as_many_alternates_as_it_is_told_to() -> None:
+    view = a_view(a_cell(50))
+    for number in (0, 2):
+        scheduler = BatchScheduler.configured({"alternates": str(number)})
+        claims = scheduler.place(view, a_job(4), np.random.default_rng(1))
+
+        assert 4 * number == len(claims.alternates)
+
+
+def test_claims_with_alternates_are_not_drawn_by_compiled_loops() -> None:
+    assert [True, False] == [
+        BatchScheduler.configured({"alternates": number}).places_at_random(a_job())
+        for number in "01"
+    ]
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
-    [({"preempt": "true"}, "no setting 'preempt'"), ({"preempts": "yes"}, "not 'yes'")],
+    [
+        (
+            {"preempt": "true"},
+            "no setting 'preempt'; did you mean 'preempts'[?] [(]known: alternates, preempts[)]",
+        ),
+        ({"preempts": "yes"}, "'yes' will not do: Value error, it is true or false"),
+        ({"alternates": "9"}, "'9' will not do: .* less than or equal to 8"),
+        ({"alternates": "-1"}, "'-1' will not do"),
+        ({"alternates": "some"}, "'some' will not do"),
+    ],
 )
 def test_a_setting_that_it_does_not_have_is_refused(settings: dict[str, str], says: str) -> None:
     with pytest.raises(BadInput, match=says):

@@ -3,7 +3,9 @@
 from collections import Counter
 
 import numpy as np
+import pytest
 
+from omega.errors import BadInput
 from omega.testing.builders import a_cell, a_group, a_job, a_spec, a_view, join_cells
 from schedulers.service import ServiceScheduler
 
@@ -39,3 +41,22 @@ def test_machines_with_free_gpus_are_left_to_others() -> None:
     claims = ServiceScheduler().place(view, a_job(3), np.random.default_rng(1))
 
     assert [3, 3, 3] == claims.machine.tolist()
+
+
+def test_an_alternate_is_the_next_best_machine_of_its_failure_domain() -> None:
+    view = a_view(
+        a_cell(6, attributes={"rack": ["a", "b"] * 3}),
+        used={1: {"cpu_milli": 3_000}, 2: {"cpu_milli": 3_000}, 5: {"cpu_milli": 1_000}},
+    )
+    scheduler = ServiceScheduler.configured({"alternates": "1"})
+    claims = scheduler.place(view, a_job(2, spread_over="rack"), np.random.default_rng(1))
+
+    assert {1, 2} == {*claims.machine.tolist()}
+    others = dict(zip(claims.machine.tolist(), claims.alternates.machine.tolist(), strict=True))
+    assert 5 == others[1]
+    assert others[2] in {4, 6}
+
+
+def test_a_setting_that_it_does_not_have_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"no setting 'preempts' [(]known: alternates[)]"):
+        ServiceScheduler.configured({"preempts": "true"})

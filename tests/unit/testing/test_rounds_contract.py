@@ -205,6 +205,7 @@ def wrong() -> Iterator[tuple[str, Callable[[], Rounds]]]:
         ),
         "evicts another's job": lambda plan: with_first(plan, evicting_a_stranger),
         "recalls another's job": lambda plan: replace(plan, recall=[*plan.recall, NOBODY]),
+        "wants room for another's job": lambda plan: replace(plan, wanting=[stranger]),
         "asks for more grants than claims": lambda plan: with_first(
             plan, lambda one: replace(one, grants_min=len(one.claims) + 1)
         ),

@@ -32,6 +32,7 @@ FILES = (
     "reading.sql",
     "quotas.sql",
     "quota_use.sql",
+    "holdings.sql",
     "quota_limits.sql",
     "judge_parts.sql",
     "judge_claims.sql",

@@ -22,6 +22,7 @@ DECLARE
     free bigint[];          -- all kinds of the first machine, then of the second ...
     asked integer[];        -- the kinds, from 1, in which a claim can fail
     party bigint[];         -- the jobs of the transaction, in order, then those that may lose tasks
+    schedulers text[];      -- an entry a party
     precedence integer[];   -- an entry a party
     yields_to bigint[];     -- the least precedence that may evict its tasks, or null
     minimum integer[];
@@ -57,8 +58,8 @@ BEGIN
       FROM (SELECT (n - 1) % ${kinds} + 1 FROM unnest(_amounts) WITH ORDINALITY AS a (amount, n) WHERE amount > 0
              UNION SELECT (n - 1) % ${kinds} + 1 FROM unnest(free) WITH ORDINALITY AS f (amount, n) WHERE amount < 0
            ) AS k (kind);
-    SELECT p.party, p.precedence, p.yields_to, p.minimum, p.placed, p.running
-      INTO party, precedence, yields_to, minimum, placed, running
+    SELECT p.party, p.scheduler, p.precedence, p.yields_to, p.minimum, p.placed, p.running
+      INTO party, schedulers, precedence, yields_to, minimum, placed, running
       FROM parties(_jobs, _evict_jobs) AS p;
     IF cardinality(_quotas) > 0 THEN
         drawn := draws(party, _quotas);
@@ -99,7 +100,8 @@ BEGIN
                 IF verdict = ${accepted} THEN
                     IF victim IS NOT NULL AND live[victim] AND NOT victim = ANY (falling)
                        AND (victim_at[victim] = place OR victim_party[victim] = j)
-                       AND (yields_to[victim_party[victim]] <= precedence[j] OR held[victim_party[victim]])
+                       AND (yields_to[victim_party[victim]] <= precedence[j]
+                            OR held[victim_party[victim]] AND schedulers[victim_party[victim]] = schedulers[j])
                        -- No eviction may break a gang that this transaction has granted tasks to.
                        AND NOT (minimum[victim_party[victim]] > 0 AND coalesce(stands[victim_party[victim]], false)) THEN
                         falling := falling || victim;

@@ -26,10 +26,10 @@ $$;
 -- precedence that is higher by the cell's gap; never (null) if it is not preemptible.
 CREATE FUNCTION omega.parties(
     _jobs bigint[], _evict_jobs bigint[],
-    OUT party bigint[], OUT precedence integer[], OUT yields_to bigint[], OUT minimum integer[], OUT placed integer[],
+    OUT party bigint[], OUT scheduler text[], OUT precedence integer[], OUT yields_to bigint[], OUT minimum integer[], OUT placed integer[],
     OUT running integer[]
 ) LANGUAGE sql STABLE AS $$
-    SELECT array_agg(p.id ORDER BY p.n), array_agg(j.precedence ORDER BY p.n),
+    SELECT array_agg(p.id ORDER BY p.n), array_agg(j.scheduler ORDER BY p.n), array_agg(j.precedence ORDER BY p.n),
            array_agg(CASE WHEN j.preemptible THEN j.precedence::bigint + c.precedence_gap END ORDER BY p.n),
            array_agg(j.minimum ORDER BY p.n), array_agg(j.placed ORDER BY p.n), array_agg(j.placed - j.ended ORDER BY p.n)
       FROM (SELECT id, min(n) AS n FROM unnest(_jobs || _evict_jobs) WITH ORDINALITY AS u (id, n) GROUP BY id) AS p

@@ -106,7 +106,8 @@ BEGIN
     END IF;
 END $$;
 
--- Set by how much a job's precedence must be higher for it to evict tasks of other schedulers.
+-- Set by how much a job's precedence must be higher for it to evict tasks of other schedulers. A change raises the
+-- generation, so that schedulers look at parked jobs again.
 CREATE FUNCTION omega.set_precedence_gap(_gap integer)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
@@ -114,5 +115,5 @@ BEGIN
     IF (_gap >= 1) IS NOT TRUE THEN
         RAISE EXCEPTION 'bad gap: it is 1 or more' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    UPDATE cell SET precedence_gap = _gap;
+    UPDATE cell SET precedence_gap = _gap, generation = generation + 1 WHERE precedence_gap <> _gap;
 END $$;

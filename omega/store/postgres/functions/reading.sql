@@ -129,16 +129,17 @@ CREATE FUNCTION omega.read_occupants(
     _machines integer[],
     OUT jobs bigint[], OUT tasks integer[], OUT machines integer[], OUT started_ms bigint[], OUT amounts integer[],
     OUT about bigint[], OUT precedences integer[], OUT yields_to bigint[], OUT minimums integer[],
-    OUT placed integer[], OUT running integer[]
+    OUT placed integer[], OUT running integer[], OUT schedulers text[]
 ) LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
 BEGIN
     IF (cardinality(_machines) <= ${occupied_machines_max}) IS NOT TRUE THEN
         RAISE EXCEPTION 'bad machines: a list of at most ${occupied_machines_max}' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     WITH live AS MATERIALIZED (
-        SELECT a.* FROM allocation a WHERE a.machine_id = ANY (_machines)
+        -- A join hashes the machines; a comparison with the array would try one after the other.
+        SELECT a.* FROM (SELECT DISTINCT unnest(_machines) AS id) AS m JOIN allocation a ON a.machine_id = m.id
     ), concerned AS MATERIALIZED (
-        SELECT j.id, j.precedence, j.minimum, j.placed, j.placed - j.ended AS running,
+        SELECT j.id, j.scheduler, j.precedence, j.minimum, j.placed, j.placed - j.ended AS running,
                CASE WHEN j.preemptible THEN j.precedence::bigint + c.precedence_gap ELSE ${never_yields} END AS yields_to
           FROM job j CROSS JOIN cell c WHERE j.id IN (SELECT l.job_id FROM live l)
     )
@@ -151,9 +152,29 @@ BEGIN
            (SELECT coalesce(array_agg(c.yields_to ORDER BY c.id), '{}') FROM concerned c),
            (SELECT coalesce(array_agg(c.minimum ORDER BY c.id), '{}') FROM concerned c),
            (SELECT coalesce(array_agg(c.placed ORDER BY c.id), '{}') FROM concerned c),
-           (SELECT coalesce(array_agg(c.running ORDER BY c.id), '{}') FROM concerned c)
-      INTO jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to, minimums, placed, running
+           (SELECT coalesce(array_agg(c.running ORDER BY c.id), '{}') FROM concerned c),
+           (SELECT coalesce(array_agg(c.scheduler ORDER BY c.id), '{}') FROM concerned c)
+      INTO jobs, tasks, machines, started_ms, amounts, about, precedences, yields_to, minimums, placed, running, schedulers
       FROM live l;
+END $$;
+
+-- How much of each machine is held by tasks of jobs that yield to a precedence, ascending by machine.
+CREATE FUNCTION omega.read_yielding(_precedence integer, OUT machines integer[], OUT amounts integer[])
+LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    highest bigint;  -- the highest precedence that yields
+BEGIN
+    IF _precedence IS NULL THEN
+        RAISE EXCEPTION 'bad precedence: null' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT _precedence::bigint - c.precedence_gap INTO highest FROM cell c;
+    SELECT coalesce(array_agg(y.machine_id ORDER BY y.machine_id), '{}'),
+           coalesce(array_agg(ARRAY[{{ y.${kind} }}] ORDER BY y.machine_id), '{}')
+      INTO machines, amounts
+      FROM (SELECT a.machine_id, {{ sum(a.${kind})::integer AS ${kind} }}
+              FROM job j JOIN allocation a ON a.job_id = j.id
+             WHERE j.precedence <= highest AND j.preemptible AND j.placed > j.ended
+             GROUP BY a.machine_id) AS y;
 END $$;
 
 -- ... and for a node, on its own machines: all of them if some were assigned to it since the mark.

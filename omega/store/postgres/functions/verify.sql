@@ -67,8 +67,15 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     UNION ALL
     SELECT 'only a higher precedence, or its own scheduler, evicts', 'transaction ' || t.id, format('job %s was evicted', v.id)
       FROM transaction t CROSS JOIN LATERAL (SELECT DISTINCT e FROM unnest(t.evicted_jobs) AS e) AS e JOIN job v ON v.id = e.e
-     WHERE NOT v.id = ANY (t.jobs)
-       AND NOT (v.preemptible AND EXISTS (SELECT FROM job j WHERE j.id = ANY (t.jobs) AND j.precedence > v.precedence))
+     -- The gap may have been another one then; it was never less than 1.
+     WHERE NOT EXISTS (SELECT FROM unnest(claimants(t.jobs, t.ends), t.verdicts) AS c (job, verdict) JOIN job j ON j.id = c.job
+                        WHERE c.verdict = ${accepted}
+                          AND (v.preemptible AND j.precedence > v.precedence
+                               OR v.id = ANY (t.jobs) AND j.scheduler = v.scheduler))
+    UNION ALL
+    SELECT 'a job was evicted for a higher precedence, or by its own scheduler', 'job ' || v.id, format('for job %s', j.id)
+      FROM job v JOIN job j ON j.id = v.evicted_by
+     WHERE NOT (v.preemptible AND j.precedence > v.precedence OR j.scheduler = v.scheduler)
     UNION ALL
     SELECT 'what is left of a quota is the limit less what its jobs hold', 'quota of ' || q.scope || ' ' || q.name,
            format('limits %s, left %s, used %s', q.limits, l.remains, u.used)

@@ -12,7 +12,7 @@ from omega.limits import LIMITS
 from schedulers.ml_gpu import MlGpuScheduler
 from schedulers.ml_gpu.live import GpuRounds
 from schedulers.ml_gpu.settings import read_settings, rounds_config
-from schedulers.service import ServiceScheduler
+from tests.contract.stranger import RoomiestScheduler
 
 
 def test_without_settings_it_plans_job_by_job() -> None:
@@ -116,7 +116,7 @@ def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.Monkey
         MlGpuScheduler.configured({"round": "1"})
 
 
-@pytest.mark.parametrize("kind", [ServiceScheduler])
+@pytest.mark.parametrize("kind", [RoomiestScheduler])
 def test_other_kinds_have_no_settings(kind: type[Scheduler]) -> None:
     with pytest.raises(BadInput, match=f"there is no setting 'round': {kind.kind} has none"):
         kind.configured({"round": "360"})

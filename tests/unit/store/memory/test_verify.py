@@ -201,3 +201,25 @@ def test_a_violation_names_machine_kind_and_amounts() -> None:
         ("machine machine-1", "cpu_milli: 4500 used, 2000 allocated"),
         ("machine machine-1", "cpu_milli: 4500 of 4000"),
     ] == [(violation.subject, violation.detail) for violation in found]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "precedence", "preemptible", "expected"),
+    [
+        ("batch", 0, False, []),
+        ("service", 1, True, []),
+        ("service", 0, True, ["job 1"]),
+        ("service", 99, False, ["job 1"]),
+    ],
+)
+def test_an_eviction_is_for_a_higher_precedence_or_by_its_own_scheduler(
+    scheduler: str, precedence: int, *, preemptible: bool, expected: list[str]
+) -> None:
+    cell = Cell()
+    cell.job.spec = replace(cell.job.spec, preemptible=preemptible)
+    cell.job.evicted_by = 2
+    by = JobRecord.submitted(2, a_spec(scheduler=scheduler, precedence=precedence), now_s=0.0)
+
+    found = broken_invariants(cell.machines, cell.allocations, [cell.job, by])
+
+    assert expected == [violation.subject for violation in found]

@@ -1,0 +1,1 @@
+"""`omega audit`: who holds more than a policy allows, after the fact."""
