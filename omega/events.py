@@ -151,6 +151,22 @@ class RateUnknown:
     why: str
 
 
+@dataclass(frozen=True)
+class HelpersPlaced:
+    """Helpers were made for an elastic job, and placed as far as there was room."""
+
+    placed: int
+    left: int
+    """Those that found no room; they are over."""
+
+
+@dataclass(frozen=True)
+class HelpersEnded:
+    """A scheduler ended helpers, because too much of the cell is in use."""
+
+    tasks: int
+
+
 Event = (
     JobsLeased
     | JobsRecalled
@@ -167,6 +183,8 @@ Event = (
     | TasksEnded
     | RateUnknown
     | TurnChanged
+    | HelpersPlaced
+    | HelpersEnded
 )
 
 

@@ -55,6 +55,9 @@ class Limits:
     task_groups_per_job_max: int = 64
     constraints_per_group_max: int = 32
     values_per_constraint_max: int = 1_000
+    phases_per_job_max: int = 2
+    activities_max: int = 1_000_000
+    """Activities of one phase of an elastic job."""
     wire_bytes_max: int = 128 * 2**10
     """One job in the wire form, as JSON."""
     submission_bytes_max: int = 64 * 2**20
@@ -93,6 +96,8 @@ class Limits:
         # ...and sums of them over a transaction, or over one job, stay within 64 bits.
         assert self.amount_max * self.claims_per_transaction_max < 2**63
         assert self.amount_max * self.tasks_per_job_max < 2**63
+        # The time that workers take for all activities of a job, in milliseconds, fits 64 bits.
+        assert self.phases_per_job_max * self.activities_max * self.duration_ms_max < 2**63
         # A file with as many jobs as one submission may hold leaves each fifty keys and values.
         assert 50 * self.jobs_per_submission_max <= self.yaml_values_max
         # Rates are floating-point numbers, which hold whole steps exactly below this.

@@ -13,6 +13,8 @@ from benchmarks.paper import (
     figure_12,
     figure_13,
     figure_14,
+    figure_15,
+    figure_16,
     figures_2_4,
     figures_5_6,
 )
@@ -28,6 +30,8 @@ COMMANDS: Final[Mapping[str, Callable[..., None]]] = {
     "figure_12": figure_12.command,
     "figure_13": figure_13.command,
     "figure_14": figure_14.command,
+    "figure_15": figure_15.command,
+    "figure_16": figure_16.command,
 }
 FIGURES: Final[tuple[type[Benchmark], ...]] = (
     figures_2_4.Figures2To4,
@@ -40,4 +44,6 @@ FIGURES: Final[tuple[type[Benchmark], ...]] = (
     figure_12.Figure12,
     figure_13.Figure13,
     figure_14.Figure14,
+    figure_15.Figure15,
+    figure_16.Figure16,
 )

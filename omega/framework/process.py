@@ -24,6 +24,7 @@ from omega.framework.attempt import PlanningContext
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Dispose, disposition
 from omega.framework.effects import Effects, Wait, called, refreshed
+from omega.framework.elastic_planner import ElasticPlanner
 from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leases, Leasing
 from omega.framework.machine_clearing import MachineClearing
@@ -150,8 +151,13 @@ class Process:
         if self.scheduler.rounds is not None:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
-        return JobPlanner(
+        jobs = JobPlanner(
             context, leasing, meter, self.clock, settings, self.rng, self._between, dispose
+        )
+        if self.scheduler.elastic is None or not self.housekeeps:
+            return jobs
+        return ElasticPlanner(
+            context, self.scheduler.elastic, jobs, leasing, meter, self.clock, self.emit
         )
 
     def _between(self) -> Effects[bool]:

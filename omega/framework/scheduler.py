@@ -15,6 +15,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.errors import BadInput
+from omega.framework.elastic import Elastic
 from omega.framework.rounds import Rounds
 from omega.model.claims import Claims, ConflictRule, Granularity
 from omega.model.jobs import LeasedJob
@@ -73,6 +74,9 @@ class Scheduler(ABC):
     preempts: bool = False
     """Whether tasks of lower precedence are evicted, whoever placed them, for a job that finds no
     room otherwise. A scheduler with `rounds` names these jobs: `RoundPlan.wanting`."""
+
+    elastic: Elastic | None = None
+    """How it gives helpers to its elastic jobs; None: they keep the workers that were wanted."""
 
     rounds: Rounds | None = None
     """How it plans all its jobs at once; None: it plans job by job, by `place`."""

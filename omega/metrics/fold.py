@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from omega.clock import Clock
 from omega.events import (
     Event,
+    HelpersEnded,
+    HelpersPlaced,
     JobAttempted,
     JobParked,
     JobsLeased,
@@ -129,6 +131,10 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
             return {"rates_unknown": 1}
         case TurnChanged():
             return {"turns_changed": 1}
+        case HelpersPlaced(placed, left):
+            return {"helpers_placed": placed, "helpers_without_room": left}
+        case HelpersEnded(tasks):
+            return {"helpers_ended": tasks}
 
 
 def _counts_of_transaction(event: TransactionJudged) -> Mapping[str, float]:

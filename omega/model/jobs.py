@@ -16,6 +16,7 @@ import numpy as np
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, freeze, integers
+from omega.model.elastic import Workers
 from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 
 
@@ -131,12 +132,26 @@ class JobSpec:
     """Tasks run together until so many steps are made; None: each for its own duration."""
     preemptible: bool = True
     """Whether jobs of other schedulers and of higher precedence may evict its tasks."""
+    workers: Workers | None = None
+    """Its tasks are workers, and it may get more of them: an elastic job."""
 
     def __post_init__(self) -> None:
         assert self.groups
         assert 0 <= self.minimum <= self.tasks
+        assert self.workers is None or self._is_elastic(self.workers)
         lasts = [group for group in self.groups if group.duration_ms is not None]
         assert self.work is None or not lasts, "steps end a job in steps, not durations"
+
+    def _is_elastic(self, workers: Workers) -> bool:
+        """Return whether a job of these groups may have these workers."""
+        group, *others = self.groups
+        has_two_ends = bool(workers.phases) and group.duration_ms is not None
+        depends_on_siblings = group.spread_over is not None or group.different_machines
+        return (
+            not (others or has_two_ends or depends_on_siblings)
+            and self.work is None
+            and self.tasks <= workers.at_most
+        )
 
     def yields_to(self, precedence_gap: int) -> int:
         """Return the least precedence to which its tasks yield; NEVER_YIELDS if they do not.

@@ -2,8 +2,8 @@
 
 Goal     One way to write a job down, so that every store and every process reads the same job.
 Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always there, so that
-         SQL may read one without asking whether it exists; but for `work` and `preemptible`, which
-         jobs of earlier versions lack.
+         SQL may read one without asking whether it exists; but for `work`, `preemptible` and
+         `workers`, which jobs of earlier versions lack.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from omega.errors import BadInput
+from omega.model.elastic import Phase, Workers
 from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 
 
@@ -26,6 +27,7 @@ def spec_to_wire(spec: JobSpec) -> dict[str, object]:
         "groups": [_group_to_wire(group) for group in spec.groups],
         "work": None if spec.work is None else asdict(spec.work),
         "preemptible": spec.preemptible,
+        "workers": None if spec.workers is None else _workers_to_wire(spec.workers),
     }
 
 
@@ -44,6 +46,7 @@ def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
             groups=tuple(map(_group_from_wire, _many(wire["groups"]))),
             work=_work_from_wire(wire.get("work")),
             preemptible=_truth(wire.get("preemptible", True)),
+            workers=_workers_from_wire(wire.get("workers")),
         )
     except (AssertionError, KeyError, TypeError, ValueError) as error:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -91,6 +94,26 @@ def _work_from_wire(wire: Mapping[str, Any] | None) -> StepWork | None:
     if wire is None:
         return None
     return StepWork(kind=_text(wire["kind"]), steps=_whole(wire["steps"]))
+
+
+def _workers_to_wire(workers: Workers) -> dict[str, object]:
+    return {"at_most": workers.at_most, "phases": [asdict(phase) for phase in workers.phases]}
+
+
+def _workers_from_wire(wire: Mapping[str, Any] | None) -> Workers | None:
+    if wire is None:
+        return None
+    return Workers(_whole(wire["at_most"]), tuple(map(phase_from_wire, _many(wire["phases"]))))
+
+
+def phase_from_wire(wire: Mapping[str, Any]) -> Phase:
+    """Return a phase of its wire form; raise KeyError, TypeError, ValueError or AssertionError."""
+    return Phase(
+        name=_text(wire["name"]),
+        activities=_whole(wire["activities"]),
+        duration_ms=_whole(wire["duration_ms"]),
+        after=None if wire["after"] is None else _text(wire["after"]),
+    )
 
 
 def _constraint_from_wire(wire: Mapping[str, Any]) -> Constraint:

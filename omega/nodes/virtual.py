@@ -1,4 +1,4 @@
-"""Virtual nodes: stand for all machines of a cell, end tasks when their time is up, and make steps.
+"""Virtual nodes: stand for all machines of a cell, end tasks, make steps and process activities.
 
 Goal     Give a cell without machines the life that schedulers need: room that becomes free again.
 Promise  A task ends no earlier than its duration after its grant, by the store's clock and divided
@@ -14,6 +14,7 @@ from omega.events import Sink, TasksEnded
 from omega.framework.effects import Effects, Wait
 from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index
+from omega.nodes.activities import Activities
 from omega.nodes.calling import called
 from omega.nodes.running import RunningTasks
 from omega.nodes.stepper import NO_RATES, Stepper, StepRates
@@ -30,6 +31,7 @@ class VirtualNodes:
         self._sink = sink
         self._running = RunningTasks(speedup)
         self._stepper = Stepper(sink, self._release, rates=rates, speedup=speedup)
+        self._activities = Activities(self._release, speedup=speedup)
         self._mark = 0  # everything that is live, the first time
 
     def life(self, stop: Event, after_each: Callable[[], Effects[None]]) -> Effects[None]:
@@ -42,13 +44,15 @@ class VirtualNodes:
                 yield Wait(STEP_S)
 
     def step(self, now_ms: int) -> Effects[int]:
-        """Hear of new tasks and end those that are over at that time; return how many ended."""
+        """Hear of new tasks, and end those that are over at that time; return how many ended."""
         heard, self._mark = yield from called(
             "allocations", lambda store: store.allocations_since(self._mark)
         )
         self._running.hear(heard)
         self._stepper.hear(heard)
+        self._activities.hear(heard)
         released = yield from self._stepper.step(now_ms)
+        released += yield from self._activities.step(now_ms)
         for _ in range(RELEASES_PER_STEP):
             due = self._running.due(now_ms, LIMITS.tasks_per_release_max)
             if not due.any():

@@ -13,6 +13,7 @@ from typing import Final
 
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
+from omega.model.elastic import PhaseProgress
 from omega.model.progress import JobProgress
 from omega.model.quotas import QuotaUse
 from omega.reports.processes import live_kinds
@@ -31,6 +32,10 @@ NEXT_STEPS: Final = {
     ParkReason.OVER_QUOTA: "Nothing: it is tried again when enough is left. See: omega quota list.",
     ParkReason.UNREADABLE: "Cancel it and submit it anew; then run: omega db verify.",
 }
+
+
+HELPER_JOBS_MAX: Final = 10_000
+"""Jobs of helpers that one report reads."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,15 @@ class JobReport:
     progress: JobProgress
     """How far it has come; of no job if its work is not counted in steps."""
     why: Why | None
+    helpers: Sequence[JobStatus] = ()
+    """The jobs of its helpers, newest first: of an elastic job, at most `HELPER_JOBS_MAX`."""
+    phases: PhaseProgress | None = None
+    """How far its activities have come; None if it has none, and for jobs of helpers."""
+
+    @property
+    def helping(self) -> int:
+        """How many helpers run."""
+        return sum(it.placed - it.ended for it in self.helpers)
 
     @classmethod
     def read(cls, store: ReaderStore, job_id: int) -> "JobReport | None":
@@ -89,11 +103,15 @@ class JobReport:
         job = store.job(job_id)
         if job is None:
             return None
+        is_elastic = job.workers_max is not None
+        phases = store.phases(integers([job_id])) if is_elastic else []
         return cls(
             job,
             store.placements(job_id),
             store.progress(integers([job_id])),
             why_waiting(job, live_kinds(store.reports()), store.quotas()),
+            store.helpers(job_id, jobs_max=HELPER_JOBS_MAX) if is_elastic else (),
+            phases[0] if phases else None,
         )
 
     def rows(self) -> list[dict[str, object]]:
@@ -106,6 +124,8 @@ class JobReport:
             **row_of(self.job),
             "progress": progress_row(self.progress),
             "why": asdict(self.why) if self.why else None,
+            "helpers": [{"job": it.id, "running": it.placed - it.ended} for it in self.helpers],
+            "phases": phase_rows(self.phases),
         }
 
 
@@ -127,3 +147,15 @@ def progress_row(progress: JobProgress) -> dict[str, object] | None:
         "done": int(progress.done[0]),
         "run_ms": int(progress.run_ms[0]),
     }
+
+
+def phase_rows(progress: PhaseProgress | None) -> list[dict[str, object]]:
+    """Return how far each phase of a job has come as JSON types."""
+    if progress is None:
+        return []
+    return [
+        {"phase": phase.name, "activities": phase.activities, "done": done, "busy_ms": busy_ms}
+        for phase, done, busy_ms in zip(
+            progress.phases, progress.done, progress.busy_ms, strict=True
+        )
+    ]

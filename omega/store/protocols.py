@@ -15,12 +15,14 @@ from omega.lifecycle.states import State
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
+from omega.model.elastic import PhaseProgress
 from omega.model.jobs import JobSpec
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.store.elastic import HelperStore
 from omega.store.holdings import Holdings, IdleJob
 from omega.store.leases import JobLeases
 from omega.store.rounds import RoundStore
@@ -53,7 +55,14 @@ class SharedViewSource(ViewSource, TurnStore, Protocol):
 
 
 class ProgressReader(Protocol):
-    """The progress of jobs in steps."""
+    """The progress of jobs in steps, and of those with phases."""
+
+    def phases(self, job: Ids) -> list[PhaseProgress]:
+        """Return the progress of those of these jobs that have phases or help such a job.
+
+        They are ascending by id.
+        """
+        ...
 
     def progress(self, job: Ids) -> JobProgress:
         """Return the progress of those of these jobs that have `work`, ascending by id."""
@@ -149,6 +158,7 @@ class SchedulerStore(
     OccupantReader,
     ForcedEvictionStore,
     RoundStore,
+    HelperStore,
     Protocol,
 ):
     """The calls of a scheduler process; the role omega_scheduler."""
@@ -177,6 +187,14 @@ class NodeStore(ProcessStore, Protocol):
         """
         ...
 
+    def report_phases(self, job: Ids, phase: Index, done: Ids, busy_ms: Ids) -> None:
+        """Note the activities that elastic jobs have done, and the time that workers took for them.
+
+        Both are counted since the job was submitted, by phase from 0. Less than is on record
+        changes nothing. Jobs that are over, or have no such phase, are passed over.
+        """
+        ...
+
 
 class JobReader(ProgressReader, QuotaReader, Protocol):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
@@ -188,7 +206,11 @@ class JobReader(ProgressReader, QuotaReader, Protocol):
     def jobs(
         self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
     ) -> list[JobStatus]:
-        """Return jobs, newest first."""
+        """Return jobs, newest first; without those of helpers."""
+        ...
+
+    def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:
+        """Return the jobs of helpers of an elastic job, newest first."""
         ...
 
     def placements(self, job: int) -> Mapping[int, str]:

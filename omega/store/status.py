@@ -40,6 +40,10 @@ class JobStatus:
     evicted_by: int | None
     """The job for which a task of this one was evicted last, and when."""
     evicted_ms: int | None
+    workers_max: int | None
+    """The most workers that it may have; None if it is not elastic."""
+    parent: int | None
+    """The elastic job that its tasks help; None if it is a job of its own."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ class CellUse:
     """Of machines that are not gone; so is `used`."""
     used: Mapping[str, int]
     jobs_by_state: Mapping[State, int]
+    """Without jobs of helpers."""
     parked_by_reason: Mapping[ParkReason, int]
     live_allocations: int
 

@@ -20,7 +20,7 @@ from omega.errors import InvariantBroken
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
-from omega.model.jobs import JobSpec
+from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import MachineRows, Machines, MachineState
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.resources import KINDS, named
@@ -103,6 +103,8 @@ class Auditor(PassThrough):
         super().__init__(store)
         self._shadow = ShadowState(store)
         self._specs: dict[int, JobSpec] = {}
+        self._parents: dict[int, int] = {}
+        """By job of helpers, the elastic job that they help."""
         self._outcomes: dict[UUID, list[list[Any]]] = {}
         self._mark = 0
         self._gap = store.precedence_gap()
@@ -125,6 +127,36 @@ class Auditor(PassThrough):
         self._specs.update(zip(jobs, specs, strict=True))
         return jobs
 
+    def add_helpers(
+        self,
+        scheduler: str,
+        parent: int,
+        tasks: int,
+        *,
+        precedence: int,
+        holder: str,
+        lease_ms: int,
+    ) -> LeasedJob | None:
+        """Add helpers, and record whom they help."""
+        helpers = super().add_helpers(
+            scheduler, parent, tasks, precedence=precedence, holder=holder, lease_ms=lease_ms
+        )
+        if helpers is not None:
+            self._specs[helpers.id] = helpers.spec
+            self._parents[helpers.id] = parent
+        return helpers
+
+    def end_helpers(self, scheduler: str, job: Ids, task: Index) -> int:
+        """End helpers, remove them from the shadow state, and compare."""
+        ended = super().end_helpers(scheduler, job, task)
+        helpers = {it for it in self._parents if self._specs[it].scheduler == scheduler}
+        named = {name for name in _named(job, task) if name[0] in helpers}
+        struck = sum(self._shadow.end(*name) for name in named)
+        if ended != struck:
+            raise InvariantBroken(f"{struck} live helpers were named; the store ended {ended}")
+        self._compare(raised=())
+        return ended
+
     def commit(self, transaction: Transaction) -> Outcome:
         """Commit; enter evictions and grants in the shadow state, and compare."""
         outcome = super().commit(transaction)
@@ -137,6 +169,7 @@ class Auditor(PassThrough):
         evicted = evicted_by(outcome)
         self._strike_out_evicted(transaction, evicted)
         granted_on = self._enter(transaction, outcome)
+        self._end_lost_helpers(evicted)
         self._expect_whole_gangs({part.job for part in transaction.jobs} | {j for j, _ in evicted})
         self._compare(granted_on)
         self._compare_rows(outcome.fresh)
@@ -145,12 +178,15 @@ class Auditor(PassThrough):
     def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
         """End tasks, remove them from the shadow state, and compare."""
         ended = super().end_tasks(job, task, started_ms)
-        named = set(zip(job.tolist(), task.tolist(), strict=True))
+        named = _named(job, task)
         if started_ms is not None and ended != sum(t in self._shadow.live[j] for j, t in named):
             named -= set(_names(self.allocations()))  # those that run are other allocations
         struck = sum(self._shadow.end(number, index) for number, index in named)
         if ended != struck:
             raise InvariantBroken(f"{struck} live tasks were ended; the store says {ended}")
+        for number in set(job.tolist()) & self._specs.keys():
+            if len(self._shadow.over[number]) == self._specs[number].tasks:
+                self._strike_out_helpers_of(number)
         self._compare(raised=())
         return ended
 
@@ -200,6 +236,8 @@ class Auditor(PassThrough):
             raise InvariantBroken(f"job {job} has {len(running)} live tasks and was not cancelled")
         for task in running:
             self._shadow.end(job, task)
+        if cancelled:
+            self._strike_out_helpers_of(job)
         self._compare(raised=())
         return cancelled
 
@@ -271,8 +309,22 @@ class Auditor(PassThrough):
             if machine not in on and job in self._specs and not self._specs[job].minimum:
                 self._shadow.fail(machine, f"task {task} of job {job} was ended without cause")
             self._shadow.unplace(job, task, "ended by force")
+        self._end_lost_helpers([(job, task) for job, task, _ in ended])
         self._expect_whole_gangs({job for job, _, _ in ended})
         self._compare(raised=())
+
+    def _strike_out_helpers_of(self, job: int) -> None:
+        """Remove the helpers of a job that has ended."""
+        for helpers, parent in self._parents.items():
+            if parent == job:
+                for task in list(self._shadow.live[helpers]):
+                    self._shadow.end(helpers, task)
+
+    def _end_lost_helpers(self, lost: Iterable[TaskName]) -> None:
+        """Enter that helpers which have lost their places are over: no claim may place them."""
+        for job, task in lost:
+            if job in self._parents and task not in self._shadow.live[job]:
+                self._shadow.over[job].add(task)
 
     def _expect_the_same_again(
         self, transaction: Transaction, known: list[list[Any]], told: list[list[Any]]
@@ -321,6 +373,10 @@ class Auditor(PassThrough):
             if (rows.used[at] > rows.capacity[at] + tolerated).any():
                 what = f"{named(rows.used[at])} of {named(rows.capacity[at])}"
                 self._shadow.fail(machine, f"is oversold: {what}")
+
+
+def _named(job: Ids, task: Index) -> set[TaskName]:
+    return set(zip(job.tolist(), task.tolist(), strict=True))
 
 
 def _names(allocations: Allocations) -> list[TaskName]:

@@ -15,8 +15,10 @@ from omega.testing.alternate_contract import AlternateContract
 from omega.testing.cell_contract import CellContract
 from omega.testing.change_contract import ChangeContract
 from omega.testing.commit_contract import CommitContract, ConflictRuleContract
+from omega.testing.elastic_contract import AddedHelperContract, PhaseContract
 from omega.testing.eviction_contract import EvictedContract, EvictionContract
 from omega.testing.gang_contract import GangContract
+from omega.testing.helper_contract import HelpersEndContract, LostHelperContract
 from omega.testing.holding_contract import HoldingContract, IdleContract
 from omega.testing.lease_contract import LeaseContract
 from omega.testing.machine_contract import (
@@ -59,6 +61,10 @@ class StoreContract(
     RecallContract,
     RegistryContract,
     ProgressContract,
+    AddedHelperContract,
+    LostHelperContract,
+    HelpersEndContract,
+    PhaseContract,
     TurnContract,
     HoldingContract,
     IdleContract,

@@ -17,10 +17,11 @@ from omega.cell.view import View
 from omega.lifecycle.states import ParkReason, State, Trigger
 from omega.model.arrays import Ids, Index, integers
 from omega.model.claims import ConflictRule, Transaction
+from omega.model.elastic import Workers
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
 from omega.store.leases import HandBack, Parking
-from omega.testing.builders import a_spec, a_transaction
+from omega.testing.builders import a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.drawn_claims import ANY_TASK, TASKS_MAX, some_job_claims
 from omega.testing.owner_histories import MACHINES_MAX, ChangingCell
 from omega.testing.plain_cell import PlainJob
@@ -62,6 +63,7 @@ class SchedulersOnOneCell(ChangingCell):
         precedence=PRECEDENCES,
         tenant=TENANTS,
         preemptible=st.sampled_from([True, True, True, False]),
+        more=st.sampled_from([None, None, 0, 3]),
         kind=st.sampled_from([KINDS[0], *KINDS]),
     )
     def a_user_submits(
@@ -72,11 +74,13 @@ class SchedulersOnOneCell(ChangingCell):
         tenant: str = "ann",
         *,
         preemptible: bool = True,
+        more: int | None = None,
         kind: str = KINDS[0],
     ) -> None:
-        """A job enters the queue."""
+        """A job enters the queue; an elastic one may have so many more workers."""
         spec = a_spec(tasks, minimum=min(gang, tasks), precedence=precedence, tenant=tenant)
-        spec = replace(spec, preemptible=preemptible, scheduler=kind)
+        workers = None if more is None else Workers(tasks + more)
+        spec = replace(spec, preemptible=preemptible, scheduler=kind, workers=workers)
         (job,) = self.store.submit([spec])
         assert job not in self.model.jobs
         self.model.jobs[job] = PlainJob(spec)
@@ -112,6 +116,7 @@ class SchedulersOnOneCell(ChangingCell):
             job
             for job in running
             if self.model.kind(job) == kind
+            and self.model.jobs[job].parent is None
             and (
                 self.model.jobs[job].state is State.RUNNING
                 or (self.model.jobs[job].token is not None and self.model.jobs[job].round == number)
@@ -167,7 +172,10 @@ class SchedulersOnOneCell(ChangingCell):
         claims_by_job = [
             some_job_claims(self.model, job, view, data) for job in {j.id: j for j in jobs}.values()
         ]
-        transaction = a_transaction(*claims_by_job, rule=rule)
+        self._judge(a_transaction(*claims_by_job, rule=rule), view)
+
+    def _judge(self, transaction: Transaction, view: View) -> None:
+        """Have a transaction judged by the store and by the model."""
         expected = self.model.judge(transaction)
         outcome = self.store.commit(transaction)
         assert [] == differences(expected, outcome)
@@ -194,8 +202,7 @@ class SchedulersOnOneCell(ChangingCell):
         others = st.tuples(st.sampled_from(sorted(self.model.jobs)), ANY_TASK)
         told = data.draw(st.lists(runs | others, max_size=5))
         places = self.model.places()
-        ended = [self.model.end(job, task) for job, task in told]
-        assert sum(ended) == self.store.end_tasks(*_jobs_and_tasks(told))
+        assert self.model.end_all(told) == self.store.end_tasks(*_jobs_and_tasks(told))
         self._adopt_revisions(places)
 
     @rule(data=st.data())
@@ -207,9 +214,78 @@ class SchedulersOnOneCell(ChangingCell):
         late = data.draw(st.sampled_from([0, 0, 1]))
         started = [self.model.jobs[job].started_ms[task] - late for job, task in told]
         places = self.model.places()
-        ended = [not late and self.model.end(job, task) for job, task in told]
-        assert sum(ended) == self.store.end_tasks(*_jobs_and_tasks(told), integers(started))
+        ended = 0 if late else self.model.end_all(told)
+        assert ended == self.store.end_tasks(*_jobs_and_tasks(told), integers(started))
         self._adopt_revisions(places)
+
+    @rule(
+        data=st.data(),
+        tasks=st.integers(1, 3),
+        below=st.sampled_from([1, 10, 1_000]),
+        lease_ms=st.sampled_from([LONG_MS, LONG_MS, OVER_AT_ONCE_MS]),
+    )
+    @precondition(lambda self: self._may_have_helpers())
+    def a_scheduler_adds_helpers(
+        self, data: st.DataObject, tasks: int, below: int, lease_ms: int
+    ) -> None:
+        """An elastic job gets as many helpers as it may have, of lower precedence."""
+        parent = data.draw(st.sampled_from(self._may_have_helpers()))
+        granted = self.model.helpers_granted(parent, tasks)
+        precedence = self.model.jobs[parent].spec.precedence - below
+        kind = self.model.kind(parent)
+        leased = self.store.add_helpers(
+            kind, parent, tasks, precedence=precedence, holder="0", lease_ms=lease_ms
+        )
+        if leased is None:
+            assert not granted
+            return
+        assert list(range(granted)) == leased.unplaced.tolist()
+        assert leased.id not in self.model.jobs
+        self.model.jobs[leased.id] = helpers = PlainJob(leased.spec, parent=parent)
+        helpers.move(Trigger.TAKE)
+        helpers.token, helpers.lease_is_over = leased.token, lease_ms == OVER_AT_ONCE_MS
+        self.leases.append(leased)
+
+    @rule(data=st.data(), scheduler=st.integers(0, SCHEDULERS - 1))
+    def an_elastic_job_grows(self, data: st.DataObject, scheduler: int) -> None:
+        """An elastic job is submitted and placed if there is room; helpers of it are placed."""
+        self.a_user_submits(tasks=1, gang=0, precedence=20, more=3)
+        self.a_scheduler_leases(jobs_max=3, lease_ms=LONG_MS, kind=KINDS[0])
+        self._place_last_leased(scheduler)
+        if self._may_have_helpers():
+            self.a_scheduler_adds_helpers(data, tasks=3, below=20, lease_ms=LONG_MS)
+            self._place_last_leased(scheduler)
+
+    def _place_last_leased(self, scheduler: int) -> None:
+        """Commit claims for the unplaced tasks of the last lease, on the machines in turn."""
+        view = self.views[scheduler]
+        if not self._held():
+            return
+        job = self._held()[-1]
+        tasks = sorted(self.model.jobs[job.id].unplaced)
+        at = np.arange(len(tasks)) % len(view)
+        seen = view.sequence[at].tolist()
+        claims = some_claims(tasks, view.id[at].tolist(), seen=seen, cpu_milli=1_000)
+        self._judge(a_transaction(claims_of_job(job, claims)), view)
+
+    @rule(data=st.data(), kind=st.sampled_from(KINDS))
+    @precondition(lambda self: any(it.parent is not None for it in self.model.jobs.values()))
+    def a_scheduler_ends_helpers(self, data: st.DataObject, kind: str) -> None:
+        """Helpers end before their parent; other tasks that are named do not."""
+        runs = [(job, task) for job, task, _ in self.model.places()] or [(0, 0)]
+        likely = st.sampled_from(self.model.helpers() or runs)
+        told = data.draw(st.lists(likely | st.sampled_from(runs), max_size=4))
+        places = self.model.places()
+        helpers = [
+            name
+            for name in told
+            if name in self.model.helpers() and self.model.kind(name[0]) == kind
+        ]
+        assert self.model.end_all(helpers) == self.store.end_helpers(kind, *_jobs_and_tasks(told))
+        self._adopt_revisions(places)
+
+    def _may_have_helpers(self) -> list[int]:
+        return [job for job in self.model.jobs if self.model.helpers_granted(job, 1)]
 
     @rule(data=st.data(), earnest=st.sampled_from([False, False, True]))
     @precondition(lambda self: self.model.jobs)
@@ -282,12 +358,16 @@ class SchedulersOnOneCell(ChangingCell):
     @invariant()
     def jobs_are_the_models(self) -> None:
         """The state of each job follows from the table of moves."""
-        expected = [
-            (job, about.state, about.placed, len(about.over))
-            for job, about in sorted(self.model.jobs.items(), reverse=True)
-        ]
-        told = self.store.jobs(jobs_max=1_000)
-        assert expected == [(job.id, job.state, job.placed, job.ended) for job in told]
+        for parent in {None, *(about.parent for about in self.model.jobs.values())}:
+            expected = [
+                (job, about.state, about.placed, len(about.over))
+                for job, about in sorted(self.model.jobs.items(), reverse=True)
+                if about.parent == parent
+            ]
+            told = self.store.jobs(jobs_max=1_000)
+            if parent is not None:
+                told = self.store.helpers(parent, jobs_max=1_000)
+            assert expected == [(job.id, job.state, job.placed, job.ended) for job in told]
 
     @invariant()
     def the_invariants_hold(self) -> None:

@@ -13,6 +13,8 @@ from omega.lifecycle.states import State
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
+from omega.model.elastic import PhaseProgress
+from omega.model.elastic_jobs import ElasticJob
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.occupants import Occupants, Yielding
@@ -60,6 +62,41 @@ class PassThrough:
     def progress(self, job: Ids) -> JobProgress:
         """Pass on."""
         return self._store.progress(job)
+
+    def report_phases(self, job: Ids, phase: Index, done: Ids, busy_ms: Ids) -> None:
+        """Pass on."""
+        self._store.report_phases(job, phase, done, busy_ms)
+
+    def phases(self, job: Ids) -> list[PhaseProgress]:
+        """Pass on."""
+        return self._store.phases(job)
+
+    def add_helpers(
+        self,
+        scheduler: str,
+        parent: int,
+        tasks: int,
+        *,
+        precedence: int,
+        holder: str,
+        lease_ms: int,
+    ) -> LeasedJob | None:
+        """Pass on."""
+        return self._store.add_helpers(
+            scheduler, parent, tasks, precedence=precedence, holder=holder, lease_ms=lease_ms
+        )
+
+    def end_helpers(self, scheduler: str, job: Ids, task: Index) -> int:
+        """Pass on."""
+        return self._store.end_helpers(scheduler, job, task)
+
+    def elastic_jobs(self, scheduler: str, *, jobs_max: int) -> list[ElasticJob]:
+        """Pass on."""
+        return self._store.elastic_jobs(scheduler, jobs_max=jobs_max)
+
+    def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:
+        """Pass on."""
+        return self._store.helpers(job, jobs_max=jobs_max)
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Pass on."""

@@ -46,6 +46,8 @@ class PlainJob:
     over: set[int] = field(default_factory=set)
     started_ms: dict[int, int] = field(default_factory=dict)
     """By task, when it was last placed, as the store reports it."""
+    parent: int | None = None
+    """The elastic job that its tasks help."""
 
     @property
     def placed(self) -> int:
@@ -64,8 +66,18 @@ class PlainJob:
             self.token = None
 
     def end_lease(self, trigger: Trigger) -> None:
-        """End the lease; a recalled job that has lost no task runs again."""
+        """End the lease; a recalled job that has lost no task runs again, and so do helpers."""
+        if self.parent is not None and self.give_up(self.unplaced):
+            return
         self.move(trigger if self.unplaced else Trigger.GO_ON)
+
+    def give_up(self, tasks: Iterable[int]) -> bool:
+        """End those of these tasks of helpers that have no place; return whether all are over."""
+        self.over |= self.unplaced.intersection(tasks)
+        if len(self.over) < self.spec.tasks:
+            return False
+        self.move(Trigger.END_ALL)
+        return True
 
     def is_held_by(self, token: UUID) -> bool:
         """Return whether this is the token of the current lease."""
@@ -131,6 +143,14 @@ class PlainCell:
                 self.jobs[part.job].runs[int(claims.task[at])] = int(outcome.machine[at]), asked
             if granted and not self.jobs[part.job].unplaced:
                 self.jobs[part.job].move(Trigger.PLACE_ALL)
+        self._give_up(evicted_by(outcome))
+
+    def end_all(self, tasks: Iterable[TaskName]) -> int:
+        """End these tasks; return how many of them ran. `adopt_revisions` updates revisions."""
+        running = [name for name in sorted(set(tasks)) if name in self._running()]
+        for job, task in running:  # a parent comes before its helpers, which end with it
+            self.end(job, task)
+        return len(running)
 
     def end(self, job: int, task: int) -> bool:
         """End a task; return whether it ran. `adopt_revisions` updates the revisions."""
@@ -142,6 +162,7 @@ class PlainCell:
         self.machines[machine].give_back(asked)
         if len(about.over) == about.spec.tasks:
             about.move(Trigger.END_ALL)
+            self._finish_helpers(job, Trigger.END_ALL)
         return True
 
     def cancel(self, job: int) -> bool:
@@ -154,7 +175,33 @@ class PlainCell:
         about.over |= about.runs.keys()
         about.runs.clear()
         about.move(Trigger.CANCEL)
+        self._finish_helpers(job, Trigger.CANCEL)
         return True
+
+    def live_helpers(self, job: int) -> list[PlainJob]:
+        """Return the jobs of helpers of a job that go on."""
+        return [it for it in self.jobs.values() if it.parent == job and it.state not in FINAL]
+
+    def helpers(self) -> list[TaskName]:
+        """Return the helpers that run."""
+        return [(job, task) for job, task in self._running() if self.jobs[job].parent is not None]
+
+    def helpers_granted(self, job: int, tasks: int) -> int:
+        """Return how many of so many helpers a job may have now."""
+        about = self.jobs[job]
+        is_planned = about.state is State.PLANNING and about.round is None
+        if about.spec.workers is None or not (about.state is State.RUNNING or is_planned):
+            return 0
+        others = sum(it.spec.tasks - len(it.over) for it in self.live_helpers(job))
+        return max(0, min(tasks, about.spec.workers.at_most - about.spec.tasks - others))
+
+    def _finish_helpers(self, job: int, trigger: Trigger) -> None:
+        for about in self.live_helpers(job):
+            for machine, asked in about.runs.values():
+                self.machines[machine].give_back(asked)
+            about.runs.clear()
+            about.over = set(range(about.spec.tasks))
+            about.move(trigger)
 
     def set_state(self, machine: int, state: MachineState) -> bool:
         """Change a machine's state; return whether it changed."""
@@ -221,6 +268,7 @@ class PlainCell:
             if about.placed - sum(name[0] == job for name in names) < about.spec.minimum:
                 falling |= {(job, task) for task in about.runs}
         self._unplace(falling)
+        self._give_up(falling)
         return len(falling)
 
     def _unplace(self, names: Iterable[TaskName]) -> None:
@@ -229,7 +277,17 @@ class PlainCell:
             machine, amounts = self.jobs[job].runs.pop(task)
             self.machines[machine].give_back(amounts)
         for job in {job for job, _ in names}:
-            self.jobs[job].move(Trigger.EVICT)
+            if self.jobs[job].parent is None:
+                self.jobs[job].move(Trigger.EVICT)
+
+    def _give_up(self, names: Iterable[TaskName]) -> None:
+        """End those of these tasks that are helpers and have lost their places."""
+        tasks: dict[int, list[int]] = {}
+        for job, task in names:
+            if self.jobs[job].parent is not None:
+                tasks.setdefault(job, []).append(task)
+        for job, its in tasks.items():
+            self.jobs[job].give_up(its)
 
     def _running(self) -> list[TaskName]:
         return [(job, task) for job, about in self.jobs.items() for task in about.runs]

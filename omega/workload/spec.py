@@ -25,6 +25,7 @@ from pydantic_core import ErrorDetails
 
 from omega.errors import BadInput, did_you_mean
 from omega.limits import INT4_MAX, LIMITS
+from omega.model.elastic import Phase, Workers, problem_with_phases
 from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.names import is_printable_name
 from omega.model.resources import GPU_SLICES
@@ -145,6 +146,22 @@ class StepWorkSpec(_Part):
     steps: Annotated[int, Field(ge=1, le=LIMITS.steps_max)]
 
 
+class WorkersSpec(_Part):
+    """How many workers an elastic job wants, and how many it may have."""
+
+    wanted: Annotated[int, Field(ge=1, le=LIMITS.tasks_per_job_max)]
+    at_most: Annotated[int, Field(ge=1, le=LIMITS.tasks_per_job_max)]
+
+
+class PhaseSpec(_Part):
+    """Activities that the workers of an elastic job process."""
+
+    name: Name
+    activities: Annotated[int, Field(ge=1, le=LIMITS.activities_max)]
+    duration: Annotated[int, BeforeValidator(duration_ms), Field(ge=1)]
+    after: Name | None = None
+
+
 class JobFields(_Part):
     """A job."""
 
@@ -159,6 +176,8 @@ class JobFields(_Part):
     ]
     work: StepWorkSpec | None = None
     preemptible: bool = True
+    workers: WorkersSpec | None = None
+    phases: Annotated[list[PhaseSpec], _at_most(LIMITS.phases_per_job_max)] = []
 
 
 PARTS: Mapping[str, type[_Part]] = {
@@ -166,6 +185,8 @@ PARTS: Mapping[str, type[_Part]] = {
     "groups": GroupSpec,
     "constraints": ConstraintSpec,
     "work": StepWorkSpec,
+    "workers": WorkersSpec,
+    "phases": PhaseSpec,
 }
 """The model of a field's mapping or list items, by the field's name; empty for the job."""
 
@@ -238,7 +259,8 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
     def reject(steps: Steps, sentence: str) -> BadInput:
         return document.reject((*root, *steps), sentence, root=len(root))
 
-    tasks = sum(group.tasks for group in job.groups)
+    workers = _workers(job, reject)
+    tasks = sum(group.tasks for group in job.groups) if job.workers is None else job.workers.wanted
     if tasks > LIMITS.tasks_per_job_max:
         raise reject(
             ("groups",), f"the job has {tasks} tasks, more than {LIMITS.tasks_per_job_max}"
@@ -258,9 +280,12 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
         tenant=job.tenant,
         precedence=job.precedence,
         minimum=tasks if job.minimum is None else job.minimum,
-        groups=tuple(_group(group) for group in job.groups),
+        groups=tuple(
+            _group(group, group.tasks if workers is None else tasks) for group in job.groups
+        ),
         work=None if job.work is None else StepWork(**job.work.model_dump()),
         preemptible=job.preemptible,
+        workers=workers,
     )
     size = len(_JSON.encode(spec_to_wire(spec)).encode())
     if size > LIMITS.wire_bytes_max:
@@ -271,9 +296,39 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
     return spec
 
 
-def _group(group: GroupSpec) -> TaskGroup:
+def _workers(job: JobFields, reject: Callable[[Steps, str], BadInput]) -> Workers | None:
+    """Return what makes a job elastic; None if it is not. Raises BadInput."""
+    said = job.workers
+    if said is None:
+        if job.phases:
+            raise reject(("phases",), "only a job with workers has phases")
+        return None
+    if said.at_most < said.wanted:
+        wanted = f"the {said.wanted} workers that are wanted"
+        raise reject(("workers", "at_most"), f"{said.at_most} is less than {wanted}")
+    if len(job.groups) > 1:
+        raise reject(("groups", 1), "workers have one shape, so there is one group")
+    if job.work is not None:
+        raise reject(
+            ("work",), "a job in steps is a gang and has no workers; leave one of them out"
+        )
+    for field in ("tasks", "spread_over", "different_machines"):
+        if field in job.groups[0].model_fields_set:
+            why = "their number is `wanted`" if field == "tasks" else "they may run anywhere"
+            raise reject(("groups", 0, field), f"these are workers, and {why}; leave this out")
+    if job.phases and job.groups[0].duration is not None:
+        ends = "a job with phases ends with the last activity; leave this out"
+        raise reject(("groups", 0, "duration"), ends)
+    phases = tuple(Phase(it.name, it.activities, it.duration, it.after) for it in job.phases)
+    if (wrong := problem_with_phases(phases)) is not None:
+        at, field, sentence = wrong
+        raise reject(("phases", at, field), sentence)
+    return Workers(said.at_most, phases)
+
+
+def _group(group: GroupSpec, tasks: int) -> TaskGroup:
     return TaskGroup(
-        tasks=group.tasks,
+        tasks=tasks,
         cpu_milli=group.cpu,
         memory_mib=group.memory,
         disk_mib=group.disk,

@@ -6,6 +6,7 @@ from omega.framework.scheduler import Scheduler
 from omega.testing.rounds_contract import RoundsContract
 from omega.testing.scheduler_contract import SchedulerContract
 from schedulers.batch import BatchScheduler
+from schedulers.elastic import ElasticScheduler
 from schedulers.ml_gpu import MlGpuScheduler
 from schedulers.parsync import ParSyncScheduler
 from schedulers.service import ServiceScheduler
@@ -52,6 +53,12 @@ class TestParSync(SchedulerContract):
     @pytest.fixture
     def scheduler(self) -> Scheduler:
         return ParSyncScheduler()
+
+
+class TestElastic(SchedulerContract):
+    @pytest.fixture
+    def scheduler(self) -> Scheduler:
+        return ElasticScheduler()
 
 
 class TestStranger(SchedulerContract):

@@ -215,8 +215,8 @@ def test_every_job_that_is_shown_can_be_submitted() -> None:
     shown = [*blocks(README, "yaml"), *blocks(JOBS, "yaml")]
     specs = [spec for block in shown for spec in parse_specs(block.text, block.path)]
 
-    assert ["hello", "train", "web", "resnet"] == [spec.name for spec in specs]
-    assert {"batch", "ml-gpu", "service"} == {spec.scheduler for spec in specs}
+    assert ["hello", "train", "web", "resnet", "index"] == [spec.name for spec in specs]
+    assert {"batch", "elastic", "ml-gpu", "service"} == {spec.scheduler for spec in specs}
 
 
 def test_the_lists_of_machines_that_are_shown_can_be_loaded(tmp_path: Path) -> None:

@@ -46,7 +46,8 @@ ENDS = (
         "ends-lock-no-jobs",
         TASKS,
         "release_tasks",
-        "PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;",
+        "PERFORM 1 FROM job WHERE id = ANY (_jobs || ARRAY(SELECT c.id FROM job c WHERE"
+        " c.parent = ANY (_jobs) AND c.finished_at IS NULL)) ORDER BY id FOR NO KEY UPDATE;",
         "",
         "Ends and commits wait for each other until one of them is aborted.",
         tests=OF_LOCKS + OF_STORES,

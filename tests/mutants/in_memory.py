@@ -51,8 +51,8 @@ MUTANTS = (
         "end-of-another-allocation",
         STORE,
         "end_tasks",
-        'if slot is None or began not in (None, self._allocations.rows["started_ms"][slot]):',
-        "if slot is None:",
+        'if slot is not None and began in (None, self._allocations.rows["started_ms"][slot]):',
+        "if slot is not None:",
         "A node that comes late ends what was placed anew since.",
     ),
     mutant(

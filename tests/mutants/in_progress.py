@@ -1,12 +1,12 @@
 """Faults in what is kept of progress, and in the nodes that make its steps."""
 
 from tests.mutants.in_functions import mutant
-from tests.mutants.in_memory import STORE
 from tests.mutants.in_memory import mutant as memory_mutant
 from tests.mutants.mutant import Mutant
 
 PROGRESS = "omega/store/postgres/functions/progress.sql"
 ARITHMETIC = "omega/nodes/gang_runs.py"
+STORE = "omega/store/memory/progress.py"
 STEPPER = "omega/nodes/stepper.py"
 
 

@@ -228,7 +228,7 @@ SQL = (
         "machines-locked-before-quotas",
         f"{FUNCTIONS}/tasks.sql",
         "release_tasks",
-        "«IF» EXISTS (SELECT FROM quota) THEN PERFORM give_back_to_quotas(_jobs, _tasks, "
+        "«IF» limited THEN PERFORM give_back_to_quotas(_jobs, _tasks, "
         "_started_ms); END IF; PERFORM 1 FROM machine WHERE id IN",
         "PERFORM 1 FROM machine ORDER BY id FOR NO KEY UPDATE; IF",
         "Ends and commits wait for each other until one of them is aborted.",

@@ -26,8 +26,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "recall-of-other-kinds",
         ROUNDS,
         "recall_jobs",
-        "AND j.scheduler = of.scheduler AND (",
-        "AND (",
+        "AND j.scheduler = of.scheduler AND j.parent IS NULL AND (",
+        "AND j.parent IS NULL AND (",
         "One kind of scheduler moves the jobs of another.",
     ),
     mutant(

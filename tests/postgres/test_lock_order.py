@@ -7,7 +7,7 @@ the call holds meanwhile is looked at.
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import psycopg
@@ -15,6 +15,7 @@ import pytest
 
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
+from omega.model.elastic import Workers
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
@@ -74,6 +75,7 @@ SHARDS_OF_QUOTAS = tuple(
 )
 EVERYTHING = JOBS + MACHINES
 A_JOB_AND_MACHINES = JOBS[:1] + MACHINES
+HELPERS_AND_MACHINES = (JOBS[1], Rows("job", "id = 3"), *MACHINES)
 
 
 def two_of_two(store: PostgresStore) -> list[LeasedJob]:
@@ -137,6 +139,34 @@ def cancel(store: PostgresStore) -> Call:
     return lambda rival: rival.cancel(1)
 
 
+def helped(store: PostgresStore) -> None:
+    """Let a job run on the second machine, and its helpers on the first."""
+    add_a_cell(store, 2)
+    spec = replace(a_spec(1), workers=Workers(9))
+    job = a_running_job(store, spec, [2])
+    helpers = store.add_helpers("batch", job.id, 1, precedence=-1, holder="b", lease_ms=LONG_MS)
+    assert helpers is not None
+    grant(store, helpers, [0], [1])
+
+
+def end_with_helpers(store: PostgresStore) -> Call:
+    helped(store)
+    return lambda rival: rival.end_tasks(integers([1]), np.array([0]))
+
+
+def cancel_with_helpers(store: PostgresStore) -> Call:
+    helped(store)
+    return lambda rival: rival.cancel(1)
+
+
+def end_helpers(store: PostgresStore) -> Call:
+    helped(store)
+    more = store.add_helpers("batch", 1, 1, precedence=-1, holder="b", lease_ms=LONG_MS)
+    assert more is not None
+    grant(store, more, [0], [2])
+    return lambda rival: rival.end_helpers("batch", integers([3, 2]), np.array([0, 0]))
+
+
 def lose_tasks(store: PostgresStore) -> Call:
     """One machine is down; the other is that of the tasks that fall with their gangs."""
     gangs_on_both(store)
@@ -183,6 +213,9 @@ LOCKS: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]] = {
     commit_that_breaks_a_gang: EVERYTHING,
     end_tasks: EVERYTHING,
     cancel: A_JOB_AND_MACHINES,
+    end_with_helpers: EVERYTHING,
+    cancel_with_helpers: EVERYTHING,
+    end_helpers: HELPERS_AND_MACHINES,
     lose_tasks: EVERYTHING,
     enforce_notices: EVERYTHING,
     set_state: MACHINES,
@@ -196,7 +229,7 @@ LOCKS: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]] = {
 CHARGED = {
     prepared: (*locks[: -len(MACHINES)], *QUOTAS, *MACHINES)
     for prepared, locks in LOCKS.items()
-    if locks in (EVERYTHING, A_JOB_AND_MACHINES)
+    if locks in (EVERYTHING, A_JOB_AND_MACHINES, HELPERS_AND_MACHINES)
 }
 """The same where there are quotas, which some of them have to charge or to give back to."""
 

@@ -17,6 +17,7 @@ from omega.testing.steps import claim, submit_and_lease
 from tests.fixtures.at_work import wait_until
 from tests.postgres.hostile_values import HUGE_AND_PLAIN
 from tests.postgres.store_under_load import StoreUnderLoad, loaded_store
+from tests.postgres.submissions import WORK, constraint, group, job
 
 ZEROS = "0, " * (KINDS - 2) + "0"
 
@@ -37,48 +38,6 @@ def machines(
     return f"add_machines(1, {names}, {amounts}, '{catalogue}', {codes})"
 
 
-def job(**fields: str) -> str:
-    """Return a submission of one job with these fields written otherwise."""
-    said = {
-        "name": '"j"',
-        "scheduler": '"batch"',
-        "tenant": '"t"',
-        "precedence": "0",
-        "minimum": "0",
-        "groups": "[" + group() + "]",
-        **fields,
-    }
-    return "submit_jobs('[" + _object(said) + "]')"
-
-
-def group(**fields: str) -> str:
-    said = {
-        "tasks": "1",
-        "cpu_milli": "1",
-        "memory_mib": "0",
-        "disk_mib": "0",
-        "gpus": "0",
-        "gpu_slices": "1000",
-        "duration_ms": "null",
-        "constraints": "[]",
-        "spread_over": "null",
-        "different_machines": "false",
-        **fields,
-    }
-    return _object(said)
-
-
-def constraint(
-    attribute: str = '"zone"', operator: str = '"in"', values: str = '["z1"]', **more: str
-) -> str:
-    its = _object({"attribute": attribute, "operator": operator, "values": values, **more})
-    return job(groups="[" + group(constraints=f"[{its}]") + "]")
-
-
-def _object(fields: dict[str, str]) -> str:
-    return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
-
-
 def nested(levels: int) -> str:
     """Return an object with so many levels, itself among them."""
     return '{"x": ' + "[" * (levels - 1) + "]" * (levels - 1) + "}"
@@ -87,7 +46,6 @@ def nested(levels: int) -> str:
 VALUES = ", ".join(f'"{number:05}-xxxx"' for number in range(700))
 GREEDY = group(constraints=f'[{{"attribute": "zone", "operator": "in", "values": [{VALUES}]}}]')
 """A task group of about eight thousand bytes."""
-WORK = '{"kind": "ResNet-18 (batch size 64)", "steps": 120000}'
 LEASE = "'{2}', '{00000000-0000-0000-0000-000000000002}'"
 
 REFUSED = [

@@ -54,6 +54,14 @@ BREAKS = {
         UPDATE omega.quota_shard SET free[1] = free[1] + 1 WHERE shard = 3""",
     "a quota that is used above its limit is closed": f"""
         {OPEN_HAS_SOME} UPDATE omega.quota_shard SET free[1] = free[1] - 100000 WHERE shard = 3""",
+    "helpers never wait": """
+        UPDATE omega.job SET parent = 1, state = 'pending', lease_token = NULL
+         WHERE state = 'planning'""",
+    "helpers end with their parent": """
+        UPDATE omega.job SET parent = 77 WHERE state = 'planning'""",
+    "a job has the workers that it may have": """
+        UPDATE omega.job SET workers_max = tasks WHERE id = 1;
+        UPDATE omega.job SET parent = 1 WHERE state = 'planning'""",
     "a lease runs out": f"""
         {LEASE} UPDATE omega.job SET lease_expires_at = NULL WHERE state = 'planning'""",
 }

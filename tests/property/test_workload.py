@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from omega.errors import BadInput
 from omega.limits import LIMITS
+from omega.model.elastic import Phase, Workers, problem_with_phases
 from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.model.wire import spec_from_wire, spec_to_wire
@@ -55,8 +57,29 @@ def groups(draw: st.DrawFn, *, end: bool) -> TaskGroup:
 
 JOB_KEYS = (
     *("name", "scheduler", "tenant", "precedence", "minimum", "groups", "work"),
-    "preemptible",
+    *("preemptible", "workers"),
 )
+
+PHASES = st.builds(
+    Phase,
+    name=st.sampled_from(["map", "reduce", "third"]),
+    activities=st.integers(1, LIMITS.activities_max),
+    duration_ms=st.integers(1, LIMITS.duration_ms_max),
+    after=st.none() | st.sampled_from(["map", "reduce"]),
+)
+
+
+@st.composite
+def elastic_specs(draw: st.DrawFn) -> JobSpec:
+    phases = tuple(draw(st.lists(PHASES, max_size=2)))
+    if problem_with_phases(phases) is not None:
+        phases = phases[:0]
+    group = draw(groups(end=not phases))
+    group = replace(group, spread_over=None, different_machines=False)
+    at_most = draw(st.integers(group.tasks, LIMITS.tasks_per_job_max))
+    return replace(
+        draw(specs()), groups=(group,), minimum=0, work=None, workers=Workers(at_most, phases)
+    )
 
 
 @st.composite
@@ -75,7 +98,7 @@ def specs(draw: st.DrawFn) -> JobSpec:
     )
 
 
-@given(specs())
+@given(specs() | elastic_specs())
 def test_a_job_survives_the_wire(spec: JobSpec) -> None:
     assert spec == spec_from_wire(json.loads(json.dumps(spec_to_wire(spec))))
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from omega.lifecycle.states import State
-from omega.reports.jobs import JobReport
+from omega.reports.jobs import JobReport, phase_rows
 from omega.reports.printable import printable, short
 from omega.reports.wording import UNKNOWN, duration, things
 from omega.store.status import JobStatus
@@ -76,6 +76,14 @@ def job_screen(report: JobReport) -> RenderableType:
     facts.add_row(
         "tasks", f"{job.tasks:,}: {job.placed:,} placed, {job.ended:,} of them over{gang}"
     )
+    if job.workers_max is not None:
+        helping = things(report.helping, "helper")
+        facts.add_row("workers", f"at most {job.workers_max:,}; {helping} at work")
+    if job.parent is not None:
+        facts.add_row("helps", f"job {job.parent}")
+    for phase in phase_rows(report.phases):
+        done = f"{phase['done']:,} of {phase['activities']:,} activities"
+        facts.add_row("phase", Text(f"{short(str(phase['phase']))}: {done}"))
     if len(progress):
         facts.add_row("work", Text(short(progress.kind[0])))
         made = f"{progress.done[0]:,} of {progress.wanted[0]:,}"

@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from omega.lifecycle.states import State
+from omega.lifecycle.states import FINAL, State
 from omega.model.arrays import Amounts, Ids, Index, integers, some_kind
 from omega.model.machines import DEAD, MachineState
 from omega.store.memory.job_records import JobRecord
@@ -92,17 +92,25 @@ class ForcedEvictions(MemoryJobs):
                 falling = job.running
                 ended.append(job.slot[np.setdiff1d(falling, tasks)])
             self._unplace(job, falling)
+            self._give_up(job, falling)
         slots = np.concatenate(ended)
         self._free(slots)
         return len(slots)
 
     def _unplace(self, job: JobRecord, tasks: Index) -> None:
         """Record that tasks have lost their places; queue the job again if it was running."""
-        ran = job.state is State.RUNNING
+        ran = job.state is State.RUNNING and job.parent is None
         job.unplace(tasks)
         job.lost_s = self._clock.now()
         if ran:
             self._queue(job)
+
+    def _give_up(self, job: JobRecord, tasks: Index) -> None:
+        """If they are helpers, end those of these tasks that have lost their places."""
+        if job.parent is not None:
+            job.give_up(tasks, self._clock.now())
+            if job.state in FINAL:
+                self._leased.pop(job.id, None)
 
     def _free(self, slots: Index) -> None:
         """End allocations, and free their amounts on the machines."""

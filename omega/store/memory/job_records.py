@@ -13,6 +13,7 @@ import numpy as np
 
 from omega.lifecycle.states import MOVES, ParkReason, State, Trigger
 from omega.model.arrays import Ids, Index, Mask, integers
+from omega.model.elastic import Phase
 from omega.model.jobs import JobSpec
 
 UNPLACED = -1
@@ -51,13 +52,25 @@ class JobRecord:
     """The job for which a task of this one was evicted last ..."""
     evicted_s: float | None = None
     """... and when."""
+    parent: int | None = None
+    """The elastic job that its tasks help."""
+    of_phases: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """By phase, the activities done and the time that they took, as far as was reported."""
     lost_s: float | None = None
     """When a task last lost its place, for whatever reason."""
 
     @classmethod
-    def submitted(cls, number: int, spec: JobSpec, now_s: float) -> "JobRecord":
+    def submitted(
+        cls, number: int, spec: JobSpec, now_s: float, *, parent: int | None = None
+    ) -> "JobRecord":
         """Return the record of a job that was submitted now."""
-        return cls(number, spec, now_s, np.full(spec.tasks, UNPLACED, dtype=np.intp))
+        slots = np.full(spec.tasks, UNPLACED, dtype=np.intp)
+        return cls(number, spec, now_s, slots, parent=parent)
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of an elastic job; none of another one."""
+        return () if self.spec.workers is None else self.spec.workers.phases
 
     @property
     def lacking(self) -> int:
@@ -105,11 +118,25 @@ class JobRecord:
             self.move(Trigger.PLACE_ALL)
 
     def unplace(self, task: Index) -> None:
-        """Record that running tasks have lost their places."""
+        """Record that running tasks have lost their places.
+
+        Those of helpers that get no other place are to be ended by `give_up`.
+        """
         assert (self.slot[task] >= 0).all()
         self.slot[task] = UNPLACED
         self.placed -= len(task)
-        self.move(Trigger.EVICT)
+        if self.parent is None:
+            self.move(Trigger.EVICT)
+
+    def give_up(self, task: Index, now_s: float) -> None:
+        """Record that those of these tasks that have no place are over, as helpers' tasks are."""
+        assert self.parent is not None
+        lost = task[self.slot[task] == UNPLACED]
+        self.slot[lost] = OVER
+        self.placed += len(lost)
+        self.ended += len(lost)
+        if self.ended == self.spec.tasks:
+            self.finish(Trigger.END_ALL, now_s)
 
     def end(self, task: int, now_s: float) -> int | None:
         """Record that a task has ended; return its slot, or None if it was not running.

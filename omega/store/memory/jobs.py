@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 
 from omega.clock import Clock
-from omega.lifecycle.states import State, Trigger
+from omega.lifecycle.states import FINAL, State, Trigger
 from omega.model.arrays import Ids, Index
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.store.leases import HandBack, ParkedJob, Parking
@@ -49,6 +49,8 @@ class MemoryJobs:
         self._lines: dict[str, PendingQueue] = defaultdict(PendingQueue)
         self._leased: dict[int, JobRecord] = {}
         self._parked: dict[int, JobRecord] = {}
+        self._helpers: dict[int, list[int]] = {}
+        """By elastic job, all jobs that were made to help it; ascending."""
 
     def submit(self, specs: Sequence[JobSpec]) -> list[int]:
         """Add jobs, all or none; return their ids in order."""
@@ -133,6 +135,7 @@ class MemoryJobs:
             self._leased_to(holder, job, until_s, Trigger.RECALL)
             for job in known
             if job.spec.scheduler == scheduler
+            and job.parent is None
             and (job.state is State.RUNNING or (job.token is not None and job.holder == before))
         ]
 
@@ -147,9 +150,16 @@ class MemoryJobs:
         wanted = (
             job
             for job in reversed(self._jobs.values())
-            if state in (None, job.state) and scheduler in (None, job.spec.scheduler)
+            if job.parent is None
+            and state in (None, job.state)
+            and scheduler in (None, job.spec.scheduler)
         )
         return [_as_status(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
+
+    def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:
+        """Return the jobs of helpers of an elastic job, newest first."""
+        newest = list(reversed(self._helpers.get(job, [])))
+        return [_as_status(self._jobs[number]) for number in newest[:jobs_max]]
 
     def placements(self, job: int) -> Mapping[int, str]:
         """Return the machine name of each running task of a job."""
@@ -171,8 +181,17 @@ class MemoryJobs:
 
     def _end_lease(self, number: int, trigger: Trigger) -> JobRecord:
         job = self._leased.pop(number)
+        if job.parent is not None:
+            job.give_up(np.flatnonzero(job.slot == UNPLACED), self._clock.now())
+            if job.state in FINAL:
+                return job
         job.move(Trigger.GO_ON if job.placed == job.spec.tasks else trigger)
         return job
+
+    def _live_helpers(self, parent: int) -> list[JobRecord]:
+        """Return the jobs of helpers of a job that have not ended."""
+        jobs = (self._jobs[number] for number in self._helpers.get(parent, ()))
+        return [job for job in jobs if job.state not in FINAL]
 
     def _leased_to(
         self, holder: str, job: JobRecord, until_s: float, trigger: Trigger = Trigger.TAKE
@@ -245,4 +264,6 @@ def _as_status(job: JobRecord) -> JobStatus:
         preemptible=job.spec.preemptible,
         evicted_by=job.evicted_by,
         evicted_ms=None if job.evicted_s is None else milliseconds(job.evicted_s),
+        workers_max=None if job.spec.workers is None else job.spec.workers.at_most,
+        parent=job.parent,
     )

@@ -19,7 +19,7 @@ from omega.cell.partition import WHOLE, Parts
 from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
 from omega.model.allocations import Allocations
-from omega.model.arrays import Ids, Index, integers, some_kind
+from omega.model.arrays import Ids, Index, some_kind
 from omega.model.claims import JobSlice, Transaction
 from omega.model.evictors import evictors
 from omega.model.jobs import LeasedJob
@@ -32,16 +32,16 @@ from omega.model.machines import (
     Snapshot,
 )
 from omega.model.outcomes import Outcome
-from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
 from omega.store.memory.allocations import ROW, AllocationTable
+from omega.store.memory.elastic import MemoryElasticJobs
 from omega.store.memory.forced_eviction import tasks_by_job
 from omega.store.memory.holdings import MemoryHoldings
-from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.machines import MachineTable
 from omega.store.memory.preemption import Preemption
+from omega.store.memory.progress import MemoryProgress
 from omega.store.memory.quotas import QuotaTable
 from omega.store.memory.registry import MemoryRegistry
 from omega.store.memory.rounds import MemoryRounds
@@ -55,7 +55,15 @@ OUTCOMES_KEPT_MAX = 100_000
 NO_ROWS = MachineRows.none()
 
 
-class MemoryStore(MemoryHoldings, Preemption, MemoryRounds, MemoryTurns, MemoryRegistry):
+class MemoryStore(
+    MemoryElasticJobs,
+    MemoryProgress,
+    MemoryHoldings,
+    Preemption,
+    MemoryRounds,
+    MemoryTurns,
+    MemoryRegistry,
+):
     """A cell, its job queue and its registry. A mark is the number of transactions so far."""
 
     def __init__(
@@ -104,17 +112,25 @@ class MemoryStore(MemoryHoldings, Preemption, MemoryRounds, MemoryTurns, MemoryR
         """End those of these tasks that run, and free their amounts; return how many ran."""
         now_s = self._clock.now()
         meant = [None] * len(job) if started_ms is None else started_ms.tolist()
-        slots: list[int] = []
+        named: dict[tuple[int, int], None] = {}
         for number, index, began in zip(job.tolist(), task.tolist(), meant, strict=True):
             slot = self._slot(number, index)
-            if slot is None or began not in (None, self._allocations.rows["started_ms"][slot]):
-                continue
-            self._jobs[number].end(index, now_s)
+            if slot is not None and began in (None, self._allocations.rows["started_ms"][slot]):
+                named[number, index] = None
+        slots: list[int] = []
+        for number, index in named:
+            slot = self._jobs[number].end(index, now_s)
+            if slot is None:
+                continue  # a helper, which has ended with its parent
+            slots.append(slot)
             if self._jobs[number].state in FINAL:
                 self._leased.pop(number, None)
-            slots.append(slot)
+                slots += self._finish_helpers(number, Trigger.END_ALL)
         self._free(np.array(slots, dtype=np.intp))
-        return len(slots)
+        return len(named)
+
+    def _end_named(self, job: Ids, task: Index) -> int:
+        return self.end_tasks(job, task)
 
     def recall(
         self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
@@ -127,41 +143,18 @@ class MemoryStore(MemoryHoldings, Preemption, MemoryRounds, MemoryTurns, MemoryR
             scheduler, jobs, holder=last.holder, before=last.before, lease_ms=lease_ms
         )
 
-    def report_progress(self, job: Ids, steps: Ids, run_ms: Ids) -> None:
-        """Note how far jobs in steps have come since they were submitted."""
-        for number, made, ran in zip(job.tolist(), steps.tolist(), run_ms.tolist(), strict=True):
-            assert min(made, ran) >= 0
-            record = self._jobs.get(number)
-            if record is None or record.spec.work is None or record.state in FINAL:
-                continue
-            record.steps = max(record.steps, min(made, record.spec.work.steps))
-            record.run_ms = max(record.run_ms, ran)
-
-    def progress(self, job: Ids) -> JobProgress:
-        """Read how far those of these jobs have come whose work is counted in steps."""
-        known = [self._jobs[number] for number in sorted(self._jobs.keys() & set(job.tolist()))]
-        jobs = [(it, it.spec.work) for it in known if it.spec.work is not None]
-        return JobProgress(
-            job=integers(it.id for it, _ in jobs),
-            kind=tuple(work.kind for _, work in jobs),
-            wanted=integers(work.steps for _, work in jobs),
-            done=integers(it.steps for it, _ in jobs),
-            run_ms=integers(it.run_ms for it, _ in jobs),
-            tasks=integers(it.spec.tasks for it, _ in jobs),
-            since_ms=integers(self._whole_since_ms(it) for it, _ in jobs),
-        )
-
     def cancel(self, job: int) -> bool:
         """Cancel a job and free its amounts; return False if it has ended or never existed."""
         record = self._jobs.get(job)
         if record is None or record.state in FINAL:
             return False
-        slots = record.slot[record.running]
+        slots = record.slot[record.running].tolist()
         record.ended = record.placed
         record.finish(Trigger.CANCEL, self._clock.now())
         self._leased.pop(job, None)
         self._parked.pop(job, None)
-        self._free(slots)
+        slots += self._finish_helpers(job, Trigger.CANCEL)
+        self._free(np.array(slots, dtype=np.intp))
         return True
 
     def set_quota(self, quota: Quota) -> None:
@@ -225,20 +218,13 @@ class MemoryStore(MemoryHoldings, Preemption, MemoryRounds, MemoryTurns, MemoryR
             ),
             capacity=dict(zip(COLUMNS, capacity, strict=True)),
             used=dict(zip(COLUMNS, used, strict=True)),
-            jobs_by_state=Counter(job.state for job in self._jobs.values()),
+            jobs_by_state=Counter(it.state for it in self._jobs.values() if it.parent is None),
             parked_by_reason=Counter(parked),
             live_allocations=len(self._allocations),
         )
 
     def close(self) -> None:
         """Do nothing: a memory store holds no connection."""
-
-    def _whole_since_ms(self, job: JobRecord) -> int:
-        """Return when the last task of a job was granted; -1 unless all its tasks run."""
-        slots = job.slot[job.running]
-        if len(slots) < job.spec.tasks:
-            return -1
-        return int(self._allocations.rows["started_ms"][slots].max())
 
     def _slot(self, number: int, task: int) -> int | None:
         """Return the slot of a task's allocation; None if the task does not run."""
@@ -280,7 +266,8 @@ class MemoryStore(MemoryHoldings, Preemption, MemoryRounds, MemoryTurns, MemoryR
         number = self._next_transaction()
         self._machines.write(outcome.fresh, number)
         # Evict first and place afterwards, because one task may do both.
-        for job, tasks in tasks_by_job(outcome.evicted_job, outcome.evicted_task).items():
+        evicted = tasks_by_job(outcome.evicted_job, outcome.evicted_task)
+        for job, tasks in evicted.items():
             self._forget(self._jobs[job].slot[tasks])
             self._unplace(self._jobs[job], tasks)
         for job, evictor in evictors(transaction, outcome).items():
@@ -290,6 +277,8 @@ class MemoryStore(MemoryHoldings, Preemption, MemoryRounds, MemoryTurns, MemoryR
             granted = np.flatnonzero(outcome.accepted[part.claims]) + part.claims.start
             if len(granted):
                 self._place(part, transaction, outcome, granted, number)
+        for job, tasks in evicted.items():
+            self._give_up(self._jobs[job], tasks)
 
     def _place(
         self,

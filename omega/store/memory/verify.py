@@ -28,6 +28,7 @@ def broken_invariants(
         *_of_machines(machines, live),
         *_of_allocations(live, by_id),
         *(violation for job in by_id.values() for violation in _of_job(job, table)),
+        *_of_helpers(by_id),
         *_of_evictions(by_id),
     ]
 
@@ -78,6 +79,24 @@ def _of_job(job: JobRecord, table: AllocationTable) -> Iterator[Violation]:
     rows = table.rows[job.slot[job.running]]
     if not ((rows["job"] == job.id) & (rows["task"] == job.running)).all():
         yield Violation("each running task has its allocation", subject, "another's is there")
+
+
+def _of_helpers(jobs: dict[int, JobRecord]) -> Iterator[Violation]:
+    workers = {job.id: job.spec.tasks for job in jobs.values()}
+    for job in jobs.values():
+        if job.parent is None or job.state in FINAL:
+            continue
+        if job.state in (State.PENDING, State.PARKED):
+            yield Violation("helpers never wait", f"job {job.id}", job.state.value)
+        if job.parent not in jobs or jobs[job.parent].state in FINAL:
+            yield Violation("helpers end with their parent", f"job {job.id}", str(job.parent))
+        else:
+            workers[job.parent] += job.spec.tasks - job.ended
+    for number, total in workers.items():
+        elastic = jobs[number].spec.workers
+        if elastic is not None and total > elastic.at_most:
+            detail = f"{total} of {elastic.at_most}"
+            yield Violation("a job has the workers that it may have", f"job {number}", detail)
 
 
 def _of_evictions(jobs: dict[int, JobRecord]) -> Iterator[Violation]:

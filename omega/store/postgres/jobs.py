@@ -34,7 +34,8 @@ _STATUS = """
            (extract(epoch FROM j.first_leased_at) * 1000)::bigint,
            (extract(epoch FROM j.finished_at) * 1000)::bigint,
            CASE WHEN j.state = 'planning' THEN j.lease_holder END,
-           j.preemptible, j.evicted_by, (extract(epoch FROM j.evicted_at) * 1000)::bigint
+           j.preemptible, j.evicted_by, (extract(epoch FROM j.evicted_at) * 1000)::bigint,
+           j.workers_max, j.parent
       FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
 """
 _STATUS_FIELDS = tuple(field.name for field in fields(JobStatus))
@@ -146,7 +147,7 @@ class PostgresJobs:
     ) -> list[JobStatus]:
         """Return jobs, newest first."""
         rows = self._link.call(
-            _STATUS + " WHERE (%(state)s::text IS NULL OR j.state = %(state)s)"
+            _STATUS + " WHERE j.parent IS NULL AND (%(state)s::text IS NULL OR j.state = %(state)s)"
             " AND (%(scheduler)s::text IS NULL OR j.scheduler = %(scheduler)s)"
             " ORDER BY j.id DESC LIMIT %(jobs_max)s",
             {
@@ -154,6 +155,13 @@ class PostgresJobs:
                 "scheduler": scheduler,
                 "jobs_max": jobs_max,
             },
+        )
+        return [_status(row) for row in rows]
+
+    def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:
+        """Return the jobs of helpers of an elastic job, newest first."""
+        rows = self._link.call(
+            _STATUS + " WHERE j.parent = %s ORDER BY j.id DESC LIMIT %s", (job, jobs_max)
         )
         return [_status(row) for row in rows]
 

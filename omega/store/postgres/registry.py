@@ -58,7 +58,9 @@ class PostgresRegistry:
         )
         here = [row[3:] for row in by_state if row[0] != MachineState.GONE]
         amounts = [sum(its) for its in zip(*here, strict=True)] or [0] * len(columns)
-        states = self._link.call("SELECT state, count(*) FROM omega.job GROUP BY state")
+        states = self._link.call(
+            "SELECT state, count(*) FROM omega.job WHERE parent IS NULL GROUP BY state"
+        )
         reasons = self._link.call(
             "SELECT park_reason, count(*) FROM omega.job"
             " WHERE state = 'parked' GROUP BY park_reason"

@@ -65,6 +65,10 @@ ROLES: Final = (
             "report_process",
             "forget_process",
             "read_progress",
+            "add_helpers",
+            "end_helpers",
+            "elastic_jobs",
+            "read_phases",
         ),
     ),
     Role(
@@ -80,11 +84,13 @@ ROLES: Final = (
             "read_allocations_of",
             "read_progress",
             "report_progress",
+            "read_phases",
+            "report_phases",
         ),
     ),
     Role(
         "omega_submitter",
-        calls=("submit_jobs", "cancel_job", "read_quotas", "read_progress"),
+        calls=("submit_jobs", "cancel_job", "read_quotas", "read_progress", "read_phases"),
         reads=("job", "job_spec", "allocation", "machine_profile", "process"),
     ),
     Role(
@@ -98,6 +104,7 @@ ROLES: Final = (
             "read_notices",
             "read_quotas",
             "read_progress",
+            "read_phases",
             "read_holdings",
             "read_idle_jobs",
             "verify",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
+from omega.store.postgres.elastic import PostgresElasticJobs
 from omega.store.postgres.holdings import PostgresHoldings
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
@@ -19,6 +20,7 @@ from omega.store.postgres.turns import PostgresTurns
 class PostgresStore(
     PostgresCell,
     PostgresJobs,
+    PostgresElasticJobs,
     PostgresRounds,
     PostgresTurns,
     PostgresHoldings,
@@ -34,6 +36,7 @@ class PostgresStore(
         )
         PostgresCell.__init__(self, link)
         PostgresJobs.__init__(self, link)
+        PostgresElasticJobs.__init__(self, link)
         PostgresRounds.__init__(self, link)
         PostgresTurns.__init__(self, link)
         PostgresHoldings.__init__(self, link)

@@ -161,6 +161,8 @@ job = Table(
     Column("preemptible", Boolean, nullable=False, server_default=text("true")),
     Column("evicted_by", BigInteger),
     moment("evicted_at", required=False),
+    Column("workers_max", Integer),
+    Column("parent", BigInteger),
     CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
     CheckConstraint(
@@ -190,6 +192,13 @@ Index(
     job.c.id,
     postgresql_where=text("state = 'parked'"),
 )
+Index("job_parent", job.c.parent, postgresql_where=text("parent IS NOT NULL"))
+Index(
+    "job_elastic",
+    job.c.scheduler,
+    job.c.id,
+    postgresql_where=text("workers_max IS NOT NULL AND finished_at IS NULL"),
+)
 Index("job_planning", job.c.id, postgresql_where=text("state = 'planning'"))
 
 job_spec = Table(
@@ -217,6 +226,18 @@ progress = Table(
     postgresql_with={"fillfactor": 50},
 )
 """How far jobs in steps have come; no row: not yet reported. Apart from the rows of the queue."""
+
+phase_progress = Table(
+    "phase_progress",
+    metadata,
+    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("phase", Integer, primary_key=True, autoincrement=False),
+    Column("done", BigInteger, nullable=False),
+    Column("busy_ms", BigInteger, nullable=False),
+    CheckConstraint("least(done, busy_ms) >= 0", name="counts_are_positive"),
+    postgresql_with={"fillfactor": 50},
+)
+"""The activities that elastic jobs have done, by phase from 0, and the time that they took."""
 
 allocation = Table(
     "allocation",

@@ -1,10 +1,12 @@
 """The wire form keeps all of a job, and says so when it is not one."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from omega.errors import BadInput
+from omega.model.elastic import Phase, Workers
 from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.wire import spec_from_wire, spec_to_wire
 
@@ -36,6 +38,40 @@ FULL = JobSpec(
 )
 
 
+ELASTIC = JobSpec(
+    name="index",
+    scheduler="elastic",
+    groups=(TaskGroup(tasks=11, cpu_milli=1_000),),
+    workers=Workers(1_000, (Phase("map", 50, 1_000), Phase("reduce", 5, 2_000, after="map"))),
+)
+
+
+@pytest.mark.parametrize("spec", [ELASTIC, replace(ELASTIC, workers=Workers(11))])
+def test_an_elastic_job_comes_back_as_it_was(spec: JobSpec) -> None:
+    assert spec == spec_from_wire(json.loads(json.dumps(spec_to_wire(spec))))
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [
+        7,
+        {},
+        {"at_most": 11},
+        {"at_most": 10, "phases": []},
+        {"at_most": 11, "phases": [7]},
+        {
+            "at_most": 11,
+            "phases": [{"name": "a", "activities": 0, "duration_ms": 1, "after": None}],
+        },
+        {"at_most": 11, "phases": [{"name": "a", "activities": 1, "duration_ms": 1, "after": "b"}]},
+        {"at_most": 11, "phases": [{"name": "a", "activities": 1, "duration_ms": 1, "after": "a"}]},
+    ],
+)
+def test_workers_that_no_job_has_are_refused(workers: object) -> None:
+    with pytest.raises(BadInput):
+        spec_from_wire({**spec_to_wire(ELASTIC), "workers": workers})
+
+
 def test_a_job_comes_back_from_json_as_it_was() -> None:
     assert FULL == spec_from_wire(json.loads(json.dumps(spec_to_wire(FULL))))
 
@@ -51,6 +87,7 @@ def test_every_key_is_there_even_when_nothing_was_said() -> None:
         "minimum": 0,
         "work": None,
         "preemptible": True,
+        "workers": None,
         "groups": [
             {
                 "tasks": 1,

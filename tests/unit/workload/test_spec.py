@@ -255,9 +255,9 @@ def test_too_many_groups_constraints_or_jobs_are_refused(monkeypatch: pytest.Mon
             "field groups[0].constraints[0].values: it must hold no more than 1000",
         ),
         (
-            "\n".join(f"a{n}: 1" for n in range(17)),
-            "line 1: it has 17 fields; there are only name, scheduler, tenant, precedence, minimum,"
-            " groups, work, preemptible",
+            "\n".join(f"a{n}: 1" for n in range(21)),
+            "line 1: it has 21 fields; there are only name, scheduler, tenant, precedence, minimum,"
+            " groups, work, preemptible, workers, phases",
         ),
         (
             f"groups: [{{constraints: [{json.dumps(dict.fromkeys('abcdefg', 1))}]}}]",

@@ -41,6 +41,7 @@ FILES = (
     "commit_claims.sql",
     "tasks.sql",
     "specs.sql",
+    "elastic.sql",
     "progress.sql",
     "queue.sql",
     "rounds.sql",

@@ -65,4 +65,7 @@ BEGIN
                       FROM unnest(_evicted_jobs, _evicted_tasks, _evicted_for) AS e (job, task, evictor)) AS x
              GROUP BY x.job) AS net
      WHERE j.id = net.job;
+    IF cardinality(_evicted_jobs) > 0 THEN
+        PERFORM end_lost_helpers(_evicted_jobs, _evicted_tasks);
+    END IF;
 END $$;

@@ -1,7 +1,7 @@
 -- Forced evictions: tasks become unplaced again, and broken gangs lose all their tasks.
 
 -- Evict those of these tasks that still run as they were started then, and the rest of each gang that falls below
--- its minimum; return how many. A task that was placed again since is left. Lock order as in a commit: jobs, quotas,
+-- its minimum; return how many. A task that was placed again since is left. A helper's task is over. Lock order as in a commit: jobs, quotas,
 -- machines, each by id.
 CREATE FUNCTION omega.force_end(_jobs bigint[], _tasks integer[], _starts timestamptz[], _cause text)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
@@ -51,6 +51,7 @@ BEGIN
            state = CASE WHEN j.state = 'running' THEN 'pending' ELSE j.state END
       FROM (SELECT job_id, count(*) AS tasks, range_agg(int4range(task, task + 1)) AS unplaced FROM ended GROUP BY job_id) AS e
      WHERE j.id = e.job_id;
+    PERFORM end_lost_helpers(jobs, tasks);
     RETURN cardinality(jobs);
 END $$;
 

@@ -57,6 +57,8 @@ BEGIN
             DELETE FROM job_spec s USING over WHERE s.job_id = over.id
         ), unreckoned AS (
             DELETE FROM progress p USING over WHERE p.job_id = over.id
+        ), of_phases AS (
+            DELETE FROM phase_progress p USING over WHERE p.job_id = over.id
         )
         DELETE FROM job j USING over WHERE j.id = over.id;
     ELSE

@@ -27,10 +27,10 @@ BEGIN
                (SELECT sum((g ->> 'tasks')::integer) FROM jsonb_array_elements(s.spec -> 'groups') AS g)::integer AS tasks
           FROM jsonb_array_elements(_specs) WITH ORDINALITY AS s (spec, n) ORDER BY s.n
     ), queued AS (
-        INSERT INTO job (id, scheduler, precedence, tasks, minimum, unplaced, preemptible) OVERRIDING SYSTEM VALUE
+        INSERT INTO job (id, scheduler, precedence, tasks, minimum, unplaced, preemptible, workers_max) OVERRIDING SYSTEM VALUE
         SELECT id, spec ->> 'scheduler', (spec ->> 'precedence')::integer, tasks,
                (spec ->> 'minimum')::integer, int4multirange(int4range(0, tasks)),
-               coalesce((spec ->> 'preemptible')::boolean, true)
+               coalesce((spec ->> 'preemptible')::boolean, true), (spec #>> '{workers,at_most}')::integer
           FROM submitted
     ), described AS (
         INSERT INTO job_spec (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire)
@@ -124,7 +124,7 @@ BEGIN
 END $$;
 
 -- Give jobs back; return how many leases were still held. A job with unplaced tasks is pending after its delay, which
--- is at most the longest lease. A recalled job that has lost no task is running again.
+-- is at most the longest lease. A recalled job that has lost no task is running again. Helpers give up what is unplaced.
 CREATE FUNCTION omega.hand_back_jobs(_jobs bigint[], _tokens uuid[], _delays_ms bigint[], _progressed boolean[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -142,10 +142,12 @@ BEGIN
       FROM unnest(_jobs, _tokens, _delays_ms, _progressed) AS w (id, token, delay_ms, progressed)
      WHERE j.id = w.id AND j.lease_token = w.token;
     GET DIAGNOSTICS returned = ROW_COUNT;
+    PERFORM give_up_helpers(_jobs);
     RETURN returned;
 END $$;
 
--- Park jobs with a reason; return how many leases were still held. A job without unplaced tasks is running again.
+-- Park jobs with a reason; return how many leases were still held. A job without unplaced tasks is running again, and so
+-- is a helper, which gives up those that it has.
 CREATE FUNCTION omega.park_jobs(_jobs bigint[], _tokens uuid[], _reasons text[], _details text[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -169,6 +171,7 @@ BEGIN
       FROM unnest(_jobs, _tokens, _reasons, _details) AS w (id, token, reason, detail)
      WHERE j.id = w.id AND j.lease_token = w.token;
     GET DIAGNOSTICS parked = ROW_COUNT;
+    PERFORM give_up_helpers(_jobs);
     RETURN parked;
 END $$;
 
@@ -223,5 +226,6 @@ BEGIN
           FROM expired WHERE j.id = expired.id RETURNING j.id
     )
     SELECT coalesce(array_agg(id ORDER BY id), '{}') INTO jobs FROM rescued;
+    PERFORM give_up_helpers(jobs);
     RETURN jobs;
 END $$;

@@ -64,7 +64,7 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Lease to the holder of this round those of the jobs, or of all jobs if null, that are of its kind and run, or that
+-- Lease to the holder of this round those of the jobs, or of all jobs but helpers if null, that are of its kind and run, or that
 -- the holder of the round before still has leased. Their tasks go on; the machine of each is returned. Returns no rows
 -- if the round is not the last one or belongs to another login. Large jobs beyond the byte limit of one answer go on
 -- without being recalled. The columns are those of lease_jobs.
@@ -87,7 +87,7 @@ BEGIN
     SELECT array_agg(t.id) FILTER (WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO taken
       FROM (SELECT j.id, counted_bytes(s.wire_bytes) AS large, sum(counted_bytes(s.wire_bytes)) OVER (ORDER BY j.id) AS bytes
               FROM (SELECT j.id FROM job j
-                     WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = of.scheduler
+                     WHERE (_jobs IS NULL OR j.id = ANY (_jobs)) AND j.scheduler = of.scheduler AND j.parent IS NULL
                        AND (j.state = 'running'
                             OR j.state = 'planning' AND j.lease_holder = of.holder_before AND j.lease_login = of.login_before)
                      ORDER BY j.id FOR NO KEY UPDATE) AS j

@@ -36,6 +36,51 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT omega.has_only(_it, '{kind,steps}') AND omega.is_name(_it -> 'kind') AND omega.is_whole(_it -> 'steps', 1, ${steps_max})
 $$;
 
+-- Whether this is a phase of an elastic job in the wire form.
+CREATE FUNCTION omega.is_phase(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT omega.has_only(_it, '{name,activities,duration_ms,after}')
+       AND (_it -> 'after' = 'null' OR omega.is_name(_it -> 'after')) AND omega.is_name(_it -> 'name')
+       AND omega.is_whole(_it -> 'activities', 1, ${activities_max})
+       AND omega.is_whole(_it -> 'duration_ms', 1, ${duration_ms_max})
+$$;
+
+-- Why a job of so many tasks, with sound groups, may not be elastic; null if it may.
+CREATE FUNCTION omega.problem_with_workers(_spec jsonb, _tasks bigint)
+RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
+DECLARE
+    workers jsonb := _spec -> 'workers';
+    phases jsonb := _spec #> '{workers,phases}';
+    only_group jsonb := _spec #> '{groups,0}';
+BEGIN
+    IF NOT has_only(workers, '{at_most,phases}') OR NOT is_whole(workers -> 'at_most', 1, ${tasks_per_job_max}) THEN
+        RETURN 'its workers are no number of at most ${tasks_per_job_max}, with phases';
+    ELSIF (workers ->> 'at_most')::integer < _tasks THEN
+        RETURN 'it may have fewer workers than it has tasks';
+    ELSIF jsonb_array_length(_spec -> 'groups') <> 1 OR only_group -> 'spread_over' <> 'null'
+          OR only_group -> 'different_machines' <> 'false' OR coalesce(_spec -> 'work', 'null') <> 'null' THEN
+        RETURN 'it has workers and is in steps, or has several task groups, or one that depends on where others run';
+    ELSIF jsonb_typeof(phases) IS DISTINCT FROM 'array' THEN
+        RETURN 'its workers have no list of phases';
+    ELSIF jsonb_array_length(phases) > ${phases_per_job_max}
+          OR EXISTS (SELECT FROM jsonb_array_elements(phases) AS p (it) WHERE NOT coalesce(is_phase(p.it), false)) THEN
+        RETURN 'it has more than ${phases_per_job_max} phases, or one that is not in the wire form';
+    ELSIF phases <> '[]' AND only_group -> 'duration_ms' <> 'null' THEN
+        RETURN 'its tasks have durations, but a job with phases ends with the last activity';
+    ELSIF (SELECT count(DISTINCT p.it ->> 'name') < count(*) FROM jsonb_array_elements(phases) AS p (it)) THEN
+        RETURN 'two of its phases have one name';
+    ELSIF EXISTS (SELECT FROM jsonb_array_elements(phases) AS p (it)
+                   WHERE p.it -> 'after' <> 'null'
+                     AND NOT EXISTS (SELECT FROM jsonb_array_elements(phases) AS o (it) WHERE o.it -> 'name' = p.it -> 'after')) THEN
+        RETURN 'one of its phases comes after one that is not there';
+    ELSIF phases <> '[]' AND NOT EXISTS (  -- of two phases at most, which all come after others
+              SELECT FROM jsonb_array_elements(phases) AS p (it) WHERE p.it -> 'after' = 'null')
+          OR EXISTS (SELECT FROM jsonb_array_elements(phases) AS p (it) WHERE p.it -> 'after' = p.it -> 'name') THEN
+        RETURN 'its phases wait for each other';
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- Why a job is not in the wire form; null if it is.
 CREATE FUNCTION omega.problem_with_job(_spec jsonb)
 RETURNS text LANGUAGE plpgsql IMMUTABLE SET search_path = omega, pg_temp AS $$
@@ -44,7 +89,7 @@ DECLARE
 BEGIN
     IF pg_column_size(_spec) > 4 * ${wire_bytes_max} THEN
         RETURN 'it is longer than ${wire_bytes_max} bytes';
-    ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,work,preemptible}') THEN
+    ELSIF NOT has_only(_spec, '{name,scheduler,tenant,precedence,minimum,groups,work,preemptible,workers}') THEN
         RETURN 'it is no object, or has a field that no job has';
     ELSIF NOT (is_name(_spec -> 'name') AND is_name(_spec -> 'scheduler') AND is_name(_spec -> 'tenant')) THEN
         RETURN 'name, scheduler and tenant are texts of 1 to ${name_length_max} characters that can be printed';
@@ -70,6 +115,9 @@ BEGIN
         ELSIF EXISTS (SELECT FROM jsonb_array_elements(_spec -> 'groups') AS g (it) WHERE g.it -> 'duration_ms' <> 'null') THEN
             RETURN 'its tasks have durations, but a job in steps ends after the last one';
         END IF;
+    END IF;
+    IF coalesce(_spec -> 'workers', 'null') <> 'null' AND problem_with_workers(_spec, tasks) IS NOT NULL THEN
+        RETURN problem_with_workers(_spec, tasks);
     END IF;
     -- Last, because a number that is not known to be short may be thousands of times as long as text.
     RETURN CASE WHEN octet_length(_spec::text) > ${wire_bytes_max} THEN 'it is longer than ${wire_bytes_max} bytes' END;

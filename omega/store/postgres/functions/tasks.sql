@@ -1,22 +1,36 @@
 -- Ends of tasks, and cancelling of jobs. Lock order as in a commit: jobs, quotas, machines, each by id.
 
 -- End those of these tasks that run, free their amounts, and finish the jobs whose last task has ended. With starts,
--- only allocations that began then are ended. Revisions of machines rise and their sequences do not, so that an end
--- causes no conflict.
+-- only allocations that began then are ended. The helpers of a finished job end with it; their tasks are not counted.
+-- Revisions of machines rise and their sequences do not, so that an end causes no conflict.
 CREATE FUNCTION omega.release_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp
 -- Planning anew for each call makes the end of a single task take twice as long.
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     freed integer;
+    limited boolean;
+    helped boolean;       -- some of the jobs have helpers
+    ending bigint[];      -- helpers that end with their parents
+    more integer := 0;    -- how many tasks of helpers end
 BEGIN
     IF cardinality(_jobs) IS DISTINCT FROM cardinality(_tasks)
        OR _started_ms IS NOT NULL AND cardinality(_jobs) <> cardinality(_started_ms) THEN
         RAISE EXCEPTION 'jobs, tasks and starts differ in length' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
-    -- While the jobs' rows are locked, no other transaction places or ends a task of theirs.
-    IF EXISTS (SELECT FROM quota) THEN
+    PERFORM 1 FROM job
+      WHERE id = ANY (_jobs || ARRAY(SELECT c.id FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL))
+      ORDER BY id FOR NO KEY UPDATE;
+    -- While the jobs' rows are locked, no other transaction places or ends a task of theirs, or gives them helpers.
+    SELECT EXISTS (SELECT FROM quota), EXISTS (SELECT FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL)
+      INTO limited, helped;
+    IF helped THEN
+        -- Helpers that were added while this waited may come before a job that is locked: nobody is waited for here.
+        PERFORM 1 FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL ORDER BY c.id FOR NO KEY UPDATE NOWAIT;
+        SELECT h.jobs, h.tasks, h.started_ms, h.ending, h.more INTO _jobs, _tasks, _started_ms, ending, more
+          FROM with_helpers(_jobs, _tasks, _started_ms) AS h;
+    END IF;
+    IF limited THEN
         PERFORM give_back_to_quotas(_jobs, _tasks, _started_ms);
     END IF;
     PERFORM 1 FROM machine
@@ -52,13 +66,18 @@ BEGIN
          WHERE j.id = e.job_id
     )
     SELECT count(*) INTO freed FROM ended;
-    RETURN freed;
+    IF cardinality(ending) > 0 THEN
+        PERFORM finish_helpers(ending, 'succeeded');
+    END IF;
+    RETURN freed - more;
 END $$;
 
--- Cancel a job: its running tasks end, its unplaced tasks are dropped. False if it has ended.
+-- Cancel a job and its helpers: their running tasks end, their unplaced tasks are dropped. False if it has ended.
 CREATE FUNCTION omega.cancel_job(_job bigint)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
+    helpers bigint[];
+    jobs bigint[];
     live integer[];
 BEGIN
     PERFORM needs_read_committed();
@@ -66,8 +85,13 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    SELECT coalesce(array_agg(task), '{}') INTO live FROM allocation WHERE job_id = _job;
-    PERFORM release_tasks(array_fill(_job, ARRAY[cardinality(live)]), live, NULL);
+    -- Helpers are made later than their parent, so that these locks too are in the order of ids.
+    PERFORM 1 FROM job c WHERE c.parent = _job AND c.finished_at IS NULL ORDER BY c.id FOR NO KEY UPDATE;
+    helpers := ARRAY(SELECT c.id FROM job c WHERE c.parent = _job AND c.finished_at IS NULL);
+    SELECT coalesce(array_agg(a.job_id), '{}'), coalesce(array_agg(a.task), '{}') INTO jobs, live
+      FROM allocation a WHERE a.job_id = ANY (_job || helpers);
+    PERFORM release_tasks(jobs, live, NULL);
+    PERFORM finish_helpers(helpers, 'cancelled');
     UPDATE job SET state = 'cancelled', lease_token = NULL, park_reason = NULL, park_detail = NULL,
                    finished_at = clock_timestamp()
      WHERE id = _job;

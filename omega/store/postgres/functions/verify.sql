@@ -90,6 +90,17 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
               FROM quota_shard GROUP BY quota_id) AS l ON l.quota_id = q.id
      WHERE 0 > ANY (l.remains) AND NOT l.closed
     UNION ALL
+    SELECT 'helpers never wait', 'job ' || j.id, j.state
+      FROM job j WHERE j.parent IS NOT NULL AND j.state IN ('pending', 'parked')
+    UNION ALL
+    SELECT 'helpers end with their parent', 'job ' || j.id, j.parent::text
+      FROM job j LEFT JOIN job p ON p.id = j.parent
+     WHERE j.parent IS NOT NULL AND j.finished_at IS NULL AND (p.id IS NULL OR p.finished_at IS NOT NULL)
+    UNION ALL
+    SELECT 'a job has the workers that it may have', 'job ' || j.id, format('%s of %s', j.tasks + sum(h.tasks - h.ended), j.workers_max)
+      FROM job j JOIN job h ON h.parent = j.id AND h.finished_at IS NULL
+     GROUP BY j.id HAVING (j.tasks + sum(h.tasks - h.ended) <= j.workers_max) IS NOT TRUE
+    UNION ALL
     SELECT 'a lease runs out', 'job ' || j.id, coalesce(j.lease_holder, '')
       FROM job j WHERE j.state = 'planning' AND j.lease_expires_at IS NULL
 $$;

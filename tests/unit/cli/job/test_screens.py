@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from omega.cli.job.screens import MACHINES_SHOWN, job_screen, jobs_table
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
+from omega.model.elastic import Phase, PhaseProgress
 from omega.model.progress import JobProgress
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.reports.jobs import NEXT_STEPS, JobReport, Why, progress_row, row_of, why_waiting
@@ -60,6 +61,8 @@ def a_status(
         preemptible=True,
         evicted_by=None,
         evicted_ms=None,
+        workers_max=None,
+        parent=None,
     )
 
 
@@ -212,3 +215,25 @@ def test_who_was_evicted_reads_for_which_job_and_when() -> None:
     assert "not preemptible" in drawn(
         screen_of(replace(a_status(), preemptible=False), {}, NO_PROGRESS, None)
     )
+
+
+def test_an_elastic_job_tells_its_workers_and_phases() -> None:
+    elastic = replace(a_status(State.RUNNING), workers_max=1_000)
+    helping = replace(a_status(State.RUNNING), id=8, parent=7)
+    phases = (Phase("map", 1_000, 10_000), Phase("reduce", 50, 30_000, after="map"))
+    progress = PhaseProgress(7, 7, phases, (300, 0), (3_000_000, 0))
+    report = JobReport(elastic, {}, NO_PROGRESS, None, [helping, helping], progress)
+
+    shown = drawn(job_screen(report))
+
+    assert "at most 1,000; 20 helpers at work" in shown
+    assert "map: 300 of 1,000 activities" in shown
+    assert "reduce: 0 of 50 activities" in shown
+    assert "helps" not in shown
+    assert "job 7" in drawn(screen_of(helping, {}, NO_PROGRESS, None))
+    summary = report.summary()
+    assert [{"job": 8, "running": 10}] * 2 == summary["helpers"]
+    assert summary["phases"] == [
+        {"phase": "map", "activities": 1_000, "done": 300, "busy_ms": 3_000_000},
+        {"phase": "reduce", "activities": 50, "done": 0, "busy_ms": 0},
+    ]

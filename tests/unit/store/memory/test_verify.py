@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from omega.lifecycle.states import ParkReason, State, Trigger
+from omega.model.elastic import Workers
 from omega.model.resources import Kind, amounts
 from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.job_records import JobRecord
@@ -162,6 +163,32 @@ def test_what_is_broken_is_named(spoil: Callable[[Cell], None], expected: set[st
     spoil(cell)
 
     assert expected == cell.broken()
+
+
+def a_helper(parent: int, *states: Trigger) -> JobRecord:
+    helper = JobRecord.submitted(2, a_spec(2), now_s=0.0, parent=parent)
+    for trigger in states:
+        helper.move(trigger)
+    return helper
+
+
+def test_a_helper_that_waits_or_outlives_its_parent_is_named() -> None:
+    cell = Cell()
+    cell.job.spec = replace(cell.job.spec, workers=Workers(5))
+    planned = a_helper(1, Trigger.TAKE)
+    planned.token = UUID(int=2)
+
+    def broken(helper: JobRecord) -> set[str]:
+        found = broken_invariants(cell.machines, cell.allocations, [cell.job, helper])
+        return {violation.invariant for violation in found}
+
+    assert set() == broken(planned)
+    assert {"helpers never wait"} == broken(a_helper(1))
+    planned.parent = 9
+    assert {"helpers end with their parent"} == broken(planned)
+    planned.parent = 1
+    cell.job.spec = replace(cell.job.spec, workers=Workers(4))
+    assert {"a job has the workers that it may have"} == broken(planned)
 
 
 def test_a_violation_names_machine_kind_and_amounts() -> None:

@@ -1,0 +1,188 @@
+"""Planning elastic jobs: the workers wanted job by job, and helpers tick by tick.
+
+Goal     Spend what idles on elastic jobs, and give it back when that is due.
+Promise  Workers that are wanted are planned as any job's tasks. One of several replicas carries out
+         each tick, and starts from the memo of the one before. Helpers evict nobody, and those that
+         find no room in one attempt are over.
+Source   Omega (EuroSys 2013), section 6; docs/decisions/0043-elastic-jobs.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from omega.clock import Clock
+from omega.errors import BadInput
+from omega.events import HelpersEnded, HelpersPlaced, MemoRefused, Sink
+from omega.framework.attempt import PlanningContext, attempt
+from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
+from omega.framework.effects import Effects, called, refreshed
+from omega.framework.elastic import Elastic, ElasticPlan, ElasticState
+from omega.framework.job_planner import JobPlanner
+from omega.framework.leasing import Leasing
+from omega.framework.timer import Timer
+from omega.limits import INT4_MAX
+from omega.model.allocations import Allocations
+from omega.model.arrays import Amounts, Mask, integers
+from omega.model.elastic import PhaseProgress
+from omega.model.elastic_jobs import ElasticJob
+from omega.model.jobs import LeasedJob
+from omega.store.leases import HandBack
+from omega.store.protocols import SchedulerStore
+from omega.store.rounds import NotYet
+
+JOBS_MAX: Final = 10_000
+"""How many elastic jobs a tick looks at, the oldest ones."""
+ID_MAX: Final = 2**63 - 1
+PRECEDENCE_MIN: Final = -INT4_MAX - 1
+
+
+class ElasticPlanner:
+    """Plans the jobs of one process, and the helpers of all jobs of its kind."""
+
+    def __init__(
+        self,
+        context: PlanningContext,
+        elastic: Elastic,
+        jobs: JobPlanner,
+        leasing: Leasing,
+        meter: AttemptMeter | NoAttemptMeter,
+        clock: Clock,
+        sink: Sink,
+    ) -> None:
+        self._context = replace(context, preempts=False, explains=False)
+        self._elastic = elastic
+        self._jobs = jobs
+        self._leasing = leasing
+        self._meter = meter
+        self._sink = sink
+        self._ticks = Timer(clock, elastic.tick_ms)
+
+    def cycle(self) -> Effects[int]:
+        """Plan pending jobs, and carry out the tick if it is due; return the jobs planned."""
+        planned = yield from self._jobs.cycle()
+        if self._ticks.due():
+            yield from self._tick()
+        return planned
+
+    def idle_s(self) -> float:
+        """Return the seconds to wait when there are no jobs; at most until the next tick."""
+        return min(self._jobs.idle_s(), self._elastic.tick_ms / 1_000)
+
+    def _tick(self) -> Effects[None]:
+        kind, holder, length_ms = self._leasing.kind, self._leasing.holder, self._elastic.tick_ms
+        begun = yield from called(
+            "begin_round",
+            lambda store: store.begin_round(kind, holder=holder, length_ms=length_ms),
+        )
+        if isinstance(begun, NotYet):
+            return
+        jobs = yield from called(
+            "elastic_jobs", lambda store: store.elastic_jobs(kind, jobs_max=JOBS_MAX)
+        )
+        known, memo = _told(begun.memo)
+        gone = integers(known - {job.id for job in jobs})
+        ended: list[PhaseProgress] = []
+        if len(gone):
+            ended = yield from called("phases", lambda store: store.phases(gone))
+        view = yield from refreshed()
+        plan = self._elastic.plan(view, ElasticState(memo=memo, jobs=jobs, ended=ended))
+        if not (yield from self._note(begun.number, jobs, plan)):
+            return
+        yield from self._give_back(jobs, plan.give_back)
+        yield from self._add(jobs, plan.helpers)
+
+    def _note(self, number: int, jobs: Sequence[ElasticJob], plan: ElasticPlan) -> Effects[bool]:
+        """Save the memo; return whether it was saved: not if the next tick has begun already."""
+        kind = self._leasing.kind
+        named = [job.id for job in jobs]
+        for memo in ({"jobs": named, "plan": plan.memo}, {"jobs": named}, {}):
+            try:
+                call = partial(_noted, kind, number, memo)
+                return (yield from called("note", call))
+            except BadInput as refusal:
+                self._sink(MemoRefused(refusal.sentence))
+        return False
+
+    def _give_back(self, jobs: Sequence[ElasticJob], amounts: Amounts) -> Effects[None]:
+        """End the newest helpers that hold these amounts together."""
+        named = [job for it in jobs for job in it.helper_jobs]
+        if not (amounts > 0).any() or not named:
+            return
+        live = yield from called("allocations_of", lambda store: store.allocations_of(named))
+        going = live.only(newest(live, amounts))
+        if len(going):
+            kind = self._leasing.kind
+            ended = yield from called(
+                "end_helpers",
+                lambda store: store.end_helpers(kind, going.job, going.task.astype(np.intp)),
+            )
+            self._sink(HelpersEnded(ended))
+
+    def _add(self, jobs: Sequence[ElasticJob], wanted: Mapping[int, int]) -> Effects[None]:
+        """Make helpers and place them, job by job; what finds no room is over."""
+        parents = {job.id: job for job in jobs}
+        for job_id, tasks in wanted.items():
+            parent = parents[job_id]
+            precedence = min(self._elastic.precedence, parent.spec.precedence - 1)
+            if tasks < 1 or precedence < PRECEDENCE_MIN:
+                continue
+            make = partial(self._helpers_of, job_id, tasks, precedence)
+            helpers = yield from called("add_helpers", make)
+            if helpers is not None:
+                yield from self._place(helpers)
+
+    def _place(self, helpers: LeasedJob) -> Effects[None]:
+        self._leasing.leases.take([helpers])
+        (attempted,) = yield from self._meter.over(attempt(self._context, [helpers]))
+        # Helpers wait for nobody: they are no attempt at a job of a user's.
+        self._meter.report([])
+        yield from self._leasing.hand_back(
+            [HandBack(helpers.id, helpers.token, delay_ms=0, progressed=True)]
+        )
+        self._sink(HelpersPlaced(attempted.placed, attempted.left))
+
+    def _helpers_of(
+        self, parent: int, tasks: int, precedence: int, store: SchedulerStore
+    ) -> LeasedJob | None:
+        leasing = self._leasing
+        return store.add_helpers(
+            leasing.kind,
+            parent,
+            tasks,
+            precedence=precedence,
+            holder=leasing.holder,
+            lease_ms=leasing.lease_ms,
+        )
+
+
+def newest(live: Allocations, amounts: Amounts) -> Mask:
+    """Return which tasks to end, newest first, until these amounts are free: (tasks,).
+
+    A task that holds nothing of a kind that is still wanted is left.
+    """
+    chosen = np.zeros(len(live), dtype=np.bool_)
+    left = amounts.copy()
+    for at in np.lexsort((-live.task, -live.job, -live.started_ms)).tolist():
+        if not (left > 0).any():
+            break
+        held = live.amounts[at]
+        if (held[left > 0] > 0).any():
+            chosen[at] = True
+            left -= held
+    return chosen
+
+
+def _noted(kind: str, number: int, memo: Mapping[str, object], store: SchedulerStore) -> bool:
+    return store.note_round(kind, number, memo)
+
+
+def _told(memo: Mapping[str, object]) -> tuple[set[int], Mapping[str, object]]:
+    """Return the job ids and the plan of a memo that `_note` saved."""
+    jobs, plan = memo.get("jobs"), memo.get("plan")
+    listed = jobs if isinstance(jobs, list) else []
+    ids = {job for job in listed if type(job) is int and 0 < job <= ID_MAX}
+    return ids, plan if isinstance(plan, dict) else {}
