@@ -1,6 +1,7 @@
 """Migrations go up and down, and leave what the declaration says."""
 
 from contextlib import closing
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -20,8 +21,9 @@ from omega.store.postgres.databases import beside, name_of, suffixed
 from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import metadata
 from omega.testing.builders import a_spec
+from omega.testing.elastic_contract import PHASES, an_elastic_spec, some_helpers
 from omega.testing.progress_contract import RESNET, a_job_in_steps, report, told
-from omega.testing.steps import a_running_job, add_a_cell
+from omega.testing.steps import a_running_job, add_a_cell, grant, recall
 from omega.testing.twin import row_differences
 
 RELATIONS = """
@@ -201,6 +203,29 @@ def test_jobs_in_steps_outlive_down_and_up(empty_database_url: str) -> None:
     old = {"model": RESNET, "steps": 1_000}
     assert [(old, False, False), (None, False, True), (None, False, False)] == before
     assert specs[:2] == [job.spec for job in leased]
+
+
+def test_elastic_jobs_outlive_down_and_up_as_ordinary_ones(empty_database_url: str) -> None:
+    schema.migrate(empty_database_url)
+    with closing(PostgresStore(empty_database_url)) as store:
+        (machine,) = add_a_cell(store, 1)
+        spec = an_elastic_spec(1, phases=PHASES)
+        parent = a_running_job(store, spec, [machine])
+        helpers = some_helpers(store, parent, 1)
+        grant(store, helpers, [0], [machine])
+    schema.downgrade(empty_database_url, "0015")
+    with psycopg.connect(empty_database_url) as owner:
+        told = owner.execute("SELECT wire ? 'workers' FROM omega.job_spec").fetchall()
+    schema.migrate(empty_database_url)
+
+    with closing(PostgresStore(empty_database_url)) as store:
+        assert [] == list(store.verify())
+        assert [] == store.elastic_jobs("batch", jobs_max=9)
+        recalled = recall(store, None)
+        assert [replace(spec, workers=None), replace(helpers.spec, workers=None)] == [
+            job.spec for job in recalled
+        ]
+    assert [(False,), (False,)] == told
 
 
 def complaint(url: str) -> str:

@@ -41,10 +41,17 @@ def test_no_time_is_saved_without_history() -> None:
     assert best_growth((PhaseLeft(1_000, 0.0),), 11, 1_000) is None
 
 
-def test_a_step_further_on_may_be_worth_more_than_the_next_one() -> None:
+def test_the_step_that_saves_most_for_each_worker_is_chosen() -> None:
     # From 3 workers: 4 save one second, 5 save two, 10 save three.
     growth = best_growth((PhaseLeft(10, 1.0),), 3, 10)
 
     assert growth == Growth(1, 1.0)
     assert 1.0 == growth.gain_per_worker_s
     assert best_growth((PhaseLeft(10, 1.0),), 5, 10) == Growth(5, 1.0)
+
+
+def test_a_step_further_on_may_save_more_than_the_next_one() -> None:
+    # From 8 workers: 9 save half a second of the first phase, 10 save ten of the second as well.
+    growth = best_growth((PhaseLeft(100, 0.5), PhaseLeft(10, 10.0)), 8, 100)
+
+    assert growth == Growth(2, 3 * 0.5 + 10.0)
