@@ -28,6 +28,7 @@ from benchmarks import (
     side_by_side,
     sim_speed,
     sync,
+    trace_preemptions,
     turns,
 )
 from benchmarks.documents import read
@@ -55,6 +56,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "gavel_policies": gavel_policies.command,
     "gpu_rounds": gpu_rounds.command,
     "side_by_side": side_by_side.command,
+    "trace_preemptions": trace_preemptions.command,
     **paper.COMMANDS,
 }
 """Each benchmark is the module of its name."""

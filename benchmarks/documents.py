@@ -24,6 +24,7 @@ from benchmarks.rules import Rules
 from benchmarks.side_by_side import SideBySide
 from benchmarks.sim_speed import SimSpeed
 from benchmarks.sync import Sync
+from benchmarks.trace_preemptions import TracePreemptions
 from benchmarks.turns import Turns
 from omega.errors import BadInput
 
@@ -45,6 +46,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     GavelPolicies,
     GpuRounds,
     Gavel,
+    TracePreemptions,
     *FIGURES,
 )
 

@@ -103,6 +103,17 @@ class TasksLost:
 
 
 @dataclass(frozen=True)
+class TasksEvicted:
+    """A commit evicted tasks of one job for claims of others."""
+
+    job: int
+    tasks: int
+    """The tasks that claims of other jobs named, and the rest of a gang that broke."""
+    evictor: int
+    """The job for whose claims they had to go; of several, the one with the highest id."""
+
+
+@dataclass(frozen=True)
 class StoreCallFailed:
     """The store did not answer; the call will be repeated."""
 
@@ -166,6 +177,7 @@ Event = (
     | JobsWoken
     | JobsRescued
     | TasksLost
+    | TasksEvicted
     | StoreCallFailed
     | MemoRefused
     | TasksEnded

@@ -45,6 +45,8 @@ class Limits:
     """Kinds of scheduler whose last round was begun by one login."""
     occupied_machines_max: int = 1_000
     """Machines of which one call reads who runs there, to look for victims."""
+    holders_max: int = 10_000
+    """Tenants, and kinds of schedulers, of which one call returns what they held: the largest."""
     tasks_per_release_max: int = 1_000
     """Ends of tasks that one call reports."""
 

@@ -44,7 +44,10 @@ class AttemptMeter:
         self._since = 0.0
 
     def over(self, steps: Effects[_T]) -> Effects[_T]:
-        """Run a generator of effects and emit a `TransactionJudged` for each of its commits."""
+        """Run a generator of effects and emit a `TransactionJudged` for each of its commits.
+
+        A `TasksEvicted` follows for each job that lost tasks to the commit.
+        """
         self._since = self._clock.now()
         with closing(steps):
             go_on: Callable[[], Effect] = partial(next, steps)
@@ -72,6 +75,8 @@ class AttemptMeter:
             thought_s, self._uncommitted_s = self._uncommitted_s, 0.0
             took_s = self._clock.now() - began
             self._sink(effect.judged(answer, thought_s=thought_s, took_s=took_s))
+            for event in effect.evicted(answer):
+                self._sink(event)
         if not is_thought:
             self._since = self._clock.now()
         return partial(steps.send, answer)

@@ -9,14 +9,15 @@ Source   Omega (EuroSys 2013), section 3.4; psycopg's generators and dask's stat
          docs/decisions/0031-one-process-two-drivers.md.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from omega.cell.view import View
-from omega.events import TransactionJudged
+from omega.events import TasksEvicted, TransactionJudged
 from omega.model.claims import Transaction
+from omega.model.evictors import evicted_tasks, evictors
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome, Verdict
 from omega.store.protocols import SchedulerStore
@@ -78,6 +79,13 @@ class Commit:
             took_s=took_s,
             evicted=len(outcome.evicted_job),
         )
+
+    def evicted(self, outcome: Outcome) -> Iterator[TasksEvicted]:
+        """Yield an event for each job that lost tasks to claims of others, ascending by job."""
+        if len(outcome.evicted_job):
+            evictor, tasks = (of(self.transaction, outcome) for of in (evictors, evicted_tasks))
+            for job in sorted(evictor):
+                yield TasksEvicted(job, tasks[job], evictor[job])
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,11 +87,13 @@ class Process:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = MachineClearing(self.emit)
+        # Each round wakes its own jobs, and looks for tasks that yield to them.
+        is_woken_by_yields = self._preempts and self.scheduler.rounds is None
         self._waker = Waker(
             kind,
             self.emit,
             self.scheduler.granularity,
-            YieldWaking(self.clock) if self._preempts else None,
+            YieldWaking(self.clock) if is_woken_by_yields else None,
         )
         self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
         self._planner = self._make_planner()
@@ -106,10 +108,9 @@ class Process:
 
     @property
     def _preempts(self) -> bool:
-        """Whether jobs without room evict others; the paper's experiments keep no record of who
-        runs where, and rounds evict only their own jobs."""
-        scheduler = self.scheduler
-        return scheduler.preempts and self.housekeeps and scheduler.rounds is None
+        """Whether jobs without room evict others: not in the paper's experiments, which keep no
+        record of who runs where."""
+        return self.scheduler.preempts and self.housekeeps
 
     def life(self) -> Effects[None]:
         """Run cycles until the stop event is set."""

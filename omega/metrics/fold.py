@@ -25,6 +25,7 @@ from omega.events import (
     RateUnknown,
     StoreCallFailed,
     TasksEnded,
+    TasksEvicted,
     TasksLost,
     TransactionJudged,
     TurnChanged,
@@ -118,6 +119,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
             return {"jobs_rescued": jobs}
         case TasksLost(tasks, why):
             return {"tasks_lost": tasks, f"lost/{why}": tasks}
+        case TasksEvicted():
+            return {"jobs_evicted": 1}
         case StoreCallFailed(what, _):
             return {"store_faults": 1, f"faltered/{what}": 1}
         case MemoRefused():

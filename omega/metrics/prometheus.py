@@ -36,6 +36,7 @@ COUNTERS = {
     "retries": "Tries in an attempt after the first.",
     "tasks_placed": "Claims granted.",
     "tasks_evicted": "Tasks that lost their places to claims.",
+    "jobs_evicted": "Jobs that lost tasks to claims of others, once for each commit.",
     "tasks_lost": "Tasks that lost their places with machines that failed, left or shrank.",
     "transactions": "Transactions judged.",
     "transactions_conflicted": "Transactions with a claim refused for more than a quota.",

@@ -7,14 +7,13 @@ Source   Omega (EuroSys 2013), section 3.4; dominant shares as in DRF (NSDI 2011
          docs/decisions/0041-audits.md.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
 from omega.model.quotas import Budget, QuotaScope
-from omega.store.holdings import RESOURCES, Holdings, IdleJob
+from omega.store.holdings import RESOURCES, Holding, Holdings, IdleJob
 from omega.store.protocols import ReaderStore
 from omega.workload.audit_policy import AuditPolicy, ShareLimit
 
@@ -126,6 +125,7 @@ class AuditReport:
             "until_ms": self.holdings.until_ms,
             "capacity": {it.column: amount for it, amount in capacity},
             "runs_unknown": self.holdings.unknown,
+            "left_out": {scope.value: n for scope, n in self.holdings.left_out.items()},
             "above": self.above,
         }
 
@@ -149,7 +149,7 @@ class AuditReport:
 
 
 def _shares(holdings: Holdings, policy: AuditPolicy) -> list[HeldShare]:
-    shares = list(_summed(holdings, policy))
+    shares = list(_each(holdings, policy))
     order = list(QuotaScope)
     shares.sort(key=lambda one: (order.index(one.scope), not one.is_above, -_size(one), one.name))
     return shares
@@ -159,25 +159,19 @@ def _size(share: HeldShare) -> Fraction:
     return max(share.parts.values(), default=Fraction(0))
 
 
-def _summed(holdings: Holdings, policy: AuditPolicy) -> Iterator[HeldShare]:
+def _each(holdings: Holdings, policy: AuditPolicy) -> Iterator[HeldShare]:
     """Yield the share of each tenant and kind that held something or is named in the policy."""
-    runs: dict[tuple[QuotaScope, str], int] = defaultdict(int)
-    held: dict[tuple[QuotaScope, str], list[int]] = defaultdict(lambda: [0] * len(RESOURCES))
-    for whose in policy.named:
-        runs[whose] += 0
-    for one in holdings.by:
-        for whose in ((QuotaScope.TENANT, one.tenant), (QuotaScope.SCHEDULER, one.scheduler)):
-            runs[whose] += one.runs
-            for at, us in enumerate(one.held_us):
-                held[whose][at] += us
+    nothing = (0,) * len(RESOURCES)
+    held = {(one.scope, one.name): one for one in holdings.by}
+    named = (whose for whose in policy.named if not holdings.left_out.get(whose[0]))
     window_us = (holdings.until_ms - holdings.since_ms) * US_PER_MS
     whole = [capacity * window_us for capacity in holdings.capacity]
-    for (scope, name), number in runs.items():
-        its = tuple(held[scope, name])
+    for scope, name in dict.fromkeys((*held, *named)):
+        one = held.get((scope, name), Holding(scope, name, 0, nothing))
         parts = {
             resource: Fraction(us, of)
-            for resource, us, of in zip(RESOURCES, its, whole, strict=True)
+            for resource, us, of in zip(RESOURCES, one.held_us, whole, strict=True)
             if of
         }
         limit = policy.limit_of(scope, name)
-        yield HeldShare(scope, name, number, its, parts, limit)
+        yield HeldShare(scope, name, one.runs, one.held_us, parts, limit)

@@ -22,7 +22,7 @@ from omega.events import ignore
 from omega.framework.process import Process
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS, Limits
-from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.jobs import PRECEDENCE_GAP, JobSpec, LeasedJob
 from omega.sim.allocator import Allocator, OfferPolicy
 from omega.sim.audit import AuditedAllocator, AuditedCell, AuditedWorld
 from omega.sim.cell import SimulatedCell
@@ -113,6 +113,12 @@ class Experiment:
     gangs: bool = False
     """Whether each job is placed either whole or not at all."""
     give_up: GiveUpPolicy = field(default_factory=GiveUpPolicy)
+    precedence_gap: int = PRECEDENCE_GAP
+    """With the live queue: by how much a job's precedence must be higher for it to evict another's
+    tasks."""
+    start_queues_again: bool = False
+    """With the live queue: whether tasks of the start state that lose their places queue again, for
+    the scheduler of their own kind. Otherwise they are gone."""
     limits: Limits = ONE_TRY
     """Of an attempt: one try, as in the open simulator, or several, as in a live process."""
     horizon_s: float = 21_600.0
@@ -232,6 +238,10 @@ class Run:
             start_tasks_lost=sum(
                 world.start_tasks_lost for world in dict.fromkeys(self._worlds.values())
             ),
+            tasks_evicted=0,
+            start_tasks_evicted=0,
+            evictions_per_hour=0.0,
+            start={},
             audited=sum(cell.events for cell in self._audited),
         )
 

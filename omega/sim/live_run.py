@@ -3,35 +3,43 @@
 Goal     Run the live processes in virtual time, and report the same measures as the paper's
          experiments.
 Promise  The processes, virtual nodes included, are the live ones with their default settings. The
-         cell is a memory store. A job that is parked at the end counts as given up. The replicas of
-         a kind share one queue; what is left in it is counted for the first one. The same seed
-         gives the same result.
+         cell is a memory store. Schedulers that preempt do so, and evicted jobs queue again. A job
+         that is parked at the end counts as given up. The replicas of a kind share one queue; what
+         is left in it is counted for the first one. The same seed gives the same result.
 Source   docs/decisions/0031-one-process-two-drivers.md; Omega (EuroSys 2013), section 4.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event as Flag
-from typing import Any
+from typing import Any, Final
 
-from omega.events import Event, JobAttempted, TasksLost, TransactionJudged, ignore
+import numpy as np
+
+from omega.events import Event, JobAttempted, Sink, TransactionJudged, ignore
 from omega.lifecycle.states import State
-from omega.model.arrays import integers
+from omega.metrics.evictions import EvictionFold
+from omega.model.arrays import Ids, integers
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineState
 from omega.model.resources import Kind
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.experiment import SAMPLE_S, Advance, Architecture, Experiment, Use
 from omega.sim.ledger import Ledger, mean, p90, ratio
-from omega.sim.results import Result, of_schedulers, told
+from omega.sim.results import S_PER_H, Result, of_evictions, of_schedulers, told
+from omega.sim.virtual import ignore_it
 from omega.sim.virtual_cell import VirtualCell
+from omega.store.status import JobStatus
 from omega.sync.choice import ALONE, Sync
 from omega.sync.turns import Turn
 from omega.workload.arrivals import MS_PER_S, Arrival
 from omega.workload.machine_events import MachineEvent
 
-START = "start"
-"""The kind of the start state's jobs. No scheduler has it, so lost tasks are not placed again."""
+JOBS_MAX: Final = 2**62
+START: Final = "start"
+"""The workload that the start state's jobs count in. It is also their kind, which no scheduler has,
+unless they are to queue again: then their lost tasks are not placed any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +62,7 @@ class SyncConfig:
 class _Job:
     """What was observed of a job."""
 
+    workload: str
     submitted_s: float
     attempts: int = 0
     """How many are finished."""
@@ -63,36 +72,46 @@ class _Job:
 class LiveRun:
     """An experiment with live processes that is being simulated."""
 
-    def __init__(self, experiment: Experiment, sync: SyncConfig, advance: Advance) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        sync: SyncConfig,
+        advance: Advance = ignore_it,
+        *,
+        sink: Sink = ignore,
+    ) -> None:
+        """`advance` is called with each second that has passed, `sink` with each event."""
         assert experiment.architecture is Architecture.SHARED_STATE, "processes share one cell"
         self.experiment = experiment
         self._advance = advance
-        self._cell = VirtualCell(experiment.workload.machines, seed=experiment.seed)
+        self.sink = sink
+        self.cell = VirtualCell(experiment.workload.machines, seed=experiment.seed)
+        self.cell.store.set_precedence_gap(experiment.precedence_gap)
         self._there = self._used = 0
-        self._lost = 0
-        """How many tasks were lost, those of the start state included."""
+        self._lost: Counter[str] = Counter()
+        """How many tasks were lost with machines, by workload."""
+        self.evictions = EvictionFold(self.cell.clock, self._workload_of, self.is_whole)
         self._jobs: dict[int, _Job] = {}
-        prefill = experiment.workload.prefill
-        jobs = tuple(replace(spec, scheduler=START) for spec in prefill.jobs)
-        self._start = self._cell.start(replace(prefill, jobs=jobs))
+        """The jobs that arrived."""
+        self._begin_start_state()
         arrivals = experiment.workload.arrivals
         self._names = sorted({arrival.spec.scheduler for arrival in arrivals})
         for arrival in arrivals:
             if arrival.submit_s <= experiment.horizon_s:
                 submit = partial(self._submit, self._spec(arrival))
-                self._cell.when_jobs_arrive(arrival.submit_s, submit)
+                self.cell.when_jobs_arrive(arrival.submit_s, submit)
         for event in experiment.machine_events:
-            self._cell.at(event.time_s, partial(self._change, event))
+            self.cell.at(event.time_s, partial(self._change, event))
         nodes = VirtualNodes(ignore, speedup=1.0)
-        self._cell.live(nodes.life(Flag(), nothing_else))
+        self.cell.live(nodes.life(Flag(), nothing_else))
         self._ledgers = self._begin_schedulers(sync)
         self._sample(1)
-        self._cell.engine.sample(SAMPLE_S, self._sample)
+        self.cell.engine.sample(SAMPLE_S, self._sample)
 
     @property
     def use(self) -> Use:
         """CPU of the open machines, and what tasks use of it; offers do not exist here."""
-        rows = self._cell.store.snapshot().rows
+        rows = self.cell.store.snapshot().rows
         is_open = rows.state == MachineState.OPEN
         there, used = (
             int(amounts[is_open, Kind.CPU_MILLI].sum()) for amounts in (rows.capacity, rows.used)
@@ -102,12 +121,12 @@ class LiveRun:
     @property
     def waiting(self) -> dict[str, int]:
         """How many jobs are pending or planned, by workload."""
-        return {name: self._in(name, State.PENDING, State.PLANNING) for name in self._names}
+        return {name: len(self._of(name, State.PENDING, State.PLANNING)) for name in self._names}
 
     def finish(self) -> Result:
         """Simulate up to the horizon, check every invariant of the cell, and return the result."""
-        self._cell.run(self.experiment.horizon_s)
-        self._cell.check()
+        self.cell.run(self.experiment.horizon_s)
+        self.cell.check()
         return self.result()
 
     def result(self) -> Result:
@@ -115,22 +134,27 @@ class LiveRun:
         rows: dict[str, list[dict[str, Any]]] = {}
         for name, ledgers in self._ledgers.items():
             ledgers[0].waiting = self.waiting[name]
-            ledgers[0].abandoned = self._in(name, State.PARKED)
+            ledgers[0].abandoned = len(self._of(name, State.PARKED))
             rows[name] = [told(ledger, self.experiment.horizon_s) for ledger in ledgers]
         workloads = {
             name: {**of_schedulers(rows[name]), **self._of_jobs(name)} for name in self._ledgers
         }
-        start = [job for one in self._start if (job := self._cell.store.job(one)) is not None]
-        start_lost = sum(job.tasks - job.placed for job in start)
+        start = self._of_evictions(START)
+        evicted = {name: one["tasks_evicted"] for name, one in workloads.items()}
+        all_evicted = sum(evicted.values()) + start["tasks_evicted"]
         return Result(
             schedulers=[row for mine in rows.values() for row in mine],
             workloads=workloads,
             utilisation=ratio(self._used, self._there),
             locked=0.0,
-            events=self._cell.engine.executed,
+            events=self.cell.engine.executed,
             tasks_placed=sum(one["tasks_placed"] for one in workloads.values()),
-            tasks_lost=self._lost - start_lost,
-            start_tasks_lost=start_lost,
+            tasks_lost=self._lost.total() - self._lost[START],
+            start_tasks_lost=self._lost[START],
+            tasks_evicted=sum(evicted.values()),
+            start_tasks_evicted=start["tasks_evicted"],
+            evictions_per_hour=all_evicted / self.experiment.horizon_s * S_PER_H,
+            start=start,
             audited=0,
         )
 
@@ -147,7 +171,7 @@ class LiveRun:
             ledgers.setdefault(name, []).append(ledger)
             scheduler = experiment.scheduler(name)
             scheduler.kind = name
-            self._cell.schedule(
+            self.cell.schedule(
                 scheduler,
                 f"{number}",
                 sync=sync.by,
@@ -159,22 +183,35 @@ class LiveRun:
         return ledgers
 
     def _think(self, ledger: Ledger, seconds: float) -> None:
-        ledger.begin(seconds, before_s=self.experiment.horizon_s - self._cell.clock.now())
+        ledger.begin(seconds, before_s=self.experiment.horizon_s - self.cell.clock.now())
 
     def attempted(self, event: JobAttempted) -> None:
         """Count an attempt that is over, and the wait before the first one."""
-        job = self._jobs[event.job]
+        job = self._jobs.get(event.job)
+        if job is None:
+            return  # of the start state
         job.attempts += 1
         if job.first_wait_s is None:
-            job.first_wait_s = self._cell.clock.now() - event.thought_s - job.submitted_s
+            job.first_wait_s = self.cell.clock.now() - event.thought_s - job.submitted_s
 
-    def lose(self, tasks: int) -> None:
-        """Count tasks that lost their places."""
-        self._lost += tasks
+    def _begin_start_state(self) -> None:
+        prefill = self.experiment.workload.prefill
+        jobs = prefill.jobs
+        if not self.experiment.start_queues_again:
+            jobs = tuple(replace(spec, scheduler=START) for spec in jobs)
+        self.cell.start(replace(prefill, jobs=jobs))
+
+    def _workload_of(self, job: int) -> str:
+        return self._jobs[job].workload if job in self._jobs else START
+
+    def is_whole(self, job: int) -> bool:
+        """Return whether none of a job's tasks lacks a place."""
+        status = self.cell.store.job(job)
+        return status is not None and status.placed == status.tasks
 
     def _submit(self, spec: JobSpec) -> None:
-        (job,) = self._cell.store.submit([spec])
-        self._jobs[job] = _Job(self._cell.clock.now())
+        (job,) = self.cell.store.submit([spec])
+        self._jobs[job] = _Job(spec.scheduler, self.cell.clock.now())
 
     def _spec(self, arrival: Arrival) -> JobSpec:
         """Return the spec to submit: with durations, and as a gang if that is wanted."""
@@ -189,7 +226,7 @@ class LiveRun:
 
     def _change(self, event: MachineEvent) -> None:
         """Change a machine as an operator's commands would."""
-        machine, store = event.machine + 1, self._cell.store
+        machine, store = event.machine + 1, self.cell.store
         if event.capacity is not None:
             # What it runs goes on until it ends, as in the paper's experiments.
             horizon_ms = round(self.experiment.horizon_s * MS_PER_S)
@@ -197,21 +234,33 @@ class LiveRun:
         state = MachineState.OPEN if event.up else MachineState.DOWN
         store.set_state(integers([machine]), state)
         if not event.up:
-            self._lost += store.lose_tasks(integers([machine]))
+            self._lose_tasks(integers([machine]))
 
-    def _in(self, name: str, *states: State) -> int:
-        """Count a workload's jobs in these states."""
-        most = len(self._jobs) + 1
-        jobs = self._cell.store.jobs
-        return sum(len(jobs(state=one, scheduler=name, jobs_max=most)) for one in states)
+    def _lose_tasks(self, machine: Ids) -> None:
+        """Evict what runs on a machine that is down; count it for the workloads that lose it."""
+        store = self.cell.store
+        there = np.unique(store.allocations_on(machine).job).tolist()
+        before = {job: self._placed(job) for job in there}
+        store.lose_tasks(machine)
+        for job, placed in before.items():
+            self._lost[self._workload_of(job)] += placed - self._placed(job)
+
+    def _placed(self, job: int) -> int:
+        status = self.cell.store.job(job)
+        return 0 if status is None else status.placed
+
+    def _of(self, name: str, *states: State) -> list[JobStatus]:
+        """Return the jobs of a workload that arrived and are in one of these states, or in any."""
+        every = self.cell.store.jobs
+        found = [every(state=one, scheduler=name, jobs_max=JOBS_MAX) for one in states or (None,)]
+        return [job for jobs in found for job in jobs if job.id in self._jobs]
 
     def _of_jobs(self, name: str) -> dict[str, Any]:
         """Return the measures of a workload's jobs, by the names of `results.of_jobs`.
 
-        A measure is None where it is not known: which workload lost tasks, and waits between
-        attempts.
+        A measure is None where it is not known: waits between attempts.
         """
-        jobs = self._cell.store.jobs(scheduler=name, jobs_max=len(self._jobs) + 1)
+        jobs = self._of(name)
         seen = [self._jobs[job.id] for job in jobs]
         attempted = [one for one in seen if one.attempts]
         first = [one.first_wait_s for one in attempted if one.first_wait_s is not None]
@@ -224,7 +273,8 @@ class LiveRun:
             "jobs_abandoned": sum(job.state is State.PARKED for job in jobs),
             "tasks": sum(job.tasks for job in jobs),
             "tasks_placed": sum(job.placed for job in jobs),
-            "tasks_lost": None,
+            "tasks_lost": self._lost[name],
+            **self._of_evictions(name),
             "wait_mean_s": mean(first),
             "wait_p90_s": p90(first),
             "wait_until_scheduled_mean_s": None,
@@ -233,11 +283,15 @@ class LiveRun:
             "attempts_max": max((one.attempts for one in attempted), default=0),
         }
 
+    def _of_evictions(self, name: str) -> dict[str, Any]:
+        """Return the measures of evictions of a workload's jobs."""
+        return of_evictions(self.evictions, name, [*self._names, START], self.experiment.horizon_s)
+
     def _sample(self, samples: int) -> None:
         use = self.use
         self._there += samples * use.there
         self._used += samples * use.used
-        self._advance(self._cell.clock.now())
+        self._advance(self.cell.clock.now())
 
 
 class _LedgerSink:
@@ -250,6 +304,8 @@ class _LedgerSink:
         """Whether the current attempt has claimed something."""
 
     def __call__(self, event: Event) -> None:
+        self._run.sink(event)
+        self._run.evictions(event)
         match event:
             case TransactionJudged():
                 self._ledger.judge_event(event)
@@ -258,7 +314,5 @@ class _LedgerSink:
                 self._run.attempted(event)
                 self._ledger.found_no_room += not self._claimed
                 self._claimed = False
-            case TasksLost():
-                self._run.lose(event.tasks)
             case _:
                 pass

@@ -6,11 +6,14 @@ Source   docs/papers/omega.md, the measures; Omega (EuroSys 2013), section 4.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from omega.metrics.evictions import EvictionFold
 from omega.sim.ledger import Ledger, SimulatedJob, mean, p90, ratio
+
+S_PER_H: Final = 3_600
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +33,33 @@ class Result:
     """Tasks that lost their places with machines that went down or with their gangs ..."""
     start_tasks_lost: int
     """... and such tasks of the start state, which are not placed again."""
+    tasks_evicted: int
+    """Tasks that lost their places to claims of other jobs ..."""
+    start_tasks_evicted: int
+    """... and such tasks of the start state."""
+    evictions_per_hour: float
+    """Of both together."""
+    start: dict[str, Any]
+    """The measures of `of_evictions` for the start state's jobs; empty without the live queue."""
     audited: int
     """How many commits, ends, losses, changes of machines and offers were audited."""
+
+    def summary(self, *, with_audited: bool) -> dict[str, Any]:
+        """Return the figures of each workload, of the start state and of the whole run."""
+        return {
+            **self.workloads,
+            **({"start": self.start} if self.start else {}),
+            "utilisation": self.utilisation,
+            "locked": self.locked,
+            "tasks_placed": self.tasks_placed,
+            "tasks_lost": self.tasks_lost,
+            "start_tasks_lost": self.start_tasks_lost,
+            "tasks_evicted": self.tasks_evicted,
+            "start_tasks_evicted": self.start_tasks_evicted,
+            "evictions_per_hour": self.evictions_per_hour,
+            "events": self.events,
+            **({"audited": self.audited} if with_audited else {}),
+        }
 
 
 def told(ledger: Ledger, horizon_s: float) -> dict[str, Any]:
@@ -92,10 +120,42 @@ def of_jobs(jobs: Sequence[SimulatedJob]) -> dict[str, Any]:
         "tasks": sum(job.lease.spec.tasks for job in jobs),
         "tasks_placed": sum(job.lease.spec.tasks - job.left for job in jobs),
         "tasks_lost": sum(job.tasks_lost for job in jobs),
+        **NO_EVICTIONS,
         "wait_mean_s": mean(first),
         "wait_p90_s": p90(first),
         "wait_until_scheduled_mean_s": mean(whole),
         "wait_until_scheduled_p90_s": p90(whole),
         "attempts_mean": mean([float(one) for one in attempts]),
         "attempts_max": max(attempts, default=0),
+    }
+
+
+NO_EVICTIONS: Final[Mapping[str, Any]] = {
+    "tasks_evicted": 0,
+    "tasks_evicted_by": {},
+    "jobs_evicted": 0,
+    "evictions_per_hour": 0.0,
+    "whole_again_mean_s": None,
+    "whole_again_p90_s": None,
+    "jobs_not_whole_again": 0,
+}
+"""The measures of evictions where none are simulated."""
+
+
+def of_evictions(
+    fold: EvictionFold, name: str, workloads: Sequence[str], horizon_s: float
+) -> dict[str, Any]:
+    """Return the measures of a workload's evictions by others: how many, by whom, and the waits.
+
+    `whole_again` is the time from a job's eviction until all its tasks had places again.
+    """
+    tasks, waits_s = fold.tasks(name), fold.waits_s(name)
+    return {
+        "tasks_evicted": tasks,
+        "tasks_evicted_by": {other: fold.tasks(name, other) for other in workloads},
+        "jobs_evicted": fold.jobs(name),
+        "evictions_per_hour": tasks / horizon_s * S_PER_H,
+        "whole_again_mean_s": mean(waits_s),
+        "whole_again_p90_s": p90(waits_s),
+        "jobs_not_whole_again": fold.not_whole(name),
     }

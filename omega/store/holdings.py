@@ -7,12 +7,12 @@ Source   Omega (EuroSys 2013), section 3.4: limits that are checked after the fa
          docs/decisions/0041-audits.md.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from omega.model.quotas import Budget
+from omega.model.quotas import Budget, QuotaScope
 
 RESOURCES: Final = tuple(budget for budget in Budget if budget.kinds)
 """What a share is measured in: the budgets of quotas that are charged by amount."""
@@ -21,12 +21,12 @@ Amounts = tuple[int, ...]
 """An amount of each of RESOURCES, in this order."""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Holding:
-    """What the jobs of a tenant held that were submitted for one kind of scheduler."""
+    """What the jobs of a tenant held, or those submitted for one kind of scheduler."""
 
-    tenant: str
-    scheduler: str
+    scope: QuotaScope
+    name: str
     runs: int
     """Allocations that were there within the time; a task that was evicted and placed again has
     several."""
@@ -44,7 +44,10 @@ class Holdings:
     capacity: Amounts
     """Of the machines that are not gone, as they are now."""
     by: Sequence[Holding]
-    """By tenant and kind, ascending."""
+    """Of tenants, then of kinds, each by name. Each run counts for its tenant and for its kind. Of
+    either there are at most LIMITS.holders_max: those of the largest shares."""
+    left_out: Mapping[QuotaScope, int] = field(default_factory=dict)
+    """How many more tenants and kinds held something."""
     unknown: int = 0
     """Runs that are not counted: on record, but not what their jobs had asked for."""
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from omega.model.arrays import integers
 from omega.model.jobs import StepWork
 from omega.model.machines import MachineState
-from omega.store.holdings import Holding, IdleCause, IdleJob
+from omega.model.quotas import QuotaScope
+from omega.store.holdings import Holding, Holdings, IdleCause, IdleJob
 from omega.store.protocols import Store
 from omega.testing.builders import (
     a_cell,
@@ -49,6 +50,11 @@ def per_task_us(held: Holding, amounts: Sequence[int]) -> int:
     return int(time)
 
 
+def of_tenants(told: Holdings) -> list[Holding]:
+    """Return what tenants held."""
+    return [one for one in told.by if one.scope is QuotaScope.TENANT]
+
+
 class HoldingContract(Contract):
     """What jobs held, by tenant and kind of scheduler."""
 
@@ -80,10 +86,13 @@ class HoldingContract(Contract):
 
         told = store.holdings(HOUR_MS)
 
-        (ann,) = told.by
+        (ann,) = of_tenants(told)
         (began_ms,) = store.allocations().started_ms.tolist()
         lasted_us = per_task_us(ann, (500, 64, 0, 250))
-        assert ("ann", "batch", 1) == (ann.tenant, ann.scheduler, ann.runs)
+        assert ("ann", 1) == (ann.name, ann.runs)
+        assert [("batch", ann.held_us)] == [
+            (one.name, one.held_us) for one in told.by if one.scope is QuotaScope.SCHEDULER
+        ]
         assert before_ms - began_ms - 1 <= lasted_us // MS_US <= told.until_ms - began_ms + 1
 
     def test_what_has_ended_counts_with_what_its_group_asked_for(self, store: Store) -> None:
@@ -92,9 +101,9 @@ class HoldingContract(Contract):
         job = a_running_job(store, a_spec(groups=asked), [1, 1, 1], cpu_milli=700)
 
         end(store, job, 0, 1)
-        (first,) = store.holdings(HOUR_MS).by
+        (first,) = of_tenants(store.holdings(HOUR_MS))
         end(store, job, 2)
-        (both,) = store.holdings(HOUR_MS).by
+        (both,) = of_tenants(store.holdings(HOUR_MS))
 
         assert 3 == first.runs == both.runs
         # All of them held 700. The task of the second group asked for a core and half a GPU, the
@@ -110,7 +119,7 @@ class HoldingContract(Contract):
         add_a_cell(store, 1)
         a_running_job(store, a_spec(2), [1, 1], cpu_milli=1_000)
 
-        (batch,) = store.holdings(1).by
+        (batch,) = of_tenants(store.holdings(1))
 
         assert 0 <= batch.held_us[0] <= 2 * 1_000 * MS_US
 
@@ -129,9 +138,13 @@ class HoldingContract(Contract):
 
         told = store.holdings(HOUR_MS).by
 
-        assert [("ann", "batch", 1), ("bob", "batch", 3), ("bob", "service", 1)] == [
-            (one.tenant, one.scheduler, one.runs) for one in told
-        ]
+        tenant, scheduler = QuotaScope.TENANT, QuotaScope.SCHEDULER
+        assert [
+            (tenant, "ann", 1),
+            (tenant, "bob", 4),
+            (scheduler, "batch", 4),
+            (scheduler, "service", 1),
+        ] == [(one.scope, one.name, one.runs) for one in told]
 
     def test_a_task_that_was_evicted_and_placed_again_ran_twice(self, store: Store) -> None:
         failing, other = add_a_cell(store, 2)
@@ -141,7 +154,7 @@ class HoldingContract(Contract):
         (job,) = lease_all(store)
         grant(store, job, [0], [other])
 
-        assert [2] == [one.runs for one in store.holdings(HOUR_MS).by]
+        assert [2] == [one.runs for one in of_tenants(store.holdings(HOUR_MS))]
 
     def test_a_task_that_made_way_for_another_counts_too(self, store: Store) -> None:
         add_a_cell(store, 1, cpu_milli=1_000)
@@ -150,9 +163,9 @@ class HoldingContract(Contract):
         claims = evicting(some_claims([0], [1]), (0, victim.id, 0))
         assert store.commit(a_transaction(claims_of_job(evictor, claims))).accepted.all()
 
-        told = store.holdings(HOUR_MS).by
+        told = of_tenants(store.holdings(HOUR_MS))
 
-        assert [("ann", 1), ("bob", 1)] == [(one.tenant, one.runs) for one in told]
+        assert [("ann", 1), ("bob", 1)] == [(one.name, one.runs) for one in told]
 
     def test_a_job_that_is_cancelled_has_held_what_it_held(self, store: Store) -> None:
         add_a_cell(store, 1)
@@ -160,7 +173,7 @@ class HoldingContract(Contract):
 
         assert store.cancel(job.id)
 
-        assert [2] == [one.runs for one in store.holdings(HOUR_MS).by]
+        assert [2] == [one.runs for one in of_tenants(store.holdings(HOUR_MS))]
 
 
 class IdleContract(Contract):

@@ -107,6 +107,10 @@ class Prefill:
             shapes=self.shapes[shapes],
         )
 
+    def not_preemptible(self) -> "Prefill":
+        """Return the same tasks, which no claim of another scheduler's job may evict."""
+        return replace(self, jobs=tuple(replace(spec, preemptible=False) for spec in self.jobs))
+
     @classmethod
     def none(cls) -> "Prefill":
         """Return no tasks: the cell is empty at the start."""

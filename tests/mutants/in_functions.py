@@ -277,7 +277,7 @@ YIELDING = (
         "change-of-gap-unnoticed",
         MACHINES,
         "set_precedence_gap",
-        "SET precedence_gap = _gap«, generation = generation + 1»",
+        "SET precedence_gap = _gap«, generation = generation + 1» WHERE",
         "",
         "The owner lowers the gap, and nobody is woken.",
         tests=OF_STORES,

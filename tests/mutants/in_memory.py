@@ -2,6 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
+EVICTORS = "omega/model/evictors.py"
 STORE = "omega/store/memory/store.py"
 QUEUE = "omega/store/memory/jobs.py"
 MACHINES = "omega/store/memory/machines.py"
@@ -202,10 +203,10 @@ MUTANTS = (
     ),
     mutant(
         "moves-told-as-evictions",
-        STORE,
-        "_evictors",
-        "evicts[claim] and evictor != job",
-        "evicts[claim]",
+        EVICTORS,
+        "evictors",
+        "if evictor != job:",
+        "if evictor:",
         "A job that was moved seems to have been evicted by itself.",
     ),
 )

@@ -103,8 +103,8 @@ MUTANTS = (
     mutant(
         "evicts-beside-room",
         ATTEMPT,
-        "_make_way",
-        "for others in claims:\n    «view.assume_claims(others)»",
+        "_assuming",
+        "for some in claims:\n    «view.assume_claims(some)»",
         "pass",
         "Room is claimed twice: once as it is, and once beside evictions.",
     ),
@@ -129,7 +129,7 @@ MUTANTS = (
         LOOKS,
         "machines_that_yield",
         "if not has_room(view, job):",
-        "if job.id < 0:",
+        "if job is None:",
         "For a gang that nothing suffices for, who runs on a thousand machines is read.",
     ),
     mutant(
@@ -153,7 +153,7 @@ MUTANTS = (
         WAKING,
         "is_due",
         "view.generation != self._generation",
-        "view.generation < self._generation or not len(self._sequence)",
+        "view.generation < self._generation",
         "The owner lowers the gap, and nobody is woken.",
     ),
     mutant(
@@ -177,15 +177,16 @@ MUTANTS = (
         WAKING,
         "_fit",
         "self._changed = True",
-        "self._changed = len(others) < 0",
+        "self._changed = self._changed",
         "A job that rested when others made way for it is never woken.",
     ),
     mutant(
         "lower-precedences-never-looked-at",
         WAKING,
         "look",
-        "self._above = precedence",
-        "self._above = None if precedence else None",
+        "if len(yielding) and left[-1].spec.precedence < precedence:\n"
+        "    «self._above = precedence»",
+        "pass",
         "A job waits for ever behind one of higher precedence that nobody makes way for.",
     ),
     mutant(

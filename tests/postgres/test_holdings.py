@@ -7,18 +7,32 @@ import psycopg
 import pytest
 
 from omega.errors import BadInput
+from omega.limits import LIMITS
+from omega.model.quotas import QuotaScope
 from omega.model.resources import COLUMNS
 from omega.store.holdings import IdleCause
 from omega.store.postgres.history import prune
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.steps import a_running_job, add_a_cell, end, grant, submit_and_lease
-from tests.fixtures.held_over import Asked, Run, held_by_hand, held_in
+from tests.fixtures.held_over import Asked, Run, held_by_hand, held_in, runs_in
 
 HOUR_MS = 60 * 60 * 1_000
 INSERT_ENDED = """
     INSERT INTO omega.ended_task (job_id, task, machine_id, started_at, ended_at, cause)
     VALUES (%s, %s, 1, to_timestamp(%s / 1000.0), to_timestamp(%s / 1000.0), %s)
+"""
+MANY_SPECS = """
+    INSERT INTO omega.job_spec
+           (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire)
+    SELECT s.job_id + n, s.name, n::text, false, s.group_starts, s.group_durations_ms, s.wire
+      FROM omega.job_spec s, generate_series(1, %s) AS n WHERE s.job_id = %s
+"""
+MANY_RUNS = """
+    INSERT INTO omega.ended_task (job_id, task, machine_id, started_at, ended_at)
+    SELECT s.job_id, 0, 1, to_timestamp((%s - 1000 - s.tenant::integer) / 1000.0),
+           to_timestamp((%s - 1000) / 1000.0)
+      FROM omega.job_spec s WHERE s.tenant::integer BETWEEN 1 AND %s
 """
 INSERT_LIVE = f"""
     INSERT INTO omega.allocation (job_id, task, machine_id, started_at, {", ".join(COLUMNS)})
@@ -76,7 +90,7 @@ def test_what_was_held_is_the_sum_over_all_runs(
 
         assert held_by_hand(jobs, runs, told.since_ms, told.until_ms) == held_in(told)
         counted = [r for r in runs if r.ended_ms is None or r.ended_ms > told.since_ms]
-        assert (len(counted), 0) == (sum(one.runs for one in told.by), told.unknown)
+        assert (len(counted), 0) == (runs_in(told), told.unknown)
     with psycopg.connect(database_url) as connection:
         connection.execute("TRUNCATE omega.allocation, omega.ended_task")
 
@@ -100,11 +114,11 @@ def test_what_was_pruned_is_held_no_more(store: PostgresStore, database_url: str
     (job,) = submit_and_lease(store, a_spec(3))
     grant(store, job, [0, 1], [1, 1])
     end(store, job, 0)
-    before = store.holdings(HOUR_MS).by
+    before = store.holdings(HOUR_MS)
 
     prune(database_url, older_than_ms=0, statement_timeout_ms=30_000, progress=lambda *_: None)
 
-    assert [2, 1] == [sum(one.runs for one in by) for by in (before, store.holdings(HOUR_MS).by)]
+    assert [2, 1] == [runs_in(told) for told in (before, store.holdings(HOUR_MS))]
 
 
 def test_an_eviction_that_no_job_asked_for_begins_the_wait(
@@ -146,7 +160,31 @@ def test_the_sums_of_the_largest_amounts_are_exact(store: PostgresStore, databas
     told = store.holdings(10 * 365 * 24 * HOUR_MS)
 
     held = 1_000 * (2**31 - 1) * years_ms * 1_000
-    whose = "ann", "batch"
-    assert Counter({(*whose, "cpu"): held, (*whose, "memory"): held}) == held_in(told)
+    whose = ("tenant", "ann"), ("scheduler", "batch")
+    expected = {(*one, resource): held for one in whose for resource in ("cpu", "memory")}
+    assert Counter(expected) == held_in(told)
     with psycopg.connect(database_url) as connection:
         connection.execute("TRUNCATE omega.ended_task")
+
+
+def test_of_very_many_tenants_those_of_the_largest_shares_are_returned(
+    store: PostgresStore, database_url: str
+) -> None:
+    store.add_machines(a_cell(1, cpu_milli=2**30))
+    most = LIMITS.holders_max
+    (job,) = store.submit([a_spec(1, tenant="0")])
+    now_ms = store.now_ms()
+    with psycopg.connect(database_url) as connection:
+        connection.execute(MANY_SPECS, (most + 2, job))
+        # Tenant n holds for n milliseconds, in order of the numbers.
+        connection.execute(MANY_RUNS, (now_ms, now_ms, most + 2))
+
+    told = store.holdings(HOUR_MS)
+
+    tenants = {one.name for one in told.by if one.scope is QuotaScope.TENANT}
+    assert {str(number) for number in range(3, most + 3)} == tenants
+    assert {QuotaScope.TENANT: 2} == told.left_out
+    assert most + 2 == sum(one.runs for one in told.by if one.scope is QuotaScope.SCHEDULER)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("TRUNCATE omega.ended_task")
+        connection.execute("DELETE FROM omega.job_spec WHERE job_id > %s", (job,))

@@ -11,7 +11,7 @@ from omega.store.memory.ended_tasks import EndedTasks
 from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_cell
 from omega.testing.steps import grant, lease_all
-from tests.fixtures.held_over import Asked, Run, held_by_hand, held_in
+from tests.fixtures.held_over import Asked, Run, held_by_hand, held_in, runs_in
 
 NOW_MS = 1_000
 TENANTS, KINDS = ("ann", "bob"), ("batch", "service")
@@ -74,7 +74,7 @@ def test_what_was_held_is_the_sum_over_all_runs(
     assert (NOW_MS - over_ms, NOW_MS, 0) == (told.since_ms, told.until_ms, told.unknown)
     assert held_by_hand(jobs, runs, told.since_ms, told.until_ms) == held_in(told)
     counted = [r for r in runs if r.ended_ms is None or r.ended_ms > told.since_ms]
-    assert len(counted) == sum(one.runs for one in told.by)
+    assert len(counted) == runs_in(told)
 
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 12), max_size=40))

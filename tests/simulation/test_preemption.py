@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from omega.events import Event, JobAttempted
+from omega.events import Event, JobAttempted, TasksEvicted, TransactionJudged
 from omega.lifecycle.states import ParkReason, State
 from omega.model.jobs import JobSpec
 from omega.sim.virtual_cell import VirtualCell
@@ -30,6 +30,7 @@ class FullCell:
 
     def __init__(self, *jobs: JobSpec, services: int = 1) -> None:
         self.attempts: list[JobAttempted] = []
+        self.events: list[Event] = []
         self.cell = VirtualCell(a_cell(MACHINES, cpu_milli=CORES * 1_000), seed=3)
         self.store = self.cell.store
         self.cell.submit(0.0, jobs)
@@ -42,6 +43,7 @@ class FullCell:
             self.cell.schedule(ServiceScheduler(), str(number), sink=self.note)
 
     def note(self, event: Event) -> None:
+        self.events.append(event)
         if isinstance(event, JobAttempted):
             self.attempts.append(event)
 
@@ -73,6 +75,21 @@ def test_a_service_is_placed_whole_on_a_full_cell_in_one_attempt() -> None:
     evicted = [job for job in full.store.jobs(jobs_max=99) if job.evicted_by is not None]
     assert {service} == {job.evicted_by for job in evicted}
     assert {State.PENDING, State.PARKED, State.PLANNING} >= {job.state for job in evicted}
+
+
+def test_each_eviction_is_told_once_with_the_job_that_took_the_place() -> None:
+    full = FullCell(*batch_jobs(20, 50, minimum=40), services=2)
+    services = full.run(*[a_service(60)] * 5)
+
+    told = [event for event in full.events if isinstance(event, TasksEvicted)]
+    judged = [event for event in full.events if isinstance(event, TransactionJudged)]
+
+    assert sum(event.evicted for event in judged) == sum(event.tasks for event in told) >= 300
+    assert {event.evictor for event in told} <= set(services)
+    lost = {job.id: job for job in full.store.jobs(jobs_max=99) if job.evicted_by is not None}
+    assert lost.keys() == {event.job for event in told}
+    last = {event.job: event.evictor for event in told}
+    assert last == {number: job.evicted_by for number, job in lost.items()}
 
 
 def test_large_tasks_take_whole_machines_and_the_lowest_precedence_goes_first() -> None:

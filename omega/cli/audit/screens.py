@@ -38,7 +38,7 @@ def audit_screen(report: AuditReport, *, has_policy: bool) -> RenderableType:
     for scope in QuotaScope:
         shares = report.of(scope)
         lines += [Text(), _shares_table(scope, shares)] if shares else []
-        lines += _more(len(shares))
+        lines += _more(len(shares) + holdings.left_out.get(scope, 0))
     if not report.shares:
         lines.append(Text("Nothing was held."))
     if report.idle:

@@ -7,17 +7,16 @@ Promise  The schedulers, the loop and the judge are those that run live. One see
 Source   Omega (EuroSys 2013), section 4; omega.sim.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
-from rich.table import Table
 
 from omega.cli.sim import fit as sim_fit
 from omega.cli.sim import sweep as sim_sweep
 from omega.cli.sim.garbage_collection import without_collection
 from omega.cli.sim.plan import S_PER_H, Given, SimPlan
+from omega.cli.sim.tables import evictions_table, workloads_table
 from omega.clock import RealClock
 from omega.errors import BadInput
 from omega.plots.picture import refuse_undrawable
@@ -79,19 +78,14 @@ def run(plan: SimPlan, json_to: JsonTo = None, plot_to: PlotTo = None) -> None:
         parameters=plan.parameters(),
         rows=result.schedulers,
         summary={
-            **result.workloads,
-            "utilisation": result.utilisation,
-            "locked": result.locked,
-            "tasks_placed": result.tasks_placed,
-            "tasks_lost": result.tasks_lost,
-            "start_tasks_lost": result.start_tasks_lost,
-            "events": result.events,
-            **({"audited": result.audited} if plan.audit else {}),
+            **result.summary(with_audited=plan.audit),
             "compiled": compiled,
             "wall_s": round(clock.now() - began, 3),
         },
     )
-    output.console.print(_table(result.workloads))
+    output.console.print(workloads_table(result.workloads))
+    if result.tasks_evicted or result.start_tasks_evicted:
+        output.console.print(evictions_table(result))
     if plot_to is not None:
         series.draw(f"{plan.source.name}, {plan.architecture.value}").save(plot_to)
 
@@ -114,28 +108,3 @@ def _simulate(plan: SimPlan, given: Given, series: Series, output: Output) -> tu
 
         runs.append(run := plan.begin(given, advance))
         return run.finish(), isinstance(run, Run) and run.experiment.is_compiled
-
-
-def _table(workloads: Mapping[str, Mapping[str, Any]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("workload")
-    columns = {
-        "jobs": ("jobs", 0),
-        "unfinished": ("jobs_unfinished", 0),
-        "tasks placed": ("tasks_placed", 0),
-        "busy": ("busy", 3),
-        "conflicts": ("conflict_fraction", 3),
-        "wait s": ("wait_mean_s", 3),
-        "p90 s": ("wait_p90_s", 3),
-    }
-    for header in columns:
-        table.add_column(header, justify="right")
-    for name, told in workloads.items():
-        table.add_row(
-            name,
-            *(
-                "-" if told[key] is None else f"{told[key]:,.{digits}f}"
-                for key, digits in columns.values()
-            ),
-        )
-    return table

@@ -25,12 +25,14 @@ from omega.cli.options import (
     refuse_undivided_parts,
     refuse_uneven_parts,
 )
+from omega.cli.sim.failures import refuse_events_with_offers, with_failures
 from omega.cli.sim.placing import makers, read_placing
+from omega.cli.sim.precedences import MIX_SHOWN, read_mixes, refuse_evictions, with_precedences
 from omega.errors import BadInput
-from omega.framework.rng import rng_for
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.limits import LIMITS
 from omega.model.claims import ConflictRule
+from omega.model.jobs import PRECEDENCE_GAP, PRECEDENCE_GAP_MAX
 from omega.sim.commit_unit import CommitUnit, committing
 from omega.sim.compilation import FROM_JOBS, is_worth_compiling, refuse_uncompilable
 from omega.sim.division import Division
@@ -55,8 +57,6 @@ HOURS_MAX: Final = 24 * 366
 MACHINES_MAX: Final = 1_000_000
 PREFILL_MAX: Final = 10_000_000
 """Tasks; so many take some gigabytes of memory."""
-FAILURES_MAX: Final = 1_000_000
-"""Mean number of failures of all machines together up to the horizon."""
 CENTURY_S: Final = LIMITS.duration_ms_max / MS_PER_S
 S_PER_H: Final = 3_600
 GAP_S: Final = 1.0
@@ -148,7 +148,9 @@ class SimPlan:
     ] = 600.0
     queue: Annotated[
         Queueing,
-        typer.Option(help="How jobs wait: as in the paper's open simulator, or as they do live."),
+        typer.Option(
+            help="How jobs wait: as in the paper's open simulator, which does not preempt, or live."
+        ),
     ] = Queueing.OPEN
     placing: Annotated[
         str | None,
@@ -166,6 +168,32 @@ class SimPlan:
             help="A setting of the schedulers' own; may be given again.",
         ),
     ] = None
+    precedence_mix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MIX",
+            help="Precedences drawn for the jobs of a workload, and their weights, with --queue"
+            f" live: {MIX_SHOWN}. If not given, jobs have their own; those of a list have 0.",
+        ),
+    ] = None
+    precedence_gap: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=PRECEDENCE_GAP_MAX,
+            metavar="N",
+            help="With --queue live: by how much a job's precedence must be higher for it to evict"
+            " another's tasks.",
+        ),
+    ] = PRECEDENCE_GAP
+    requeue_start: Annotated[
+        bool,
+        typer.Option(
+            "--requeue-start",
+            help="With --queue live: tasks that run at the start of a trace and lose their places"
+            " queue again. If not given, they are gone.",
+        ),
+    ] = False
     sync: SyncBy = Sync.DELTA
     gap: Gap = GAP_S
     parts: PartsOf = None
@@ -230,7 +258,7 @@ class SimPlan:
         if isinstance(given, Workload):
             workload = given
         else:
-            workload = uniform_workload(
+            uniform = uniform_workload(
                 given,
                 machines=self.machines,
                 cpus=self.cpus,
@@ -238,8 +266,11 @@ class SimPlan:
                 prefill_tasks=self.prefill_tasks,
                 rng=rng_from_seed(self.seed),
             )
+            workload = replace(uniform, prefill=uniform.prefill.not_preemptible())
         workload = self._with_failures(workload)
         kinds = kinds_of(given)
+        mixes = read_mixes(self.precedence_mix, kinds)
+        workload = replace(workload, arrivals=with_precedences(workload.arrivals, mixes, self.seed))
         make = self.schedulers(kinds)
         return Experiment(
             workload=workload,
@@ -250,6 +281,8 @@ class SimPlan:
             parts=self._division.parts(kinds),
             assignment=self.assignment,
             gangs=self.granularity is CommitUnit.GANG,
+            precedence_gap=self.precedence_gap,
+            start_queues_again=self.requeue_start,
             horizon_s=self.hours * S_PER_H,
             seed=self.seed,
             audited=self.audit,
@@ -281,6 +314,7 @@ class SimPlan:
         placing = dict.fromkeys(kinds, PLACING) if self.trace is None else {}
         placing |= read_placing(self.placing, kinds)
         made = makers(placing, kinds, self.settings or [])
+        read_mixes(self.precedence_mix, kinds)  # raises now, not in a worker of a sweep
         each = {kind: committing(made[kind], self.rule, self.granularity) for kind in kinds}
 
         def make(kind: str) -> Scheduler:
@@ -294,30 +328,12 @@ class SimPlan:
         """Return the workload with the failures asked for; refuse events that are not simulated."""
         horizon_s = self.hours * S_PER_H
         if self.machine_failures_every is not None:
-            if workload.machine_events:
-                raise BadInput(
-                    "the trace has machine events of its own; leave them out with --trace-option"
-                    " machines=stay",
-                    field="--machine-failures-every",
-                )
             failures = Failures(
                 every_s=self.machine_failures_every * S_PER_H, repair_s=self.machine_repair
             )
-            if failures.mean(len(workload.machines), horizon_s) > FAILURES_MAX:
-                raise BadInput(
-                    f"more than {FAILURES_MAX:,} failures would be simulated",
-                    field="--machine-failures-every",
-                )
-            rng = rng_for(self.seed, "machine failures")
-            events = failures.draw(len(workload.machines), horizon_s, rng)
-            workload = replace(workload, machine_events=events)
-        two_level = self.architecture is Architecture.TWO_LEVEL
-        if two_level and any(event.time_s <= horizon_s for event in workload.machine_events):
-            raise BadInput(
-                "machine events are not simulated with offers; of a trace, leave them out with"
-                " --trace-option machines=stay",
-                field="--architecture",
-            )
+            workload = with_failures(workload, failures, horizon_s=horizon_s, seed=self.seed)
+        if self.architecture is Architecture.TWO_LEVEL:
+            refuse_events_with_offers(workload, horizon_s)
         return workload
 
     def begin(self, given: Given, advance: Advance = lambda _: None) -> Run | LiveRun:
@@ -329,6 +345,12 @@ class SimPlan:
         """Raise BadInput for options that need the other kind of queue."""
         self._refuse_useless_parts(schedulers)
         if self.queue is Queueing.OPEN:
+            refuse_evictions(
+                mix=self.precedence_mix,
+                gap=self.precedence_gap,
+                requeue_start=self.requeue_start,
+                settings=self.settings or (),
+            )
             if self.sync is not Sync.DELTA:
                 raise BadInput("other ways to synchronise need --queue live", field="--sync")
             for name, scheduler in schedulers.items():

@@ -57,16 +57,7 @@ class Work:
 def simulate(work: Work) -> dict[str, Any]:
     """Simulate; return the figures by workload, and those of the whole run."""
     result = work.plan.begin(_unpacked(work.given)).finish()
-    return {
-        **result.workloads,
-        "utilisation": result.utilisation,
-        "locked": result.locked,
-        "tasks_placed": result.tasks_placed,
-        "tasks_lost": result.tasks_lost,
-        "start_tasks_lost": result.start_tasks_lost,
-        "events": result.events,
-        **({"audited": result.audited} if work.plan.audit else {}),
-    }
+    return result.summary(with_audited=work.plan.audit)
 
 
 @lru_cache(maxsize=KEPT_MAX)

@@ -10,6 +10,7 @@ import numpy as np
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, freeze
 from omega.model.resources import KINDS
+from omega.store.memory.row_log import RowLog
 
 ROW = np.dtype(
     [
@@ -31,12 +32,14 @@ class AllocationTable:
     def __init__(self) -> None:
         self.rows = np.zeros(ROWS_AT_FIRST, dtype=ROW)
         self._free = list(range(ROWS_AT_FIRST - 1, -1, -1))
+        self._log = RowLog()
+        """By number of the transaction that granted them. A slot may have been reused since."""
 
     def __len__(self) -> int:
         return len(self.rows) - len(self._free)
 
     def add(self, rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> Index:
-        """Add allocations; return the slot of each."""
+        """Add allocations of one transaction, the latest; return the slot of each."""
         while len(self._free) < len(rows):
             held = len(self.rows)
             self.rows = np.concatenate([self.rows, np.zeros(held, dtype=ROW)])
@@ -45,6 +48,8 @@ class AllocationTable:
         slots = np.array(self._free[kept:], dtype=np.intp)
         del self._free[kept:]
         self.rows[slots] = rows
+        if len(slots):
+            self._log.note(slots, int(rows["granted_by"][0]))
         return slots
 
     def end(self, slots: Index) -> None:
@@ -62,7 +67,9 @@ class AllocationTable:
 
     def live(self, since: int = 0) -> Allocations:
         """Return a copy of the allocations granted by transactions with a number above `since`."""
-        return _columns(self.rows[(self.rows["job"] > 0) & (self.rows["granted_by"] > since)])
+        logged = self._log.since(since)
+        rows = self.rows if logged is None else self.rows[logged]
+        return _columns(rows[(rows["job"] > 0) & (rows["granted_by"] > since)])
 
     def read(self, slots: Index) -> Allocations:
         """Return a copy of the allocations in these slots."""

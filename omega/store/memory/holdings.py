@@ -5,15 +5,17 @@ Promise  Sums are exact. Only as many ended tasks count as `EndedTasks` keeps.
 Source   docs/decisions/0041-audits.md; functions/holdings.sql.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 import numpy as np
 
 from omega.lifecycle.states import FINAL
+from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.machines import MachineState
-from omega.model.quotas import Budget, cost
+from omega.model.quotas import Budget, QuotaScope, cost
 from omega.store.holdings import RESOURCES, Holding, Holdings, IdleCause, IdleJob
 from omega.store.memory.forced_eviction import ForcedEvictions
 from omega.store.memory.job_records import UNPLACED, JobRecord
@@ -31,21 +33,33 @@ class MemoryHoldings(ForcedEvictions):
         until_ms = milliseconds(self._clock.now())
         since_ms = until_ms - over_ms
         here = self._machines.state != MachineState.GONE
-        runs: dict[tuple[str, str], int] = defaultdict(int)
-        held: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(RESOURCES))
+        runs: Counter[tuple[QuotaScope, str]] = Counter()
+        held: dict[tuple[QuotaScope, str], list[int]] = defaultdict(lambda: [0] * len(RESOURCES))
         for job, number, lasted_ms, amounts in (
             *self._live_within(since_ms, until_ms),
             *self._ended_within(since_ms),
         ):
-            whose = job.spec.tenant, job.spec.scheduler
-            runs[whose] += number
-            for at, resource in enumerate(RESOURCES):
-                held[whose][at] += int(amounts[resource]) * lasted_ms * US_PER_MS
+            for whose in (
+                (QuotaScope.TENANT, job.spec.tenant),
+                (QuotaScope.SCHEDULER, job.spec.scheduler),
+            ):
+                runs[whose] += number
+                for at, resource in enumerate(RESOURCES):
+                    held[whose][at] += int(amounts[resource]) * lasted_ms * US_PER_MS
+        by = [Holding(*whose, runs[whose], tuple(held[whose])) for whose in runs]
+        capacity = _resources(cost(self._machines.capacity[here].sum(axis=0)))
+        largest = {scope: _largest(by, scope, capacity) for scope in QuotaScope}
+        holders = Counter(one.scope for one in by)
         return Holdings(
             since_ms=since_ms,
             until_ms=until_ms,
-            capacity=_resources(cost(self._machines.capacity[here].sum(axis=0))),
-            by=[Holding(*whose, runs[whose], tuple(held[whose])) for whose in sorted(runs)],
+            capacity=capacity,
+            by=[one for its in largest.values() for one in its],
+            left_out={
+                scope: holders[scope] - len(its)
+                for scope, its in largest.items()
+                if holders[scope] > len(its)
+            },
         )
 
     def idle_jobs(self, idle_ms: int) -> list[IdleJob]:
@@ -106,6 +120,19 @@ class MemoryHoldings(ForcedEvictions):
             since_ms=max([int(rows["started_ms"].max()), *lost_ms]),
             held=_resources(cost(rows["amounts"].sum(axis=0))),
         )
+
+
+def _largest(by: Iterable[Holding], scope: QuotaScope, capacity: tuple[int, ...]) -> list[Holding]:
+    """Return what tenants, or kinds, held, by name; of too many those of the largest shares."""
+
+    def share(one: Holding) -> float:
+        parts = zip(one.held_us, capacity, strict=True)
+        return max((us / whole for us, whole in parts if whole), default=0.0)
+
+    largest = sorted(
+        (one for one in by if one.scope is scope), key=lambda one: (-share(one), one.name)
+    )
+    return sorted(largest[: LIMITS.holders_max], key=attrgetter("name"))
 
 
 def _groups_of(job: JobRecord, task: Ids) -> Index:

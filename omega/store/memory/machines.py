@@ -6,7 +6,6 @@ Promise  Returned rows are copies. Ids are 1, 2, 3 in the order of adding. Each 
 Source   ARCHITECTURE.md, state and its versions.
 """
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,9 +22,7 @@ from omega.model.machines import (
     Snapshot,
 )
 from omega.model.resources import KINDS
-
-LOGGED_MAX = 4_096
-"""The number of transactions for which the log keeps the changed rows."""
+from omega.store.memory.row_log import RowLog
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,31 +31,6 @@ class Notice:
 
     tolerated: Amounts
     ends_s: float
-
-
-class _Log:
-    """The rows that the latest transactions changed; reads of changes then need no search."""
-
-    def __init__(self) -> None:
-        self._numbers: list[int] = []
-        self._rows: list[Index] = []
-        self._from = -1
-        """The changes of transactions up to this number were dropped."""
-
-    def note(self, at: Index, number: int) -> None:
-        if len(self._numbers) == LOGGED_MAX:
-            half = LOGGED_MAX // 2
-            self._from = self._numbers[half - 1]
-            del self._numbers[:half], self._rows[:half]
-        self._numbers.append(number)
-        self._rows.append(at)
-
-    def since(self, number: int) -> Index | None:
-        """Return the positions changed after a number, distinct, ascending; None if dropped."""
-        if number < self._from:
-            return None
-        first = bisect_right(self._numbers, number)
-        return distinct(np.concatenate([integers(), *self._rows[first:]]))
 
 
 class MachineTable:
@@ -75,7 +47,7 @@ class MachineTable:
         self.state = np.zeros(0, dtype=np.int8)
         self.changed_by = integers()
         """The number of the transaction that last changed each row."""
-        self._log = _Log()
+        self._log = RowLog()
         self.generation = 0
         self.notices: dict[int, Notice] = {}
         """By machine id; a machine without a notice uses no more than its capacity."""

@@ -21,6 +21,7 @@ from omega.lifecycle.states import FINAL, State, Trigger
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, some_kind
 from omega.model.claims import JobSlice, Transaction
+from omega.model.evictors import evictors
 from omega.model.jobs import LeasedJob
 from omega.model.machines import (
     DEAD,
@@ -269,7 +270,7 @@ class MemoryStore(
         for job, tasks in evicted.items():
             self._forget(self._jobs[job].slot[tasks])
             self._unplace(self._jobs[job], tasks)
-        for job, evictor in _evictors(transaction, outcome).items():
+        for job, evictor in evictors(transaction, outcome).items():
             self._jobs[job].evicted_by = evictor
             self._jobs[job].evicted_s = self._clock.now()
         for part in transaction.jobs:
@@ -308,24 +309,3 @@ class MemoryStore(
         self._judged[transaction] = replace(outcome, fresh=NO_ROWS), evicted_from
         if len(self._judged) > self._outcomes_kept_max:
             del self._judged[next(iter(self._judged))]
-
-
-def _evictors(transaction: Transaction, outcome: Outcome) -> dict[int, int]:
-    """Return, for each job of others that lost tasks, the job for which it did.
-
-    Of several, the one with the highest id. A claim evicts only where it was granted on its own
-    machine.
-    """
-    claims, evictions = transaction.claims, transaction.claims.evictions
-    evictors: dict[int, int] = {}
-    if not len(outcome.evicted_job):
-        return evictors
-    evicts = outcome.accepted & (outcome.machine == claims.machine)
-    claimant = np.concatenate(
-        [np.full(part.claims.stop - part.claims.start, part.job) for part in transaction.jobs]
-    )
-    for claim, job in zip(evictions.claim.tolist(), evictions.job.tolist(), strict=True):
-        evictor = int(claimant[claim])
-        if evicts[claim] and evictor != job:
-            evictors[job] = max(evictor, evictors.get(job, evictor))
-    return evictors

@@ -6,6 +6,9 @@ Promise  One call is one statement on one snapshot. It reads the whole history o
 Source   functions/holdings.sql; docs/decisions/0041-audits.md.
 """
 
+from operator import itemgetter
+
+from omega.model.quotas import QuotaScope
 from omega.store.holdings import RESOURCES, Holding, Holdings, IdleCause, IdleJob
 from omega.store.postgres.connection import Link
 
@@ -19,22 +22,28 @@ class PostgresHoldings:
     def holdings(self, over_ms: int) -> Holdings:
         """Return what jobs held in the last so many milliseconds, by tenant and kind."""
         rows = self._link.call(
-            "SELECT since_ms, until_ms, capacity, is_held, tenant, scheduler, runs, held_us"
+            "SELECT since_ms, until_ms, capacity, unknown, scope, name, holders, runs, held_us"
             " FROM omega.read_holdings(%s)",
             (over_ms,),
         )
-        since_ms, until_ms, capacity, *_ = rows[0]
-        held = [row[4:] for row in rows if row[3]]
+        since_ms, until_ms, capacity, unknown, *_ = rows[0]
+        held = [row[4:] for row in rows if row[4] is not None]
+        by = {scope: [row for row in held if row[0] == scope.value] for scope in QuotaScope}
         return Holdings(
             since_ms=since_ms,
             until_ms=until_ms,
             capacity=tuple(int(capacity[resource]) for resource in RESOURCES),
-            by=sorted(
-                Holding(tenant, kind, runs, tuple(int(held_us[it]) for it in RESOURCES))
-                for tenant, kind, runs, held_us in held
-                if tenant is not None
-            ),
-            unknown=sum(runs for tenant, _, runs, _ in held if tenant is None),
+            by=[
+                Holding(scope, name, runs, tuple(int(held_us[it]) for it in RESOURCES))
+                for scope, its in by.items()
+                for _, name, _, runs, held_us in sorted(its, key=itemgetter(1))
+            ],
+            left_out={
+                scope: rows[0][2] - len(rows)
+                for scope, rows in by.items()
+                if rows and rows[0][2] > len(rows)
+            },
+            unknown=unknown,
         )
 
     def idle_jobs(self, idle_ms: int) -> list[IdleJob]:

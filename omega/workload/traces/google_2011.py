@@ -18,6 +18,7 @@ from omega.model.machines import Machines
 from omega.model.resources import Kind
 from omega.workload.arrivals import MS_PER_S, Arrival, Prefill, Workload
 from omega.workload.feasible_tasks import highest_that_fit, scaled_to_fit
+from omega.workload.machine_events import MachineEvent
 from omega.workload.synthetic import merged
 from omega.workload.tasks import NO_END, Tasks, jobs_of, prefill_of
 from omega.workload.traces.google_tables import (
@@ -83,7 +84,9 @@ def _read(
     options: Mapping[str, str],
     rng: np.random.Generator,
 ) -> Workload:
-    machines, machine_ids, machine_events = read_machines(tables["machine_events"])
+    machines, machine_ids, machine_events = _larger(
+        *read_machines(tables["machine_events"]), int(options["capacity"])
+    )
     service = options["service"]
     at_start = read_start(tables["tasks_at_start"], service)
     events = read_events(tables["task_events"], service)
@@ -117,6 +120,26 @@ def _read(
         notes=tuple(report.notes()),
         machine_events=machine_events if options["machines"] == "change" else (),
     )
+
+
+def _larger(
+    machines: Machines, ids: Ids, events: tuple[MachineEvent, ...], percent: int
+) -> tuple[Machines, Ids, tuple[MachineEvent, ...]]:
+    """Return machines and their events with so many percent of their CPU and memory."""
+    grown = tuple(
+        event
+        if event.capacity is None
+        else replace(event, capacity=_percent_of(event.capacity, percent))
+        for event in events
+    )
+    return replace(machines, capacity=_percent_of(machines.capacity, percent)), ids, grown
+
+
+def _percent_of(capacity: Amounts, percent: int) -> Amounts:
+    larger = capacity.copy()
+    for kind in (Kind.CPU_MILLI, Kind.MEMORY_MIB):
+        larger[..., kind] = larger[..., kind] * percent // 100
+    return larger
 
 
 def _start(
@@ -232,6 +255,7 @@ GOOGLE_2011 = TraceLoader(
     },
     options={
         "overcommit": ("drop", "scale"),
+        "capacity": ("100", "110", "125", "150", "200"),
         "pending": ("arrive", "leave"),
         "returning": ("arrive", "leave"),
         "machines": ("change", "stay"),

@@ -38,6 +38,10 @@ CLASS_MAX = len(SCHEDULER_BY_CLASS) - 1
 PRIORITY_MAX = 11
 PRODUCTION_PRIORITY = 9
 """The lowest priority that the trace's format calls production."""
+PRIORITY_STEP = 10
+"""Precedences between two priorities below production: the gap of precedence of a cell whose owner
+has set none, so that each priority may evict the lower ones, as in the trace. Production priorities
+follow each other by one: none of them evicts another."""
 BY_CLASS, BY_PRODUCTION = "class", "production"
 """Which jobs are service jobs: those of scheduling class 2 or 3; those of these that also have a
 production priority, as the open simulator of the Omega paper counts them."""
@@ -228,11 +232,17 @@ def _tasks(table: Table, service: str) -> Tasks:
     return Tasks(
         owner=table.integers("job_id", highest=ID_MAX),
         scheduler=scheduler,
-        precedence=priority,
+        precedence=precedence_of(priority),
         amounts=_amounts(cpu, memory, disk),
         different_machines=table.integers("different_machine", highest=1, empty=0) == 1,
         duration_ms=np.full(len(table), NO_END, dtype=np.int64),
     )
+
+
+def precedence_of(priority: Ids) -> Ids:
+    """Return the precedences that stand for the trace's priorities: 0, 10, ... 80, 90, 91, 92."""
+    below = np.minimum(priority, PRODUCTION_PRIORITY)
+    return PRIORITY_STEP * below + np.maximum(priority - PRODUCTION_PRIORITY, 0)
 
 
 def _amounts(cpu: Score, memory: Score, disk: Score) -> Amounts:

@@ -162,7 +162,8 @@ def an_audit(text: str) -> AuditReport:
     limit = ShareLimit(Fraction(1, 10))
     scope = QuotaScope.TENANT
     policy = AuditPolicy(named={(scope, text): limit}, every={scope: limit}, idle_ms=0)
-    by = [Holding(name, text, 1, (500_000, 0, 0, 0)) for name in (text, f"{text}!")]
+    names = (scope, text), (scope, f"{text}!"), (QuotaScope.SCHEDULER, text)
+    by = [Holding(*name, 1, (500_000, 0, 0, 0)) for name in names]
     return AuditReport.judged(
         Holdings(0, 1, (1_000, 1_000, 0, 0), by, unknown=3),
         policy,

@@ -17,6 +17,7 @@ from omega.events import (
     RateUnknown,
     StoreCallFailed,
     TasksEnded,
+    TasksEvicted,
     TasksLost,
     TransactionJudged,
     TurnChanged,
@@ -74,6 +75,12 @@ def test_evicted_tasks_are_counted() -> None:
     facts = facts_of(replace(judged(), evicted=3), judged(), replace(judged(), evicted=2))
 
     assert 5 == facts["totals"]["tasks_evicted"]
+
+
+def test_jobs_that_lose_tasks_to_others_are_counted_once_a_commit() -> None:
+    facts = facts_of(TasksEvicted(1, 3, 9), TasksEvicted(2, 1, 9), TasksEvicted(1, 1, 9))
+
+    assert 3 == facts["totals"]["jobs_evicted"]
 
 
 @pytest.mark.parametrize("verdict", [v for v in Verdict if v is not Verdict.ACCEPTED])

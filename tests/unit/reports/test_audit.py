@@ -39,27 +39,27 @@ def audited(policy: str | AuditPolicy, *by: Holding, **cell: tuple[int, ...]) ->
     return AuditReport.read(Holds(*by, **cell), read, SECOND_MS)
 
 
-def held(tenant: str, scheduler: str, *amounts: int) -> Holding:
-    """Return a holding of so much for a whole second."""
+def held(name: str, *amounts: int, kind: bool = False) -> Holding:
+    """Return what a tenant, or a kind, has when it holds so much for a whole second."""
+    scope = QuotaScope.SCHEDULER if kind else QuotaScope.TENANT
     filled = (*amounts, *[0] * (4 - len(amounts)))
-    return Holding(tenant, scheduler, 1, tuple(amount * SECOND_US for amount in filled))
+    return Holding(scope, name, 1, tuple(amount * SECOND_US for amount in filled))
 
 
-ANN, BOB = held("ann", "batch", 300, 200), held("bob", "batch", 100, 50)
-ANNS_SERVICE = held("ann", "service", 100, 0)
+ANN, BOB, BATCH = held("ann", 300, 200), held("bob", 100, 50), held("batch", 400, 250, kind=True)
 
 
-def test_shares_are_summed_by_tenant_and_by_kind_the_largest_first() -> None:
-    report = audited(NO_POLICY, ANN, BOB, ANNS_SERVICE)
+def test_shares_are_of_the_capacity_over_the_time_the_largest_first() -> None:
+    report = audited(NO_POLICY, BOB, ANN, BATCH)
 
-    tenants = [(one.name, one.runs, one.parts) for one in report.of(QuotaScope.TENANT)]
-    kinds = [(one.name, one.parts[Budget.CPU_MILLI]) for one in report.of(QuotaScope.SCHEDULER)]
     cpu, memory = Budget.CPU_MILLI, Budget.MEMORY_MIB
     assert [
-        ("ann", 2, {cpu: Fraction(2, 5), memory: Fraction(2, 5)}),
-        ("bob", 1, {cpu: Fraction(1, 10), memory: Fraction(1, 10)}),
-    ] == tenants
-    assert [("batch", Fraction(2, 5)), ("service", Fraction(1, 10))] == kinds
+        ("ann", {cpu: Fraction(3, 10), memory: Fraction(2, 5)}, memory),
+        ("bob", {cpu: Fraction(1, 10), memory: Fraction(1, 10)}, cpu),
+    ] == [(one.name, one.parts, one.dominant) for one in report.of(QuotaScope.TENANT)]
+    assert [("batch", Fraction(2, 5))] == [
+        (one.name, one.parts[cpu]) for one in report.of(QuotaScope.SCHEDULER)
+    ]
     assert (0, 2) == (report.above, report.holdings.unknown)
 
 
@@ -88,7 +88,7 @@ def test_without_a_policy_nobody_is_asked_who_is_idle_and_nothing_is_above() -> 
 def test_above_is_who_holds_more_than_allowed_of_what_is_limited(
     limit: str, *, above: bool
 ) -> None:
-    report = audited(f"tenants: {{ann: {limit}}}", held("ann", "batch", 300, 300))
+    report = audited(f"tenants: {{ann: {limit}}}", held("ann", 300, 300), BATCH)
 
     assert above == bool(report.above)
     assert [above] == [one.is_above for one in report.of(QuotaScope.TENANT)]
@@ -105,7 +105,7 @@ def test_a_tenant_of_its_own_limit_is_not_held_to_that_of_everybody() -> None:
 
 
 def test_who_is_named_and_held_nothing_is_listed_with_nothing() -> None:
-    report = audited("schedulers: {service: {at_most: 0%}}", ANN)
+    report = audited("schedulers: {service: {at_most: 0%}}", ANN, BATCH)
 
     assert [("batch", 1), ("service", 0)] == [
         (one.name, one.runs) for one in report.of(QuotaScope.SCHEDULER)

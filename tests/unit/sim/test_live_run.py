@@ -180,6 +180,80 @@ def test_views_are_kept_fresh_as_asked() -> None:
     assert by_kind[Sync.DELTA] != by_kind[Sync.PARTITIONED]
 
 
+def preempting(
+    *arrivals: Arrival, prefill: Prefill | None = None, events: tuple[MachineEvent, ...] = ()
+) -> Experiment:
+    """Return an experiment on one machine with batch and service, which preempts at once."""
+    experiment = an_experiment(*arrivals, prefill=prefill, events=events)
+    made = {"batch": InOrder, "service": Preempts}
+    return replace(
+        experiment,
+        scheduler=lambda kind: made[kind](),
+        decision_times={"batch": DecisionTime(), "service": DecisionTime(job_s=THINKS_S)},
+    )
+
+
+class Preempts(InOrder):
+    kind = "service"
+    preempts = True
+
+
+def urgent(submit_s: float, *, cores: int = 1, precedence: int = 100) -> Arrival:
+    arrival = job(submit_s, cores=cores, lasts_s=20.0)
+    return replace(arrival, spec=replace(arrival.spec, scheduler="service", precedence=precedence))
+
+
+def test_who_is_evicted_queues_again_and_it_is_told_how_long_until_the_job_is_whole() -> None:
+    told = ran(preempting(job(0.0, tasks=4, cores=1, lasts_s=1_000.0), urgent(10.0)))
+
+    mine, service = batch(told), told.workloads["service"]
+    assert (1, 1, 0) == (mine["tasks_evicted"], mine["jobs_evicted"], mine["tasks_lost"])
+    assert {"batch": 0, "service": 1, "start": 0} == mine["tasks_evicted_by"]
+    assert mine["evictions_per_hour"] == told.evictions_per_hour == 3_600 / HORIZON_S
+    # Evicted when the service job is placed, whole again when that has ended, 20 s later.
+    assert 20 <= mine["whole_again_mean_s"] == mine["whole_again_p90_s"] <= 25
+    assert 0 == mine["jobs_not_whole_again"] == mine["jobs_unfinished"]
+    assert (0, None) == (service["tasks_evicted"], service["whole_again_mean_s"])
+    assert (1, 0) == (told.tasks_evicted, told.start_tasks_evicted)
+
+
+def test_who_is_not_whole_again_at_the_end_is_counted() -> None:
+    mine = batch(ran(preempting(job(0.0, lasts_s=1_000.0), urgent(90.0))))
+
+    assert (1, 1) == (mine["tasks_evicted"], mine["jobs_not_whole_again"])
+    assert mine["whole_again_mean_s"] is None
+
+
+def test_the_gap_is_the_experiments() -> None:
+    def evicted(gap: int) -> int:
+        jobs = job(0.0, lasts_s=1_000.0), urgent(10.0, precedence=30)
+        return ran(replace(preempting(*jobs), precedence_gap=gap)).tasks_evicted
+
+    assert (1, 0) == (evicted(30), evicted(31))
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_evicted_tasks_of_the_start_state_are_gone_or_queue_again(*, again: bool) -> None:
+    experiment = preempting(urgent(10.0, cores=3), job(90.0, cores=1), prefill=a_prefill(2))
+    told = ran(replace(experiment, start_queues_again=again))
+
+    assert (0, 1, 0) == (told.tasks_evicted, told.start_tasks_evicted, told.start_tasks_lost)
+    assert {"batch": 0, "service": 1, "start": 0} == told.start["tasks_evicted_by"]
+    assert (1, 1) == (told.start["jobs_evicted"], batch(told)["jobs"])
+    assert (0 if again else 1) == told.start["jobs_not_whole_again"]
+    assert (told.start["whole_again_mean_s"] is not None) == again
+
+
+def test_what_machines_lose_is_told_by_workload() -> None:
+    down = MachineEvent(30.0, 0, up=False)
+    many = [job(1.0, tasks=2, cores=1, lasts_s=1_000.0), urgent(10.0)]
+    told = ran(preempting(*many, events=(down,)))
+
+    lost = {name: one["tasks_lost"] for name, one in told.workloads.items()}
+    assert {"batch": 2, "service": 1} == lost
+    assert (3, 0) == (told.tasks_lost, told.tasks_evicted)
+
+
 def test_a_gang_is_submitted_as_one() -> None:
     experiment = replace(an_experiment(job(10.0, tasks=2)), gangs=True)
 

@@ -1,54 +1,67 @@
 -- What jobs held over a time, and which hold room idly, for audits after the fact.
 
--- What the jobs of each tenant and kind of scheduler held in the last so many milliseconds: by budget, amounts times
--- microseconds. Live tasks count with what was allocated to them; ended ones, of which that is not on record, with
--- what their group asked for. A row without a tenant has the runs of which that is not known either. There is at
--- least one row, so that the window and the capacity of the machines that are not gone are always told.
+-- What the jobs of each tenant, and of each kind of scheduler, held in the last so many milliseconds: by budget, amounts
+-- times microseconds. Live tasks count with what was allocated to them; ended ones, of which that is not on record, with
+-- what their group asked for; runs of which that is not known either are only counted. Of more than ${holders_max}
+-- tenants, or kinds, those of the largest shares are returned. There is at least one row, so that the window and the
+-- capacity of the machines that are not gone are always told.
 CREATE FUNCTION omega.read_holdings(_over_ms bigint)
 RETURNS TABLE (
-    since_ms bigint, until_ms bigint, capacity bigint[], is_held boolean, tenant text, scheduler text, runs bigint,
+    since_ms bigint, until_ms bigint, capacity bigint[], unknown bigint, scope text, name text, holders bigint, runs bigint,
     held_us numeric[]
-) LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+) LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp
+-- A million jobs are summed up without files on disk.
+SET work_mem = '64MB' AS $$
 #variable_conflict use_column
 DECLARE
     ends timestamptz := date_trunc('milliseconds', clock_timestamp());
     begins timestamptz := ends - milliseconds(_over_ms);
+    whole bigint[] := (SELECT cost({{ coalesce(sum(m.${kind}_capacity), 0)::bigint }}) FROM machine m WHERE m.state <> 3);
 BEGIN
     IF _over_ms = 0 THEN
         RAISE EXCEPTION 'bad length of time: 0 ms' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY
-    WITH ended AS MATERIALIZED (
+    WITH ended AS (
         SELECT e.job_id, width_bucket(e.task, s.group_starts) AS place, count(*) AS runs,
                sum(greatest(least(e.ended_at, ends) - greatest(e.started_at, begins), '0')) AS lasted
           FROM ended_task e LEFT JOIN job_spec s ON s.job_id = e.job_id
          WHERE e.ended_at > begins
          GROUP BY e.job_id, place
-    ), live AS MATERIALIZED (
+    ), live AS (
         SELECT a.job_id, cost({{ a.${kind} }}) AS amounts, count(*) AS runs,
                sum(greatest(ends - greatest(a.started_at, begins), '0')) AS lasted
           FROM allocation a
          GROUP BY a.job_id, amounts
     ), held AS (
-        SELECT l.job_id, l.amounts, l.runs, l.lasted FROM live l
+        SELECT s.tenant, s.wire ->> 'scheduler' AS scheduler, l.amounts, l.runs, l.lasted
+          FROM live l LEFT JOIN job_spec s ON s.job_id = l.job_id
          UNION ALL
-        SELECT e.job_id,
+        SELECT s.tenant, s.wire ->> 'scheduler',
                ARRAY[(g.it ->> 'cpu_milli')::bigint, (g.it ->> 'memory_mib')::bigint, (g.it ->> 'disk_mib')::bigint,
                      (g.it ->> 'gpus')::bigint * (g.it ->> 'gpu_slices')::bigint, 0],
                e.runs, e.lasted
           FROM ended e LEFT JOIN job_spec s ON s.job_id = e.job_id,
                LATERAL (SELECT s.wire -> 'groups' -> (e.place - 1) AS it) AS g
+    ), shapes AS (  -- jobs are many and shapes are few, and numbers without limit are slow
+        SELECT h.tenant, h.scheduler, h.amounts, sum(h.runs) AS runs, extract(epoch FROM sum(h.lasted)) * 1000000 AS lasted_us
+          FROM held h GROUP BY h.tenant, h.scheduler, h.amounts
     ), sums AS (
-        SELECT s.tenant, s.wire ->> 'scheduler' AS scheduler, sum(h.runs)::bigint AS runs,
-               ARRAY[ [[ sum(h.amounts[${number}] * extract(epoch FROM h.lasted) * 1000000) ]] ] AS held_us
-          FROM held h LEFT JOIN job_spec s ON s.job_id = h.job_id
-         GROUP BY s.tenant, s.wire ->> 'scheduler'
+        SELECT CASE WHEN grouping(s.tenant) = 0 THEN 'tenant' ELSE 'scheduler' END AS scope,
+               coalesce(s.tenant, s.scheduler) AS name, sum(s.runs)::bigint AS runs,
+               ARRAY[ [[ sum(s.amounts[${number}] * s.lasted_us) ]] ] AS held_us
+          FROM shapes s WHERE s.tenant IS NOT NULL
+         GROUP BY GROUPING SETS ((s.tenant), (s.scheduler))
+    ), ranked AS (
+        SELECT s.*, count(*) OVER (PARTITION BY s.scope) AS holders,
+               row_number() OVER (PARTITION BY s.scope ORDER BY greatest([[ s.held_us[${number}]::float8 / nullif(whole[${number}], 0) ]]) DESC NULLS LAST,
+                                                                s.name COLLATE "C") AS place
+          FROM sums s
     )
-    SELECT (extract(epoch FROM begins) * 1000)::bigint, (extract(epoch FROM ends) * 1000)::bigint,
-           (SELECT cost({{ coalesce(sum(m.${kind}_capacity), 0)::bigint }}) FROM machine m WHERE m.state <> 3),
-           s.runs IS NOT NULL, s.tenant, s.scheduler, s.runs, s.held_us
-      FROM (VALUES (true)) AS always LEFT JOIN sums s ON true
-     ORDER BY s.tenant, s.scheduler;
+    SELECT (extract(epoch FROM begins) * 1000)::bigint, (extract(epoch FROM ends) * 1000)::bigint, whole,
+           (SELECT coalesce(sum(s.runs), 0)::bigint FROM shapes s WHERE s.tenant IS NULL),
+           r.scope, r.name, r.holders, r.runs, r.held_us
+      FROM (VALUES (true)) AS always LEFT JOIN ranked r ON r.place <= ${holders_max};
 END $$;
 
 -- Jobs that have held room for at least so many milliseconds without getting on: some of their tasks have places and

@@ -1,8 +1,10 @@
 """The table of allocations: slots stay, and are used again."""
 
 import numpy as np
+import pytest
 
 from omega.model.arrays import Index
+from omega.store.memory import row_log
 from omega.store.memory.allocations import ROW, ROWS_AT_FIRST, AllocationTable
 
 
@@ -50,12 +52,19 @@ def test_live_ones_are_told_without_the_ended() -> None:
     assert 2 == len(table)
 
 
-def test_live_ones_are_told_from_a_number_on() -> None:
+@pytest.mark.parametrize("logged_max", [2, 4_096], ids=["forgotten", "known"])
+def test_live_ones_are_told_from_a_number_on(
+    monkeypatch: pytest.MonkeyPatch, logged_max: int
+) -> None:
+    monkeypatch.setattr(row_log, "LOGGED_MAX", logged_max)
     table = AllocationTable()
-    for number in (1, 2, 3):
-        add(table, range(1), job=number, number=number)
+    slots = [add(table, range(2), job=number, number=number) for number in (1, 2, 3)]
+    table.end(slots[1])
+    add(table, range(1), job=4, number=5)  # in a slot that job 2 had
 
-    assert [[1, 2, 3], [3], []] == [sorted(table.live(since=n).job.tolist()) for n in (0, 2, 3)]
+    told = [sorted(table.live(since=number).job.tolist()) for number in range(6)]
+
+    assert [[1, 1, 3, 3, 4], [3, 3, 4], [3, 3, 4], [4], [4], []] == told
 
 
 def test_adding_and_ending_nothing_is_fine() -> None:

@@ -6,7 +6,7 @@ import pytest
 from omega.errors import BadInput
 from omega.model.arrays import integers
 from omega.model.resources import KINDS, Kind, amounts
-from omega.store.memory import machines
+from omega.store.memory import row_log
 from omega.store.memory.machines import MachineTable
 from omega.testing.builders import a_cell, some_rows
 from omega.testing.twin import row_differences
@@ -90,7 +90,7 @@ def test_a_taken_name_is_told(table: MachineTable) -> None:
 def test_what_changed_since_is_told_whether_or_not_it_is_still_known(
     table: MachineTable, monkeypatch: pytest.MonkeyPatch, logged_max: int
 ) -> None:
-    monkeypatch.setattr(machines, "LOGGED_MAX", logged_max)
+    monkeypatch.setattr(row_log, "LOGGED_MAX", logged_max)
     for number, machine in enumerate([3, 1, 1, 2], start=2):
         table.free(integers([machine]), np.zeros((1, KINDS), np.int64), number)
 

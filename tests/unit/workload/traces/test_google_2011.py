@@ -152,7 +152,7 @@ def test_the_jobs_of_a_week_are_like_those_of_the_window_of_their_class(samples:
 
     assert [12.0, 3_000.0, 85_800.5] == [each.submit_s for each in arrivals]
     assert ["700", "800", "900"] == [each.spec.name for each in arrivals]
-    assert [2, 2, 9] == [each.spec.precedence for each in arrivals]
+    assert [20, 20, 90] == [each.spec.precedence for each in arrivals]
     assert [300_000, None, round(170_000 * 30.25 / 84)] == [each.duration_ms for each in groups]
     assert [window["500"], window["500"], window["600"]] == [
         replace(group, duration_ms=window[like].duration_ms)

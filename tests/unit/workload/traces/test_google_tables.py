@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from omega.errors import BadInput
+from omega.model.jobs import PRECEDENCE_GAP
 from omega.model.resources import Kind
 from omega.workload.tasks import SCHEDULERS
 from omega.workload.traces.google_tables import (
     NO_MACHINE,
     TASK_EVENTS,
+    precedence_of,
     read_events,
     read_jobs,
     read_machines,
@@ -74,7 +76,7 @@ def test_tasks_at_the_start_are_placed_or_pending(folder: Path) -> None:
     start = read_start(folder / "tasks_at_start.csv")
 
     assert [10, 20, 10, 10, 20, 99, NO_MACHINE, NO_MACHINE] == start.machine.tolist()
-    assert [9, 9, 1, 1, 1, 4, 0, 0] == start.tasks.precedence.tolist()
+    assert [90, 90, 10, 10, 10, 40, 0, 0] == start.tasks.precedence.tolist()
     assert ["service"] * 2 + ["batch"] * 4 + ["service"] * 2 == [
         SCHEDULERS[at] for at in start.tasks.scheduler
     ]
@@ -93,6 +95,13 @@ def test_events_come_by_task_and_time_from_the_start_of_the_window(folder: Path)
     assert [12_500, 12_500, 40_000, 55_000] == events.since_start_ms[:4].tolist()
 
 
+def test_a_priority_is_a_gap_above_the_next_lower_one_except_in_production() -> None:
+    precedences = precedence_of(np.arange(12)).tolist()
+
+    assert [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 91, 92] == precedences
+    assert PRECEDENCE_GAP == precedences[1] - precedences[0]
+
+
 def test_a_job_runs_for_its_median_or_else_for_its_own_time(folder: Path) -> None:
     jobs = read_jobs(folder / "job_arrivals_600s_to_5611s.csv")
     arrivals = jobs.arrivals
@@ -104,7 +113,7 @@ def test_a_job_runs_for_its_median_or_else_for_its_own_time(folder: Path) -> Non
     assert [1_000_000, 30_250] == [arrival.spec.groups[0].duration_ms for arrival in arrivals]
     assert [1, 40] == [arrival.spec.tasks for arrival in arrivals]
     assert ["batch", "service"] == [arrival.spec.scheduler for arrival in arrivals]
-    assert [2, 9] == [arrival.spec.precedence for arrival in arrivals]
+    assert [20, 90] == [arrival.spec.precedence for arrival in arrivals]
     assert [False, True] == [arrival.spec.groups[0].different_machines for arrival in arrivals]
 
 

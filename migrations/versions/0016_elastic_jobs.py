@@ -8,7 +8,7 @@ Source   docs/decisions/0043-elastic-jobs.md.
 
 from alembic import op
 
-revision = "0017"
+revision = "0016"
 down_revision = "0015"
 branch_labels = None
 depends_on = None
