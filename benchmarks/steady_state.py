@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from benchmarks.churn import Churn
-from benchmarks.postgres.statements import count_refused, count_transactions
+from benchmarks.postgres.statements import count_evicted, count_refused, count_transactions
 from benchmarks.rival import MS_PER_S, Role
 from benchmarks.workers import ClientProcess
 from omega.clock import Clock
@@ -248,8 +248,11 @@ class Testbed:
             story = [f"{one.invariant}: {one.subject}, {one.detail}" for one in broken[:20]]
             raise InvariantBroken("the cell is broken", story=story)
         live = self.store.use().live_allocations
-        if tally.placed != live + churn.ended:
-            raise InvariantBroken(f"{tally.placed} granted, {live} run, {churn.ended} ended")
+        evicted = count_evicted(self.link)
+        if tally.placed != live + churn.ended + evicted:
+            raise InvariantBroken(
+                f"{tally.placed} granted, {live} run, {churn.ended} ended, {evicted} evicted"
+            )
         told = (tally.transactions, tally.refused)
         recorded = (count_transactions(self.link), count_refused(self.link))
         if told != recorded:

@@ -69,6 +69,14 @@ def count_refused(link: Link) -> int:
     return int(count)
 
 
+def count_evicted(link: Link) -> int:
+    """Count the tasks that all transactions on record evicted, those of broken gangs included."""
+    ((count,),) = link.call(
+        "SELECT coalesce(sum(cardinality(evicted_tasks)), 0) FROM omega.transaction", ()
+    )
+    return int(count)
+
+
 def touch(link: Link, count: int, machines: int, *, first: int) -> None:
     """Change `count` rows, spread evenly over the machines, in one transaction, as task ends do."""
     link.call(

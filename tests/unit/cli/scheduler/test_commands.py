@@ -56,7 +56,7 @@ def test_bad_turns_are_told_before_anything_is_opened(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["batch", "--set", "round=360"], "there is no setting 'round'; there is: preempts"),
+        (["batch", "--set", "round=360"], "no setting 'round' (known: alternates, preempts)"),
         (["ml-gpu", "--set", "round"], "'round' does not read as NAME=VALUE"),
         (["ml-gpu", "--set", "round=1", "--set", "round=2"], "round is told twice"),
         (["ml-gpu", "--set", "rund=1"], "did you mean 'round'?"),
