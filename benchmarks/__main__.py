@@ -27,6 +27,7 @@ from benchmarks import (
     rules,
     side_by_side,
     sim_speed,
+    swim,
     sync,
     trace_preemptions,
     turns,
@@ -56,6 +57,7 @@ BENCHMARKS: Final[Mapping[str, Callable[..., None]]] = {
     "gavel_policies": gavel_policies.command,
     "gpu_rounds": gpu_rounds.command,
     "side_by_side": side_by_side.command,
+    "swim": swim.command,
     "trace_preemptions": trace_preemptions.command,
     **paper.COMMANDS,
 }

@@ -23,6 +23,7 @@ from benchmarks.preemption import Preemption
 from benchmarks.rules import Rules
 from benchmarks.side_by_side import SideBySide
 from benchmarks.sim_speed import SimSpeed
+from benchmarks.swim import Swim
 from benchmarks.sync import Sync
 from benchmarks.trace_preemptions import TracePreemptions
 from benchmarks.turns import Turns
@@ -43,6 +44,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Growth,
     SimSpeed,
     SideBySide,
+    Swim,
     GavelPolicies,
     GpuRounds,
     Gavel,

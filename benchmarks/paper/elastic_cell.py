@@ -41,6 +41,8 @@ GAP_S: Final = 25.0
 AFTER_S: Final = 3_600.0
 """Time after the last submission, for elastic jobs to end."""
 SAMPLE_S: Final = 10.0
+WARM_S: Final = 60.0
+"""Time without samples, in which the services of the start are placed."""
 SERVICE_PRECEDENCE: Final = 100
 BATCH_PRECEDENCE: Final = 0
 QUANTILES: Final = tuple(range(0, 101, 5))
@@ -97,9 +99,8 @@ class Run:
         self._cell.live(nodes.life(threading.Event(), nothing_else))
         for scheduler in (ServiceScheduler(), BatchScheduler(preempts=True), _scheduler(policy)):
             self._cell.schedule(scheduler, "0", decision_time=DECISION_TIME, sink=self._note)
-        samples = int(setting.horizon_s // SAMPLE_S)
-        for number in range(1, samples + 1):
-            self._cell.at(number * SAMPLE_S, partial(self._sample, number * SAMPLE_S))
+        for at_s in np.arange(WARM_S, setting.horizon_s, SAMPLE_S).tolist():
+            self._cell.at(at_s, partial(self._sample, at_s))
 
     def figures(self) -> dict[str, Any]:
         """Simulate, check every invariant, and return what was measured."""

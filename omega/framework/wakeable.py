@@ -123,5 +123,5 @@ def _copies(job: LeasedJob, copies: int) -> LeasedJob:
         )
         for group in waiting_groups(job)
     )
-    spec = replace(job.spec, groups=groups, minimum=0)
+    spec = replace(job.spec, groups=groups, minimum=0, workers=None)
     return LeasedJob(job.id, job.token, spec, np.arange(spec.tasks))

@@ -218,3 +218,15 @@ def test_the_same_seed_gives_the_same_run() -> None:
         return [*map(np.ndarray.tolist, (live.job, live.task, live.machine)), cell.events]
 
     assert once() == once()
+
+
+def test_a_job_that_found_no_room_is_parked_and_woken(cell: ElasticCell) -> None:
+    cell.cell.schedule(ServiceScheduler(), "0")
+    (service,) = cell.run(a_service(995), seconds=3)
+    jobs = cell.run(*[an_elastic_spec(11, precedence=50)] * 2, seconds=30)
+    assert {State.PARKED} == {job.state for job in cell.store.jobs(scheduler="elastic", jobs_max=2)}
+
+    cell.store.cancel(service)
+    cell.run(seconds=60)
+
+    assert [60.0 > cell.took_s(job) > 30.0 for job in jobs] == [True, True]

@@ -1,5 +1,7 @@
 """Which of many parked jobs fit a view together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from omega.framework import wakeable as module
 from omega.framework.wakeable import wakeable
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
+from omega.model.elastic import Workers
 from omega.model.jobs import JobSpec
 from omega.store.leases import ParkedJob
 from omega.store.memory.store import MemoryStore
@@ -47,6 +50,12 @@ def test_nobody_fits_a_full_cell_and_nobody_is_among_nobody() -> None:
 @pytest.mark.parametrize("jobs", [1, 7, 8, 9, 1_000])
 def test_alike_jobs_fit_until_the_room_is_taken(jobs: int) -> None:
     assert list(range(min(jobs, 8))) == wakeable(a_view(), parked(*[a_spec()] * jobs))
+
+
+def test_alike_elastic_jobs_fit_as_others_do() -> None:
+    elastic = replace(a_spec(2), workers=Workers(2))
+
+    assert [0, 1, 2, 3] == wakeable(a_view(), parked(*[elastic] * 9))
 
 
 def test_the_view_is_left_as_it_was() -> None:
