@@ -1,9 +1,9 @@
 """How long a job of activities takes with so many workers: a staircase.
 
 Goal     Predict what further workers would bring to a job.
-Promise  T(w) = sum of ceil(M / w) x d over the phases, and a constant. T never rises with w. It
-         falls only at the worker counts that `falls` returns. A phase of which no duration is known
-         adds nothing, so that no gain is predicted from it.
+Promise  T(w) = sum of ceil(M / w) x d over the phases. T never rises with w. It falls only at the
+         worker counts that `falls` returns. A phase of which no duration is known adds nothing, so
+         that no gain is predicted from it.
 Source   Omega (EuroSys 2013), section 6: ideal linear speed-up until all activities of a phase run
          at once.
 """
@@ -48,10 +48,10 @@ class Growth:
         return self.gain_s / self.workers
 
 
-def predicted_s(phases: Sequence[PhaseLeft], workers: int, *, setup_s: float = 0.0) -> float:
+def predicted_s(phases: Sequence[PhaseLeft], workers: int) -> float:
     """Return T(workers), the seconds that the phases take one after the other."""
     assert workers >= 1
-    return float(_predicted_s(phases, np.array([workers]))[0]) + setup_s
+    return float(_predicted_s(phases, np.array([workers]))[0])
 
 
 def falls(phases: Sequence[PhaseLeft], above: int, at_most: int) -> Counts:

@@ -12,10 +12,10 @@ def test_the_papers_sizes(workers: int, seconds: float) -> None:
     assert seconds == predicted_s(MAPS, workers)
 
 
-def test_phases_follow_each_other_and_setup_is_added() -> None:
+def test_phases_follow_each_other() -> None:
     phases = (PhaseLeft(100, 10.0), PhaseLeft(10, 30.0))
 
-    assert 10 * 10 + 1 * 30 + 5 == predicted_s(phases, 10, setup_s=5)
+    assert 10 * 10 + 1 * 30 == predicted_s(phases, 10)
 
 
 def test_a_phase_without_history_adds_nothing() -> None:
