@@ -212,7 +212,7 @@ class Alternates:
             horizon_s=self.simulated_s,
             seed=self.seed + seed,
         )
-        told = LiveRun(experiment, SyncConfig(), lambda _: None).finish().workloads[point.kind]
+        told = LiveRun(experiment, SyncConfig()).finish().workloads[point.kind]
         commits = told["transactions_ok"] + told["transactions_conflicted"]
         return {
             "conflict_fraction": told["conflict_fraction"],

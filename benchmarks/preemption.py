@@ -33,6 +33,7 @@ from omega.processes.supervisor import (
     Supervisor,
     omega_command,
 )
+from omega.reports.wording import things
 from omega.store.loading import place_prefill
 from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
@@ -87,7 +88,7 @@ class Preemption:
     seed: int = 0
 
     def measure(self, stage: Stage) -> Findings:
-        """Play all rounds; after each, check the cell."""
+        """Run all rounds; after each, check the cell."""
         rows: list[dict[str, Any]] = []
         with stage.output.progress() as progress:
             bar = progress.add_task("", total=self.rounds * len(self.services))
@@ -132,7 +133,7 @@ class Preemption:
         placed, whole = picture.panels[0]
         for number, services in enumerate(self.services):
             mine = [row for row in findings.rows if row["services"] == services]
-            label = f"{services} service{'s' * (services > 1)} at once"
+            label = f"{things(services, 'service')} at once"
             points = [(row["round"] + 1, row["placed_s"]) for row in mine]
             series(placed, number, points, label)
             for name, stroke in (("after_room_mean_s", "-"), ("after_room_max_s", "--")):
@@ -275,7 +276,7 @@ class Preemption:
 
     def _finding(self, told: Sequence[Mapping[str, Any]]) -> str:
         parts = [
-            f"{one['services']} service{'s' * (one['services'] > 1)} of {self.service_tasks} tasks:"
+            f"{things(one['services'], 'service')} of {self.service_tasks} tasks:"
             f" placed in {one['placed_s']['mean']:.2f} s and {one['attempts']['mean']:.2f} attempts"
             f" each, {one['victims_per_task']['mean']:.2f} victims a task, conflict fraction"
             f" {one['conflict_fraction']['mean']:.2f}, equals evicted {one['touched']['mean']:g}"

@@ -19,29 +19,32 @@ from rich.table import Table
 from benchmarks.harness import Findings, Stage, conduct
 from benchmarks.options import DataDir, JsonTo, PlotTo, Smoke, words
 from benchmarks.paper.figure import Seeds, Workers, run_all
+from benchmarks.paper.setting import T_JOB_S, T_TASK_S
 from benchmarks.trace_evictions import BANDS, S_PER_H, TraceEvictions, count_evictions
 from omega.errors import BadInput, InvariantBroken
 from omega.events import Event, TransactionJudged
 from omega.framework.registry import find_scheduler
 from omega.framework.scheduler import DecisionTime
 from omega.metrics.evictions import EvictionFold
+from omega.model.jobs import PRECEDENCE_GAP
 from omega.plots.picture import Picture, bars, series
 from omega.sim.experiment import Architecture, Experiment
 from omega.sim.live_run import LiveRun, SyncConfig
 from omega.sim.sweep import Figures, Trial, mean_and_deviation
 from omega.workload.arrivals import BATCH, SERVICE, Workload
 from omega.workload.sources import read_trace
+from omega.workload.traces.google_2011 import GOOGLE_2011
 
 TRACE: Final = "google-2011"
 HOURS: Final = 1.39
 """Length of the trace's window."""
 HOURS_MAX: Final = 168.0
 SMOKE_HOURS: Final = 0.05
-KNOWN: Final = ("100", "110", "125", "150", "200")
+KNOWN: Final = GOOGLE_2011.options["capacity"]
 CAPACITIES: Final = KNOWN[:3]
 """Percent of their recorded CPU and memory that machines have."""
 SCALED, DROPPED = "scale", "drop"
-GAP: Final = 10
+GAP: Final = PRECEDENCE_GAP
 WIDER: Final = 20
 """A gap at which a priority evicts only those that are two lower: 1 does not evict 0."""
 PRECEDENCE_OF_OTHER, PRECEDENCE_OF_PRODUCTION = 20, 90
@@ -261,7 +264,7 @@ def _experiment(run: Run) -> Experiment:
         workload=workload,
         architecture=Architecture.SHARED_STATE,
         scheduler=lambda kind: find_scheduler(kind).configured(settings.get(kind, {})),
-        decision_times=dict.fromkeys(kinds, DecisionTime(job_s=0.1, task_s=0.005)),
+        decision_times=dict.fromkeys(kinds, DecisionTime(job_s=T_JOB_S, task_s=T_TASK_S)),
         precedence_gap=arm.gap,
         start_queues_again=arm.requeue,
         horizon_s=run.hours * S_PER_H,

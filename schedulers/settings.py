@@ -1,11 +1,11 @@
 """Settings of schedulers, as an operator writes them: `--set NAME=VALUE`.
 
-Goal     Read the settings of every scheduler in one way, from a model that lists them.
+Goal     Read the settings of all schedulers in one way, most of them from a model that lists them.
 Promise  A name that is not there, or a value that cannot be used, is BadInput, naming the setting.
 Source   pydantic, which parses values from text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -46,13 +46,17 @@ class ServiceSettings(AlternatesSettings):
     """The settings of the service scheduler."""
 
 
-def read_settings(model: type[_Settings], said: Mapping[str, str]) -> _Settings:
-    """Return the settings; raise BadInput for an unknown name or a value that is not allowed."""
-    known = tuple(model.model_fields)
+def refuse_unknown(said: Iterable[str], known: Sequence[str]) -> None:
+    """Raise BadInput for the first name that is not known."""
     for name in said:
         if name not in known:
             hint, listed = did_you_mean(name, known), ", ".join(known)
             raise BadInput(f"there is no setting {name!r}{hint} (known: {listed})", field="--set")
+
+
+def read_settings(model: type[_Settings], said: Mapping[str, str]) -> _Settings:
+    """Return the settings; raise BadInput for an unknown name or a value that is not allowed."""
+    refuse_unknown(said, tuple(model.model_fields))
     try:
         return model.model_validate(dict(said))
     except ValidationError as error:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.paper.elastic_jobs import ELASTIC, ElasticJobs, memo_of
-from benchmarks.paper.setting import T_JOB_S, T_TASK_S
+from benchmarks.paper.setting import S_PER_H, T_JOB_S, T_TASK_S
 from omega.events import Event, JobAttempted
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.jobs import JobSpec, TaskGroup
@@ -71,7 +71,7 @@ class ElasticSetting:
     @property
     def horizon_s(self) -> float:
         """The time of the last submission."""
-        return self.hours * 3_600
+        return self.hours * S_PER_H
 
 
 class Run:

@@ -83,7 +83,8 @@ class Commit:
     def evicted(self, outcome: Outcome) -> Iterator[TasksEvicted]:
         """Yield an event for each job that lost tasks to claims of others, ascending by job."""
         if len(outcome.evicted_job):
-            evictor, tasks = (of(self.transaction, outcome) for of in (evictors, evicted_tasks))
+            evictor = evictors(self.transaction, outcome)
+            tasks = evicted_tasks(self.transaction, outcome)
             for job in sorted(evictor):
                 yield TasksEvicted(job, tasks[job], evictor[job])
 

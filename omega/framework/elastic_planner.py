@@ -15,14 +15,14 @@ from typing import Final
 import numpy as np
 
 from omega.clock import Clock
-from omega.errors import BadInput
-from omega.events import HelpersEnded, HelpersPlaced, MemoRefused, Sink
+from omega.events import HelpersEnded, HelpersPlaced, Sink
 from omega.framework.attempt import PlanningContext, attempt
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.effects import Effects, called, refreshed
-from omega.framework.elastic import Elastic, ElasticPlan, ElasticState
+from omega.framework.elastic import Elastic, ElasticState
 from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leasing
+from omega.framework.round_memo import read_memo, save_memo
 from omega.framework.timer import Timer
 from omega.limits import INT4_MAX
 from omega.model.allocations import Allocations
@@ -36,7 +36,6 @@ from omega.store.rounds import NotYet
 
 JOBS_MAX: Final = 10_000
 """How many elastic jobs a tick looks at, the oldest ones."""
-ID_MAX: Final = 2**63 - 1
 PRECEDENCE_MIN: Final = -INT4_MAX - 1
 
 
@@ -83,29 +82,18 @@ class ElasticPlanner:
         jobs = yield from called(
             "elastic_jobs", lambda store: store.elastic_jobs(kind, jobs_max=JOBS_MAX)
         )
-        known, memo = _told(begun.memo)
-        gone = integers(known - {job.id for job in jobs})
+        known, memo = read_memo(begun.memo)
+        gone = integers(set(known or ()) - {job.id for job in jobs})
         ended: list[PhaseProgress] = []
         if len(gone):
             ended = yield from called("phases", lambda store: store.phases(gone))
         view = yield from refreshed()
         plan = self._elastic.plan(view, ElasticState(memo=memo, jobs=jobs, ended=ended))
-        if not (yield from self._note(begun.number, jobs, plan)):
+        named = [job.id for job in jobs]
+        if not (yield from save_memo(kind, begun.number, named, plan.memo, self._sink)):
             return
         yield from self._give_back(jobs, plan.give_back)
         yield from self._add(jobs, plan.helpers)
-
-    def _note(self, number: int, jobs: Sequence[ElasticJob], plan: ElasticPlan) -> Effects[bool]:
-        """Save the memo; return whether it was saved: not if the next tick has begun already."""
-        kind = self._leasing.kind
-        named = [job.id for job in jobs]
-        for memo in ({"jobs": named, "plan": plan.memo}, {"jobs": named}, {}):
-            try:
-                call = partial(_noted, kind, number, memo)
-                return (yield from called("note", call))
-            except BadInput as refusal:
-                self._sink(MemoRefused(refusal.sentence))
-        return False
 
     def _give_back(self, jobs: Sequence[ElasticJob], amounts: Amounts) -> Effects[None]:
         """End the newest helpers that hold these amounts together."""
@@ -174,15 +162,3 @@ def newest(live: Allocations, amounts: Amounts) -> Mask:
             chosen[at] = True
             left -= held
     return chosen
-
-
-def _noted(kind: str, number: int, memo: Mapping[str, object], store: SchedulerStore) -> bool:
-    return store.note_round(kind, number, memo)
-
-
-def _told(memo: Mapping[str, object]) -> tuple[set[int], Mapping[str, object]]:
-    """Return the job ids and the plan of a memo that `_note` saved."""
-    jobs, plan = memo.get("jobs"), memo.get("plan")
-    listed = jobs if isinstance(jobs, list) else []
-    ids = {job for job in listed if type(job) is int and 0 < job <= ID_MAX}
-    return ids, plan if isinstance(plan, dict) else {}

@@ -2,7 +2,7 @@
 
 Goal     Keep all of a round on one page, apart from the scheduler's plan and from the driver.
 Promise  No I/O, no clock: the driver supplies them. A running job is evicted only for a claim that
-         is granted. Tasks of other kinds are, after all that the round planned is committed.
+         is granted. Tasks of other kinds are evicted after all that the round planned is committed.
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md,
          0042-rounds-make-way.md.
 """
@@ -83,7 +83,7 @@ def _make_way(
 ) -> Effects[View]:
     """Have tasks of other kinds evicted for jobs that found no room; return the view after it."""
     for _ in range(TRIES_MAX):
-        jobs = progress.still(wanting)
+        jobs = progress.still_unplaced(wanting)
         if not jobs:
             return view
         planned = yield from claims_that_evict(context, view, jobs, rng, progress.looked_at)
@@ -150,7 +150,7 @@ class _RoundProgress:
             self._granted[part.job] += int(np.count_nonzero(granted))
             self._refusals[part.job] = {Verdict(v) for v in verdicts[~granted].tolist()}
 
-    def still(self, wanting: Sequence[LeasedJob]) -> list[LeasedJob]:
+    def still_unplaced(self, wanting: Sequence[LeasedJob]) -> list[LeasedJob]:
         """Return the wanting jobs that have unplaced tasks, as they are now.
 
         Those that lost their lease, or are over their quota, are left out.

@@ -6,11 +6,10 @@ Promise  One of several replicas carries out each round and starts from the memo
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from omega.config import Settings
-from omega.errors import BadInput
-from omega.events import MemoRefused, Sink
+from omega.events import Sink
 from omega.framework.attempt import PlanningContext
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import over_quota
@@ -18,6 +17,7 @@ from omega.framework.effects import Effects, called
 from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.framework.leasing import Leasing
 from omega.framework.round_commit import commit_round, plan_round
+from omega.framework.round_memo import read_memo, save_memo
 from omega.framework.rounds import RoundPlan, Rounds, RoundState
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
@@ -27,8 +27,6 @@ from omega.store.rounds import NotYet, Round
 
 JOBS_MAX = 10_000
 """How many pending jobs a round leases at most, those of highest precedence first."""
-ID_MAX = 2**63 - 1
-"""The largest job id that a store accepts; a memo may hold any number."""
 
 
 class RoundPlanner:
@@ -89,7 +87,8 @@ class RoundPlanner:
         # A job that keeps its machines was planned, but that does not count as an attempt.
         self._meter.report([one for one in attempted if one.tries or one.left])
         # Jobs that waiting cannot help and jobs over their quota are parked; others wait or run.
-        # So are those for which too little made way, with that for a reason, until the next round.
+        # Jobs for which victims were looked for in vain are parked with that for a reason; the next
+        # round wakes them.
         parkings = [parking for one in attempted if (parking := _parking(one)) is not None]
         yield from self._leasing.park(parkings)
 
@@ -99,31 +98,21 @@ class RoundPlanner:
         Returns whether it was saved: it is not if the next round has begun already.
         """
         jobs = sorted({*plan.recall, *state.away, *(job.id for job in plan.wanting)})
-        # Jobs may need a larger memo than a store accepts, which must not end this process. Without
-        # `plan` the scheduler starts without a memo; without `jobs` the next round recalls all
-        # running jobs.
-        for memo in ({"jobs": jobs, "plan": plan.memo}, {"jobs": jobs, "plan": {}}):
-            try:
-                return (yield from self._kept(state.number, memo))
-            except BadInput as refusal:
-                self._sink(MemoRefused(refusal.sentence))
-        return (yield from self._kept(state.number, {}))
-
-    def _kept(self, number: int, memo: Mapping[str, object]) -> Effects[bool]:
-        kind = self._leasing.kind
-        kept = yield from called("note", lambda store: store.note_round(kind, number, memo))
-        return kept
+        # If not even `jobs` can be saved, the next round recalls all running jobs.
+        saved = yield from save_memo(self._leasing.kind, state.number, jobs, plan.memo, self._sink)
+        return saved
 
     def _state(self, begun: Round) -> Effects[RoundState]:
         """Recall the jobs of the last round, lease pending jobs, and read their state."""
-        told, memo = _told(begun.memo)
+        # None: the memo has no jobs, as in the first round. Then all running jobs are recalled.
+        last, memo = read_memo(begun.memo)
         # `recall` takes over the leases that the last round's holder has. If that was this process,
         # leases taken before would be among them, so `recall` comes first.
-        recalled = yield from self._leasing.recall(begun.number, told)
+        recalled = yield from self._leasing.recall(begun.number, last)
         running = [job for job in recalled if len(job.placed_task)]
         waiting = [job for job in recalled if not len(job.placed_task)]
         waiting += yield from self._leasing.lease(JOBS_MAX)
-        known = sorted({*(told or ()), *(job.id for job in running)})
+        known = sorted({*(last or ()), *(job.id for job in running)})
         unfinished = yield from called("unfinished", lambda store: store.unfinished(known))
         away = unfinished - {job.id for job in (*running, *waiting)}
         if away and (yield from self._woken(away)):
@@ -170,16 +159,3 @@ def _parking(attempted: JobResult) -> Parking | None:
     if diagnosis is not None and (diagnosis.reason.is_permanent or attempted.looked_for_victims):
         return Parking(job.id, job.token, diagnosis.reason, diagnosis.detail)
     return None
-
-
-def _told(memo: Mapping[str, object]) -> tuple[list[int] | None, Mapping[str, object]]:
-    """Return the job ids and the plan of a memo that `_note` saved.
-
-    The ids are None if the memo has none, as in the first round: then all running jobs are
-    recalled.
-    """
-    jobs, plan = memo.get("jobs"), memo.get("plan")
-    ids = None
-    if isinstance(jobs, list):
-        ids = [job for job in jobs if type(job) is int and 0 < job <= ID_MAX]
-    return ids, plan if isinstance(plan, dict) else {}

@@ -4,8 +4,8 @@ Goal     Wake a job of a scheduler that preempts when tasks arrive that yield to
          gap of precedence is lowered.
 Promise  A look reads what yields to one precedence, in one call. Precedences are looked at in turn,
          the highest first, and only after the cell has changed. Looks take at most a twentieth of
-         the process's time. A job is woken at most once in one state of the machines, and after
-         each time at the earliest when twice as many looks are over as before.
+         the process's time. A job is woken at most once in one state of the machines. After it was
+         woken it is left alone for a number of looks, which doubles each time, up to 64.
 Source   docs/decisions/0037-who-makes-way.md.
 """
 

@@ -138,11 +138,11 @@ class JobSpec:
     def __post_init__(self) -> None:
         assert self.groups
         assert 0 <= self.minimum <= self.tasks
-        assert self.workers is None or self._is_elastic(self.workers)
+        assert self.workers is None or self._may_have(self.workers)
         lasts = [group for group in self.groups if group.duration_ms is not None]
         assert self.work is None or not lasts, "steps end a job in steps, not durations"
 
-    def _is_elastic(self, workers: Workers) -> bool:
+    def _may_have(self, workers: Workers) -> bool:
         """Return whether a job of these groups may have these workers."""
         group, *others = self.groups
         has_two_ends = bool(workers.phases) and group.duration_ms is not None

@@ -6,17 +6,16 @@ Promise  Reported figures are absolute and only grow: lost replies, restarts and
 Source   docs/decisions/0043-elastic-jobs.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 
 from omega.framework.effects import Effects
-from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, integers
 from omega.model.elastic import PhaseProgress
-from omega.nodes.calling import called
+from omega.nodes.calling import called, parts_for_calls
 from omega.nodes.elastic_runs import ElasticRun, Worker
 from omega.store.protocols import NodeStore
 
@@ -102,7 +101,7 @@ class Activities:
             for run in runs
             for phase in range(len(run.phases))
         ]
-        for part in _parts(len(rows)):
+        for part in parts_for_calls(len(rows)):
             yield from called("report_phases", _reporting(rows[part]))
 
     def _end_all(self, over: list[PhaseProgress], live: Allocations) -> Effects[int]:
@@ -111,7 +110,7 @@ class Activities:
         mine = np.isin(live.job, list(jobs)) & np.isin(live.machine, list(self._ours))
         job, task, started_ms = live.job[mine], live.task[mine], live.started_ms[mine]
         ended = 0
-        for part in _parts(len(job)):
+        for part in parts_for_calls(len(job)):
             ended += yield from self._end(job[part], task[part], started_ms[part])
         return ended
 
@@ -128,9 +127,3 @@ def _workers(live: Allocations) -> dict[int, list[Worker]]:
 def _reporting(rows: list[tuple[int, int, int, int]]) -> Callable[[NodeStore], None]:
     job, phase, done, busy_ms = (integers(column) for column in zip(*rows, strict=True))
     return lambda store: store.report_phases(job, phase.astype(np.intp), done, busy_ms)
-
-
-def _parts(number: int) -> Iterator[slice]:
-    """Yield slices of so many entries, each small enough for one call."""
-    for first in range(0, number, LIMITS.tasks_per_release_max):
-        yield slice(first, first + LIMITS.tasks_per_release_max)

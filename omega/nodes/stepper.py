@@ -6,7 +6,7 @@ Promise  Reported figures are absolute and only grow: lost replies, restarts and
 Source   docs/decisions/0027-jobs-in-steps.md.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,13 +15,12 @@ import numpy as np
 from omega.events import RateUnknown, Sink
 from omega.framework.effects import Effects
 from omega.framework.rates import Gang, GangMachine, RateModel
-from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, Mask, integers
 from omega.model.machines import Snapshot
 from omega.model.progress import JobProgress
 from omega.model.resources import DEVICES
-from omega.nodes.calling import called
+from omega.nodes.calling import called, parts_for_calls
 from omega.nodes.gang_runs import NO_RUNS, begun
 from omega.store.protocols import NodeStore
 
@@ -175,7 +174,7 @@ class Stepper:
         job, runs = self._runs.job, self._runs
         steps = runs.steps_at(now_ms, self._speedup)
         run_ms = runs.run_ms_at(now_ms, self._speedup)
-        for part in _parts(len(job)):
+        for part in parts_for_calls(len(job)):
             yield from called("report_progress", _reporting(job[part], steps[part], run_ms[part]))
         return job[steps >= runs.wanted]
 
@@ -186,7 +185,7 @@ class Stepper:
         ours = np.isin(live.machine, list(self._ours))
         job, task, started_ms = live.job[ours], live.task[ours], live.started_ms[ours]
         ended = 0
-        for part in _parts(len(job)):
+        for part in parts_for_calls(len(job)):
             ended += yield from self._end(job[part], task[part], started_ms[part])
         return ended
 
@@ -218,9 +217,3 @@ def _gang(kind: str, live: Allocations, cell: Snapshot, model: RateModel) -> Gan
 
 def _reporting(job: Ids, steps: Ids, run_ms: Ids) -> Callable[[NodeStore], None]:
     return lambda store: store.report_progress(job, steps, run_ms)
-
-
-def _parts(number: int) -> Iterator[slice]:
-    """Yield slices of so many entries, each small enough for one call."""
-    for first in range(0, number, LIMITS.tasks_per_release_max):
-        yield slice(first, first + LIMITS.tasks_per_release_max)

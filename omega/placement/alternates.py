@@ -31,8 +31,9 @@ DRAWN_BESIDES: Final = 8
 """... and so many more."""
 
 _FindRoom = Callable[[View, LeasedJob, int, Ids, int], Room]
-"""Returns machines with room for a group, given by its number, without those of its claims; they
-take so many tasks together if any do. The job is as if its claims were granted."""
+"""Returns machines with room for a group, given by its number, without the machines of its claims.
+Together they have room for the number of tasks given last, if the cell has. The job is as if its
+claims were granted."""
 
 
 def with_alternates(
@@ -96,7 +97,7 @@ class _Search:
     def rows_for(self, its: Room, claims: int) -> Iterator[tuple[Index, Index]]:
         """Yield alternates for so many claims: the position of each claim, and a row of the view.
 
-        A claim may be told the same row twice.
+        A claim may get the same row twice.
         """
         slots = self._slots(its, claims)
         if not len(slots):
@@ -168,15 +169,16 @@ def _of_group(
     attribute = job.spec.groups[group].spread_over
     column = None if attribute is None else view.catalogue.column(attribute)
     if column is None:
-        yield from _told(search, its, mine)
+        yield from _for_claims(search, its, mine)
         return
     domain = view.codes[view.where(claims.machine[mine]), column]
     for one in np.unique(domain):
         there = _part(its, view.codes[its.at, column] == one)
-        yield from _told(search, there, mine[domain == one])
+        yield from _for_claims(search, there, mine[domain == one])
 
 
-def _told(search: _Search, its: Room, mine: Index) -> Iterator[tuple[Index, Index]]:
+def _for_claims(search: _Search, its: Room, mine: Index) -> Iterator[tuple[Index, Index]]:
+    """Yield the alternates of the claims at these positions: positions, rows of the view."""
     for claim, rows in search.rows_for(its, len(mine)):
         yield mine[claim], rows
 

@@ -30,8 +30,8 @@ def machines_to_look_at(
     """Return machines on which tasks of the job would fit if nothing ran there, at most a thousand.
 
     Machines that have room as they are come first; of the others some are drawn. With `keeps_gpus`
-    only CPU, memory and disk are taken for free; the result is empty if then not even one task, or
-    what the gang lacks, would fit.
+    only CPU, memory and disk count as free. The result is empty if then not even one task, or what
+    the gang lacks, would fit.
     """
     groups = waiting_groups(job)
     first = np.unique(np.concatenate([view.id[room(view, job, group).at] for group in groups]))
@@ -54,8 +54,8 @@ def machines_that_yield(
 ) -> Ids:
     """Return machines on which tasks of the job fit once all that yields is evicted.
 
-    None if these machines together do not hold what the job needs to progress; at most a thousand
-    otherwise, those that hold most of its tasks first.
+    The result is empty if these machines together do not hold what the job needs to progress.
+    Otherwise they are at most a thousand, those that hold most of its tasks.
     """
     with view.tentative():
         view.assume_removed(yielding.machine, yielding.amounts)

@@ -10,15 +10,11 @@ Source   Omega (EuroSys 2013), section 3.4; dominant shares as in DRF (NSDI 2011
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
 
 from omega.model.quotas import Budget, QuotaScope
-from omega.store.holdings import RESOURCES, Holding, Holdings, IdleJob
+from omega.store.holdings import RESOURCES, US_PER_MS, Holding, Holdings, IdleJob
 from omega.store.protocols import ReaderStore
 from omega.workload.audit_policy import AuditPolicy, ShareLimit
-
-DAY_MS: Final = 24 * 60 * 60 * 1_000
-US_PER_MS: Final = 1_000
 
 Parts = Mapping[Budget, Fraction]
 """Share of each resource that the cell has."""

@@ -32,7 +32,7 @@ class Result:
     tasks_lost: int
     """Tasks that lost their places with machines that went down or with their gangs ..."""
     start_tasks_lost: int
-    """... and such tasks of the start state, which are not placed again."""
+    """... and such tasks of the start state, which are placed again only if they queue again."""
     tasks_evicted: int
     """Tasks that lost their places to claims of other jobs ..."""
     start_tasks_evicted: int

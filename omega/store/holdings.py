@@ -1,8 +1,8 @@
 """What jobs held over a time, and which hold room idly: what a store returns to audits.
 
 Goal     One value type for each answer, equal for every store.
-Promise  Sums are exact integers. Who has ended, live and evicted tasks alike, is counted from when
-         its place was granted until it was lost.
+Promise  Sums are exact integers. Live, ended and evicted tasks all count from when their place was
+         granted until it was lost.
 Source   Omega (EuroSys 2013), section 3.4: limits that are checked after the fact;
          docs/decisions/0041-audits.md.
 """
@@ -16,6 +16,8 @@ from omega.model.quotas import Budget, QuotaScope
 
 RESOURCES: Final = tuple(budget for budget in Budget if budget.kinds)
 """What a share is measured in: the budgets of quotas that are charged by amount."""
+
+US_PER_MS: Final = 1_000
 
 Amounts = tuple[int, ...]
 """An amount of each of RESOURCES, in this order."""
@@ -49,7 +51,7 @@ class Holdings:
     left_out: Mapping[QuotaScope, int] = field(default_factory=dict)
     """How many more tenants and kinds held something."""
     unknown: int = 0
-    """Runs that are not counted: on record, but not what their jobs had asked for."""
+    """Runs that are on record and not counted: their jobs were pruned with what they asked for."""
 
 
 class IdleCause(Enum):

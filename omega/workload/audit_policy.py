@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from omega.errors import BadInput, did_you_mean
-from omega.limits import LIMITS
 from omega.model.quotas import Budget, QuotaScope
 from omega.workload.quantities import duration_ms, shown
 from omega.workload.spec import readable_name
+from omega.workload.text_file import read_text
 from omega.workload.yaml_lines import Document, Steps, documents
 
 RESOURCES: Final = {
@@ -59,7 +59,7 @@ class AuditPolicy:
     """The limit of each tenant, or kind, that has none of its own."""
     named: Mapping[tuple[QuotaScope, str], ShareLimit] = field(default_factory=dict)
     idle_ms: int | None = None
-    """How long a job may hold room without getting on; None: as long as it likes."""
+    """How long a job may hold room without getting on; None: there is no limit."""
 
     def limit_of(self, scope: QuotaScope, name: str) -> ShareLimit | None:
         """Return the limit of a tenant or of a kind of scheduler; None if it has none."""
@@ -79,18 +79,7 @@ def window_ms(value: object) -> int:
 
 def read_policy(path: Path) -> AuditPolicy:
     """Read the policy of a file. Raises BadInput."""
-    try:
-        with path.open("rb") as opened:
-            content = opened.read(LIMITS.file_bytes_max + 1)
-        if len(content) > LIMITS.file_bytes_max:
-            raise BadInput(f"is longer than {LIMITS.file_bytes_max:,} bytes", file=str(path))
-        text = content.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BadInput(f"cannot be read: {reason}", file=str(path)) from error
-    except ValueError as error:  # a name with a null character
-        raise BadInput(f"cannot be read: {error}", file=shown(str(path))) from error
-    return parse_policy(text, str(path))
+    return parse_policy(read_text(path), str(path))
 
 
 def parse_policy(text: str, file: str) -> AuditPolicy:

@@ -26,6 +26,7 @@ from omega.model.machines import Machines
 from omega.model.names import is_printable_name
 from omega.model.resources import DEVICES_MAX, Kind, machine_capacity
 from omega.workload.quantities import shown
+from omega.workload.text_file import read_text
 from omega.workload.yaml_lines import Document, documents
 
 AMOUNTS: Final = ("cpu_milli", "memory_mib", "disk_mib", "gpus")
@@ -62,15 +63,7 @@ def read_machines(path: Path) -> Machines:
     """
     if path.suffix.lower() not in (".csv", *YAML_SUFFIXES):
         raise BadInput("a list of machines is a .csv or a .yaml file", file=str(path))
-    try:
-        with path.open("rb") as opened:
-            content = opened.read(LIMITS.file_bytes_max + 1)
-        if len(content) > LIMITS.file_bytes_max:
-            raise BadInput(f"is longer than {LIMITS.file_bytes_max:,} bytes", file=str(path))
-        text = content.decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BadInput(f"cannot be read: {reason}", file=str(path)) from error
+    text = read_text(path)
     read = _csv_entries if path.suffix.lower() == ".csv" else _yaml_entries
     return _machines(str(path), read(str(path), text))
 

@@ -19,8 +19,10 @@ import numpy as np
 from omega.errors import BadInput, did_you_mean
 from omega.model.arrays import Amounts
 from schedulers.elastic.model import Growth, PhaseLeft, best_growth
+from schedulers.settings import refuse_unknown
 
-SETTINGS: Final = ("policy", "target")
+SETTINGS: Final = ("policy", "target", "helper_precedence")
+"""The settings of the elastic scheduler; the last one is read by itself."""
 WORKERS_MAX: Final = 2**31 - 1
 
 
@@ -92,13 +94,7 @@ class Policy:
 
 def read_policy(settings: Mapping[str, str]) -> Policy:
     """Return the policy of an operator's settings, by name and as text. Raises BadInput."""
-    for setting in settings:
-        if setting not in SETTINGS:
-            hint = did_you_mean(setting, SETTINGS)
-            raise BadInput(
-                f"there is no setting {setting!r}{hint} (known: {', '.join(SETTINGS)})",
-                field="--set",
-            )
+    refuse_unknown(settings, SETTINGS)
     known = tuple(name.value for name in PolicyName)
     said = settings.get("policy", PolicyName.MAX.value)
     if said not in known:
@@ -143,7 +139,7 @@ def _fitting(demand: Amounts, room: Amounts) -> int:
     """Return how many workers of this demand fit into a room."""
     asked = demand > 0
     if not asked.any():
-        return WORKERS_MAX  # it needs only GPUs, of which `at_most` takes account
+        return WORKERS_MAX  # it needs only GPUs, and `at_most` is no more than fit
     return int((room[asked] // demand[asked]).min())
 
 

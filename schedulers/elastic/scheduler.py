@@ -78,14 +78,14 @@ class ElasticScheduler(Scheduler):
     @classmethod
     def configured(cls, settings: Mapping[str, str]) -> Self:
         """Return the scheduler with `policy`, `target` and `helper_precedence`. Raises BadInput."""
-        others = dict(settings)
-        said = others.pop("helper_precedence", str(PRECEDENCE))
+        policy = read_policy(settings)
+        said = settings.get("helper_precedence", str(PRECEDENCE))
         digits = said.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(PRECEDENCE_MIN))):
             raise BadInput(f"{said[:30]!r} is no whole number", field="helper_precedence")
         if not PRECEDENCE_MIN <= int(said) <= -PRECEDENCE_MIN - 1:
             raise BadInput(f"a precedence has 32 bits: {said}", field="helper_precedence")
-        return cls(read_policy(others), int(said))
+        return cls(policy, int(said))
 
     @random_first_fit
     def place(self, view: View, job: LeasedJob, rng: np.random.Generator) -> Claims:

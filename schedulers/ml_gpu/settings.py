@@ -11,10 +11,11 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from omega.errors import BadInput, did_you_mean
+from omega.errors import BadInput
 from schedulers.ml_gpu.live import GpuRounds, Place, RoundsConfig
 from schedulers.ml_gpu.policies.named import find_policy
 from schedulers.ml_gpu.throughputs import read_throughputs
+from schedulers.settings import refuse_unknown
 
 ROUND_S_MIN: Final = 0.01
 ROUND_S_MAX: Final = 366 * 86_400.0
@@ -38,12 +39,7 @@ class Settings(BaseModel):
 
 def read_settings(said: Mapping[str, str]) -> Settings:
     """Read settings; raise BadInput for one that is not there or cannot be used."""
-    for name in said:
-        if name not in Settings.model_fields:
-            known = tuple(Settings.model_fields)
-            hint = did_you_mean(name, known)
-            listed = ", ".join(known)
-            raise BadInput(f"there is no setting {name!r}{hint} (known: {listed})", field="--set")
+    refuse_unknown(said, tuple(Settings.model_fields))
     try:
         settings = Settings.model_validate(dict(said))
     except ValidationError as error:

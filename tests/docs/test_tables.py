@@ -17,6 +17,9 @@ from omega.workload.machines_file import read_machines
 from omega.workload.spec import GroupSpec, JobFields, StepWorkSpec, parse_specs
 from omega.workload.traces.detect import LOADERS
 from schedulers import parsync
+from schedulers.elastic import policies as elastic
+from schedulers.elastic.policies import PolicyName
+from schedulers.elastic.scheduler import PRECEDENCE
 from schedulers.ml_gpu import settings as ml_gpu
 from schedulers.ml_gpu.policies.named import POLICIES
 from schedulers.settings import BatchSettings, ServiceSettings
@@ -125,6 +128,13 @@ def test_the_settings_of_batch_and_service_are_those_that_they_have() -> None:
 
     assert told == {name: str(value) for name, value in BatchSettings().model_dump().items()}
     assert told.keys() - {"preempts"} == ServiceSettings.model_fields.keys()
+
+
+def test_the_settings_of_elastic_are_those_that_it_has() -> None:
+    told = defaults(section(SCHEDULERS, "Elastic jobs and their helpers"))
+
+    assert told.keys() == set(elastic.SETTINGS)
+    assert (PolicyName.MAX.value, str(PRECEDENCE)) == (told["policy"], told["helper_precedence"])
 
 
 def test_the_settings_of_rounds_are_those_that_they_have() -> None:

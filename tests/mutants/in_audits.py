@@ -38,7 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "read_holdings",
         "least(e.ended_at, ends) - «greatest(e.started_at, begins)»",
         "e.started_at",
-        "A tenant is told to hold more than the whole cell, for work of last week.",
+        "A tenant seems to hold more than the whole cell, for work of last week.",
         OF_POSTGRES,
     ),
     mutant(
@@ -47,7 +47,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "read_holdings",
         "ends - «greatest(a.started_at, begins)»",
         "a.started_at",
-        "A service that runs for a year is told to hold the cell several times over.",
+        "A service that runs for a year seems to hold the cell several times over.",
         OF_POSTGRES,
     ),
     mutant(
@@ -56,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "read_idle_jobs",
         "WHERE «greatest(i.since, o.lost_at)» <= latest ORDER BY",
         "i.since",
-        "A job that lost a task a moment ago is accused of having waited for hours.",
+        "A job that lost a task a moment ago is reported as idle for hours.",
         OF_POSTGRES,
     ),
     mutant(

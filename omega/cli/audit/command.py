@@ -13,8 +13,9 @@ import typer
 
 from omega.cli.audit.screens import audit_screen
 from omega.cli.cell_access import DemoOption, cell_store
+from omega.config import DAY_MS
 from omega.errors import BadInput
-from omega.reports.audit import DAY_MS, AuditReport
+from omega.reports.audit import AuditReport
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
 from omega.workload.audit_policy import NO_POLICY, read_policy, window_ms

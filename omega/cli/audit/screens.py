@@ -46,7 +46,7 @@ def audit_screen(report: AuditReport, *, has_policy: bool) -> RenderableType:
     if holdings.unknown:
         unknown = things(holdings.unknown, "run")
         lines += [Text(), Text(f"Not counted, because their jobs were pruned: {unknown}.")]
-    return Group(*lines, Text(), _verdict(report, has_policy=has_policy))
+    return Group(*lines, Text(), _conclusion(report, has_policy=has_policy))
 
 
 def _shares_table(scope: QuotaScope, shares: Sequence[HeldShare]) -> Table:
@@ -114,7 +114,7 @@ def _more(rows: int) -> list[RenderableType]:
     return [Text(f"... and {rest:,} more; --json has all", "dim")] if rest > 0 else []
 
 
-def _verdict(report: AuditReport, *, has_policy: bool) -> Text:
+def _conclusion(report: AuditReport, *, has_policy: bool) -> Text:
     if not has_policy:
         return Text("No policy was given: --policy FILE says what is allowed.", "dim")
     if not report.above:

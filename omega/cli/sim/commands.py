@@ -15,7 +15,7 @@ import typer
 from omega.cli.sim import fit as sim_fit
 from omega.cli.sim import sweep as sim_sweep
 from omega.cli.sim.garbage_collection import without_collection
-from omega.cli.sim.plan import S_PER_H, Given, SimPlan
+from omega.cli.sim.plan import Given, SimPlan
 from omega.cli.sim.tables import evictions_table, workloads_table
 from omega.clock import RealClock
 from omega.errors import BadInput
@@ -23,7 +23,7 @@ from omega.plots.picture import refuse_undrawable
 from omega.plots.run import Series
 from omega.sim.experiment import Run
 from omega.sim.live_run import LiveRun
-from omega.sim.results import Result
+from omega.sim.results import S_PER_H, Result
 from omega.terminal.consoles import Output, refuse_unwritable
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import JsonTo, PlotTo

@@ -38,6 +38,7 @@ from omega.sim.compilation import FROM_JOBS, is_worth_compiling, refuse_uncompil
 from omega.sim.division import Division
 from omega.sim.experiment import Advance, Architecture, Assignment, Experiment, Run
 from omega.sim.live_run import LiveRun, SyncConfig
+from omega.sim.results import S_PER_H
 from omega.sim.runs import Queueing, begin
 from omega.sync.choice import Sync
 from omega.terminal.options import Seed, number_option
@@ -58,7 +59,6 @@ MACHINES_MAX: Final = 1_000_000
 PREFILL_MAX: Final = 10_000_000
 """Tasks; so many take some gigabytes of memory."""
 CENTURY_S: Final = LIMITS.duration_ms_max / MS_PER_S
-S_PER_H: Final = 3_600
 GAP_S: Final = 1.0
 
 

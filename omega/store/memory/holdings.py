@@ -16,12 +16,10 @@ from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, QuotaScope, cost
-from omega.store.holdings import RESOURCES, Holding, Holdings, IdleCause, IdleJob
+from omega.store.holdings import RESOURCES, US_PER_MS, Holding, Holdings, IdleCause, IdleJob
 from omega.store.memory.forced_eviction import ForcedEvictions
 from omega.store.memory.job_records import UNPLACED, JobRecord
 from omega.store.memory.jobs import milliseconds
-
-US_PER_MS = 1_000
 
 
 class MemoryHoldings(ForcedEvictions):

@@ -1,8 +1,8 @@
 -- Forced evictions: tasks become unplaced again, and broken gangs lose all their tasks.
 
 -- Evict those of these tasks that still run as they were started then, and the rest of each gang that falls below
--- its minimum; return how many. A task that was placed again since is left. A helper's task is over. Lock order as in a commit: jobs, quotas,
--- machines, each by id.
+-- its minimum; return how many. A task that was placed again since is left. A helper's task is over. Lock order as in
+-- a commit: jobs, quotas, machines, each by id.
 CREATE FUNCTION omega.force_end(_jobs bigint[], _tasks integer[], _starts timestamptz[], _cause text)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE

@@ -64,9 +64,9 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Lease to the holder of this round those of the jobs, or of all jobs but helpers if null, that are of its kind and run, or that
--- the holder of the round before still has leased. Their tasks go on; the machine of each is returned. Returns no rows
--- if the round is not the last one or belongs to another login. Large jobs beyond the byte limit of one answer go on
+-- Lease to the holder of this round those of the jobs, or of all jobs if null, that are of its kind, are no helpers and
+-- run, or that the holder of the round before still has leased. Their tasks go on; the machine of each is returned.
+-- Returns no rows if the round is not the last one or belongs to another login. Large jobs beyond the byte limit of one answer go on
 -- without being recalled. The columns are those of lease_jobs.
 CREATE FUNCTION omega.recall_jobs(_scheduler text, _number bigint, _jobs bigint[], _lease_ms bigint)
 RETURNS TABLE (

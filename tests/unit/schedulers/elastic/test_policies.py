@@ -115,6 +115,7 @@ def test_the_policies_of_the_paper_have_its_targets() -> None:
     [
         ({"policy": "most"}, "policy", "no policy 'most'"),
         ({"polcy": "max"}, "--set", "did you mean 'policy'"),
+        ({"helpers": "1"}, "--set", "[(]known: policy, target, helper_precedence[)]"),
         ({"target": "0.5"}, "target", "max has no target"),
         ({"policy": "cap", "target": "0"}, "target", "above 0"),
         ({"policy": "cap", "target": "1.1"}, "target", "at most 1"),
