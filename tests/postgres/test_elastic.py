@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import psycopg
@@ -29,6 +30,7 @@ from omega.testing.steps import LONG_MS, a_running_job, add_a_cell, grant, statu
 from schedulers.elastic import ElasticScheduler
 from schedulers.service import ServiceScheduler
 from tests.fixtures.at_work import settings, wait_until
+from tests.fixtures.locks import in_the_way
 from tests.fixtures.logins import Login, user_of
 from tests.postgres.test_progress import LosesEveryOtherReply
 
@@ -217,3 +219,30 @@ def test_nodes_process_activities_though_replies_are_lost(
         store.phases(integers([job.id]))[0].busy_ms,
     )
     assert [] == list(store.verify())
+
+
+def test_a_node_locks_helpers_with_the_jobs_in_the_one_order(
+    store: PostgresStore, database_url: str, login: Login
+) -> None:
+    """Whoever waits for a helper's row holds no job that comes after it."""
+    (machine,) = add_a_cell(store, 1, cpu_milli=40_000)
+    spec = replace(an_elastic_spec(1), scheduler="batch")
+    first = a_running_job(store, spec, [machine])
+    helpers = store.add_helpers("batch", first.id, 1, precedence=-1, holder="b", lease_ms=LONG_MS)
+    assert helpers is not None
+    grant(store, helpers, [0], [machine])
+    last = a_running_job(store, a_spec(1), [machine])
+    assert first.id < helpers.id < last.id
+    url = login("warden", "omega_node")
+    assign_machines(database_url, user_of(url), ["machine-1"])
+    named = (integers([first.id, last.id]), np.zeros(2, np.intp))
+    lock = "SELECT FROM omega.job WHERE id = {} FOR NO KEY UPDATE"
+    with closing(PostgresStore(url)) as own, psycopg.connect(database_url) as onlooker:
+        call = partial(own.end_tasks, *named)
+        with in_the_way(database_url, lock.format(helpers.id), call) as (_, future):
+            free = onlooker.execute(f"{lock.format(last.id)} SKIP LOCKED".encode()).rowcount
+            onlooker.rollback()
+            assert not future.done()
+            assert 1 == free
+        assert 2 == future.result()
+    assert State.SUCCEEDED is status_of(store, helpers).state

@@ -46,8 +46,11 @@ BEGIN
               FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
              WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;
         END IF;
-        -- While the jobs' rows are locked, no other transaction places or ends a task of theirs.
-        PERFORM 1 FROM job WHERE id = ANY (_jobs) ORDER BY id FOR NO KEY UPDATE;
+        -- While the jobs' rows are locked, no other transaction places or ends a task of theirs. Their helpers are locked
+        -- with them, in the one order, because they end with the last task.
+        PERFORM 1 FROM job
+          WHERE id = ANY (_jobs || ARRAY(SELECT c.id FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL))
+          ORDER BY id FOR NO KEY UPDATE;
         -- Materialized, because for the limit's sake the planner would otherwise search all allocations for one row.
         WITH meant AS MATERIALIZED (
             SELECT a.job_id, a.task, a.machine_id
