@@ -12,6 +12,7 @@ import pytest
 
 from omega.errors import BadInput
 from omega.lifecycle.states import State
+from omega.limits import LIMITS
 from omega.model.arrays import Index, integers
 from omega.model.elastic import Phase, PhaseProgress, Workers
 from omega.model.jobs import JobSpec, LeasedJob
@@ -220,6 +221,14 @@ class PhaseContract(Contract):
         )
         (told,) = store.elastic_jobs("batch", jobs_max=1)
         assert ((3, 2), (16_000, 14_000)) == (told.done, told.busy_ms)
+
+    def test_no_more_time_is_on_record_than_the_activities_can_take(self, store: Store) -> None:
+        (job,) = store.submit([an_elastic_spec(2, phases=PHASES)])
+
+        store.report_phases(integers([job]), tasks(1), integers([1]), integers([2**63 - 1]))
+
+        (told,) = store.phases(integers([job]))
+        assert (0, PHASES[1].activities * LIMITS.duration_ms_max) == told.busy_ms
 
     def test_helpers_have_their_parents_phases(self, store: Store) -> None:
         parent, machine = an_elastic_job(store, an_elastic_spec(2, phases=PHASES))

@@ -10,6 +10,7 @@ Source   Omega (EuroSys 2013), section 6: ideal linear speed-up until all activi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 
@@ -60,18 +61,8 @@ def falls(phases: Sequence[PhaseLeft], above: int, at_most: int) -> Counts:
     They are those at which some ceil(M / w) falls: ceil(M / k) for k = 1, 2 and so on.
     """
     assert above >= 1
-    counts: set[int] = set()
-    for phase in phases:
-        if not phase.is_known:
-            continue
-        waves = _ceil(phase.activities, above)
-        while waves > 1:
-            workers = _ceil(phase.activities, waves - 1)
-            if workers > at_most:
-                break
-            counts.add(workers)
-            waves = _ceil(phase.activities, workers)
-    return np.array(sorted(counts), dtype=np.int64)
+    counts = [_falls(phase.activities, above, at_most) for phase in phases if phase.is_known]
+    return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *counts]))
 
 
 def best_growth(phases: Sequence[PhaseLeft], workers: int, at_most: int) -> Growth | None:
@@ -95,5 +86,15 @@ def _predicted_s(phases: Sequence[PhaseLeft], workers: Counts) -> Score:
     return total
 
 
-def _ceil(activities: int, workers: int) -> int:
-    return -(-activities // workers)
+def _falls(activities: int, above: int, at_most: int) -> Counts:
+    """Return the worker counts in (above, at_most] at which ceil(activities / w) falls.
+
+    Such a count is ceil(activities / k) for some k: up to the root of the activities for small
+    counts, and for small k each of the others. So few thousands are looked at, of a million.
+    """
+    root = isqrt(activities) + 1
+    small = np.arange(above + 1, min(root, at_most) + 1)
+    large = -(-activities // np.arange(1, root + 1))
+    counts = np.concatenate([small, large[(large > above) & (large <= at_most)]])
+    before = np.maximum(counts - 1, 1)
+    return np.asarray(counts[-(-activities // counts) < -(-activities // before)])

@@ -21,6 +21,8 @@ from omega.model.arrays import Amounts
 from schedulers.elastic.model import Growth, PhaseLeft, best_growth
 from schedulers.settings import refuse_unknown
 
+GROWTHS_MAX: Final = 2_000
+"""Growths of one tick, so that it does not take longer than a tick."""
 SETTINGS: Final = ("policy", "target", "helper_precedence")
 """The settings of the elastic scheduler; the last one is read by itself."""
 WORKERS_MAX: Final = 2**31 - 1
@@ -107,7 +109,10 @@ def read_policy(settings: Mapping[str, str]) -> Policy:
 
 
 def grow(policy: Policy, candidates: Sequence[Candidate], room: Amounts) -> list[int]:
-    """Return how many workers each candidate gets, of a room of (kinds,)."""
+    """Return how many workers each candidate gets, of a room of (kinds,).
+
+    After `GROWTHS_MAX` growths the rest of the room is left to the next tick.
+    """
     left = room.copy()
     added = [0] * len(candidates)
 
@@ -123,7 +128,9 @@ def grow(policy: Policy, candidates: Sequence[Candidate], room: Amounts) -> list
         if (growth := best(at)) is not None
     ]
     heapify(queue)
-    while queue:
+    for _ in range(GROWTHS_MAX):
+        if not queue:
+            break
         _, at, growth = heappop(queue)
         demand = candidates[at].demand
         # The room shrinks only, so that no growth in the queue becomes better than it was.
@@ -149,7 +156,7 @@ def _target(name: PolicyName, said: str | None) -> Fraction | None:
         return usual
     if usual is None:
         raise BadInput(f"the policy {name.value} has no target", field="target")
-    if fullmatch(r"\d{1,6}(\.\d{1,4})?", said) is None:
+    if fullmatch(r"[0-9]{1,6}(\.[0-9]{1,4})?", said) is None:
         raise BadInput(f"{said[:30]!r} is no number such as 0.6 or 4", field="target")
     target = Fraction(said)
     if name is PolicyName.CAP and not 0 < target <= 1:

@@ -24,7 +24,8 @@ from omega.workload.arrivals import Arrival
 
 OPTION: Final = "--precedence-mix"
 MIX_SHOWN: Final = "batch=0:0.7/10:0.3+service=100"
-_PRECEDENCE: Final = re.compile(r"-?\d{1,10}")
+_WEIGHT: Final = re.compile(r"[0-9]*\.?[0-9]+([eE][-+]?[0-9]{1,3})?")
+_PRECEDENCE: Final = re.compile(r"-?[0-9]{1,10}")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Mix:
 
     def draw(self, jobs: int, rng: np.random.Generator) -> list[int]:
         """Return a precedence for each of so many jobs."""
-        shares = np.array(self.weights) / math.fsum(self.weights)
+        weights = np.array(self.weights) / max(self.weights)  # their sum may be no number
+        shares = weights / math.fsum(weights)
         drawn = rng.choice(np.array(self.precedences), size=jobs, p=shares)
         return [int(one) for one in drawn.tolist()]
 
@@ -110,10 +112,8 @@ def _read_mix(written: str) -> Mix:
 
 
 def _read_weight(written: str, part: str) -> float:
-    try:
-        weight = float(written)
-    except ValueError:
-        weight = math.nan
+    is_number = _WEIGHT.fullmatch(written) is not None
+    weight = float(written) if is_number else math.nan
     if not (math.isfinite(weight) and weight > 0):
         raise BadInput(f"the weight in {part!r} is no number above 0", field=OPTION)
     return weight

@@ -6,6 +6,7 @@ Source   docs/decisions/0027-jobs-in-steps.md, docs/decisions/0043-elastic-jobs.
 """
 
 from omega.lifecycle.states import FINAL
+from omega.limits import LIMITS
 from omega.model.arrays import Ids, Index, integers
 from omega.model.elastic import PhaseProgress
 from omega.model.progress import JobProgress
@@ -49,9 +50,10 @@ class MemoryProgress(MemoryJobs):
             if record is None or record.state in FINAL or at >= len(record.phases):
                 continue
             before, before_ms = record.of_phases.get(at, (0, 0))
+            activities = record.phases[at].activities
             record.of_phases[at] = (
-                max(before, min(its_done, record.phases[at].activities)),
-                max(before_ms, its_busy_ms),
+                max(before, min(its_done, activities)),
+                max(before_ms, min(its_busy_ms, activities * LIMITS.duration_ms_max)),
             )
 
     def phases(self, job: Ids) -> list[PhaseProgress]:

@@ -66,7 +66,8 @@ BEGIN
     END IF;
     SELECT coalesce(array_agg(w.id), '{}'), coalesce(array_agg(w.task), '{}') INTO _jobs, _tasks
       FROM unnest(_jobs, _tasks) AS w (id, task) JOIN job j USING (id)
-     WHERE j.parent IS NOT NULL AND j.scheduler = _scheduler;
+     WHERE j.parent IS NOT NULL AND j.scheduler = _scheduler
+       AND NOT (j.state = 'planning' AND j.lease_login <> session_user);
     RETURN release_tasks(_jobs, _tasks, NULL);
 END $$;
 
@@ -170,7 +171,8 @@ BEGIN
         SELECT machines INTO own FROM own_machines(NULL);
     END IF;
     INSERT INTO phase_progress AS p (job_id, phase, done, busy_ms)
-    SELECT w.job_id, w.phase, least(max(w.done), max((f.it ->> 'activities')::bigint)), max(w.busy_ms)
+    SELECT w.job_id, w.phase, least(max(w.done), max((f.it ->> 'activities')::bigint)),
+           least(max(w.busy_ms), max((f.it ->> 'activities')::bigint) * ${duration_ms_max})
       FROM unnest(_jobs, _phases, _done, _busy_ms) AS w (job_id, phase, done, busy_ms)
       JOIN job j ON j.id = w.job_id
       JOIN job_spec s ON s.job_id = w.job_id

@@ -51,6 +51,18 @@ def test_precedences_are_drawn_by_their_weights() -> None:
     assert 2_850 < told[0] < 3_150
 
 
+def test_weights_may_be_as_large_as_numbers_are() -> None:
+    told = Counter(drawn("batch=0:1e308/10:1e308", some_jobs(4_000, 0))["batch"])
+
+    assert 1_850 < told[0] < 2_150
+
+
+@pytest.mark.parametrize("mix", ["batch=\u0663", "batch=0:\u0663", "batch=0:1_0", "batch=0:0x1"])
+def test_numbers_are_written_in_digits(mix: str) -> None:
+    with pytest.raises(BadInput, match=r"does not read|no number above 0"):
+        read_mixes(mix, KINDS)
+
+
 def test_a_draw_depends_on_the_seed_and_on_no_other_workload() -> None:
     jobs = some_jobs(50, 50)
     both = drawn("batch=0/10+service=50/60", jobs)

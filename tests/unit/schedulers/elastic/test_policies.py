@@ -9,7 +9,14 @@ from omega.errors import BadInput
 from omega.model.arrays import Amounts
 from omega.model.resources import machine_capacity
 from schedulers.elastic.model import PhaseLeft, predicted_s
-from schedulers.elastic.policies import Candidate, Policy, PolicyName, grow, read_policy
+from schedulers.elastic.policies import (
+    GROWTHS_MAX,
+    Candidate,
+    Policy,
+    PolicyName,
+    grow,
+    read_policy,
+)
 
 MAX = Policy()
 CAP = Policy(PolicyName.CAP, Fraction(6, 10))
@@ -124,6 +131,7 @@ def test_the_policies_of_the_paper_have_its_targets() -> None:
         ({"policy": "relative", "target": "0.9"}, "target", "at least"),
         ({"policy": "relative", "target": "1e9"}, "target", "no number"),
         ({"policy": "relative", "target": "1" * 5_000}, "target", "no number"),
+        ({"policy": "cap", "target": "\u0660.\u0665"}, "target", "no number"),  # Arabic digits
     ],
 )
 def test_what_cannot_be_used_is_refused(
@@ -139,3 +147,9 @@ def test_a_target_counts_exactly() -> None:
     policy = read_policy({"policy": "cap", "target": "0.29"})
 
     assert cores(29).tolist() == policy.room(cores(100), np.zeros_like(cores(1))).tolist()
+
+
+def test_what_one_tick_does_not_grow_is_left_to_the_next() -> None:
+    many = [a_candidate(2, wanted=1) for _ in range(GROWTHS_MAX + 1)]
+
+    assert GROWTHS_MAX == sum(grow(MAX, many, cores(10 * GROWTHS_MAX)))
