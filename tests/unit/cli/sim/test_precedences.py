@@ -159,7 +159,7 @@ def test_batch_preempts_if_it_is_set_to(omega: Omega, jobs: Path) -> None:
 def test_mixes_and_gaps_are_varied(omega: Omega, jobs: Path) -> None:
     swept = document(
         omega(
-            *("sim", "sweep", "--jobs", jobs, *PREEMPTING, "--json", "-", "--seeds", 2),
+            *("sim", "sweep", "--jobs", jobs, *PREEMPTING, "--json", "-", "--seeds", 1),
             *("--vary", "precedence-mix=service=15,batch=0/1+service=15"),
             *("--vary", "precedence-gap=10,20"),
         )
