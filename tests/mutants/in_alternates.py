@@ -1,6 +1,6 @@
 """Faults in the choice of alternates."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 ALTERNATES = "omega/placement/alternates.py"
 TESTS = (
@@ -8,21 +8,7 @@ TESTS = (
     "tests/unit/schedulers/test_batch.py",
     "tests/simulation/test_audit.py",
 )
-
-
-def mutant(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
-    """Return a mutant of alternates."""
-    return Mutant(
-        name=f"alternates.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=TESTS,
-    )
-
-
+mutant = Part("alternates", TESTS)
 MUTANTS = (
     mutant(
         "claims-not-subtracted",

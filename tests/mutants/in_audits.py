@@ -1,6 +1,6 @@
 """Faults in audits: what was held over a time, which room is idle, and what is above a policy."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, Part
 
 SQL = "omega/store/postgres/functions/holdings.sql"
 MEMORY = "omega/store/memory/holdings.py"
@@ -8,29 +8,7 @@ REPORT = "omega/reports/audit.py"
 OF_POSTGRES = ("tests/postgres/test_holdings.py", "tests/contract/test_postgres_store.py")
 OF_MEMORY = ("tests/property/test_holdings.py", "tests/contract/test_memory_store.py")
 OF_REPORTS = ("tests/unit/reports/test_audit.py",)
-
-
-def mutant(
-    name: str,
-    file: str,
-    function: str,
-    before: str,
-    after: str,
-    why: str,
-    tests: tuple[str, ...],
-) -> Mutant:
-    """Return a mutant of audits."""
-    return Mutant(
-        name=f"audit.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=tests,
-    )
-
-
+mutant = Part("audit")
 MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "ended-task-counts-from-its-start",

@@ -1,6 +1,6 @@
 """Faults in what a commit does in Postgres."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 FUNCTIONS = "omega/store/postgres/functions"
 COMMIT = f"{FUNCTIONS}/commit_claims.sql"
@@ -18,32 +18,7 @@ OF_COMMITS = (
     "tests/postgres/test_histories.py",
     "tests/postgres/test_concurrency.py",
 )
-
-
-def mutant(
-    name: str,
-    file: str,
-    function: str,
-    before: str,
-    after: str,
-    why: str,
-    *,
-    tests: tuple[str, ...] = OF_COMMITS + OF_LOCKS,
-    borrows: tuple[str, str] | None = None,
-) -> Mutant:
-    """Return a mutant of the commit."""
-    return Mutant(
-        name=f"commit.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=tests,
-        borrows=borrows,
-    )
-
-
+mutant = Part("commit", OF_COMMITS + OF_LOCKS)
 LOCKS = (
     mutant(
         "jobs-locked-downwards",

@@ -1,35 +1,11 @@
 """Faults in the compiled loops of simulations, and in what may be compiled."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 KERNELS = "omega/sim/kernels.py"
 ROWS = "omega/sim/compiled_rows.py"
 TESTS = ("tests/property/test_compiled.py", "tests/property/test_simulated_cell.py")
-
-
-def mutant(
-    name: str,
-    file: str,
-    function: str,
-    before: str,
-    after: str,
-    why: str,
-    *,
-    borrows: tuple[str, str] | None = None,
-) -> Mutant:
-    """Return a mutant of the compiled loops."""
-    return Mutant(
-        name=f"compiled.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=TESTS,
-        borrows=borrows,
-    )
-
-
+mutant = Part("compiled", TESTS)
 MUTANTS = (
     mutant(
         "nothing-drawn",

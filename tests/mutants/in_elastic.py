@@ -1,6 +1,6 @@
 """Faults in elastic jobs: helpers, activities, and who gets workers."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 FUNCTIONS = "omega/store/postgres/functions"
 ELASTIC = f"{FUNCTIONS}/elastic.sql"
@@ -16,23 +16,7 @@ OF_POLICIES = (
     "tests/property/test_elastic_policies.py",
     "tests/simulation/test_elastic.py",
 )
-
-
-def mutant(
-    name: str, file: str, function: str, before: str, after: str, why: str, tests: tuple[str, ...]
-) -> Mutant:
-    """Return a mutant of elastic jobs."""
-    return Mutant(
-        name=f"elastic.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=tests,
-    )
-
-
+mutant = Part("elastic")
 IN_SQL = (
     mutant(
         "more-than-at-most",

@@ -1,6 +1,6 @@
 """Faults in what simulations say of evictions, and in the precedences by which they happen."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 EVICTORS = "omega/model/evictors.py"
 FOLD = "omega/metrics/evictions.py"
@@ -14,21 +14,7 @@ TESTS = (
     "tests/unit/workload/traces/test_google_tables.py",
     "tests/unit/cli/sim/test_precedences.py",
 )
-
-
-def mutant(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
-    """Return a mutant of the measures of evictions."""
-    return Mutant(
-        name=f"evictions.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=TESTS,
-    )
-
-
+mutant = Part("evictions", TESTS)
 MUTANTS = (
     mutant(
         "own-moves-counted",

@@ -1,6 +1,6 @@
 """Faults in the other functions in Postgres: ends, the queue, machines."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 FUNCTIONS = "omega/store/postgres/functions"
 TASKS = f"{FUNCTIONS}/tasks.sql"
@@ -15,32 +15,7 @@ OF_LOCKS = (
 )
 OF_DELTAS = ("tests/postgres/test_deltas.py", "tests/postgres/test_concurrency.py")
 OF_STORES = ("tests/contract/test_postgres_store.py", "tests/postgres/test_histories.py")
-
-
-def mutant(
-    name: str,
-    file: str,
-    function: str,
-    before: str,
-    after: str,
-    why: str,
-    *,
-    tests: tuple[str, ...] = OF_STORES + OF_LOCKS,
-    borrows: tuple[str, str] | None = None,
-) -> Mutant:
-    """Return a mutant of a function."""
-    return Mutant(
-        name=f"sql.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=tests,
-        borrows=borrows,
-    )
-
-
+mutant = Part("sql", OF_STORES + OF_LOCKS)
 ENDS = (
     mutant(
         "ends-lock-no-jobs",

@@ -1,6 +1,6 @@
 """Faults in the store that lives in memory: what it does besides judging."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 EVICTORS = "omega/model/evictors.py"
 STORE = "omega/store/memory/store.py"
@@ -13,31 +13,7 @@ TESTS = (
     "tests/unit/store",
     "tests/property/test_memory_store.py",
 )
-
-
-def mutant(
-    name: str,
-    file: str,
-    function: str,
-    before: str,
-    after: str,
-    why: str,
-    *,
-    borrows: tuple[str, str] | None = None,
-) -> Mutant:
-    """Return a mutant of the memory store."""
-    return Mutant(
-        name=f"memory.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=TESTS,
-        borrows=borrows,
-    )
-
-
+mutant = Part("memory", TESTS)
 MUTANTS = (
     mutant(
         "id-not-checked",

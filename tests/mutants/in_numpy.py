@@ -1,6 +1,6 @@
 """Faults in the judge that the memory store and the simulator use."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 JUDGE = "omega/cell/judge.py"
 EXCHANGE = "omega/cell/judge_sequential.py"
@@ -11,21 +11,7 @@ TESTS = (
     "tests/property/test_judge.py",
     "tests/property/test_memory_store.py",
 )
-
-
-def mutant(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
-    """Return a mutant of the judge."""
-    return Mutant(
-        name=f"numpy.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=TESTS,
-    )
-
-
+mutant = Part("numpy", TESTS)
 CHECKS = (
     mutant(
         "lease-not-checked",

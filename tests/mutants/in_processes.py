@@ -1,6 +1,6 @@
 """Faults in the life of a scheduler process, and in those who drive it."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 PROCESS = "omega/framework/process.py"
 METERING = "omega/framework/attempt_meter.py"
@@ -11,16 +11,7 @@ ROUNDS = "omega/framework/round_planner.py"
 VIRTUAL = "omega/sim/virtual.py"
 ACTOR = "omega/sim/actor.py"
 TESTS = ("tests/unit/framework", "tests/unit/sim", "tests/simulation/test_loop.py")
-
-
-def mutant(name: str, file: str, function: str, before: str, after: str, why: str) -> Mutant:
-    """Return a mutant of a process."""
-    name = f"process.{name}"
-    return Mutant(
-        name=name, file=file, function=function, before=before, after=after, why=why, tests=TESTS
-    )
-
-
+mutant = Part("process", TESTS)
 MUTANTS = (
     mutant(
         "never-rescues",

@@ -1,6 +1,6 @@
 """Faults in what is refused to a login that means harm, or bounded."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, Part
 
 FUNCTIONS = "omega/store/postgres/functions"
 ARGUMENTS = f"{FUNCTIONS}/arguments.sql"
@@ -22,32 +22,7 @@ OF_ISOLATION = ("tests/attack/test_isolation.py",)
 OF_LEASES = ("tests/attack/test_leases.py", "tests/attack/test_refused_text.py")
 OF_MACHINES = ("tests/attack/test_machines_reopened.py",)
 OF_LOCKS = ("tests/attack/test_locks.py",)
-
-
-def mutant(
-    name: str,
-    file: str,
-    function: str,
-    before: str,
-    after: str,
-    why: str,
-    *,
-    tests: tuple[str, ...] = ARGUMENTS_REFUSED,
-    borrows: tuple[str, str] | None = None,
-) -> Mutant:
-    """Return a mutant of a refusal."""
-    return Mutant(
-        name=f"refusal.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=tests,
-        borrows=borrows,
-    )
-
-
+mutant = Part("refusal", ARGUMENTS_REFUSED)
 WIRE = (
     mutant(
         "unknown-field-of-a-job",

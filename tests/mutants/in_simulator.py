@@ -1,36 +1,12 @@
 """Faults in the simulated cell: what its schedulers see, and what is granted in place."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 CELL = "omega/sim/cell.py"
 ROWS = "omega/sim/rows.py"
 CHANGES = "omega/sim/changes.py"
 TESTS = ("tests/property/test_simulated_cell.py", "tests/simulation")
-
-
-def mutant(
-    name: str,
-    file: str,
-    function: str,
-    before: str,
-    after: str,
-    why: str,
-    *,
-    borrows: tuple[str, str] | None = None,
-) -> Mutant:
-    """Return a mutant of the simulated cell."""
-    return Mutant(
-        name=f"sim.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=TESTS,
-        borrows=borrows,
-    )
-
-
+mutant = Part("sim", TESTS)
 MUTANTS = (
     mutant(
         "latest-value-shown",

@@ -1,6 +1,6 @@
 """Faults in the choice of who makes way."""
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Part
 
 VICTIMS = "omega/placement/victims.py"
 LOOKS = "omega/placement/looks.py"
@@ -19,30 +19,7 @@ TESTS = (
     "tests/simulation/test_preemption.py",
     "tests/simulation/test_making_way.py",
 )
-
-
-def mutant(
-    name: str,
-    file: str,
-    function: str,
-    before: str,
-    after: str,
-    why: str,
-    *,
-    tests: tuple[str, ...] = TESTS,
-) -> Mutant:
-    """Return a mutant of preemption."""
-    return Mutant(
-        name=f"victims.{name}",
-        file=file,
-        function=function,
-        before=before,
-        after=after,
-        why=why,
-        tests=tests,
-    )
-
-
+mutant = Part("victims", TESTS)
 MUTANTS = (
     mutant(
         "names-those-who-stay",

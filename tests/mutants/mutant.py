@@ -134,3 +134,37 @@ def _indented(code: str, text: str, start: int) -> str:
     line = text[text.rfind("\n", 0, start) + 1 :]
     indent = line[: len(line) - len(line.lstrip())]
     return first + newline + textwrap.indent(textwrap.dedent(rest), indent)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the page of mutants; called, it returns a mutant of the part."""
+
+    name: str
+    """The first word of its mutants' names."""
+    tests: tuple[str, ...] = ()
+    """The tests that are asked for a mutant that names none."""
+
+    def __call__(
+        self,
+        name: str,
+        file: str,
+        function: str,
+        before: str,
+        after: str,
+        why: str,
+        tests: tuple[str, ...] = (),
+        *,
+        borrows: tuple[str, str] | None = None,
+    ) -> Mutant:
+        """Return a mutant; the parameters are its fields."""
+        return Mutant(
+            name=f"{self.name}.{name}",
+            file=file,
+            function=function,
+            before=before,
+            after=after,
+            why=why,
+            tests=tests or self.tests,
+            borrows=borrows,
+        )
