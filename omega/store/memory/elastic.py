@@ -12,7 +12,7 @@ import numpy as np
 from omega.errors import BadInput
 from omega.lifecycle.states import FINAL, State, Trigger
 from omega.limits import LIMITS
-from omega.model.arrays import Ids, Index
+from omega.model.arrays import Ids, Mask
 from omega.model.elastic_jobs import ElasticJob
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.store.memory.forced_eviction import ForcedEvictions
@@ -53,16 +53,6 @@ class MemoryElasticJobs(ForcedEvictions):
         leased = self._leased_to(holder, job, now_s + lease_ms / 1_000)
         return replace(leased, waited_ms=None)
 
-    def end_helpers(self, scheduler: str, job: Ids, task: Index) -> int:
-        """End those of these tasks that run and help jobs of this kind; return how many."""
-        known = [self._jobs.get(number) for number in job.tolist()]
-        helps = [
-            it is not None and it.parent is not None and it.spec.scheduler == scheduler
-            for it in known
-        ]
-        which = np.array(helps, dtype=np.bool_)
-        return self._end_named(job[which], task[which])
-
     def elastic_jobs(self, scheduler: str, *, jobs_max: int) -> list[ElasticJob]:
         """Return the elastic jobs of a kind that go on, oldest first."""
         mine = (
@@ -87,9 +77,16 @@ class MemoryElasticJobs(ForcedEvictions):
             busy_ms=tuple(busy_ms for _, busy_ms in told),
         )
 
-    def _end_named(self, job: Ids, task: Index) -> int:
-        """End those of these tasks that run; return how many. The store provides it."""
-        raise NotImplementedError
+    def _are_helpers(self, job: Ids, scheduler: str) -> Mask:
+        """Return which of these jobs are of helpers of a kind's jobs."""
+        known = [self._jobs.get(number) for number in job.tolist()]
+        return np.array(
+            [
+                it is not None and it.parent is not None and it.spec.scheduler == scheduler
+                for it in known
+            ],
+            dtype=np.bool_,
+        )
 
     def _finish_helpers(self, parent: int, trigger: Trigger) -> list[int]:
         """End the helpers of a job that has ended; return the slots that they held."""

@@ -129,8 +129,10 @@ class MemoryStore(
         self._free(np.array(slots, dtype=np.intp))
         return len(named)
 
-    def _end_named(self, job: Ids, task: Index) -> int:
-        return self.end_tasks(job, task)
+    def end_helpers(self, scheduler: str, job: Ids, task: Index) -> int:
+        """End those of these tasks that run and help jobs of this kind; return how many."""
+        helping = self._are_helpers(job, scheduler)
+        return self.end_tasks(job[helping], task[helping])
 
     def recall(
         self, scheduler: str, number: int, jobs: Sequence[int] | None, *, lease_ms: int
