@@ -24,19 +24,18 @@ from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leasing
 from omega.framework.round_memo import read_memo, save_memo
 from omega.framework.timer import Timer
-from omega.limits import INT4_MAX
+from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Mask, integers
 from omega.model.elastic import PhaseProgress
 from omega.model.elastic_jobs import ElasticJob
-from omega.model.jobs import LeasedJob
+from omega.model.jobs import PRECEDENCE_MIN, LeasedJob
 from omega.store.leases import HandBack
 from omega.store.protocols import SchedulerStore
 from omega.store.rounds import NotYet
 
 JOBS_MAX: Final = 10_000
 """How many elastic jobs a tick looks at, the oldest ones."""
-PRECEDENCE_MIN: Final = -INT4_MAX - 1
 
 
 class ElasticPlanner:
@@ -96,12 +95,15 @@ class ElasticPlanner:
         yield from self._add(jobs, plan.helpers)
 
     def _give_back(self, jobs: Sequence[ElasticJob], amounts: Amounts) -> Effects[None]:
-        """End the newest helpers that hold these amounts together."""
+        """End the newest helpers that hold these amounts together, as many as one call may end.
+
+        What is still too much is given back in the next tick.
+        """
         named = [job for it in jobs for job in it.helper_jobs]
         if not (amounts > 0).any() or not named:
             return
         live = yield from called("allocations_of", lambda store: store.allocations_of(named))
-        going = live.only(newest(live, amounts))
+        going = live.only(newest(live, amounts, LIMITS.tasks_per_release_max))
         if len(going):
             kind = self._leasing.kind
             ended = yield from called(
@@ -147,18 +149,19 @@ class ElasticPlanner:
         )
 
 
-def newest(live: Allocations, amounts: Amounts) -> Mask:
-    """Return which tasks to end, newest first, until these amounts are free: (tasks,).
+def newest(live: Allocations, amounts: Amounts, tasks_max: int) -> Mask:
+    """Return which tasks to end, at most so many, newest first, until these amounts are free.
 
-    A task that holds nothing of a kind that is still wanted is left.
+    A task that holds nothing of a kind that is still wanted is left. The result is (tasks,).
     """
-    chosen = np.zeros(len(live), dtype=np.bool_)
+    chosen, number = np.zeros(len(live), dtype=np.bool_), 0
     left = amounts.copy()
     for at in np.lexsort((-live.task, -live.job, -live.started_ms)).tolist():
-        if not (left > 0).any():
+        if not (left > 0).any() or number == tasks_max:
             break
         held = live.amounts[at]
         if (held[left > 0] > 0).any():
             chosen[at] = True
+            number += 1
             left -= held
     return chosen

@@ -114,6 +114,8 @@ class YieldWaking:
         with view.tentative():
             view.assume_removed(yielding.machine, yielding.amounts)
             fit = wakeable(view, rested, admission)
+        if fit:
+            self._forget_old()
         for job in fit:
             self._note(job, state)
         return fit
@@ -124,14 +126,17 @@ class YieldWaking:
     def _has_rested(self, job: int) -> bool:
         return job not in self._woken or self._looks >= self._woken[job].from_look
 
-    def _note(self, job: int, state: bytes) -> None:
-        """Record that a job is woken; forget those that have not been for long."""
+    def _forget_old(self) -> None:
+        """Forget jobs that have not been woken for long."""
         longest = 2**DOUBLINGS_MAX
         self._woken = {
             number: woken
             for number, woken in self._woken.items()
             if self._looks < woken.from_look + longest
         }
+
+    def _note(self, job: int, state: bytes) -> None:
+        """Record that a job is woken."""
         times = self._woken[job].times + 1 if job in self._woken else 1
         rest = 2 ** min(times, DOUBLINGS_MAX)
         self._woken[job] = _Woken(times, self._looks + rest, state)

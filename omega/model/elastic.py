@@ -78,10 +78,3 @@ class PhaseProgress:
     """... and the time that workers took for them."""
     helper_jobs: tuple[int, ...] = ()
     """The jobs of helpers of the elastic job that go on; ascending."""
-
-    @property
-    def is_done(self) -> bool:
-        """Whether no activity is left."""
-        return all(
-            done >= phase.activities for done, phase in zip(self.done, self.phases, strict=True)
-        )

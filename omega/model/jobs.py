@@ -100,6 +100,9 @@ class StepWork:
         assert 1 <= self.steps <= LIMITS.steps_max
 
 
+PRECEDENCE_MIN: Final = -(2**31)
+PRECEDENCE_MAX: Final = 2**31 - 1
+"""Precedences have 32 bits in the database."""
 PRECEDENCE_GAP: Final = 10
 """By how much a job's precedence must be higher for it to evict another's tasks, unless the cell's
 owner says otherwise. Nomad's preemption has the same default."""

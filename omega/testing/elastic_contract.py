@@ -263,4 +263,3 @@ class PhaseContract(Contract):
         (told,) = store.phases(integers([parent.id]))
 
         assert ((10, 0), (50, 0)) == (told.done, told.busy_ms)
-        assert not told.is_done

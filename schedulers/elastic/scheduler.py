@@ -18,7 +18,7 @@ from omega.framework.elastic import Elastic, ElasticPlan, ElasticState
 from omega.framework.scheduler import Scheduler
 from omega.model.claims import Claims
 from omega.model.elastic_jobs import ElasticJob
-from omega.model.jobs import LeasedJob
+from omega.model.jobs import PRECEDENCE_MAX, PRECEDENCE_MIN, LeasedJob
 from omega.placement.feasibility import room_on
 from omega.placement.groups import draw_groups, random_first_fit
 from schedulers.elastic.history import History
@@ -27,7 +27,6 @@ from schedulers.elastic.policies import Candidate, Policy, grow, read_policy
 TICK_MS: Final = 1_000
 PRECEDENCE: Final = -1_000_000
 """Of helpers: so low that every job evicts them, unless its own precedence is as low."""
-PRECEDENCE_MIN: Final = -(2**31)
 NOBODY: Final = UUID(int=0)
 
 
@@ -83,7 +82,7 @@ class ElasticScheduler(Scheduler):
         digits = said.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(PRECEDENCE_MIN))):
             raise BadInput(f"{said[:30]!r} is no whole number", field="helper_precedence")
-        if not PRECEDENCE_MIN <= int(said) <= -PRECEDENCE_MIN - 1:
+        if not PRECEDENCE_MIN <= int(said) <= PRECEDENCE_MAX:
             raise BadInput(f"a precedence has 32 bits: {said}", field="helper_precedence")
         return cls(policy, int(said))
 
