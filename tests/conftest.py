@@ -1,5 +1,8 @@
 """What all tests share: fixtures, as plugins by theme, and how hard hypothesis looks."""
 
+import gc
+from collections.abc import Generator
+
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
@@ -37,3 +40,14 @@ settings.register_profile(
     phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile("house")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the tests themselves out of garbage collection: each would look at all of them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

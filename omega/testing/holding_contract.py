@@ -112,7 +112,9 @@ class HoldingContract(Contract):
         others_us, lone_us = both.held_us[1] // 3, both.held_us[3] // 500
         assert 0 == first.held_us[3] <= lone_us
         assert 0 <= live_us // 700 <= lone_us
-        assert first.held_us[1] == both.held_us[1] == others_us * 3
+        assert both.held_us[1] == others_us * 3
+        # A read counts up to the last whole millisecond: tasks that ended since then, a little less.
+        assert 0 <= both.held_us[1] - first.held_us[1] < 2 * 3 * MS_US
         assert both.held_us[0] == others_us * 100 + lone_us * 1_000
 
     def test_no_more_counts_than_the_time_that_is_asked_for(self, store: Store) -> None:
