@@ -1,10 +1,14 @@
 """What all tests share: fixtures, as plugins by theme, and how hard hypothesis looks."""
 
 import gc
+import os
 from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+# As many tests run at once as there are processors: threads of numpy's would wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Assertions inside the shipped contracts are to explain themselves as those in tests do. First of
 # all, for some of the plugins import what it is about.

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,14 +39,19 @@ class Source:
     @cached_property
     def imports(self) -> tuple[tuple[int, str], ...]:
         """Line and full dotted name of everything imported: `omega.clock.Clock`."""
-        return tuple(_imports(self.nodes))
+        return _imports(self.path, self.text)
 
     @cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines()
 
 
-def _imports(nodes: tuple[ast.AST, ...]) -> Iterator[tuple[int, str]]:
+@cache
+def _imports(path: str, text: str) -> tuple[tuple[int, str], ...]:
+    return tuple(_imports_of(ast.walk(ast.parse(text, path))))
+
+
+def _imports_of(nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str]]:
     for node in nodes:
         match node:
             case ast.Import(names=names):
@@ -59,16 +64,25 @@ def _imports(nodes: tuple[ast.AST, ...]) -> Iterator[tuple[int, str]]:
 
 
 def written_files() -> list[Source]:
-    """Return every text file that somebody wrote; environments and caches are left out."""
+    """Return every text file that somebody wrote; environments and caches are left out.
+
+    The files are read once. What is parsed of them goes with who asked for it: the trees of all
+    files are two hundred megabytes.
+    """
+    return [Source(path, text) for path, text in _texts()]
+
+
+@cache
+def _texts() -> tuple[tuple[str, str], ...]:
     paths: list[Path] = []
     for entry in sorted(ROOT.iterdir()):
         if not GENERATED.match(entry.name):
             paths += [entry] if entry.is_file() else sorted(entry.rglob("*"))
-    return [
-        Source(path.relative_to(ROOT).as_posix(), path.read_text(errors="replace"))
+    return tuple(
+        (path.relative_to(ROOT).as_posix(), path.read_text(errors="replace"))
         for path in paths
         if path.is_file() and path.suffix not in BINARY and "__pycache__" not in path.parts
-    ]
+    )
 
 
 def code(*suffixes: str, folders: tuple[str, ...] = CODE) -> list[Source]:
