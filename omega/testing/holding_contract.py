@@ -113,7 +113,7 @@ class HoldingContract(Contract):
         assert 0 == first.held_us[3] <= lone_us
         assert 0 <= live_us // 700 <= lone_us
         assert both.held_us[1] == others_us * 3
-        # A read counts up to the last whole millisecond: tasks that ended since then, a little less.
+        # A read counts up to the last whole millisecond: what ended since is a bit shorter.
         assert 0 <= both.held_us[1] - first.held_us[1] < 2 * 3 * MS_US
         assert both.held_us[0] == others_us * 100 + lone_us * 1_000
 
