@@ -18,7 +18,7 @@ from tests.fixtures.job_lists import CELL
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 KINDS = ("batch", "service")
-FULL = (*CELL[:2], "--prefill-tasks", 70, *CELL[4:], "--queue", "live")
+FULL = (*CELL[:2], "--prefill-tasks", 70, "--hours", 0.05, "--queue", "live")
 """Of 80 cores, ten are free."""
 PREEMPTING = (*FULL, "--placing", "service=service", "--t-job-service", 1)
 
@@ -112,7 +112,7 @@ def test_who_has_precedence_evicts_and_the_document_says_whom(omega: Omega, jobs
     assert batch["tasks_evicted"] > 0
     assert {"batch": 0, "service": batch["tasks_evicted"], "start": 0} == batch["tasks_evicted_by"]
     assert batch["tasks_evicted"] == told["tasks_evicted"]
-    assert told["evictions_per_hour"] == pytest.approx(told["tasks_evicted"] / 0.1)
+    assert told["evictions_per_hour"] == pytest.approx(told["tasks_evicted"] / 0.05)
     assert 0 < batch["jobs_not_whole_again"] + (batch["whole_again_mean_s"] is not None)
     assert 0 == service["tasks_evicted"] == told["start_tasks_evicted"] == batch["tasks_lost"]
     assert 0 == told["start"]["tasks_evicted"], "what is there all the time stays"
