@@ -19,8 +19,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from omega import __version__
 from omega.clock import RealClock
 from omega.errors import BadInput
-from omega.events import Event, MemoRefused, RateUnknown, StoreCallFailed, TurnChanged
-from omega.reports.printable import printable
 from omega.terminal.terminal import PrintableConsole
 
 STANDARD_OUTPUT: Final = "-"
@@ -29,29 +27,6 @@ STANDARD_OUTPUT: Final = "-"
 def warnings() -> PrintableConsole:
     """Return the console on standard error."""
     return PrintableConsole(stderr=True)
-
-
-def warn(event: Event) -> None:
-    """Print an event that an operator should know on standard error, which a supervisor logs.
-
-    These events are failures that hinder work, and changes of the turn that a process has. This
-    is the event sink of schedulers and nodes.
-    """
-    match event:
-        case StoreCallFailed(what, why):
-            pass
-        case RateUnknown(why):
-            what = "rates"
-        case MemoRefused(why):
-            what = "memo"
-        case TurnChanged(None):
-            what, why = "turn", "none, so everything is read once a gap"
-        case TurnChanged((number, of)):
-            what, why = "turn", f"{number + 1}/{of}"
-        case _:
-            return
-    at = RealClock().wall().isoformat(timespec="seconds")
-    warnings().print(f"{at} {printable(what)}: {printable(why)}", highlight=False, soft_wrap=True)
 
 
 class Output:

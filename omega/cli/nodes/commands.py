@@ -28,13 +28,14 @@ from omega.nodes.calling import called
 from omega.nodes.live import LiveNodes
 from omega.nodes.stepper import StepRates
 from omega.processes.stopping import stop_on_signals, stop_with_parent
-from omega.reports.processes import NODES
+from omega.reports.processes import NODES, name_of
 from omega.reports.wording import things
 from omega.store.opening import store_at
 from omega.store.postgres.assignment import assign_machines
 from omega.store.protocols import Store
-from omega.terminal.consoles import Output, warn
+from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, number_option
+from omega.terminal.process_log import ProcessLog
 from omega.terminal.rng import rng_from_seed
 
 REPORT_INTERVAL_MS: Final = 1_000
@@ -131,7 +132,7 @@ def _run(
     rates: StepRates,
 ) -> None:
     fold = SchedulerFold(clock)
-    sink = fan_out(fold, warn)
+    sink = fan_out(fold, ProcessLog(name_of(NODES, replica), clock))
     retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
     nodes = LiveNodes(store, clock, sink, retry, speedup=settings.nodes_speedup, rates=rates)
     reports = Timer(clock, REPORT_INTERVAL_MS)

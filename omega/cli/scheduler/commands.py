@@ -36,11 +36,13 @@ from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
 from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.printable import short
+from omega.reports.processes import name_of
 from omega.store.opening import store_at
 from omega.sync.choice import Sync
 from omega.sync.turns import TurnSettings
-from omega.terminal.consoles import Output, warn
+from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo, Seed, read_pairs
+from omega.terminal.process_log import ProcessLog
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -88,14 +90,15 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
         if end_with_parent:
             stop_with_parent(stop)
         turns = TurnSettings(kind, replica, gap, settings.lease_ms, parts or 0, fixed)
+        clock = RealClock(stop)
         with closing(store_at(url, settings, name)) as store:
             SchedulerProcess(
                 scheduler=scheduler,
                 store=store,
                 open_store=lambda: store_at(url, settings, f"{name} heartbeat"),
-                clock=RealClock(stop),
+                clock=clock,
                 settings=settings,
-                sink=warn,
+                sink=ProcessLog(name_of(kind, replica), clock),
                 replica=replica,
                 run_seed=seed,
                 stop=stop,

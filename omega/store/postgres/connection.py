@@ -98,7 +98,15 @@ class Link:
         if self._connection is None or self._connection.closed:
             if self._connection is not None:
                 self.counts["reconnects"] += 1
-            self._connection = psycopg.connect(
+            self._connection = self._connect()
+            packing.register(self._connection)
+            json_text.register(self._connection)
+        return self._connection
+
+    def _connect(self) -> psycopg.Connection[TupleRow]:
+        """Connect; raise NotAllowed if the server refuses the login for its password."""
+        try:
+            return psycopg.connect(
                 self._url,
                 autocommit=True,
                 application_name=self._application_name,
@@ -117,9 +125,10 @@ class Link:
                     }.items()
                 ),
             )
-            packing.register(self._connection)
-            json_text.register(self._connection)
-        return self._connection
+        except psycopg.OperationalError as failure:
+            if not _refuses_password(failure):
+                raise
+            raise NotAllowed(_refusal(failure)) from failure
 
     def _translating(self, work: Callable[[], _T]) -> _T:
         collisions = 0
@@ -155,6 +164,28 @@ class Link:
 
         at_fault = f"{_sentence(mismatch)}; run: omega db migrate"
         return revision.mismatch(self._url) or at_fault
+
+
+def _refuses_password(failure: psycopg.OperationalError) -> bool:
+    """Return whether the server has refused a login for its password, or for the lack of one.
+
+    libpq has no SQLSTATE for a connection that has failed, so that the server's words decide. The
+    refusal of a server that speaks another language is taken for an outage.
+    """
+    needs_one = failure.pgconn is not None and failure.pgconn.needs_password
+    return needs_one or "password authentication failed" in str(failure)
+
+
+def _refusal(failure: psycopg.OperationalError) -> str:
+    """Return the sentence about a refused password."""
+    conn = failure.pgconn
+    user = "the login" if conn is None else conn.user.decode(errors="replace")
+    why = (
+        "it asks for a password, and OMEGA_DATABASE_URL has none"
+        if conn is not None and conn.needs_password
+        else "it refuses the password of OMEGA_DATABASE_URL"
+    )
+    return f"the server does not let {user} in: {why}"
 
 
 def _sentence(error: psycopg.Error) -> str:

@@ -27,6 +27,7 @@ from omega.cli.job.screens import job_screen, jobs_table
 from omega.cli.quota.screens import quotas_table
 from omega.cli.scheduler import commands as scheduler
 from omega.cli.status.command import status_screen
+from omega.clock import ManualClock
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, did_you_mean
 from omega.events import StoreCallFailed
 from omega.framework.registry import Registered
@@ -48,7 +49,7 @@ from omega.store.holdings import Holding, Holdings, IdleCause, IdleJob
 from omega.store.loading import NOTHING
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.status import JobStatus, Notice, ProcessReport, Violation
-from omega.terminal.consoles import warn
+from omega.terminal.process_log import ProcessLog
 from omega.terminal.program import run_command_line
 from omega.terminal.terminal import PrintableConsole
 from omega.testing.builders import a_cell, a_snapshot
@@ -337,7 +338,7 @@ def test_our_own_mistakes_have_printable_tracebacks(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("text", TEXTS, ids=IDS)
 def test_a_line_of_a_log_is_one_line(capsys: pytest.CaptureFixture[str], text: str) -> None:
-    warn(StoreCallFailed(text, text))
+    ProcessLog(text, ManualClock())(StoreCallFailed(text, text))
 
     err = capsys.readouterr().err
     assert [] == raw_in(err)
