@@ -130,7 +130,7 @@ MUTANTS = (
         WAKING,
         "is_due",
         "view.generation != self._generation",
-        "view.generation < self._generation",
+        "self._generation < 0 <= view.generation",
         "The owner lowers the gap, and nobody is woken.",
     ),
     mutant(
