@@ -48,7 +48,7 @@ class Limits:
     holders_max: int = 10_000
     """Tenants, and kinds of schedulers, of which one call returns what they held: the largest."""
     tasks_per_release_max: int = 1_000
-    """Ends of tasks that one call reports."""
+    """Tasks that one call of a node ends, or asks about."""
 
     jobs_per_submission_max: int = 10_000
     tasks_per_job_max: int = 100_000
@@ -75,6 +75,15 @@ class Limits:
     """One task's demand, or one machine's capacity, of one kind."""
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
     """A century. A task that is to run longer has no duration and runs until it is cancelled."""
+    command_words_max: int = 1_000
+    """The program of a task and its arguments."""
+    variables_max: int = 1_000
+    """Environment variables of one program."""
+    restarts_max: int = 1_000
+    stop_grace_ms_max: int = 60 * 60 * 1_000
+    """The longest time from the signal that asks a program to stop to the one that kills it."""
+    output_bytes_kept: int = 64 * 2**10
+    """The end of each output of a task that the store keeps."""
     steps_max: int = 10**15
     """Steps of one job: a million each second for thirty years."""
 

@@ -17,6 +17,7 @@ from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Counts, Ids, Index, ascends, freeze, integers
 from omega.model.elastic import Workers
+from omega.model.programs import Program
 from omega.model.resources import DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 
 
@@ -64,6 +65,8 @@ class TaskGroup:
     """Attribute (a failure domain) over whose values the tasks are to be spread evenly."""
     different_machines: bool = False
     """Whether no two tasks of the group may run on one machine."""
+    program: Program | None = None
+    """What each task runs on a real machine; None: nothing, as on virtual nodes."""
 
     def __post_init__(self) -> None:
         assert self.tasks >= 1

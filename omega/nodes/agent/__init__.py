@@ -1,0 +1,1 @@
+"""The agent of a machine: it runs there what is placed there."""

@@ -1,0 +1,93 @@
+"""Task drivers: what starts, watches and stops the programs of tasks on a machine.
+
+Goal     One small interface for processes and containers, and for tests.
+Promise  Tasks outlive the agent: a new driver of the same folder finds all that an earlier one
+         started. An end is kept until it is forgotten, so that an agent that is killed reports it
+         later. No method waits for a program.
+Source   docs/decisions/0044-programs-and-agents.md; Nomad's task drivers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from omega.errors import OmegaError
+from omega.model.exits import Exit
+from omega.model.programs import Program
+
+
+@dataclass(frozen=True, order=True)
+class TaskKey:
+    """One allocation: a task that is placed anew has another key."""
+
+    job: int
+    task: int
+    started_ms: int
+
+    def __str__(self) -> str:
+        return f"{self.job}-{self.task}-{self.started_ms}"
+
+    @classmethod
+    def of_text(cls, text: str) -> "TaskKey":
+        """Return the key that `str` wrote; raise ValueError for any other text."""
+        job, task, started_ms = map(int, text.split("-"))
+        key = cls(job, task, started_ms)
+        if str(key) != text:
+            raise ValueError(f"{text!r} is no key of a task")
+        return key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What a driver needs to start a task."""
+
+    key: TaskKey
+    program: Program
+    env: Mapping[str, str]
+    """Variables that the agent sets, besides those of the program."""
+    cpu_milli: int
+    memory_mib: int
+    """The most memory that it may use; 0: as much as there is."""
+    gpus: tuple[int, ...] = ()
+    """The device slots that it may use."""
+    restarts: int = 0
+    """How often the task was started before."""
+
+
+class Stream(Enum):
+    """An output of a program."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+class NotStarted(OmegaError):
+    """A program could not be started; the message says why, in a sentence for its user."""
+
+
+class TaskDriver(Protocol):
+    """Starts and stops tasks."""
+
+    def start(self, launch: Launch) -> None:
+        """Start a task. Raises NotStarted.
+
+        A task of this key that has ended is started again; its output goes on in the same files.
+        """
+        ...
+
+    def look(self) -> Mapping[TaskKey, Exit | None]:
+        """Return every task that was started and not forgotten: None if it runs, else its exit."""
+        ...
+
+    def signal(self, key: TaskKey, signal: str) -> None:
+        """Send a signal of `SIGNALS` to all processes of a task; harmless if it has ended."""
+        ...
+
+    def forget(self, key: TaskKey) -> None:
+        """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
+        ...
+
+    def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
+        """Return how many bytes a task has written so far, and the last of them."""
+        ...
