@@ -205,7 +205,7 @@ class GpuRounds:
                 for name in "ab"
             ),
             *(ChildSpec(kind, omega_command("scheduler", "run", kind)) for kind in OTHERS),
-            ChildSpec("nodes", omega_command("nodes", "simulate", f"--rates={table}")),
+            ChildSpec("nodes", omega_command("node", "simulate", f"--rates={table}")),
         ]
         environment = {
             "OMEGA_DATABASE_URL": url,

@@ -218,7 +218,7 @@ class Preemption:
                 ChildSpec(f"{SERVICE}-{name}", omega_command(*run, SERVICE, f"--replica={name}"))
                 for name in range(services)
             ),
-            ChildSpec("nodes", omega_command("nodes", "simulate")),
+            ChildSpec("nodes", omega_command("node", "simulate")),
         ]
         with Supervisor(
             specs,

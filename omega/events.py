@@ -167,6 +167,17 @@ class HelpersEnded:
     tasks: int
 
 
+@dataclass(frozen=True)
+class ProgramEnded:
+    """An agent saw a task's program end for good, after its restarts."""
+
+    job: int
+    task: int
+    how: str
+    """In words: exited with 1, was killed by signal 9."""
+    is_success: bool
+
+
 Event = (
     JobsLeased
     | JobsRecalled
@@ -185,6 +196,7 @@ Event = (
     | TurnChanged
     | HelpersPlaced
     | HelpersEnded
+    | ProgramEnded
 )
 
 

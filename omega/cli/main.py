@@ -29,20 +29,22 @@ class Verb:
 
 VERBS: Final = {
     "demo": Verb("demo.command", "See several schedulers compete for the machines of one cell."),
+    "up": Verb("up.command", "Run a cell on this machine: database, schedulers, an agent."),
+    "run": Verb("job.run", "Run a command in the cell; its output and exit code come back."),
     "db": Verb("db.commands", "Make, migrate, check, examine and prune the database."),
     "cell": Verb("cell.commands", "Load machines, show them, and take them in and out."),
     "submit": Verb("job.submit", "Submit the jobs of a YAML file."),
     "jobs": Verb("job.listing", "List jobs, newest first."),
     "job": Verb("job.show", "Show one job: where its tasks run, or why they do not."),
+    "logs": Verb("job.logs", "Print what a job's tasks wrote."),
+    "stop": Verb("job.cancel", "End a job; its programs get their time to stop."),
     "cancel": Verb("job.cancel", "End a job and free its room."),
     "quota": Verb(
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."
     ),
     "audit": Verb("audit.command", "See who held more of the cell than a policy allows."),
     "scheduler": Verb("scheduler.commands", "Run a scheduler, or list those that can be run."),
-    "nodes": Verb(
-        "nodes.commands", "Simulate the cell's machines: tasks end when their time is up."
-    ),
+    "node": Verb("node.commands", "Run a machine's tasks, or simulate the machines."),
     "sim": Verb("sim.commands", "Compare architectures in virtual time, before one is deployed."),
     "status": Verb("status.command", "Show the cell, the queue and the processes."),
 }

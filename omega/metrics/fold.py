@@ -22,6 +22,7 @@ from omega.events import (
     JobsRescued,
     JobsWoken,
     MemoRefused,
+    ProgramEnded,
     RateUnknown,
     StoreCallFailed,
     TasksEnded,
@@ -101,6 +102,8 @@ class SchedulerFold:
 def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0912 - a line or two each
     """Return what an event adds to each counter, by name; `a/b` is counter b of the group a."""
     match event:
+        case ProgramEnded(_, _, _, is_success):
+            return {"programs": 1, "programs_failed": not is_success}
         case TransactionJudged():
             return _counts_of_transaction(event)
         case JobAttempted():

@@ -13,7 +13,7 @@ from omega.metrics.facts import merge
 from omega.model.quotas import QuotaUse
 from omega.model.resources import Kind
 from omega.reports.machines import notices_summary, states_of
-from omega.reports.processes import NODES, conflicts_of, is_alive
+from omega.reports.processes import NOT_SCHEDULERS, conflicts_of, is_alive
 from omega.reports.quotas import row_of, used_up
 from omega.store.protocols import ReaderStore
 from omega.store.status import CellUse, Notice, ProcessReport
@@ -87,7 +87,9 @@ class CellReport:
     def summary(self) -> dict[str, object]:
         """Return the cell's use, the queue and the quotas that are used up, as JSON types."""
         use = self.use
-        schedulers = merge(*(report.facts for report in self.reports if report.kind != NODES))
+        schedulers = merge(
+            *(report.facts for report in self.reports if report.kind not in NOT_SCHEDULERS)
+        )
         return {
             "machines": use.machines,
             "open": use.open,

@@ -16,7 +16,10 @@ from omega.store.status import ProcessReport
 
 SILENT_AFTER_MS: Final = 10_000
 NODES: Final = "nodes"
-"""The kind under which virtual nodes report; every other kind is a scheduler's."""
+"""The kind under which virtual nodes report ..."""
+AGENT: Final = "agent"
+"""... and agents, each under its machine's name; every other kind is a scheduler's."""
+NOT_SCHEDULERS: Final = frozenset({NODES, AGENT})
 
 
 class ProcessState(Enum):
@@ -51,7 +54,7 @@ def is_alive(report: ProcessReport) -> bool:
 
 def live_kinds(reports: Iterable[ProcessReport]) -> set[str]:
     """Return the kinds of scheduler of which a replica has reported lately."""
-    return {report.kind for report in reports if is_alive(report)} - {NODES}
+    return {report.kind for report in reports if is_alive(report)} - NOT_SCHEDULERS
 
 
 def name_of(kind: str, replica: str) -> str:
@@ -88,7 +91,7 @@ def lines_of(reports: Sequence[ProcessReport], *, recent: bool = True) -> list[S
             recent=recent,
         )
         for report in sorted(reports, key=lambda report: (report.kind, report.replica))
-        if report.kind != NODES
+        if report.kind not in NOT_SCHEDULERS
     ]
 
 
@@ -120,4 +123,6 @@ class LatestFacts:
 
     def schedulers(self) -> Facts:
         """Return the facts of all schedulers as if one had done it all."""
-        return merge(*(facts for (kind, _, _), facts in self._facts.items() if kind != NODES))
+        return merge(
+            *(facts for (kind, _, _), facts in self._facts.items() if kind not in NOT_SCHEDULERS)
+        )

@@ -12,7 +12,7 @@ import threading
 from typing import Final
 
 from omega.clock import Clock
-from omega.events import Event, MemoRefused, RateUnknown, StoreCallFailed, TurnChanged
+from omega.events import Event, MemoRefused, ProgramEnded, RateUnknown, StoreCallFailed, TurnChanged
 from omega.reports.printable import printable, short
 from omega.terminal.consoles import warnings
 
@@ -44,6 +44,8 @@ class ProcessLog:
                 self._log("INFO", "turn", "none, so everything is read once a gap")
             case TurnChanged((number, of)):
                 self._log("INFO", "turn", f"{number + 1}/{of}")
+            case ProgramEnded(job, task, how, False):
+                self._log("INFO", f"task {task} of job {job}", how)
             case _:
                 pass
 

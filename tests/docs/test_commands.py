@@ -55,7 +55,7 @@ def test_the_comments_of_the_compose_file_can_be_typed() -> None:
         "omega jobs --state happy",
         "omega job",
         "omega scheduler run",
-        "omega nodes simulate --speedup fast",
+        "omega node simulate --speedup fast",
         "make tset",
         "make demo tset",
         "python -m omega.cli jobz",

@@ -141,7 +141,7 @@ def test_a_cell_is_looked_after_and_copied_as_a_folder(
     (care,), (copy,) = marked(OPERATE, "care"), marked(OPERATE, "copy")
     assert 0 == omega("db", "init").code
     with Shell(tmp_path, dict(os.environ)) as shell:
-        shell.type(["omega", "nodes", "simulate", "&"])  # the server stays up for it
+        shell.type(["omega", "node", "simulate", "&"])  # the server stays up for it
         assert 0 == omega("cell", "load", "synthetic:100").code
         said = run_here(omega, care)
         shell.type(["kill", "%1"])

@@ -77,7 +77,7 @@ def test_the_command_is_installed_where_the_readme_says() -> None:
 def test_the_steps_are_all_the_verbs_of_a_beginner() -> None:
     verbs = {" ".join(words[1:3]) for words in steps(FIRST_STEPS)}
 
-    assert {"db init", "cell load", "scheduler run", "nodes simulate", "submit job.yaml"} <= verbs
+    assert {"db init", "cell load", "scheduler run", "node simulate", "submit job.yaml"} <= verbs
     assert {"jobs", "job 1", "status", "db verify"} <= verbs
 
 

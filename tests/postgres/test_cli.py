@@ -277,7 +277,7 @@ def test_virtual_nodes_end_tasks_and_end_cleanly(
     store.add_machines(a_cell(5))
     store.submit([a_spec(4, duration_ms=60_000)])
     started("scheduler", "run", "batch")
-    nodes = started("nodes", "simulate", "--speedup", "1000")
+    nodes = started("node", "simulate", "--speedup", "1000")
 
     started.wait_for(lambda: State.SUCCEEDED in store.use().jobs_by_state)
     started.wait_for(lambda: len(store.reports()) == 2)
@@ -297,7 +297,7 @@ def test_virtual_nodes_make_steps_at_the_rates_of_a_table(
     (job,) = store.submit([a_spec(gpus=1, work=StepWork("A", 4_000))])
     rates = samples / "gavel" / "simulation_throughputs.json"
     started("scheduler", "run", "batch")
-    started("nodes", "simulate", "--speedup", "1000", "--rates", str(rates), "--restart", "30")
+    started("node", "simulate", "--speedup", "1000", "--rates", str(rates), "--restart", "30")
 
     started.wait_for(lambda: State.SUCCEEDED in store.use().jobs_by_state)
     progress = summary(omega("job", job, "--json", "-"))["progress"]
@@ -309,7 +309,7 @@ def test_virtual_nodes_make_steps_at_the_rates_of_a_table(
 def test_a_table_of_rates_that_is_none_is_refused(omega: Omega, tmp_path: Path) -> None:
     (tmp_path / "rates.json").write_text("[]")
 
-    ran = omega("nodes", "simulate", "--rates", tmp_path / "rates.json")
+    ran = omega("node", "simulate", "--rates", tmp_path / "rates.json")
 
     assert 2 == ran.code
     assert "it is no table of rates" in ran.err

@@ -80,8 +80,8 @@ def test_init_says_in_a_line_each_what_it_has_set_and_who_may_set_the_rest(
     [
         ("omega_reader", ["cancel", "1"], "function cancel_job"),
         ("omega_reader", ["submit", "job.yaml"], "function submit_jobs"),
-        ("omega_reader", ["nodes", "assign", "someone", "--all"], "function assign_machines"),
-        ("omega_reader", ["nodes", "simulate"], "function own_allocations"),
+        ("omega_reader", ["node", "assign", "someone", "--all"], "function assign_machines"),
+        ("omega_reader", ["node", "simulate"], "function own_allocations"),
         ("omega_submitter", ["status"], "table machine"),
         ("omega_submitter", ["cell", "show"], "table machine"),
         ("omega_submitter", ["db", "verify"], "function verify"),
@@ -144,7 +144,7 @@ def test_a_login_without_a_role_sees_nothing(omega: Omega, acting_as: As) -> Non
     ("arguments", "says"),
     [
         (["scheduler", "run", "batch"], "permission denied for function "),
-        (["nodes", "simulate"], "stands for no machine; its owner may run: omega nodes assign"),
+        (["node", "simulate"], "stands for no machine; its owner may run: omega node assign"),
     ],
 )
 def test_a_process_that_may_not_work_ends_with_one(
@@ -172,9 +172,9 @@ def test_machines_are_assigned_to_a_login(
     add_a_cell(store)
     user = user_of(login("omega_node", "omega_node"))
 
-    one = omega("nodes", "assign", user, "machine-2")
-    every = omega("nodes", "assign", user, "--all")
-    none = omega("nodes", "assign", user, "--none")
+    one = omega("node", "assign", user, "machine-2")
+    every = omega("node", "assign", user, "--all")
+    none = omega("node", "assign", user, "--none")
 
     assert (0, f"{user} stands for 1 machine.\n", "") == one
     assert (0, f"{user} stands for 3 machines.\n", "") == every
@@ -198,7 +198,7 @@ def test_an_assignment_that_says_nothing_clear_is_refused(
 ) -> None:
     user = user_of(owner)
 
-    ran = omega("nodes", "assign", *(word.format(user=user) for word in words))
+    ran = omega("node", "assign", *(word.format(user=user) for word in words))
 
     assert (2, "", f"omega: {says}\n") == ran
 

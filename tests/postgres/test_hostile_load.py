@@ -223,7 +223,7 @@ def test_processes_outlive_what_hostile_logins_send(
         "batch 0": (planner, "scheduler", "run", "batch", "--replica", "0"),
         "batch 1": (planner, "scheduler", "run", "batch", "--replica", "1"),
         "ml-gpu 0": (planner, "scheduler", "run", "ml-gpu", "--set", "round=0.5"),
-        "nodes": (warden, "nodes", "simulate", "--speedup", "10"),
+        "nodes": (warden, "node", "simulate", "--speedup", "10"),
         "status": (login("onlooker", "omega_reader"), "status", "--watch"),
     }
     acts, jobs = dose(25, 2_500), dose(8, 60)

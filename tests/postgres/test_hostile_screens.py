@@ -223,7 +223,7 @@ def test_what_is_not_there_is_complained_of_printably(omega: Omega, text: str) -
         ["cell", "drain", "--where", f"{near}=x"],
         ["quota", "remove", "--tenant", near],
         ["scheduler", "run", near],
-        ["nodes", "assign", near, "--all"],
+        ["node", "assign", near, "--all"],
         ["submit", near],
         ["cell", "load", near],
     ):

@@ -106,12 +106,9 @@ def add(  # noqa: PLR0913, PLR0917 - a parameter is an option
     """
     output = Output(json_to)
     capacity = Size.read(cpu, memory, disk, gpus).of(np.zeros(KINDS, dtype=np.int64))
-    pairs = dict(read_pairs(attributes or [], option="--attribute"))
-    for field, text in [("MACHINE", name) for name in machines] + [
-        ("--attribute", text) for pair in pairs.items() for text in pair
-    ]:
-        if problem := problem_with_name(text) if text.strip() else "is empty":
-            raise BadInput(f"{shown(text)} {problem}", field=field)
+    pairs = read_attributes(attributes or [])
+    for name in machines:
+        refuse_bad_name(name, field="MACHINE")
     added = Machines(
         tuple(machines),
         np.tile(capacity, (len(machines), 1)),
@@ -186,6 +183,21 @@ def resize(  # noqa: PLR0913, PLR0917 - a parameter is an option
         summary={"machines": len(chosen), "on_notice": len(pending), "tasks_lost": ended},
     )
     _tell(output, chosen, pending, ended)
+
+
+def read_attributes(said: Sequence[str]) -> dict[str, str]:
+    """Read the `NAME=VALUE` pairs of `--attribute`. Raises BadInput."""
+    pairs = dict(read_pairs(said, option="--attribute"))
+    for pair in pairs.items():
+        for text in pair:
+            refuse_bad_name(text, field="--attribute")
+    return pairs
+
+
+def refuse_bad_name(text: str, *, field: str) -> None:
+    """Raise BadInput for what cannot name a machine or an attribute."""
+    if problem := problem_with_name(text) if text.strip() else "is empty":
+        raise BadInput(f"{shown(text)} {problem}", field=field)
 
 
 def _resize(

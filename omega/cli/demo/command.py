@@ -221,7 +221,7 @@ def _processes(
         ChildSpec(name, omega_command(*arguments))
         for name, arguments in plan.scheduler_commands().items()
     ]
-    nodes = omega_command(NODES, "simulate", f"--speedup={scenario.speedup}")
+    nodes = omega_command("node", "simulate", f"--speedup={scenario.speedup}")
     started = f"{things(len(schedulers), 'scheduler')} and the virtual nodes are started"
     events = [f"{started}, each a process of its own"]
     if plan.t_job:

@@ -22,7 +22,7 @@ from omega.model.claims import ConflictRule
 from omega.processes.supervisor import Child, ChildState, Supervisor
 from omega.reports.printable import printable
 from omega.reports.processes import (
-    NODES,
+    NOT_SCHEDULERS,
     LatestFacts,
     ProcessState,
     SchedulerLine,
@@ -195,7 +195,7 @@ class DemoRun:
         up = [
             report.facts
             for (kind, _), report in self._reports.items()
-            if kind != NODES and is_alive(report)
+            if kind not in NOT_SCHEDULERS and is_alive(report)
         ]
         return Moment(
             phase=phase,

@@ -32,7 +32,8 @@ from omega.metrics.facts import merge, number_in
 from omega.processes.stopping import stop_on_signals
 from omega.reports.cell import CellReport
 from omega.reports.machines import overdue
-from omega.reports.processes import NODES, is_alive, lines_of, total_line
+from omega.reports.processes import AGENT, NODES, NOT_SCHEDULERS, is_alive, lines_of, total_line
+from omega.reports.wording import things
 from omega.store.protocols import ReaderStore
 from omega.store.status import ProcessReport
 from omega.terminal.consoles import Output
@@ -71,7 +72,7 @@ def status_screen(report: CellReport, width: int) -> RenderableType:
     reports, use = report.reports, report.use
     gone = used_up_line(report.quotas)
     lines = lines_of(reports)
-    heard = [r.facts for r in reports if r.kind != NODES and is_alive(r)]
+    heard = [r.facts for r in reports if r.kind not in NOT_SCHEDULERS and is_alive(r)]
     refused = merge(*heard)["window"].get("refused", {})
     parts: list[RenderableType] = [
         cell_line(use),
@@ -112,10 +113,20 @@ def _closed(report: CellReport) -> list[RenderableType]:
 
 
 def _nodes(reports: Sequence[ProcessReport]) -> Text:
-    nodes = [report for report in reports if report.kind == NODES]
-    if not nodes:
+    agents = [report for report in reports if report.kind == AGENT]
+    virtual = [report for report in reports if report.kind == NODES]
+    if not (agents or virtual):
         return Text("none: tasks do not end by themselves", "yellow")
-    silent = sum(not is_alive(report) for report in nodes)
-    speeds = (number_in(report.facts, "speedup") or 1 for report in nodes)
-    speed = ", ".join(f"{speed:g}×" for speed in speeds)  # noqa: RUF001 - times
-    return Text(f"virtual, at {speed} speed" + (f", {silent} silent" if silent else ""))
+    said = []
+    if agents:
+        said.append(things(len(agents), "agent") + _silent(agents))
+    if virtual:
+        speeds = (number_in(report.facts, "speedup") or 1 for report in virtual)
+        speed = ", ".join(f"{speed:g}×" for speed in speeds)  # noqa: RUF001 - times
+        said.append(f"virtual, at {speed} speed" + _silent(virtual))
+    return Text("; ".join(said))
+
+
+def _silent(reports: Sequence[ProcessReport]) -> str:
+    silent = sum(not is_alive(report) for report in reports)
+    return f", {silent} silent" if silent else ""

@@ -245,9 +245,9 @@ def test_children_are_told_apart_by_name(tmp_path: Path) -> None:
 
 
 def test_a_verb_is_run_with_our_own_interpreter_and_ends_with_us() -> None:
-    command = omega_command("nodes", "simulate")
+    command = omega_command("node", "simulate")
 
-    assert (sys.executable, "-m", "omega.cli", "nodes", "simulate", "--end-with-parent") == command
+    assert (sys.executable, "-m", "omega.cli", "node", "simulate", "--end-with-parent") == command
 
 
 @pytest.mark.parametrize("ending", ["sys.exit(0)", "os.kill(os.getpid(), 9)"])

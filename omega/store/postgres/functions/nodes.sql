@@ -22,7 +22,7 @@ BEGIN
       FROM node n JOIN pg_roles r ON r.rolname = n.role_name
      WHERE pg_has_role(session_user, r.oid, 'member');
     IF machines IS NULL THEN
-        RAISE EXCEPTION '% stands for no machine; its owner may run: omega nodes assign', session_user
+        RAISE EXCEPTION '% stands for no machine; its owner may run: omega node assign', session_user
             USING ERRCODE = 'insufficient_privilege';
     END IF;
 END $$;

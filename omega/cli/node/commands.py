@@ -1,4 +1,4 @@
-"""`omega nodes`: run virtual nodes, and assign machines to the logins of nodes.
+"""`omega node`: run agents or virtual nodes, and assign machines to their logins.
 
 Goal     End tasks and make the steps of jobs in a cell without real machines.
 Promise  Ctrl-C and SIGTERM end the nodes cleanly. Tasks whose time is up while no nodes run end
@@ -14,6 +14,7 @@ from typing import Annotated, Final
 import typer
 
 from omega.cli.cell_access import cell_settings
+from omega.cli.node import run
 from omega.cli.options import EndWithParent, Speedup, process_name
 from omega.clock import Clock, RealClock
 from omega.config import Settings
@@ -42,11 +43,12 @@ REPORT_INTERVAL_MS: Final = 1_000
 RESTART_S_MAX: Final = 86_400.0
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+app.command("run")(run.command)
 
 
 @app.callback()
 def _nodes() -> None:
-    """Run the cell's machines, as far as schedulers can tell."""
+    """Run what is placed on a machine, or simulate the cell's machines."""
 
 
 @app.command()
@@ -77,7 +79,7 @@ def simulate(
 ) -> None:
     """End tasks when their time is up, until Ctrl-C or SIGTERM.
 
-    Sixty times as fast as they say: [bold]omega nodes simulate --speedup 60[/]
+    Sixty times as fast as they say: [bold]omega node simulate --speedup 60[/]
 
     Jobs in steps make them at the rates of a file, and end with the last one. Packages register
     readers of such files; where there are several, a reader's name goes before the file's.
@@ -90,7 +92,7 @@ def simulate(
     ):
         if end_with_parent:
             stop_with_parent(stop)
-        with closing(store_at(url, settings, "omega nodes")) as store:
+        with closing(store_at(url, settings, "omega node")) as store:
             _run(store, settings, RealClock(stop), stop, replica, its)
 
 

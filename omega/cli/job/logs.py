@@ -1,0 +1,69 @@
+"""`omega logs`: what the tasks of a job wrote.
+
+Goal     Read the outputs of tasks, wherever they run or ran.
+Promise  The store keeps the end of each output, also of tasks that have ended. With `--follow` it
+         ends when the job does. What is not kept is said, on standard error.
+Source   docs/guide/agents.md.
+"""
+
+from enum import Enum
+from typing import Annotated, Final
+
+import typer
+
+from omega.cli.cell_access import cell_store
+from omega.cli.job.following import OutputFollower
+from omega.cli.job.show import JobRef, found_job
+from omega.clock import RealClock
+from omega.errors import OmegaError
+from omega.lifecycle.states import FINAL
+from omega.processes.stopping import stop_on_signals
+from omega.reports.printable import printable
+from omega.terminal.consoles import warnings
+from omega.terminal.options import DataDir
+from omega.terminal.program_output import standard_outputs
+
+POLL_S: Final = 0.2
+
+
+class Which(Enum):
+    """Which of a task's outputs to print."""
+
+    BOTH = "both"
+    STDOUT = "stdout"
+    STDERR = "stderr"
+
+
+def command(
+    job: JobRef,
+    task: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Of this task only; from 0.")
+    ] = None,
+    stream: Annotated[Which, typer.Option(help="Which output.")] = Which.BOTH,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job is over.")
+    ] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Print what a job's tasks wrote: its output here as output, its errors as errors."""
+    outputs = {
+        name: one for name, one in standard_outputs().items() if stream.value in ("both", name)
+    }
+    with stop_on_signals() as stop, cell_store(data_dir) as store:
+        status = found_job(store, job)
+        if task is not None and task >= status.tasks:
+            raise OmegaError(
+                f"job {status.id} has no task {task}: they are 0 to {status.tasks - 1}"
+            )
+        clock = RealClock(stop)
+        follower = OutputFollower(store, status.id, outputs, _say, task=task)
+        while True:
+            now = store.job(status.id)
+            follower.follow()
+            if not follow or now is None or now.state in FINAL or stop.is_set():
+                return
+            clock.sleep(POLL_S)
+
+
+def _say(sentence: str) -> None:
+    warnings().print(f"omega: {printable(sentence)}", highlight=False, soft_wrap=True)

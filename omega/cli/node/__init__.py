@@ -1,0 +1,1 @@
+"""`omega node`: virtual nodes."""

@@ -1,1 +1,0 @@
-"""`omega nodes`: virtual nodes."""

@@ -1,0 +1,371 @@
+"""The agent of a machine: starts what is placed there, sees to ends, and reports exits.
+
+Goal     Make placed tasks run on a real machine, and the cell know how they ended.
+Promise  A task starts when there is room by the agent's own count: the cell gives the room of an
+         evicted task away at once, and its processes may need their time to stop. Exits are
+         reported in bulk and kept until the store has them. What an agent that was killed had
+         started is taken up again. While the store is away, tasks go on, and timeouts hold.
+Source   docs/decisions/0044-programs-and-agents.md; Nomad's client and the kubelet.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Event
+from typing import Final
+
+import numpy as np
+
+from omega.clock import Clock
+from omega.errors import StoreUnavailable
+from omega.events import ProgramEnded, Sink, StoreCallFailed
+from omega.framework.effects import Effects, Wait
+from omega.model.allocations import Allocations
+from omega.model.arrays import Amounts, Ids, Mask, holds, integers
+from omega.model.exits import Exit, ExitCause, TaskExit
+from omega.model.jobs import JobSpec
+from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
+from omega.nodes.agent.launching import launch
+from omega.nodes.agent.outputs import OutputReader
+from omega.nodes.agent.records import Records
+from omega.nodes.agent.task_driver import NotStarted, TaskDriver, TaskKey
+from omega.nodes.calling import called, parts_for_calls
+from omega.reports.exits import exit_words
+from omega.store.protocols import NodeStore
+
+PAUSE_S_MIN: Final = 0.01
+PAUSE_S_MAX: Final = 0.1
+"""The time between two looks at the tasks grows from one to the other while nothing happens."""
+STORE_PAUSE_S_MAX: Final = 2.0
+"""The longest time until a store that did not answer is asked again."""
+STARTS_PER_STEP: Final = 50
+"""Programs started in one step: ends are still seen and reported meanwhile."""
+
+LOST: Final = Exit(cause=ExitCause.LOST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnMachine:
+    """The machine that an agent stands for."""
+
+    id: int
+    name: str
+    capacity: Amounts
+    """What its tasks may hold, (kinds,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDrivers:
+    """What runs programs on this machine."""
+
+    processes: TaskDriver
+    containers: TaskDriver | None = None
+
+    def of(self, task: AgentTask) -> TaskDriver | None:
+        """Return the driver of a task's program; None if it needs containers and none run here."""
+        program = task.program
+        return self.containers if program is not None and program.image else self.processes
+
+    def __iter__(self) -> Iterator[TaskDriver]:
+        yield self.processes
+        if self.containers is not None:
+            yield self.containers
+
+
+class Agent:
+    """Runs the tasks of one machine: a life of effects, which a driver answers."""
+
+    def __init__(
+        self,
+        machine: OwnMachine,
+        drivers: TaskDrivers,
+        records: Records,
+        *,
+        clock: Clock,
+        sink: Sink,
+        poll_s: float,
+    ) -> None:
+        """`poll_s` is how often an idle agent asks whether its machine has changed."""
+        self._machine = machine
+        self._drivers = drivers
+        self._records = records
+        self._clock = clock
+        self._sink = sink
+        self._poll_s = poll_s
+        self._outputs = OutputReader(clock)
+        self._tasks = {task.key: task for task in records.read()}
+        self._specs: dict[int, JobSpec] = {}
+        """By job, for those with tasks here."""
+        self._held = sum(
+            (task.amounts for task in self._tasks.values() if task.holds_room),
+            start=np.zeros_like(machine.capacity),
+        )
+        self._revision = -1
+        self._mark = 0  # everything that is live, the first time
+        self._poll_due_s = 0.0
+        self._failures = 0
+        self._pause_s = PAUSE_S_MIN
+
+    def life(self, stop: Event, after_each: Callable[[], Effects[None]]) -> Effects[None]:
+        """Take steps until the stop event is set; tasks that run go on after that."""
+        while not stop.is_set():
+            did_something = yield from self.step()
+            try:
+                yield from after_each()
+            except StoreUnavailable as error:
+                self._store_failed(error)
+            self._pause_s = PAUSE_S_MIN if did_something else min(PAUSE_S_MAX, self._pause_s * 1.3)
+            yield Wait(self._pause_s)
+
+    def wind_down(self) -> Effects[None]:
+        """Take steps until nothing runs any more, after the cell has taken the tasks back."""
+        self._poll_due_s = self._clock.now()
+        while self.running:
+            yield from self.step()
+            yield Wait(PAUSE_S_MAX)
+
+    def step(self) -> Effects[bool]:
+        """See what has changed, in the cell and on the machine, and act; return if something was.
+
+        A store that does not answer is asked again in a later step.
+        """
+        try:
+            heard = (yield from self._hear()) if self._clock.now() >= self._poll_due_s else False
+        except StoreUnavailable as error:
+            self._store_failed(error)
+            heard = False
+        acted = self._see_ends()
+        self._stop_late_tasks()
+        reported = False
+        if self._failures == 0:
+            try:
+                reported = yield from self._report()
+            except StoreUnavailable as error:
+                self._store_failed(error)
+        started = self._start_waiting()
+        if reported or started:
+            self._poll_due_s = self._clock.now()  # room was freed: soon there is more to do
+        return heard or acted or reported or started
+
+    @property
+    def running(self) -> int:
+        """The number of tasks of which something runs."""
+        return sum(task.runs for task in self._tasks.values())
+
+    # What the cell says.
+
+    def _hear(self) -> Effects[bool]:
+        """Ask whether the machine has changed; if so, read what is new and what is lost."""
+        machine = self._machine.id
+        revision, mark = yield from called(
+            "revision", lambda store: store.machine_revision(machine)
+        )
+        self._failures = 0
+        self._poll_due_s = self._clock.now() + self._poll_s
+        if revision == self._revision:
+            self._mark = mark  # a transaction that had not ended by now is not older than this
+            return False
+        since = self._mark
+        found, next_mark = yield from called(
+            "allocations", lambda store: store.allocations_since(since)
+        )
+        yield from self._find_lost()
+        yield from self._accept(found.only(found.machine == machine))
+        self._mark, self._revision = next_mark, revision
+        jobs = {key.job for key in self._tasks}
+        self._specs = {job: spec for job, spec in self._specs.items() if job in jobs}
+        return True
+
+    def _find_lost(self) -> Effects[None]:
+        """Stop the tasks of which the store has no allocation any more."""
+        live = [task for task in self._tasks.values() if task.is_live]
+        keys = [task.key for task in live]
+        for part in parts_for_calls(len(keys)):
+            runs = yield from called("running", _asking_if_running(keys[part]))
+            for task, still in zip(live[part], runs.tolist(), strict=True):
+                if not still:
+                    self._stop(task, StopReason.LOST)
+
+    def _accept(self, found: Allocations) -> Effects[None]:
+        """Take in the tasks that are new, and read the jobs that are not known."""
+        columns = (found.job.tolist(), found.task.tolist(), found.started_ms.tolist())
+        for row, named in enumerate(zip(*columns, strict=True)):
+            key = TaskKey(*named)
+            if key not in self._tasks:
+                self._tasks[key] = AgentTask(key, found.amounts[row])
+        unknown = {
+            task.key.job
+            for task in self._tasks.values()
+            if task.spec is None and task.is_live and task.key.job not in self._specs
+        }
+        jobs = integers(sorted(unknown))
+        for part in parts_for_calls(len(jobs)):
+            self._specs.update((yield from called("programs", _asking_for_programs(jobs[part]))))
+        for task in list(self._tasks.values()):
+            if task.spec is None and task.is_live:
+                self._describe(task)
+
+    def _describe(self, task: AgentTask) -> None:
+        """Give a task its job; one without a program is left to virtual nodes."""
+        task.spec = self._specs.get(task.key.job)
+        if task.spec is None:
+            if task.phase is Phase.WAITING:
+                task.failed_to_start("this agent cannot read its job")
+        elif task.program is None:
+            del self._tasks[task.key]
+
+    # What the machine shows.
+
+    def _see_ends(self) -> bool:
+        """Look at the programs; record those that have ended."""
+        now_s = self._clock.now()
+        acted = False
+        there: set[TaskKey] = set()
+        for driver in self._drivers:
+            for key, seen in driver.look().items():
+                there.add(key)
+                task = self._tasks.get(key)
+                if task is None:
+                    self._end_stray(driver, key, is_over=seen is not None)
+                else:
+                    acted |= self._see(task, seen, now_s)
+        for task in list(self._tasks.values()):
+            if task.runs and task.key not in there:
+                acted |= self._see(task, LOST, now_s)
+        return acted
+
+    def _see(self, task: AgentTask, seen: Exit | None, now_s: float) -> bool:
+        """Note what a driver shows of a task; return whether it has ended."""
+        if task.phase is Phase.WAITING and not task.restarts:
+            self._held += task.amounts  # an earlier agent started it, and its record is lost
+            task.started(now_s)
+        if seen is None or not task.runs:
+            return False
+        task.ended(seen, now_s)
+        self._after_end(task)
+        return True
+
+    def _end_stray(self, driver: TaskDriver, key: TaskKey, *, is_over: bool) -> None:
+        """End what an earlier agent started and no record tells of."""
+        if is_over:
+            driver.forget(key)
+        elif self._revision >= 0:  # what the cell wants of it is known
+            driver.signal(key, "KILL")
+
+    def _after_end(self, task: AgentTask) -> None:
+        if not task.holds_room:
+            self._held -= task.amounts
+        if task.phase is Phase.OVER:
+            self._drop(task)
+        else:
+            self._records.write(task)
+        if task.exit is not None:
+            job, number, how = task.key.job, task.key.task, exit_words(task.exit)
+            self._sink(ProgramEnded(job, number, how, task.exit.is_success))
+
+    def _stop_late_tasks(self) -> None:
+        """Stop tasks that run too long, and kill those that do not stop in time."""
+        now_s = self._clock.now()
+        for task in self._tasks.values():
+            if task.is_too_long(now_s):
+                self._stop(task, StopReason.TIMEOUT)
+            elif task.is_to_be_killed(now_s):
+                self._signal(task, "KILL")
+
+    def _stop(self, task: AgentTask, reason: StopReason) -> None:
+        held = task.holds_room
+        signal = task.stop(reason, self._clock.now())
+        if task.phase is Phase.OVER:
+            if held:
+                self._held -= task.amounts
+            self._drop(task)
+            return
+        self._records.write(task)
+        if signal is not None:
+            self._signal(task, signal)
+
+    def _signal(self, task: AgentTask, signal: str) -> None:
+        # Of a task whose job is not known any more the driver is not known either.
+        for driver in self._drivers:
+            driver.signal(task.key, signal)
+
+    def _drop(self, task: AgentTask) -> None:
+        """Forget a task of which nothing runs and nothing is to be reported."""
+        for driver in self._drivers:
+            driver.forget(task.key)
+        self._records.remove(task.key)
+        self._outputs.forget(task.key)
+        del self._tasks[task.key]
+
+    # What the agent does about it.
+
+    def _start_waiting(self) -> bool:
+        """Start waiting tasks, those first that were placed first, as far as there is room."""
+        now_s = self._clock.now()
+        waiting = sorted(
+            (t for t in self._tasks.values() if t.phase is Phase.WAITING and t.spec is not None),
+            key=lambda task: (task.key.started_ms, task.key),
+        )
+        started = 0
+        for task in waiting:
+            if started == STARTS_PER_STEP:
+                break
+            needed = 0 if task.holds_room else task.amounts
+            if task.start_due_s <= now_s and holds(self._held + needed <= self._machine.capacity):
+                self._start(task)
+                started += 1
+        return bool(started)
+
+    def _start(self, task: AgentTask) -> None:
+        """Start a task; its record comes first, so that no program runs that nothing tells of."""
+        if not task.holds_room:
+            self._held += task.amounts
+        driver = self._drivers.of(task)
+        try:
+            if driver is None:
+                raise NotStarted("this machine runs no containers")
+            started = launch(task, machine=self._machine.name)
+            task.started(self._clock.now())
+            self._records.write(task)
+            driver.start(started)
+        except NotStarted as error:
+            self._held -= task.amounts
+            task.phase = Phase.WAITING
+            task.failed_to_start(str(error))
+            self._records.write(task)
+
+    def _report(self) -> Effects[bool]:
+        """Report outputs, and the exits of tasks that have ended; drop these."""
+        ended = [task for task in self._tasks.values() if task.phase is Phase.ENDED]
+        with_output = [task for task in self._tasks.values() if task.runs]
+        yield from self._outputs.report([*with_output, *ended], self._drivers, at_once=bool(ended))
+        for part in parts_for_calls(len(ended)):
+            exits = [
+                TaskExit(task.key.job, task.key.task, task.key.started_ms, task.exit)
+                for task in ended[part]
+                if task.exit is not None
+            ]
+            yield from called("exits", _reporting(exits))
+            for task in ended[part]:
+                self._drop(task)
+        return bool(ended)
+
+    def _store_failed(self, error: StoreUnavailable) -> None:
+        self._failures += 1
+        pause_s = min(STORE_PAUSE_S_MAX, self._poll_s * 2 ** min(self._failures, 10))
+        self._poll_due_s = self._clock.now() + pause_s
+        self._sink(StoreCallFailed("agent", str(error)))
+
+
+def _asking_if_running(keys: Sequence[TaskKey]) -> Callable[[NodeStore], Mask]:
+    job, task, started_ms = zip(*((key.job, key.task, key.started_ms) for key in keys), strict=True)
+    return lambda store: store.running(
+        integers(job), np.array(task, dtype=np.intp), integers(started_ms)
+    )
+
+
+def _asking_for_programs(jobs: Ids) -> Callable[[NodeStore], Mapping[int, JobSpec]]:
+    return lambda store: store.programs(jobs)
+
+
+def _reporting(exits: Sequence[TaskExit]) -> Callable[[NodeStore], int]:
+    return lambda store: store.report_exits(exits)

@@ -1,0 +1,147 @@
+"""One task on a machine, as its agent follows it.
+
+Goal     Say what is to be done next with a task: start, stop, kill, start again, report, drop.
+Promise  No I/O: the agent acts, and tells the task what it saw. A task is never started while it
+         runs, and its exit is kept until it was reported.
+Source   docs/decisions/0044-programs-and-agents.md; after Nomad's task runner.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Final
+
+from omega.model.arrays import Amounts
+from omega.model.exits import Exit, ExitCause
+from omega.model.jobs import JobSpec
+from omega.model.programs import Program
+from omega.nodes.agent.task_driver import TaskKey
+
+GRACE_UNKNOWN_MS: Final = 10_000
+"""The time from SIGTERM to SIGKILL for a task whose program is not known any more."""
+
+
+class Phase(Enum):
+    """Where a task is in its life on the machine."""
+
+    WAITING = "waiting"  # for room, or for the delay before a restart
+    RUNNING = "running"
+    STOPPING = "stopping"  # was asked to stop, and is killed at its deadline
+    ENDED = "ended"  # its exit is to be reported
+    OVER = "over"  # it is not this machine's any more, and nothing of it runs
+
+
+class StopReason(Enum):
+    """Why the agent stops a task."""
+
+    LOST = "lost"  # the cell gave its place away, or its job is over
+    TIMEOUT = "timeout"
+
+
+@dataclass
+class AgentTask:
+    """A task that was placed on this machine. Times are seconds of the agent's clock."""
+
+    key: TaskKey
+    amounts: Amounts
+    """What it holds, (kinds,)."""
+    spec: JobSpec | None = None
+    """Its job; None until that is read, and of tasks that were lost before."""
+    phase: Phase = Phase.WAITING
+    start_due_s: float = 0.0
+    started_s: float = 0.0
+    restarts: list[float] = field(default_factory=list)
+    """When it was started again."""
+    reason: StopReason | None = None
+    kill_due_s: float = 0.0
+    exit: Exit | None = None
+
+    @property
+    def program(self) -> Program | None:
+        """What it runs; None if it has no program, or if its job is not known."""
+        first = 0
+        for group in () if self.spec is None else self.spec.groups:
+            first += group.tasks
+            if self.key.task < first:
+                return group.program
+        return None
+
+    @property
+    def runs(self) -> bool:
+        """Whether it was started and its exit was not seen yet."""
+        return self.phase in (Phase.RUNNING, Phase.STOPPING)
+
+    @property
+    def holds_room(self) -> bool:
+        """Whether processes of it may exist, or will again."""
+        return self.runs or (self.phase is Phase.WAITING and bool(self.restarts))
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it still belongs to the machine, as far as the agent knows."""
+        return self.phase is not Phase.OVER and self.reason is not StopReason.LOST
+
+    def started(self, now_s: float) -> None:
+        """Record that it was started."""
+        assert self.phase is Phase.WAITING
+        self.phase, self.started_s = Phase.RUNNING, now_s
+
+    def failed_to_start(self, why: str) -> None:
+        """Record that its program cannot be started."""
+        assert self.phase is Phase.WAITING
+        cause = ExitCause.NOT_STARTED
+        self.phase = Phase.ENDED
+        self.exit = Exit(cause=cause, restarts=len(self.restarts), detail=why)
+
+    def stop(self, reason: StopReason, now_s: float) -> str | None:
+        """Record that it is to stop; return the signal to send, if something of it runs."""
+        if self.phase in (Phase.WAITING, Phase.ENDED):
+            assert reason is StopReason.LOST
+            self.phase = Phase.OVER
+        elif self.phase is Phase.STOPPING and reason is StopReason.LOST:
+            self.reason = reason
+        elif self.phase is Phase.RUNNING:
+            program = self.program
+            grace_ms = GRACE_UNKNOWN_MS if program is None else program.stop_grace_ms
+            self.phase, self.reason = Phase.STOPPING, reason
+            self.kill_due_s = now_s + grace_ms / 1_000
+            return "TERM" if program is None else program.stop_signal
+        return None
+
+    def is_too_long(self, now_s: float) -> bool:
+        """Return whether it runs longer than it may."""
+        program = self.program
+        if self.phase is not Phase.RUNNING or program is None or program.timeout_ms is None:
+            return False
+        return now_s - self.started_s >= program.timeout_ms / 1_000
+
+    def is_to_be_killed(self, now_s: float) -> bool:
+        """Return whether its time to stop by itself is over."""
+        return self.phase is Phase.STOPPING and now_s >= self.kill_due_s
+
+    def ended(self, seen: Exit, now_s: float) -> None:
+        """Record the exit of its program: it ends, waits for its restart, or is over."""
+        assert self.runs
+        if self.reason is StopReason.LOST:
+            self.phase = Phase.OVER
+            return
+        if seen.cause is ExitCause.LOST:  # the machine was restarted, which is no fault of it
+            self.phase, self.reason, self.start_due_s = Phase.WAITING, None, now_s
+            return
+        if self.reason is StopReason.TIMEOUT:
+            seen = replace(seen, cause=ExitCause.TIMEOUT, code=None)
+        if not seen.is_success and self._may_restart(now_s):
+            self.restarts.append(now_s)
+            self.phase, self.reason = Phase.WAITING, None
+            self.start_due_s = now_s + self._delay_s()
+            return
+        self.phase, self.exit = Phase.ENDED, replace(seen, restarts=len(self.restarts))
+
+    def _may_restart(self, now_s: float) -> bool:
+        program = self.program
+        if program is None:
+            return False
+        since_s = now_s - program.restart.within_ms / 1_000
+        return sum(at > since_s for at in self.restarts) < program.restart.attempts
+
+    def _delay_s(self) -> float:
+        return 0.0 if self.program is None else self.program.restart.delay_ms / 1_000

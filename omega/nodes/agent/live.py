@@ -1,0 +1,105 @@
+"""An agent at work: it registers its machine, and its life is answered by a store in real time.
+
+Goal     Run an agent against a store for as long as it is wanted.
+Promise  A call that the store does not answer is not repeated here: the agent goes on and asks
+         again, so that timeouts hold while the store is away.
+Source   docs/decisions/0044-programs-and-agents.md.
+"""
+
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from omega.clock import Clock, RealClock
+from omega.errors import StoreUnavailable
+from omega.events import Sink
+from omega.framework.effects import Call, Effect, Effects, Wait, drive
+from omega.framework.retry import Retry
+from omega.framework.timer import Timer
+from omega.model.arrays import Amounts, integers
+from omega.model.machines import Machines, MachineState
+from omega.nodes.agent.agent import Agent, OwnMachine, TaskDrivers
+from omega.nodes.agent.records import Records
+from omega.nodes.calling import called
+from omega.reports.processes import AGENT
+from omega.store.protocols import Store
+
+REPORT_INTERVAL_MS: Final = 1_000
+
+
+def register(
+    store: Store,
+    retry: Retry,
+    name: str,
+    *,
+    capacity: Amounts,
+    attributes: Mapping[str, str],
+) -> OwnMachine:
+    """Have a machine of this name, capacity (kinds,) and attributes in the cell, and open.
+
+    Raises NotAllowed if another login stands for it, BadInput if it has left the cell.
+    """
+    one = Machines((name,), capacity[None, :], {key: [it] for key, it in attributes.items()})
+    number = retry("register", lambda: store.register_machine(one))
+    return OwnMachine(id=number, name=name, capacity=capacity)
+
+
+class LiveAgent:
+    """An agent on a store. Call `run`."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        sink: Sink,
+        *,
+        machine: OwnMachine,
+        drivers: TaskDrivers,
+        records: Records,
+        poll_s: float,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._name = machine.name
+        self._machine = machine.id
+        self._agent = Agent(machine, drivers, records, clock=clock, sink=sink, poll_s=poll_s)
+        self._reports = Timer(clock, REPORT_INTERVAL_MS)
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until the stop event is set; the clock's sleeps must end with it."""
+        drive(self._agent.life(stop, self._report), self._answer)
+
+    def end_tasks(self) -> None:
+        """Take the machine out of the cell and end its tasks: they are placed anew elsewhere.
+
+        Raises StoreUnavailable if the store is away, and NotAllowed unless the owner calls.
+        """
+        machine = integers([self._machine])
+        self._store.set_state(machine, MachineState.DOWN)
+        self._store.lose_tasks(machine)
+        self._clock = RealClock()  # the stop event, which is set, ends the sleeps of the other
+        drive(self._agent.wind_down(), self._answer)
+
+    def leave(self) -> None:
+        """Remove the agent's report."""
+        with suppress(StoreUnavailable):  # a report that remains is soon shown as silent
+            self._store.forget(AGENT, self._name)
+
+    def _report(self) -> Effects[None]:
+        if self._reports.due():
+            facts = {"tasks": self._agent.running}
+            yield from called(
+                "report", lambda cell: cell.report(AGENT, self._name, pid=os.getpid(), facts=facts)
+            )
+
+    def _answer(self, effect: Effect) -> object:
+        match effect:
+            case Call(_, make):
+                return make(self._store)
+            case Wait(seconds):
+                self._clock.sleep(seconds)
+                return None
+            case _:
+                raise AssertionError(f"an agent yields no {type(effect).__name__}")

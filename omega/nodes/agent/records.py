@@ -1,0 +1,87 @@
+"""What an agent must know of its tasks after it was killed: a small file each.
+
+Goal     Take tasks up again where an earlier agent left them.
+Promise  A file is whole or absent: it is written beside and renamed. What cannot be read counts as
+         absent. Times are of the machine's monotonic clock, which counts from its boot for all
+         processes; after another boot no task runs, and its times are not used.
+Source   docs/decisions/0044-programs-and-agents.md.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from omega.model.arrays import integers
+from omega.model.resources import KINDS
+from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
+from omega.nodes.agent.task_driver import TaskKey
+
+SUFFIX: Final = ".json"
+RECORD_BYTES_MAX: Final = 2**20
+
+
+class Records:
+    """The records of one agent's tasks, in a folder that is the agent's alone."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder = folder
+
+    def write(self, task: AgentTask) -> None:
+        """Write a task's record; it replaces an earlier one."""
+        path = self._path(task.key)
+        beside = path.with_suffix(".new")
+        beside.write_text(
+            json.dumps(
+                {
+                    "amounts": task.amounts.tolist(),
+                    "phase": task.phase.value,
+                    "start_due_s": task.start_due_s,
+                    "started_s": task.started_s,
+                    "restarts": task.restarts,
+                    "reason": None if task.reason is None else task.reason.value,
+                    "kill_due_s": task.kill_due_s,
+                }
+            )
+        )
+        os.replace(beside, path)
+
+    def remove(self, key: TaskKey) -> None:
+        """Remove a task's record; harmless if there is none."""
+        self._path(key).unlink(missing_ok=True)
+
+    def read(self) -> Iterator[AgentTask]:
+        """Yield the tasks of all records, by key."""
+        for path in sorted(self._folder.glob(f"*{SUFFIX}")):
+            if (task := _read(path)) is not None:
+                yield task
+
+    def _path(self, key: TaskKey) -> Path:
+        return self._folder / f"{key}{SUFFIX}"
+
+
+def _read(path: Path) -> AgentTask | None:
+    try:
+        key = TaskKey.of_text(path.name.removesuffix(SUFFIX))
+        if path.stat().st_size > RECORD_BYTES_MAX:
+            return None
+        said = json.loads(path.read_text())
+        amounts = integers(said["amounts"])
+        if amounts.shape != (KINDS,) or (amounts < 0).any():
+            return None
+        return AgentTask(
+            key,
+            np.asarray(amounts),
+            phase=Phase(said["phase"]),
+            start_due_s=float(said["start_due_s"]),
+            started_s=float(said["started_s"]),
+            restarts=[float(at) for at in said["restarts"]],
+            reason=None if said["reason"] is None else StopReason(said["reason"]),
+            kill_due_s=float(said["kill_due_s"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
