@@ -197,12 +197,21 @@ class Agent:
             for task in self._tasks.values()
             if task.spec is None and task.is_live and task.key.job not in self._specs
         }
-        jobs = integers(sorted(unknown))
-        for part in parts_for_calls(len(jobs)):
-            self._specs.update((yield from called("programs", _asking_for_programs(jobs[part]))))
+        yield from self._read_programs(unknown)
         for task in list(self._tasks.values()):
             if task.spec is None and task.is_live:
                 self._describe(task)
+
+    def _read_programs(self, jobs: set[int]) -> Effects[None]:
+        """Read jobs; one call returns only some of large ones."""
+        unread = sorted(jobs)
+        while unread:
+            part = integers(unread[: LIMITS.tasks_per_release_max])
+            read = yield from called("programs", _asking_for_programs(part))
+            if not read:  # these cannot be read, or have ended
+                unread = unread[len(part) :]
+            self._specs.update(read)
+            unread = [job for job in unread if job not in read]
 
     def _describe(self, task: AgentTask) -> None:
         """Give a task its job; one without a program is left to virtual nodes."""

@@ -1,0 +1,385 @@
+"""An agent on a store in memory, with programs that tests end."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from omega.clock import ManualClock
+from omega.errors import StoreUnavailable
+from omega.events import Event, ProgramEnded, StoreCallFailed
+from omega.framework.effects import Call, Effect, drive
+from omega.lifecycle.states import State
+from omega.model.arrays import integers
+from omega.model.exits import Exit, ExitCause
+from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.machines import MachineState
+from omega.model.programs import Program, Restart
+from omega.nodes.agent.agent import Agent, OwnMachine, TaskDrivers
+from omega.nodes.agent.records import Records
+from omega.nodes.agent.task_driver import Stream, TaskKey
+from omega.store.memory.store import MemoryStore
+from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.steps import a_leased_job, add_a_cell, grant, status_of
+from tests.unit.nodes.agent.fake_driver import FakeDriver
+
+RUN = Program(command=("true",), stop_grace_ms=10_000)
+
+
+@dataclass
+class Machine:
+    """A store with two machines of four cores, and an agent on the first."""
+
+    folder: Path
+    clock: ManualClock = field(default_factory=ManualClock)
+    driver: FakeDriver = field(default_factory=FakeDriver)
+    events: list[Event] = field(default_factory=list)
+    absences: int = 0
+    """How many calls the store does not answer."""
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(self.clock)
+        self.id, self.other = add_a_cell(self.store, 2)
+        self.restart_agent()
+
+    def restart_agent(self) -> None:
+        """Have another agent go on with the same folder, as after kill -9."""
+        capacity = self.store.snapshot().rows.capacity[0]
+        self.agent = Agent(
+            OwnMachine(id=self.id, name="m1", capacity=capacity),
+            TaskDrivers(processes=self.driver),
+            Records(self.folder),
+            clock=self.clock,
+            sink=self.events.append,
+            poll_s=0.1,
+        )
+
+    def step(self, after_s: float = 0.2) -> None:
+        self.clock.advance(after_s)
+        drive(self.agent.step(), self._answer)
+
+    def _answer(self, effect: Effect) -> object:
+        assert isinstance(effect, Call)
+        if self.absences:
+            self.absences -= 1
+            raise StoreUnavailable("the server is away")
+        return effect.make(self.store)
+
+    def place(
+        self, program: Program | None = RUN, *, tasks: int = 1, on: int | None = None, **fields: int
+    ) -> LeasedJob:
+        spec = a_spec(tasks, program=program, **fields)
+        return self.place_spec(spec, on=on)
+
+    def place_spec(self, spec: JobSpec, *, on: int | None = None) -> LeasedJob:
+        job = a_leased_job(self.store, spec)
+        grant(self.store, job, range(spec.tasks), [on or self.id] * spec.tasks)
+        return job
+
+    def keys(self, job: LeasedJob) -> list[TaskKey]:
+        live = self.store.allocations_of([job.id])
+        columns = (live.job.tolist(), live.task.tolist(), live.started_ms.tolist())
+        return sorted(TaskKey(*row) for row in zip(*columns, strict=True))
+
+    def exits(self, job: LeasedJob) -> list[Exit]:
+        return [it.exit for it in self.store.exits(job.id)]
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path)
+    yield machine
+    assert [] == list(machine.store.verify())
+
+
+def test_what_is_placed_here_runs_with_what_it_must_know(machine: Machine) -> None:
+    job = machine.place(tasks=2, memory_mib=64)
+    machine.place(on=machine.other)
+    machine.step()
+    first, second = machine.driver.launches
+    assert machine.keys(job) == [first.key, second.key]
+    assert {
+        "OMEGA_JOB": str(job.id),
+        "OMEGA_JOB_NAME": "job",
+        "OMEGA_TASK": "1",
+        "OMEGA_TASKS": "2",
+        "OMEGA_MACHINE": "m1",
+        "OMEGA_RESTARTS": "0",
+    } == second.env
+    assert 1_000 == second.cpu_milli
+
+
+def test_tasks_without_a_program_are_left_to_virtual_nodes(machine: Machine) -> None:
+    job = machine.place(None)
+    machine.step()
+    machine.step()
+    assert [] == machine.driver.launches
+    assert State.RUNNING is status_of(machine.store, job).state
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, State.SUCCEEDED), (3, State.FAILED)])
+def test_an_exit_is_reported_and_forgotten(machine: Machine, code: int, state: State) -> None:
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, code)
+    machine.step()
+    assert [Exit(cause=ExitCause.EXITED, code=code)] == machine.exits(job)
+    assert state is status_of(machine.store, job).state
+    assert ({}, []) == (machine.driver.exits, list(machine.folder.iterdir()))
+
+
+def test_outputs_arrive_before_the_exit_does(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.said[key, Stream.STDOUT] = b"hello\n"
+    machine.driver.end(key)
+    machine.step(0.0)
+    output = machine.store.output(job.id, 0, "stdout")
+    assert output is not None
+    assert (6, b"hello\n") == (output.bytes_total, output.tail)
+
+
+def test_a_program_that_fails_is_started_again_and_then_reported_once(machine: Machine) -> None:
+    job = machine.place(Program(command=("x",), restart=Restart(attempts=2, delay_ms=1_000)))
+    machine.step()
+    for restarts in (1, 2):
+        (key,) = machine.driver.running
+        machine.driver.end(key, 1)
+        machine.step(0.5)
+        assert [] == machine.driver.running, "the delay is not over"
+        machine.step(1.0)
+        assert restarts == machine.driver.launches[-1].restarts
+    machine.driver.end(key, 1)
+    machine.step()
+    assert [Exit(cause=ExitCause.EXITED, code=1, restarts=2)] == machine.exits(job)
+    assert 3 == len(machine.driver.launches)
+
+
+def test_a_cancelled_job_is_stopped_with_grace_and_then_killed(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.store.cancel(job.id)
+    machine.step()
+    assert [(key, "TERM")] == machine.driver.signals
+    machine.step(9.0)
+    assert [(key, "TERM")] == machine.driver.signals
+    machine.step(1.0)
+    assert (key, "KILL") == machine.driver.signals[-1]
+    machine.driver.kill(key, 9)
+    machine.step()
+    assert ({}, []) == (machine.driver.exits, list(machine.folder.iterdir()))
+    assert [] == machine.exits(job)
+
+
+def test_a_task_waits_until_the_evicted_one_has_gone(machine: Machine) -> None:
+    """The cell gives the room away at once; here two would have it at a time."""
+    low = machine.place(cpu_milli=1_000)
+    machine.step()
+    (first,) = machine.driver.running
+    # The whole machine for one of high precedence, which evicts the other.
+    high = a_leased_job(
+        machine.store, a_spec(program=RUN, cpu_milli=4_000, precedence=100, name="high")
+    )
+    claim = evicting(a_claim(0, machine=machine.id, cpu_milli=4_000), (0, low.id, 0))
+    outcome = machine.store.commit(a_transaction(claims_of_job(high, claim)))
+    assert outcome.accepted.all()
+
+    machine.step()
+    assert [first] == machine.driver.running
+    assert [(first, "TERM")] == machine.driver.signals
+    machine.driver.kill(first)
+    machine.step()
+    assert machine.keys(high) == machine.driver.running
+
+
+def test_a_timeout_ends_a_program_and_fails_its_task(machine: Machine) -> None:
+    job = machine.place(Program(command=("x",), timeout_ms=5_000))
+    machine.step()
+    (key,) = machine.driver.running
+    machine.step(5.0)
+    assert [(key, "TERM")] == machine.driver.signals
+    machine.driver.kill(key)
+    machine.step()
+    assert [ExitCause.TIMEOUT] == [it.cause for it in machine.exits(job)]
+
+
+def test_timeouts_hold_while_the_store_is_away(machine: Machine) -> None:
+    job = machine.place(Program(command=("x",), timeout_ms=5_000))
+    machine.step()
+    (key,) = machine.driver.running
+    machine.absences = 10**6
+    for _ in range(60):
+        machine.step(0.1)
+    assert [(key, "TERM")] == machine.driver.signals
+    machine.driver.kill(key)
+    machine.step(60.0)
+    assert [] == machine.exits(job)
+    machine.absences = 0
+    machine.step(60.0)
+    assert [ExitCause.TIMEOUT] == [it.cause for it in machine.exits(job)]
+    assert any(isinstance(event, StoreCallFailed) for event in machine.events)
+
+
+def test_a_report_whose_answer_was_lost_is_made_again_and_counts_once(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, 2)
+    recorded = machine.store.report_exits
+
+    def record_and_fail(exits: object) -> int:
+        recorded(exits)  # type: ignore[arg-type]
+        machine.store.report_exits = recorded  # type: ignore[method-assign]
+        raise StoreUnavailable("the answer was lost")
+
+    machine.store.report_exits = record_and_fail  # type: ignore[method-assign, assignment]
+    machine.step()
+    machine.step(5.0)
+    machine.step(5.0)
+    assert [Exit(cause=ExitCause.EXITED, code=2)] == machine.exits(job)
+    assert {} == machine.driver.exits
+
+
+def test_a_program_that_cannot_be_started_fails_with_its_reason(machine: Machine) -> None:
+    machine.driver.refuses = "there is no program named nope"
+    job = machine.place()
+    machine.step()
+    machine.step()
+    assert [
+        Exit(cause=ExitCause.NOT_STARTED, detail="there is no program named nope")
+    ] == machine.exits(job)
+    assert 0 == machine.agent.running
+    machine.driver.refuses = ""
+    machine.place(tasks=4)
+    machine.step()
+    assert 4 == len(machine.driver.running), "its room is free again"
+
+
+def test_images_need_a_driver_of_containers(machine: Machine) -> None:
+    job = machine.place(Program(command=(), image="tool"))
+    machine.step()
+    machine.step()
+    (ended,) = machine.exits(job)
+    assert "this machine runs no containers" == ended.detail
+
+
+@pytest.mark.parametrize("when", ["running", "ended", "restarting", "stopping"])
+def test_another_agent_goes_on_where_one_was_killed(machine: Machine, when: str) -> None:
+    job = machine.place(
+        Program(command=("x",), timeout_ms=50_000, restart=Restart(attempts=1, delay_ms=5_000))
+    )
+    machine.step()
+    (key,) = machine.driver.running
+    if when == "ended":
+        machine.driver.end(key, 0)
+    if when == "restarting":
+        machine.driver.end(key, 1)
+        machine.step(0.1)
+    if when == "stopping":
+        machine.store.cancel(job.id)
+        machine.step()
+    machine.restart_agent()
+    machine.step()
+    match when:
+        case "running":
+            assert 1 == len(machine.driver.launches)
+            machine.step(50.0)
+            assert [(key, "TERM")] == machine.driver.signals, "the timeout counts from the start"
+        case "ended":
+            assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
+        case "restarting":
+            assert 1 == len(machine.driver.launches)
+            machine.step(5.0)
+            assert 1 == machine.driver.launches[-1].restarts
+        case _:
+            machine.step(10.0)
+            assert [(key, "TERM"), (key, "KILL")] == machine.driver.signals
+
+
+def test_what_a_boot_ended_is_started_again(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.exits[key] = Exit(cause=ExitCause.LOST)
+    machine.restart_agent()
+    machine.step()
+    assert 2 == len(machine.driver.launches)
+    assert [key] == machine.driver.running
+    assert [] == machine.exits(job)
+
+
+def test_a_task_whose_record_is_lost_is_not_started_twice(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    for record in machine.folder.iterdir():
+        record.write_text("no JSON")
+    machine.restart_agent()
+    machine.step()
+    assert 1 == len(machine.driver.launches)
+    machine.driver.end(machine.keys(job)[0], 0)
+    machine.step()
+    assert 1 == len(machine.exits(job))
+
+
+def test_what_nobody_placed_here_is_ended(machine: Machine) -> None:
+    stray = TaskKey(99, 0, 1)
+    machine.driver.exits[stray] = None
+    machine.step()
+    machine.step()
+    assert (stray, "KILL") == machine.driver.signals[-1]
+    machine.driver.kill(stray, 9)
+    machine.step()
+    assert {} == machine.driver.exits
+
+
+def test_a_task_that_is_placed_here_anew_is_another_one(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    (first,) = machine.driver.running
+    machine.store.set_state(integers([machine.id]), MachineState.DOWN)
+    machine.clock.advance(1.0)
+    machine.store.lose_tasks(integers([machine.id]))
+    machine.store.set_state(integers([machine.id]), MachineState.OPEN)
+    (again,) = machine.store.lease("batch", holder="b", jobs_max=9, lease_ms=60_000)
+    assert again.id == job.id
+    grant(machine.store, again, [0], [machine.id])
+    machine.step()
+    assert [(first, "TERM")] == machine.driver.signals
+    assert 2 == len(machine.driver.running), "there is room for both"
+    machine.driver.kill(first)
+    (second,) = machine.keys(job)
+    machine.driver.end(second)
+    machine.step()
+    assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
+    assert State.SUCCEEDED is status_of(machine.store, job).state
+
+
+def test_an_idle_agent_asks_for_one_row_and_nothing_else(machine: Machine) -> None:
+    machine.place()
+    machine.step()
+    machine.step()
+    asked: list[str] = []
+
+    def answer(effect: Effect) -> object:
+        assert isinstance(effect, Call)
+        asked.append(effect.operation)
+        return effect.make(machine.store)
+
+    for _ in range(5):
+        machine.place(on=machine.other)
+        machine.clock.advance(1.0)
+        drive(machine.agent.step(), answer)
+    assert ["revision"] * 5 == asked
+
+
+def test_programs_that_ended_are_told(machine: Machine) -> None:
+    job = machine.place()
+    machine.step()
+    machine.driver.end(machine.keys(job)[0], 4)
+    machine.step()
+    (told,) = [event for event in machine.events if isinstance(event, ProgramEnded)]
+    assert (job.id, 0, False) == (told.job, told.task, told.is_success)
