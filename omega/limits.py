@@ -84,6 +84,11 @@ class Limits:
     """The longest time from the signal that asks a program to stop to the one that kills it."""
     output_bytes_kept: int = 64 * 2**10
     """The end of each output of a task that the store keeps."""
+    machines_per_login_max: int = 1_000
+    """Machines that one login registers by itself."""
+    catalogue_bytes_max: int = 4 * 2**20
+    """The names and values of all attributes, as JSON, beyond which no login of a node adds to
+    them."""
     steps_max: int = 10**15
     """Steps of one job: a million each second for thirty years."""
 

@@ -15,8 +15,9 @@ class State(Enum):
     PLANNING = "planning"  # one scheduler replica holds its lease; placed tasks keep running
     PARKED = "parked"  # set aside with a reason until a change could help
     RUNNING = "running"  # every task runs or has ended
-    SUCCEEDED = "succeeded"  # every task has ended
+    SUCCEEDED = "succeeded"  # every task has ended, and no program of one has failed
     CANCELLED = "cancelled"
+    FAILED = "failed"  # it is over, and the program of a task has failed
 
 
 class Trigger(Enum):
@@ -32,6 +33,7 @@ class Trigger(Enum):
     WAKE = "wake"
     END_ALL = "end_all"  # the last task ends
     CANCEL = "cancel"
+    FAIL = "fail"  # the last task ends and one has failed, or a task of a gang fails
     EVICT = "evict"  # a claim evicts a task, or a task loses its place with its machine
 
 
@@ -45,6 +47,10 @@ MOVES: dict[tuple[State, Trigger], State] = {
     (State.PLANNING, Trigger.CANCEL): State.CANCELLED,
     (State.PARKED, Trigger.WAKE): State.PENDING,
     (State.PARKED, Trigger.CANCEL): State.CANCELLED,
+    (State.PENDING, Trigger.FAIL): State.FAILED,
+    (State.PLANNING, Trigger.FAIL): State.FAILED,
+    (State.PARKED, Trigger.FAIL): State.FAILED,
+    (State.RUNNING, Trigger.FAIL): State.FAILED,
     (State.PLANNING, Trigger.GO_ON): State.RUNNING,
     (State.PLANNING, Trigger.END_ALL): State.SUCCEEDED,
     (State.RUNNING, Trigger.RECALL): State.PLANNING,

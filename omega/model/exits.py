@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from omega.limits import LIMITS
+
 CODE_MAX: Final = 255
 SIGNAL_MAX: Final = 64
+STREAMS: Final = ("stdout", "stderr")
+"""The outputs of a program."""
 
 
 class ExitCause(Enum):
@@ -71,3 +75,23 @@ class PastExit:
     started_ms: int
     ended_ms: int
     exit: Exit
+
+
+@dataclass(frozen=True)
+class TaskOutput:
+    """The end of what a task's program wrote to one of its outputs."""
+
+    job: int
+    task: int
+    started_ms: int
+    stream: str
+    """One of STREAMS."""
+    bytes_total: int
+    """How many bytes it has written in all ..."""
+    tail: bytes
+    """... and the last of them, at most `LIMITS.output_bytes_kept`."""
+
+    def __post_init__(self) -> None:
+        assert self.stream in STREAMS
+        assert len(self.tail) <= LIMITS.output_bytes_kept
+        assert len(self.tail) <= self.bytes_total

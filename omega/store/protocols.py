@@ -22,6 +22,7 @@ from omega.model.occupants import Occupants, Yielding
 from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
+from omega.store.agents import AgentStore, ExitReader
 from omega.store.elastic import HelperStore
 from omega.store.holdings import Holdings, IdleJob
 from omega.store.leases import JobLeases
@@ -164,7 +165,7 @@ class SchedulerStore(
     """The calls of a scheduler process; the role omega_scheduler."""
 
 
-class NodeStore(ProcessStore, Protocol):
+class NodeStore(ProcessStore, AgentStore, Protocol):
     """The calls of a process that stands for machines; the role omega_node."""
 
     def allocations_since(self, mark: int) -> tuple[Allocations, int]:
@@ -196,7 +197,7 @@ class NodeStore(ProcessStore, Protocol):
         ...
 
 
-class JobReader(ProgressReader, QuotaReader, Protocol):
+class JobReader(ProgressReader, QuotaReader, ExitReader, Protocol):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:
@@ -207,6 +208,10 @@ class JobReader(ProgressReader, QuotaReader, Protocol):
         self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
     ) -> list[JobStatus]:
         """Return jobs, newest first; without those of helpers."""
+        ...
+
+    def jobs_named(self, name: str, *, jobs_max: int = 100) -> list[JobStatus]:
+        """Return jobs of this name, newest first; without those of helpers."""
         ...
 
     def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:

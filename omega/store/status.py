@@ -27,6 +27,8 @@ class JobStatus:
     placed: int
     """Tasks that have a place or have ended."""
     ended: int
+    failed: int
+    """Tasks whose programs failed; they are among those that have ended."""
     minimum: int
     attempts: int
     fruitless: int

@@ -11,12 +11,14 @@ Source   River's Exercise and Oban's engine tests: one suite, every engine.
             return MyStore(...)
 """
 
+from omega.testing.agent_contract import AgentContract, RegistrationContract
 from omega.testing.alternate_contract import AlternateContract
 from omega.testing.cell_contract import CellContract
 from omega.testing.change_contract import ChangeContract
 from omega.testing.commit_contract import CommitContract, ConflictRuleContract
 from omega.testing.elastic_contract import AddedHelperContract, PhaseContract
 from omega.testing.eviction_contract import EvictedContract, EvictionContract
+from omega.testing.exit_contract import ExitContract, FailedGangContract
 from omega.testing.gang_contract import GangContract
 from omega.testing.helper_contract import HelpersEndContract, LostHelperContract
 from omega.testing.holding_contract import HoldingContract, IdleContract
@@ -65,6 +67,10 @@ class StoreContract(
     LostHelperContract,
     HelpersEndContract,
     PhaseContract,
+    ExitContract,
+    FailedGangContract,
+    AgentContract,
+    RegistrationContract,
     TurnContract,
     HoldingContract,
     IdleContract,

@@ -11,10 +11,11 @@ from uuid import UUID
 from omega.cell.partition import WHOLE, Parts
 from omega.lifecycle.states import State
 from omega.model.allocations import Allocations
-from omega.model.arrays import Amounts, Ids, Index
+from omega.model.arrays import Amounts, Ids, Index, Mask
 from omega.model.claims import Transaction
 from omega.model.elastic import PhaseProgress
 from omega.model.elastic_jobs import ElasticJob
+from omega.model.exits import PastExit, TaskExit, TaskOutput
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import Changes, Machines, MachineState, Snapshot
 from omega.model.occupants import Occupants, Yielding
@@ -93,6 +94,42 @@ class PassThrough:
     def elastic_jobs(self, scheduler: str, *, jobs_max: int) -> list[ElasticJob]:
         """Pass on."""
         return self._store.elastic_jobs(scheduler, jobs_max=jobs_max)
+
+    def machine_revision(self, machine: int) -> tuple[int, int]:
+        """Pass on."""
+        return self._store.machine_revision(machine)
+
+    def running(self, job: Ids, task: Index, started_ms: Ids) -> Mask:
+        """Pass on."""
+        return self._store.running(job, task, started_ms)
+
+    def programs(self, jobs: Ids) -> Mapping[int, JobSpec]:
+        """Pass on."""
+        return self._store.programs(jobs)
+
+    def report_exits(self, exits: Sequence[TaskExit]) -> int:
+        """Pass on."""
+        return self._store.report_exits(exits)
+
+    def report_outputs(self, outputs: Sequence[TaskOutput]) -> None:
+        """Pass on."""
+        self._store.report_outputs(outputs)
+
+    def register_machine(self, machine: Machines) -> int:
+        """Pass on."""
+        return self._store.register_machine(machine)
+
+    def exits(self, job: int, *, exits_max: int = 100) -> list[PastExit]:
+        """Pass on."""
+        return self._store.exits(job, exits_max=exits_max)
+
+    def output(self, job: int, task: int, stream: str) -> TaskOutput | None:
+        """Pass on."""
+        return self._store.output(job, task, stream)
+
+    def jobs_named(self, name: str, *, jobs_max: int = 100) -> list[JobStatus]:
+        """Pass on."""
+        return self._store.jobs_named(name, jobs_max=jobs_max)
 
     def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:
         """Pass on."""

@@ -33,6 +33,8 @@ class JobRecord:
     placed: int = 0
     """How many tasks have a place or have ended."""
     ended: int = 0
+    failed: int = 0
+    """Tasks that have ended because their programs failed."""
     attempts: int = 0
     fruitless: int = 0
     token: UUID | None = None
@@ -92,8 +94,11 @@ class JobRecord:
         self.park_reason = self.park_detail = None
 
     def finish(self, trigger: Trigger, now_s: float) -> None:
-        """Move to a final state; the slots of the tasks are dropped."""
-        self.move(trigger)
+        """Move to a final state; the slots of the tasks are dropped.
+
+        A job of which a task has failed does not succeed.
+        """
+        self.move(Trigger.FAIL if trigger is Trigger.END_ALL and self.failed else trigger)
         self.finished_s = now_s
         self.slot = self.slot[:0]
 

@@ -156,6 +156,12 @@ class MemoryJobs:
         )
         return [_as_status(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
 
+    def jobs_named(self, name: str, *, jobs_max: int = 100) -> list[JobStatus]:
+        """Return jobs of this name, newest first; without those of helpers."""
+        newest = reversed(self._jobs.values())
+        wanted = (job for job in newest if job.parent is None and job.spec.name == name)
+        return [_as_status(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
+
     def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:
         """Return the jobs of helpers of an elastic job, newest first."""
         newest = list(reversed(self._helpers.get(job, [])))
@@ -252,6 +258,7 @@ def _as_status(job: JobRecord) -> JobStatus:
         tasks=job.spec.tasks,
         placed=job.placed,
         ended=job.ended,
+        failed=job.failed,
         minimum=job.spec.minimum,
         attempts=job.attempts,
         fruitless=job.fruitless,

@@ -12,7 +12,7 @@ import numpy as np
 
 from omega.cell.partition import WHOLE, Parts
 from omega.errors import BadInput
-from omega.model.arrays import Amounts, Ids, Index, distinct, holds, integers
+from omega.model.arrays import Amounts, Codes, Ids, Index, distinct, holds, integers
 from omega.model.machines import (
     Catalogue,
     Changes,
@@ -62,9 +62,7 @@ class MachineTable:
             return integers()
         rows = MachineRows.empty(machines.capacity)
         ids = rows.id + len(self)
-        self.catalogue, codes = self.catalogue.encode(machines)
-        more_columns = codes.shape[1] - self.codes.shape[1]
-        self.codes = np.concatenate([np.pad(self.codes, ((0, 0), (0, more_columns))), codes])
+        self.codes = np.concatenate(self._widened(machines))
         self.names += machines.names
         self.capacity = np.concatenate([self.capacity, rows.capacity])
         self.used = np.concatenate([self.used, rows.used])
@@ -75,6 +73,21 @@ class MachineTable:
         self._log.note(ids - 1, number)
         self.generation += 1
         return ids
+
+    def describe(self, machine: int, described: Machines) -> None:
+        """Change the attributes of a machine to those of the one described, if they differ."""
+        _, codes = self.catalogue.encode(described)
+        before = self.codes[machine - 1]
+        if (codes[0, : len(before)] != before).any() or codes[0, len(before) :].any():
+            self.codes, codes = self._widened(described)
+            self.codes[machine - 1] = codes[0]
+            self.generation += 1
+
+    def _widened(self, machines: Machines) -> tuple[Codes, Codes]:
+        """Add attributes of machines to the catalogue; return the codes of all, and of these."""
+        self.catalogue, codes = self.catalogue.encode(machines)
+        more_columns = codes.shape[1] - self.codes.shape[1]
+        return np.pad(self.codes, ((0, 0), (0, more_columns))), codes
 
     def named(self, ids: Ids) -> Index:
         """Return the positions of those of these ids that exist, distinct and ascending."""

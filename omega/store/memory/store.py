@@ -34,8 +34,9 @@ from omega.model.machines import (
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
+from omega.store.memory.agents import MemoryAgents
 from omega.store.memory.allocations import ROW, AllocationTable
-from omega.store.memory.elastic import MemoryElasticJobs
+from omega.store.memory.exits import ExitTable
 from omega.store.memory.forced_eviction import tasks_by_job
 from omega.store.memory.holdings import MemoryHoldings
 from omega.store.memory.jobs import milliseconds
@@ -56,7 +57,7 @@ NO_ROWS = MachineRows.none()
 
 
 class MemoryStore(
-    MemoryElasticJobs,
+    MemoryAgents,
     MemoryProgress,
     MemoryHoldings,
     Preemption,
@@ -78,6 +79,7 @@ class MemoryStore(
         MemoryTurns.__init__(self, clock)
         Preemption.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
         self._quotas = QuotaTable(self._jobs)
+        self._exits = ExitTable()
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
         """By transaction: its outcome without rows, and the machines of the evicted tasks."""
         self._outcomes_kept_max = outcomes_kept_max
@@ -108,27 +110,6 @@ class MemoryStore(
             self._apply(transaction, outcome)
         return outcome
 
-    def end_tasks(self, job: Ids, task: Index, started_ms: Ids | None = None) -> int:
-        """End those of these tasks that run, and free their amounts; return how many ran."""
-        now_s = self._clock.now()
-        meant = [None] * len(job) if started_ms is None else started_ms.tolist()
-        named: dict[tuple[int, int], None] = {}
-        for number, index, began in zip(job.tolist(), task.tolist(), meant, strict=True):
-            slot = self._slot(number, index)
-            if slot is not None and began in (None, self._allocations.rows["started_ms"][slot]):
-                named[number, index] = None
-        slots: list[int] = []
-        for number, index in named:
-            slot = self._jobs[number].end(index, now_s)
-            if slot is None:
-                continue  # a helper, which has ended with its parent
-            slots.append(slot)
-            if self._jobs[number].state in FINAL:
-                self._leased.pop(number, None)
-                slots += self._finish_helpers(number, Trigger.END_ALL)
-        self._free(np.array(slots, dtype=np.intp))
-        return len(named)
-
     def end_helpers(self, scheduler: str, job: Ids, task: Index) -> int:
         """End those of these tasks that run and help jobs of this kind; return how many."""
         helping = self._are_helpers(job, scheduler)
@@ -150,12 +131,7 @@ class MemoryStore(
         record = self._jobs.get(job)
         if record is None or record.state in FINAL:
             return False
-        slots = record.slot[record.running].tolist()
-        record.ended = record.placed
-        record.finish(Trigger.CANCEL, self._clock.now())
-        self._leased.pop(job, None)
-        self._parked.pop(job, None)
-        slots += self._finish_helpers(job, Trigger.CANCEL)
+        slots = self._stop(record, Trigger.CANCEL, of_helpers=Trigger.CANCEL)
         self._free(np.array(slots, dtype=np.intp))
         return True
 
@@ -227,13 +203,6 @@ class MemoryStore(
 
     def close(self) -> None:
         """Do nothing: a memory store holds no connection."""
-
-    def _slot(self, number: int, task: int) -> int | None:
-        """Return the slot of a task's allocation; None if the task does not run."""
-        job = self._jobs.get(number)
-        if job is None or not 0 <= task < len(job.slot) or job.slot[task] < 0:
-            return None
-        return int(job.slot[task])
 
     def _rows(self, transaction: Transaction, others: Ids) -> MachineRows:
         """Return the rows of the machines in the claims, in their alternates and in `others`."""

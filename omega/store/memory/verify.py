@@ -129,8 +129,14 @@ def _state_fits(job: JobRecord) -> bool:
             counts = job.ended == job.placed == job.spec.tasks
         case State.CANCELLED:
             counts = job.ended == job.placed
+        case State.FAILED:
+            counts = job.failed > 0 and job.ended == job.placed
+    if job.state is not State.FAILED and job.state is not State.CANCELLED:
+        # A job that goes on may have lost tasks, a gang may not.
+        counts = counts and not (job.failed and (job.spec.minimum or job.state is State.SUCCEEDED))
     return (
         counts
+        and job.failed <= job.ended
         and leased == (job.state is State.PLANNING)
         and is_parked == (job.state is State.PARKED)
     )

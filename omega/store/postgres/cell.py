@@ -53,25 +53,34 @@ class PostgresCell:
 
     def add_machines(self, machines: Machines) -> Ids:
         """Add machines; return their ids in order. Raises BadInput for a name already in use."""
+        return np.asarray(self._encoded("add_machines", machines, list(machines.names)))
+
+    def register_machine(self, machine: Machines) -> int:
+        """Add one machine, or bring the one of its name up to date; return its id."""
+        (name,) = machine.names
+        return int(self._encoded("register_machine", machine, name))
+
+    def _encoded(self, function: str, machines: Machines, names: list[str] | str) -> Any:  # noqa: ANN401 - ids, or an id
+        """Encode machines and call a function with them, until it answers; return the answer."""
         # Encoding reads the catalogue first. If others add machines meanwhile, the generation has
         # changed, the function returns null, and the machines are encoded again.
-        ids = None
-        while ids is None:
+        answer = None
+        while answer is None:
             ((generation, stored),) = self._link.call(
-                "SELECT generation, catalogue FROM omega.cell"
+                "SELECT generation, catalogue FROM omega.read_catalogue()"
             )
             catalogue, codes = _catalogue(stored).encode(machines)
-            ((ids,),) = self._link.call(
-                "SELECT omega.add_machines(%s, %s, %s, %s, %s)",
+            ((answer,),) = self._link.call(
+                f"SELECT omega.{function}(%s, %s, %s, %s, %s)",
                 (
                     generation,
-                    list(machines.names),
+                    names,
                     Int(machines.capacity.ravel()),
                     Jsonb({"names": catalogue.names, "values": catalogue.values}),
                     Int(codes.ravel()),
                 ),
             )
-        return np.asarray(ids)
+        return answer
 
     def snapshot(self) -> Snapshot:
         """Read the whole cell; names and attributes are read only if the generation has changed."""

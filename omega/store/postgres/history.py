@@ -13,7 +13,14 @@ from typing import Final
 
 from omega.store.postgres.connection import Link
 
-TABLES: Final = ("machine_change", "transaction", "ended_task", "job")
+TABLES: Final = (
+    "machine_change",
+    "transaction",
+    "ended_task",
+    "task_exit",
+    "job",
+    "task_output",
+)
 """In this order, because a job is removed once every recorded commit is newer than its end."""
 BLOCKS_AT_A_TIME: Final = 512
 """Four megabytes: some fifty thousand ended tasks, which take a fraction of a second."""

@@ -29,7 +29,7 @@ from omega.store.status import JobStatus
 
 _STATUS = """
     SELECT j.id, s.name, j.scheduler, s.tenant, j.precedence, j.state, j.tasks, j.placed, j.ended,
-           j.minimum, j.attempts, j.fruitless, j.park_reason, j.park_detail,
+           j.failed, j.minimum, j.attempts, j.fruitless, j.park_reason, j.park_detail,
            (extract(epoch FROM j.submitted_at) * 1000)::bigint,
            (extract(epoch FROM j.first_leased_at) * 1000)::bigint,
            (extract(epoch FROM j.finished_at) * 1000)::bigint,
@@ -155,6 +155,14 @@ class PostgresJobs:
                 "scheduler": scheduler,
                 "jobs_max": jobs_max,
             },
+        )
+        return [_status(row) for row in rows]
+
+    def jobs_named(self, name: str, *, jobs_max: int = 100) -> list[JobStatus]:
+        """Return jobs of this name, newest first; without those of helpers."""
+        rows = self._link.call(
+            _STATUS + " WHERE s.name = %s AND j.parent IS NULL ORDER BY s.job_id DESC LIMIT %s",
+            (name, jobs_max),
         )
         return [_status(row) for row in rows]
 

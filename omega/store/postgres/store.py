@@ -7,6 +7,7 @@ Source   docs/decisions/0002-one-store-protocol.md.
 
 from collections.abc import Mapping
 
+from omega.store.postgres.agents import PostgresAgents
 from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
 from omega.store.postgres.elastic import PostgresElasticJobs
@@ -21,6 +22,7 @@ class PostgresStore(
     PostgresCell,
     PostgresJobs,
     PostgresElasticJobs,
+    PostgresAgents,
     PostgresRounds,
     PostgresTurns,
     PostgresHoldings,
@@ -37,6 +39,7 @@ class PostgresStore(
         PostgresCell.__init__(self, link)
         PostgresJobs.__init__(self, link)
         PostgresElasticJobs.__init__(self, link)
+        PostgresAgents.__init__(self, link)
         PostgresRounds.__init__(self, link)
         PostgresTurns.__init__(self, link)
         PostgresHoldings.__init__(self, link)

@@ -39,6 +39,7 @@ from omega.store.postgres.column_types import (
     word,
     written_by,
 )
+from omega.store.postgres.exit_tables import declare_exits
 
 SHARDS = 16
 """Into how many rows a quota is divided: about as many as processes that commit at a time."""
@@ -163,10 +164,13 @@ job = Table(
     moment("evicted_at", required=False),
     Column("workers_max", Integer),
     Column("parent", BigInteger),
+    Column("failed", Integer, nullable=False, server_default="0"),
     CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
     CheckConstraint(
-        "0 <= ended AND ended <= placed AND placed <= tasks AND tasks BETWEEN 1 AND 100000",
+        "0 <= ended AND ended <= placed AND placed <= tasks AND tasks BETWEEN 1 AND 100000"
+        # Tasks that fail are counted while they still run, just before they end.
+        " AND failed BETWEEN 0 AND placed",
         name="counts_within",
     ),
     CheckConstraint("(state = 'planning') = (lease_token IS NOT NULL)", name="lease_iff_planning"),
@@ -212,6 +216,7 @@ job_spec = Table(
     Column("group_durations_ms", ARRAY(BigInteger), nullable=False),
     Column("wire", JSONB, nullable=False),
     Column("wire_bytes", Integer, Computed("octet_length(wire::text)", persisted=True)),
+    Index("job_spec_name", "name", "job_id"),
 )
 """What was submitted. `needs_sibling_machines`: where some tasks run decides where others may."""
 
@@ -262,6 +267,8 @@ ended_task = Table(
     Column("cause", Text, nullable=False, server_default="ended"),
 )
 """The history of ended tasks: rows are only added, apart from the rows that commits change."""
+
+declare_exits(metadata)
 
 transaction = Table(
     "transaction",

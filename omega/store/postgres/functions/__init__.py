@@ -16,8 +16,9 @@ from importlib.resources import files
 from string import Template
 
 from omega.cell.partition import PARTS_MAX
-from omega.lifecycle.states import ParkReason
+from omega.lifecycle.states import FINAL, ParkReason, State
 from omega.limits import LIMITS
+from omega.model.exits import CODE_MAX, SIGNAL_MAX, STREAMS, ExitCause
 from omega.model.jobs import NEVER_YIELDS
 from omega.model.outcomes import Verdict
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
@@ -40,6 +41,7 @@ FILES = (
     "apply_verdicts.sql",
     "commit_claims.sql",
     "tasks.sql",
+    "exits.sql",
     "specs.sql",
     "elastic.sql",
     "progress.sql",
@@ -49,6 +51,7 @@ FILES = (
     "forced_eviction.sql",
     "catalogues.sql",
     "machines.sql",
+    "registration.sql",
     "registry.sql",
     "history.sql",
     "verify.sql",
@@ -75,6 +78,11 @@ CONSTANTS = {
     "gpu_slices": GPU_SLICES,
     "never_yields": NEVER_YIELDS,
     "parts_max": PARTS_MAX,
+    "final_states": ", ".join(f"'{state.value}'" for state in State if state in FINAL),
+    "exit_causes": ",".join(cause.value for cause in ExitCause),
+    "exit_code_max": CODE_MAX,
+    "signal_max": SIGNAL_MAX,
+    "streams": ",".join(STREAMS),
     "park_reasons": ",".join(reason.value for reason in ParkReason),
     **{verdict.name.lower(): int(verdict) for verdict in Verdict},
     **vars(LIMITS),

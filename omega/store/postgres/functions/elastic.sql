@@ -76,7 +76,7 @@ CREATE FUNCTION omega.give_up_helpers(_jobs bigint[])
 RETURNS void LANGUAGE sql SET search_path = omega, pg_temp AS $$
     UPDATE job j
        SET ended = j.ended + j.tasks - j.placed, placed = j.tasks, unplaced = '{}',
-           state = CASE WHEN j.ended = j.placed THEN 'succeeded' ELSE 'running' END,
+           state = CASE WHEN j.ended < j.placed THEN 'running' WHEN j.failed > 0 THEN 'failed' ELSE 'succeeded' END,
            finished_at = CASE WHEN j.ended = j.placed THEN clock_timestamp() END,
            park_reason = NULL, park_detail = NULL
      WHERE j.id = ANY (_jobs) AND j.parent IS NOT NULL AND j.state IN ('pending', 'parked')
@@ -87,7 +87,8 @@ CREATE FUNCTION omega.end_lost_helpers(_jobs bigint[], _tasks integer[])
 RETURNS void LANGUAGE sql SET search_path = omega, pg_temp AS $$
     UPDATE job j
        SET unplaced = j.unplaced - lost.places, placed = j.placed + lost.tasks, ended = j.ended + lost.tasks,
-           state = CASE WHEN j.ended + lost.tasks = j.tasks THEN 'succeeded' WHEN j.state = 'pending' THEN 'running' ELSE j.state END,
+           state = CASE WHEN j.ended + lost.tasks = j.tasks THEN CASE WHEN j.failed > 0 THEN 'failed' ELSE 'succeeded' END
+                        WHEN j.state = 'pending' THEN 'running' ELSE j.state END,
            lease_token = CASE WHEN j.ended + lost.tasks < j.tasks THEN j.lease_token END,
            finished_at = CASE WHEN j.ended + lost.tasks = j.tasks THEN clock_timestamp() END
       FROM (SELECT w.id, count(*)::integer AS tasks, range_agg(int4range(w.task, w.task + 1)) AS places
@@ -96,10 +97,12 @@ RETURNS void LANGUAGE sql SET search_path = omega, pg_temp AS $$
      WHERE j.id = lost.id
 $$;
 
--- These helpers, of which no task runs, end as their parents have. The rows are locked.
+-- These helpers, of which no task runs, end as their parents have; those of whose tasks one has failed have failed
+-- themselves, unless they are cancelled. The rows are locked.
 CREATE FUNCTION omega.finish_helpers(_helpers bigint[], _state text)
 RETURNS void LANGUAGE sql SET search_path = omega, pg_temp AS $$
-    UPDATE job SET ended = tasks, placed = tasks, unplaced = '{}', state = _state, lease_token = NULL,
+    UPDATE job SET ended = tasks, placed = tasks, unplaced = '{}', lease_token = NULL,
+                   state = CASE WHEN _state = 'succeeded' AND failed > 0 THEN 'failed' ELSE _state END,
                    finished_at = clock_timestamp()
      WHERE id = ANY (_helpers)
 $$;

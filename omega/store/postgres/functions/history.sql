@@ -1,4 +1,4 @@
--- Removal of old records: changes, commits, ended tasks and jobs.
+-- Removal of old records: changes, commits, ended tasks, exits, outputs and jobs.
 
 -- Stop reads of changes from using the records of earlier transactions, so that these may be removed: for a view with
 -- an older mark all machines are scanned.
@@ -47,11 +47,17 @@ BEGIN
          WHERE ctid >= first AND ctid < last AND changed_by < (SELECT changes_from FROM cell);
     WHEN 'ended_task' THEN
         DELETE FROM ended_task WHERE ctid >= first AND ctid < last AND ended_at < before;
+    WHEN 'task_exit' THEN
+        DELETE FROM task_exit WHERE ctid >= first AND ctid < last AND ended_at < before;
+    WHEN 'task_output' THEN
+        -- Outputs go with their jobs; here go those that were reported just as their job went.
+        DELETE FROM task_output o
+         WHERE o.ctid >= first AND o.ctid < last AND NOT EXISTS (SELECT FROM job j WHERE j.id = o.job_id);
     WHEN 'job' THEN
         before := least(before, (SELECT committed_at - interval '1 hour' FROM transaction ORDER BY changed_by LIMIT 1));
         WITH over AS MATERIALIZED (
             SELECT id FROM job
-             WHERE ctid >= first AND ctid < last AND state IN ('succeeded', 'cancelled') AND finished_at < before
+             WHERE ctid >= first AND ctid < last AND state IN (${final_states}) AND finished_at < before
              ORDER BY id FOR UPDATE SKIP LOCKED
         ), undescribed AS (
             DELETE FROM job_spec s USING over WHERE s.job_id = over.id
@@ -59,6 +65,10 @@ BEGIN
             DELETE FROM progress p USING over WHERE p.job_id = over.id
         ), of_phases AS (
             DELETE FROM phase_progress p USING over WHERE p.job_id = over.id
+        ), exits AS (
+            DELETE FROM task_exit e USING over WHERE e.job_id = over.id
+        ), outputs AS (
+            DELETE FROM task_output o USING over WHERE o.job_id = over.id
         )
         DELETE FROM job j USING over WHERE j.id = over.id;
     ELSE

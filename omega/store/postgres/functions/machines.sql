@@ -31,9 +31,7 @@ BEGIN
         RAISE EXCEPTION 'there is a machine named % already', taken USING ERRCODE = 'unique_violation';
     END IF;
 
-    UPDATE machine_profile    -- older machines lack new attributes
-       SET codes = codes || array_fill(0, ARRAY[width - cardinality(codes)])
-     WHERE cardinality(codes) < width;
+    PERFORM set_catalogue(_catalogue);
     INSERT INTO machine_profile (id, name, codes)
     SELECT first + n, name, coalesce(_codes[(n - 1) * width + 1 : n * width], '{}')
       FROM unnest(_names) WITH ORDINALITY AS m (name, n);
@@ -41,8 +39,19 @@ BEGIN
     SELECT first + n, {{ _amounts[(n - 1) * ${kinds} + ${number}] }}
       FROM generate_subscripts(_names, 1) AS n;
 
-    UPDATE cell SET generation = generation + 1, catalogue = _catalogue;
     RETURN (SELECT coalesce(array_agg(first + n ORDER BY n), '{}') FROM generate_subscripts(_names, 1) AS n);
+END $$;
+
+-- Change what the codes of attributes mean, by additions alone; older machines lack new attributes.
+CREATE FUNCTION omega.set_catalogue(_catalogue jsonb)
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    width integer := jsonb_array_length(_catalogue -> 'names');
+BEGIN
+    UPDATE machine_profile
+       SET codes = codes || array_fill(0, ARRAY[width - cardinality(codes)])
+     WHERE cardinality(codes) < width;
+    UPDATE cell SET generation = generation + 1, catalogue = _catalogue;
 END $$;
 
 -- Open, drain, take down or remove machines; return how many changed. Gone is final.

@@ -27,43 +27,70 @@ BEGIN
     END IF;
 END $$;
 
+-- Whether the caller stands for a machine. What is assigned to the login itself is found by its key; its other roles
+-- are looked at only if that does not decide.
+CREATE FUNCTION omega.stands_for(_machine integer)
+RETURNS boolean LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+BEGIN
+    RETURN is_owner()
+        OR EXISTS (SELECT FROM node n WHERE n.role_name = session_user::text AND n.machines @> _machine)
+        OR EXISTS (SELECT FROM node n JOIN pg_roles r ON r.rolname = n.role_name
+                    WHERE n.machines @> _machine AND pg_has_role(session_user, r.oid, 'member'));
+END $$;
+
+-- Those of these tasks that run, with their jobs' rows locked. Changes nothing and raises an error if one of them runs
+-- on a machine that is not among these. With starts, as in release_tasks.
+CREATE FUNCTION omega.lock_own_tasks(
+    _own int4multirange, _jobs bigint[], _tasks integer[], _started_ms bigint[],
+    OUT jobs bigint[], OUT tasks integer[], OUT started_ms bigint[]
+) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    elsewhere record;
+BEGIN
+    -- Jobs without such a running task are not locked: a node must not hold up other jobs.
+    IF cardinality(_jobs) = cardinality(_tasks) AND (_started_ms IS NULL OR cardinality(_jobs) = cardinality(_started_ms)) THEN
+        SELECT coalesce(array_agg(w.job_id), '{}'), coalesce(array_agg(w.task), '{}'),
+               CASE WHEN _started_ms IS NOT NULL THEN coalesce(array_agg(w.started_ms), '{}') END
+          INTO _jobs, _tasks, _started_ms
+          FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
+         WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;
+    END IF;
+    -- While the jobs' rows are locked, no other transaction places or ends a task of theirs. Their helpers are locked
+    -- with them, in the one order, because they end with the last task.
+    PERFORM 1 FROM job
+      WHERE id = ANY (_jobs || ARRAY(SELECT c.id FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL))
+      ORDER BY id FOR NO KEY UPDATE;
+    -- Materialized, because for the limit's sake the planner would otherwise search all allocations for one row.
+    WITH meant AS MATERIALIZED (
+        SELECT a.job_id, a.task, a.machine_id
+          FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
+         WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint
+    )
+    SELECT m.job_id, m.task, p.name INTO elsewhere
+      FROM meant m JOIN machine_profile p ON p.id = m.machine_id
+     WHERE NOT _own @> m.machine_id ORDER BY m.job_id, m.task LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'task % of job % runs on machine %, for which % does not stand',
+            elsewhere.task, elsewhere.job_id, elsewhere.name, session_user USING ERRCODE = 'insufficient_privilege';
+    END IF;
+    jobs := _jobs;
+    tasks := _tasks;
+    started_ms := _started_ms;
+END $$;
+
 -- End those of these tasks that run, as release_tasks does. Changes nothing and raises an error if one of them
 -- runs on a machine that is not the caller's own.
 CREATE FUNCTION omega.end_tasks(_jobs bigint[], _tasks integer[], _started_ms bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     own int4multirange;
-    elsewhere record;
 BEGIN
     PERFORM needs_read_committed();
     IF NOT is_owner() THEN
         SELECT machines INTO own FROM own_machines(NULL);
-        -- Jobs without such a running task are not locked: a node must not hold up other jobs.
-        IF cardinality(_jobs) = cardinality(_tasks) AND (_started_ms IS NULL OR cardinality(_jobs) = cardinality(_started_ms)) THEN
-            SELECT coalesce(array_agg(w.job_id), '{}'), coalesce(array_agg(w.task), '{}'),
-                   CASE WHEN _started_ms IS NOT NULL THEN coalesce(array_agg(w.started_ms), '{}') END
-              INTO _jobs, _tasks, _started_ms
-              FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
-             WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint;
-        END IF;
-        -- While the jobs' rows are locked, no other transaction places or ends a task of theirs. Their helpers are locked
-        -- with them, in the one order, because they end with the last task.
-        PERFORM 1 FROM job
-          WHERE id = ANY (_jobs || ARRAY(SELECT c.id FROM job c WHERE c.parent = ANY (_jobs) AND c.finished_at IS NULL))
-          ORDER BY id FOR NO KEY UPDATE;
-        -- Materialized, because for the limit's sake the planner would otherwise search all allocations for one row.
-        WITH meant AS MATERIALIZED (
-            SELECT a.job_id, a.task, a.machine_id
-              FROM unnest(_jobs, _tasks, _started_ms) AS w (job_id, task, started_ms) JOIN allocation a USING (job_id, task)
-             WHERE _started_ms IS NULL OR w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint
-        )
-        SELECT m.job_id, m.task, p.name INTO elsewhere
-          FROM meant m JOIN machine_profile p ON p.id = m.machine_id
-         WHERE NOT own @> m.machine_id ORDER BY m.job_id, m.task LIMIT 1;
-        IF FOUND THEN
-            RAISE EXCEPTION 'task % of job % runs on machine %, for which % does not stand',
-                elsewhere.task, elsewhere.job_id, elsewhere.name, session_user USING ERRCODE = 'insufficient_privilege';
-        END IF;
+        SELECT jobs, tasks, started_ms INTO _jobs, _tasks, _started_ms
+          FROM lock_own_tasks(own, _jobs, _tasks, _started_ms);
     END IF;
     RETURN release_tasks(_jobs, _tasks, _started_ms);
 END $$;

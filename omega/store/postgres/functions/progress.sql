@@ -24,7 +24,7 @@ BEGIN
       FROM unnest(_jobs, _steps, _run_ms) AS w (job_id, steps, run_ms)
       JOIN job j ON j.id = w.job_id
       JOIN job_spec s ON s.job_id = w.job_id
-     WHERE j.state NOT IN ('succeeded', 'cancelled') AND s.wire -> 'work' <> 'null'
+     WHERE j.state NOT IN (${final_states}) AND s.wire -> 'work' <> 'null'
        AND (own = '{(,)}' OR EXISTS (SELECT FROM allocation a WHERE a.job_id = w.job_id AND own @> a.machine_id))
      GROUP BY w.job_id
      ORDER BY w.job_id  -- rows are locked in this order

@@ -117,5 +117,5 @@ END $$;
 -- Those of the jobs that have not ended.
 CREATE FUNCTION omega.unfinished_jobs(_jobs bigint[])
 RETURNS bigint[] LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
-    SELECT coalesce(array_agg(id), '{}') FROM job WHERE id = ANY (_jobs) AND state NOT IN ('succeeded', 'cancelled')
+    SELECT coalesce(array_agg(id), '{}') FROM job WHERE id = ANY (_jobs) AND state NOT IN (${final_states})
 $$;

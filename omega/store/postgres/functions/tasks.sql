@@ -59,7 +59,7 @@ BEGIN
     ), progress AS (
         UPDATE job j
            SET ended = j.ended + e.tasks,
-               state = CASE WHEN j.ended + e.tasks = j.tasks THEN 'succeeded' ELSE j.state END,
+               state = CASE WHEN j.ended + e.tasks = j.tasks THEN CASE WHEN j.failed > 0 THEN 'failed' ELSE 'succeeded' END ELSE j.state END,
                lease_token = CASE WHEN j.ended + e.tasks < j.tasks THEN j.lease_token END,  -- of a recalled job
                finished_at = CASE WHEN j.ended + e.tasks = j.tasks THEN clock_timestamp() END
           FROM (SELECT job_id, count(*)::integer AS tasks FROM ended GROUP BY job_id) AS e
@@ -81,7 +81,7 @@ DECLARE
     live integer[];
 BEGIN
     PERFORM needs_read_committed();
-    PERFORM 1 FROM job WHERE id = _job AND state NOT IN ('succeeded', 'cancelled') FOR NO KEY UPDATE;
+    PERFORM 1 FROM job WHERE id = _job AND state NOT IN (${final_states}) FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN false;
     END IF;

@@ -24,7 +24,7 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     UNION ALL
     SELECT 'an allocation has a job that goes on', 'job ' || a.job_id, format('%s tasks live', a.tasks)
       FROM live a LEFT JOIN job j ON j.id = a.job_id
-     WHERE j.id IS NULL OR j.state IN ('succeeded', 'cancelled')
+     WHERE j.id IS NULL OR j.state IN (${final_states})
     UNION ALL
     SELECT 'a task has at most one live allocation, and none once it is unplaced', 'job ' || j.id, l.placed::text
       FROM job j JOIN live l ON l.job_id = j.id WHERE l.placed && j.unplaced
@@ -100,6 +100,15 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
     SELECT 'a job has the workers that it may have', 'job ' || j.id, format('%s of %s', j.tasks + sum(h.tasks - h.ended), j.workers_max)
       FROM job j JOIN job h ON h.parent = j.id AND h.finished_at IS NULL
      GROUP BY j.id HAVING (j.tasks + sum(h.tasks - h.ended) <= j.workers_max) IS NOT TRUE
+    UNION ALL
+    SELECT 'a job has failed if a task of it has', 'job ' || j.id, format('%s, %s failed of %s that are over', j.state, j.failed, j.ended)
+      FROM job j
+      LEFT JOIN (SELECT job_id, count(*) AS failures FROM task_exit WHERE code IS DISTINCT FROM 0 GROUP BY job_id) AS x ON x.job_id = j.id
+     WHERE j.failed > j.ended OR j.failed < coalesce(x.failures, 0)
+        OR CASE j.state WHEN 'failed' THEN j.failed = 0 OR j.ended < j.placed
+                        WHEN 'cancelled' THEN false
+                        WHEN 'succeeded' THEN j.failed > 0
+                        ELSE j.failed > 0 AND j.minimum > 0 END
     UNION ALL
     SELECT 'a lease runs out', 'job ' || j.id, coalesce(j.lease_holder, '')
       FROM job j WHERE j.state = 'planning' AND j.lease_expires_at IS NULL

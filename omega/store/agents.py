@@ -1,0 +1,78 @@
+"""The operations of a store for agents, which run the programs of tasks on real machines.
+
+Goal     Tell an agent what to run on its machine; record how programs ended and what they wrote.
+Promise  A login hears and reports of its own machines alone. Every call may be repeated: nothing is
+         counted twice. What an agent polls is read by a primary key.
+Source   docs/decisions/0044-programs-and-agents.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from omega.model.arrays import Ids, Index, Mask
+from omega.model.exits import PastExit, TaskExit, TaskOutput
+from omega.model.jobs import JobSpec
+from omega.model.machines import Machines
+
+
+class AgentStore(Protocol):
+    """The calls of an agent. Each names at most `LIMITS.tasks_per_release_max` tasks or jobs."""
+
+    def machine_revision(self, machine: int) -> tuple[int, int]:
+        """Return the revision of an own machine's row, and the mark of the read.
+
+        Every change of what runs there raises the revision. Raises BadInput for a machine that
+        never existed.
+        """
+        ...
+
+    def running(self, job: Ids, task: Index, started_ms: Ids) -> Mask:
+        """Return which of these tasks have the allocation that began then, on own machines."""
+        ...
+
+    def programs(self, jobs: Ids) -> Mapping[int, JobSpec]:
+        """Return those of these jobs that have a task on an own machine, ascending by id.
+
+        One that this program cannot read is left out. So are large jobs beyond
+        `LIMITS.lease_bytes_max` in all: ask again for the rest.
+        """
+        ...
+
+    def report_exits(self, exits: Sequence[TaskExit]) -> int:
+        """End those of these tasks whose allocation began then; return how many there were.
+
+        The first exit of each task is recorded. Once the last task of a job has ended, the job has
+        failed if a task has. A gang fails with its first task that fails: what runs of it ends, and
+        what is unplaced is dropped. Raises NotAllowed, and changes nothing, if one of the tasks
+        runs elsewhere.
+        """
+        ...
+
+    def report_outputs(self, outputs: Sequence[TaskOutput]) -> None:
+        """Keep the ends of outputs of tasks that run on own machines, or exited there.
+
+        Other tasks are passed over. An earlier start does not replace a later one, nor a shorter
+        output a longer one.
+        """
+        ...
+
+    def register_machine(self, machine: Machines) -> int:
+        """Add one machine, or bring the one of its name up to date; return its id.
+
+        The login stands for what it adds. A machine that is there already gets this capacity and
+        these attributes, and is opened if it is down. Raises NotAllowed if it is not the login's
+        own, and BadInput if it has left the cell or the login stands for too many.
+        """
+        ...
+
+
+class ExitReader(Protocol):
+    """What became of programs, for users."""
+
+    def exits(self, job: int, *, exits_max: int = 100) -> list[PastExit]:
+        """Return how tasks of a job ended: those that failed first, and the newest first."""
+        ...
+
+    def output(self, job: int, task: int, stream: str) -> TaskOutput | None:
+        """Return the end of an output of a task, as far as it was reported."""
+        ...

@@ -1,0 +1,130 @@
+"""What agents ask and report, in Postgres.
+
+Goal     Pass calls to `exits.sql` and return the answers; nothing is decided here.
+Promise  A job whose row this program cannot read is left out.
+Source   docs/decisions/0044-programs-and-agents.md.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from omega.errors import BadInput
+from omega.model.arrays import Ids, Index, Mask
+from omega.model.exits import Exit, ExitCause, PastExit, TaskExit, TaskOutput
+from omega.model.jobs import JobSpec
+from omega.model.wire import spec_from_wire
+from omega.store.postgres.connection import Link
+from omega.store.postgres.json_text import decoded
+from omega.store.postgres.packing import Big, Int
+from omega.store.readable import readable_sentence
+
+_NO_CODE = -1
+_NO_SIGNAL = 0
+_EXITS = """
+    SELECT e.task, p.name, (extract(epoch FROM e.started_at) * 1000)::bigint,
+           (extract(epoch FROM e.ended_at) * 1000)::bigint,
+           e.cause, e.code, e.signal, e.restarts, e.detail
+      FROM omega.task_exit e JOIN omega.machine_profile p ON p.id = e.machine_id
+     WHERE e.job_id = %s
+     ORDER BY e.code IS NOT DISTINCT FROM 0, e.ended_at DESC, e.task DESC LIMIT %s
+"""
+_OUTPUT = """
+    SELECT (extract(epoch FROM started_at) * 1000)::bigint, bytes_total, tail
+      FROM omega.task_output WHERE job_id = %s AND task = %s AND stream = %s
+"""
+
+
+class PostgresAgents:
+    """What runs on an agent's machines, and what became of it."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def machine_revision(self, machine: int) -> tuple[int, int]:
+        """Return the revision of an own machine's row, and the mark of the read."""
+        ((revision, mark),) = self._link.call(
+            "SELECT revision, mark FROM omega.machine_revision(%s)", (machine,)
+        )
+        return int(revision), int(mark)
+
+    def running(self, job: Ids, task: Index, started_ms: Ids) -> Mask:
+        """Return which of these tasks have the allocation that began then, on own machines."""
+        ((are_running,),) = self._link.call(
+            "SELECT omega.are_running(%s, %s, %s)", (Big(job), Int(task), Big(started_ms))
+        )
+        return np.array(are_running, dtype=np.bool_)
+
+    def programs(self, jobs: Ids) -> Mapping[int, JobSpec]:
+        """Return those of these jobs that have a task on an own machine, ascending by id."""
+        rows = self._link.call("SELECT id, wire FROM omega.read_programs(%s)", (Big(jobs),))
+        readable: dict[int, JobSpec] = {}
+        for job, wire in rows:
+            try:
+                readable[int(job)] = spec_from_wire(decoded(wire))
+            except BadInput:
+                continue
+        return readable
+
+    def report_exits(self, exits: Sequence[TaskExit]) -> int:
+        """End those of these tasks whose allocation began then; return how many there were."""
+        how = [it.exit for it in exits]
+        ((recorded,),) = self._link.call(
+            "SELECT omega.report_exits(%s, %s, %s, %s::text[], %s, %s, %s, %s::text[])",
+            (
+                *_named(exits),
+                [it.cause.value for it in how],
+                Int([_NO_CODE if it.code is None else it.code for it in how]),
+                Int([it.signal or _NO_SIGNAL for it in how]),
+                Int([it.restarts for it in how]),
+                [readable_sentence(it.detail) for it in how],
+            ),
+        )
+        return int(recorded)
+
+    def report_outputs(self, outputs: Sequence[TaskOutput]) -> None:
+        """Keep the ends of outputs of tasks that run on own machines, or exited there."""
+        self._link.call(
+            "SELECT omega.report_outputs(%s, %s, %s, %s::text[], %s, %s::bytea[])",
+            (
+                *_named(outputs),
+                [it.stream for it in outputs],
+                Big([it.bytes_total for it in outputs]),
+                [it.tail for it in outputs],
+            ),
+        )
+
+    def exits(self, job: int, *, exits_max: int = 100) -> list[PastExit]:
+        """Return how tasks of a job ended: those that failed first, and the newest first."""
+        return [
+            PastExit(
+                job=job,
+                task=task,
+                machine=machine,
+                started_ms=started_ms,
+                ended_ms=ended_ms,
+                exit=Exit(
+                    cause=ExitCause(cause),
+                    code=code,
+                    signal=signal,
+                    restarts=restarts,
+                    detail=detail,
+                ),
+            )
+            for task, machine, started_ms, ended_ms, cause, code, signal, restarts, detail in (
+                self._link.call(_EXITS, (job, exits_max))
+            )
+        ]
+
+    def output(self, job: int, task: int, stream: str) -> TaskOutput | None:
+        """Return the end of an output of a task, as far as it was reported."""
+        rows = self._link.call(_OUTPUT, (job, task, stream))
+        return TaskOutput(job, task, rows[0][0], stream, *rows[0][1:]) if rows else None
+
+
+def _named(tasks: Sequence[TaskExit] | Sequence[TaskOutput]) -> tuple[Big, Int, Big]:
+    return (
+        Big([it.job for it in tasks]),
+        Int([it.task for it in tasks]),
+        Big([it.started_ms for it in tasks]),
+    )
