@@ -76,3 +76,7 @@ class ExitReader(Protocol):
     def output(self, job: int, task: int, stream: str) -> TaskOutput | None:
         """Return the end of an output of a task, as far as it was reported."""
         ...
+
+    def output_sizes(self, job: int) -> list[TaskOutput]:
+        """Return all outputs of a job without their tails, by task and stream."""
+        ...

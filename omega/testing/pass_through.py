@@ -127,6 +127,10 @@ class PassThrough:
         """Pass on."""
         return self._store.output(job, task, stream)
 
+    def output_sizes(self, job: int) -> list[TaskOutput]:
+        """Pass on."""
+        return self._store.output_sizes(job)
+
     def jobs_named(self, name: str, *, jobs_max: int = 100) -> list[JobStatus]:
         """Pass on."""
         return self._store.jobs_named(name, jobs_max=jobs_max)

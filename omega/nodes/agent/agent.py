@@ -19,6 +19,7 @@ from omega.clock import Clock
 from omega.errors import StoreUnavailable
 from omega.events import ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
+from omega.limits import LIMITS
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids, Mask, holds, integers
 from omega.model.exits import Exit, ExitCause, TaskExit

@@ -122,6 +122,10 @@ class MemoryAgents(MemoryElasticJobs):
         """Return the end of an output of a task, as far as it was reported."""
         return self._exits.output(job, task, stream)
 
+    def output_sizes(self, job: int) -> list[TaskOutput]:
+        """Return all outputs of a job without their tails, by task and stream."""
+        return self._exits.output_sizes(job)
+
     def _slot(self, number: int, task: int, started_ms: int | None = None) -> int | None:
         """Return the slot of a task's allocation; None if the task does not run.
 

@@ -6,6 +6,7 @@ Source   docs/decisions/0044-programs-and-agents.md.
 """
 
 from collections import defaultdict
+from dataclasses import replace
 
 from omega.model.exits import PastExit, TaskOutput
 
@@ -45,6 +46,14 @@ class ExitTable:
     def output(self, job: int, task: int, stream: str) -> TaskOutput | None:
         """Return the end of an output, if one was kept."""
         return self._outputs.get((job, task, stream))
+
+    def output_sizes(self, job: int) -> list[TaskOutput]:
+        """Return all outputs of a job without their tails, by task and stream."""
+        return [
+            replace(output, tail=b"")
+            for key, output in sorted(self._outputs.items())
+            if key[0] == job
+        ]
 
 
 def _age(output: TaskOutput) -> tuple[int, int]:

@@ -33,6 +33,10 @@ _OUTPUT = """
     SELECT (extract(epoch FROM started_at) * 1000)::bigint, bytes_total, tail
       FROM omega.task_output WHERE job_id = %s AND task = %s AND stream = %s
 """
+_SIZES = """
+    SELECT task, (extract(epoch FROM started_at) * 1000)::bigint, stream, bytes_total
+      FROM omega.task_output WHERE job_id = %s ORDER BY task, stream
+"""
 
 
 class PostgresAgents:
@@ -120,6 +124,13 @@ class PostgresAgents:
         """Return the end of an output of a task, as far as it was reported."""
         rows = self._link.call(_OUTPUT, (job, task, stream))
         return TaskOutput(job, task, rows[0][0], stream, *rows[0][1:]) if rows else None
+
+    def output_sizes(self, job: int) -> list[TaskOutput]:
+        """Return all outputs of a job without their tails, by task and stream."""
+        return [
+            TaskOutput(job, task, started_ms, stream, bytes_total, b"")
+            for task, stream, started_ms, bytes_total in self._link.call(_SIZES, (job,))
+        ]
 
 
 def _named(tasks: Sequence[TaskExit] | Sequence[TaskOutput]) -> tuple[Big, Int, Big]:
