@@ -13,7 +13,7 @@ import typer
 
 from omega.cli.cell_access import cell_store
 from omega.cli.job.following import OutputFollower
-from omega.cli.job.show import JobRef, found_job
+from omega.cli.job.show import JobId as JobRef
 from omega.clock import RealClock
 from omega.errors import OmegaError
 from omega.lifecycle.states import FINAL
@@ -50,7 +50,7 @@ def command(
         name: one for name, one in standard_outputs().items() if stream.value in ("both", name)
     }
     with stop_on_signals() as stop, cell_store(data_dir) as store:
-        status = found_job(store, job)
+        status = store.job(job)
         if task is not None and task >= status.tasks:
             raise OmegaError(
                 f"job {status.id} has no task {task}: they are 0 to {status.tasks - 1}"

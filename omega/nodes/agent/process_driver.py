@@ -301,8 +301,8 @@ class ProcessDriver:
             used[it.session] = used.get(it.session, 0) + it.rss_bytes
         for task in limited:
             if used.get(task.session, 0) > task.memory_bytes:
-                with suppress(OSError):
-    XX                self._kill(task)
+                write_small(task.folder / OVER_MEMORY, "")
+                self._kill(task)
 
 
 def _refuse_missing(word: str, directory: Path, search_path: str) -> None:
