@@ -20,6 +20,7 @@ from omega.lifecycle.states import ParkReason
 from omega.limits import LIMITS
 from omega.model.jobs import NEVER_YIELDS
 from omega.model.outcomes import Verdict
+from omega.model.programs import RESERVED, SIGNALS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 from omega.store.postgres.tables import SHARDS
@@ -74,6 +75,8 @@ CONSTANTS = {
     "kinds_without_devices": DEVICES.start,
     "gpu_slices": GPU_SLICES,
     "never_yields": NEVER_YIELDS,
+    "reserved": RESERVED,
+    "signals": ",".join(SIGNALS),
     "parts_max": PARTS_MAX,
     "park_reasons": ",".join(reason.value for reason in ParkReason),
     **{verdict.name.lower(): int(verdict) for verdict in Verdict},
