@@ -75,6 +75,8 @@ class Limits:
     """One task's demand, or one machine's capacity, of one kind."""
     duration_ms_max: int = 100 * 366 * 24 * 60 * 60 * 1_000
     """A century. A task that is to run longer has no duration and runs until it is cancelled."""
+    path_length_max: int = 4_096
+    """The path of a file or folder that a job names, as in Linux."""
     command_words_max: int = 1_000
     """The program of a task and its arguments."""
     variables_max: int = 1_000

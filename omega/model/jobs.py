@@ -75,6 +75,7 @@ class TaskGroup:
         assert 1 <= self.gpu_slices <= GPU_SLICES
         assert self.gpu_slices == GPU_SLICES or self.gpus <= 1
         assert self.duration_ms is None or self.duration_ms >= 0
+        assert self.program is None or self.duration_ms is None, "a program's end ends its task"
 
     @property
     def is_plain(self) -> bool:
@@ -151,7 +152,8 @@ class JobSpec:
     def _may_have(self, workers: Workers) -> bool:
         """Return whether a job of these groups may have these workers."""
         group, *others = self.groups
-        has_two_ends = bool(workers.phases) and group.duration_ms is not None
+        ends_by_itself = group.duration_ms is not None or group.program is not None
+        has_two_ends = bool(workers.phases) and ends_by_itself
         depends_on_siblings = group.spread_over is not None or group.different_machines
         return (
             not (others or has_two_ends or depends_on_siblings)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from omega.limits import LIMITS
+from omega.model.names import UNPRINTABLE
 
 SIGNALS: Final = ("TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL")
 """The signals that may ask a program to stop."""
@@ -61,6 +62,7 @@ class Program:
 
     def __post_init__(self) -> None:
         assert self.command or self.image, "a program has a command or an image"
+        assert all(self.command[:1]), "the first word names the program"
         assert all("\0" not in word for word in self.command)
         assert len(self.command) <= LIMITS.command_words_max
         assert len(self.env) <= LIMITS.variables_max
@@ -68,6 +70,10 @@ class Program:
         assert names == sorted(set(names)), "variables ascend by name"
         assert all(is_variable(name) for name in names)
         assert all("\0" not in value for _, value in self.env)
+        for name in (self.image, self.user):
+            assert name is None or _is_printable(name, LIMITS.name_length_max)
+        for path in (self.env_file, self.working_dir):
+            assert path is None or _is_printable(path, LIMITS.path_length_max)
         assert self.working_dir is None or self.working_dir.startswith("/")
         assert self.timeout_ms is None or 1 <= self.timeout_ms <= LIMITS.duration_ms_max
         assert self.stop_signal in SIGNALS
@@ -82,3 +88,8 @@ def is_variable(name: str) -> bool:
 def shell_line(line: str) -> tuple[str, ...]:
     """Return the command that has /bin/sh run a line."""
     return ("/bin/sh", "-c", line)
+
+
+def _is_printable(text: str, length_max: int) -> bool:
+    """Return whether the database takes a text as a name of at most so many characters."""
+    return 1 <= len(text) <= length_max and not UNPRINTABLE.search(text)

@@ -2,8 +2,8 @@
 
 Goal     One way to write a job down, so that every store and every process reads the same job.
 Promise  Lossless: `spec_from_wire(spec_to_wire(spec)) == spec`. Every key is always there, so that
-         SQL may read one without asking whether it exists; but for `work`, `preemptible` and
-         `workers`, which jobs of earlier versions lack.
+         SQL may read one without asking whether it exists; but for `work`, `preemptible`,
+         `workers` and a group's `program`, which jobs of earlier versions lack.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
@@ -14,6 +14,8 @@ from typing import Any
 from omega.errors import BadInput
 from omega.model.elastic import Phase, Workers
 from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
+from omega.model.program_wire import program_from_wire, program_to_wire
+from omega.model.wire_values import many, text, truth, whole
 
 
 def spec_to_wire(spec: JobSpec) -> dict[str, object]:
@@ -38,14 +40,14 @@ def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
     """
     try:
         return JobSpec(
-            name=_text(wire["name"]),
-            scheduler=_text(wire["scheduler"]),
-            tenant=_text(wire["tenant"]),
-            precedence=_whole(wire["precedence"]),
-            minimum=_whole(wire["minimum"]),
-            groups=tuple(map(_group_from_wire, _many(wire["groups"]))),
+            name=text(wire["name"]),
+            scheduler=text(wire["scheduler"]),
+            tenant=text(wire["tenant"]),
+            precedence=whole(wire["precedence"]),
+            minimum=whole(wire["minimum"]),
+            groups=tuple(map(_group_from_wire, many(wire["groups"]))),
             work=_work_from_wire(wire.get("work")),
-            preemptible=_truth(wire.get("preemptible", True)),
+            preemptible=truth(wire.get("preemptible", True)),
             workers=_workers_from_wire(wire.get("workers")),
         )
     except (AssertionError, KeyError, TypeError, ValueError) as error:
@@ -72,28 +74,31 @@ def _group_to_wire(group: TaskGroup) -> dict[str, object]:
         ],
         "spread_over": group.spread_over,
         "different_machines": group.different_machines,
+        "program": None if group.program is None else program_to_wire(group.program),
     }
 
 
 def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
+    program = wire.get("program")
     return TaskGroup(
-        tasks=_whole(wire["tasks"]),
-        cpu_milli=_whole(wire["cpu_milli"]),
-        memory_mib=_whole(wire["memory_mib"]),
-        disk_mib=_whole(wire["disk_mib"]),
-        gpus=_whole(wire["gpus"]),
-        gpu_slices=_whole(wire["gpu_slices"]),
-        duration_ms=None if wire["duration_ms"] is None else _whole(wire["duration_ms"]),
-        constraints=tuple(map(_constraint_from_wire, _many(wire["constraints"]))),
-        spread_over=None if wire["spread_over"] is None else _text(wire["spread_over"]),
-        different_machines=_truth(wire["different_machines"]),
+        tasks=whole(wire["tasks"]),
+        cpu_milli=whole(wire["cpu_milli"]),
+        memory_mib=whole(wire["memory_mib"]),
+        disk_mib=whole(wire["disk_mib"]),
+        gpus=whole(wire["gpus"]),
+        gpu_slices=whole(wire["gpu_slices"]),
+        duration_ms=None if wire["duration_ms"] is None else whole(wire["duration_ms"]),
+        constraints=tuple(map(_constraint_from_wire, many(wire["constraints"]))),
+        spread_over=None if wire["spread_over"] is None else text(wire["spread_over"]),
+        different_machines=truth(wire["different_machines"]),
+        program=None if program is None else program_from_wire(program),
     )
 
 
 def _work_from_wire(wire: Mapping[str, Any] | None) -> StepWork | None:
     if wire is None:
         return None
-    return StepWork(kind=_text(wire["kind"]), steps=_whole(wire["steps"]))
+    return StepWork(kind=text(wire["kind"]), steps=whole(wire["steps"]))
 
 
 def _workers_to_wire(workers: Workers) -> dict[str, object]:
@@ -103,47 +108,22 @@ def _workers_to_wire(workers: Workers) -> dict[str, object]:
 def _workers_from_wire(wire: Mapping[str, Any] | None) -> Workers | None:
     if wire is None:
         return None
-    return Workers(_whole(wire["at_most"]), tuple(map(phase_from_wire, _many(wire["phases"]))))
+    return Workers(whole(wire["at_most"]), tuple(map(phase_from_wire, many(wire["phases"]))))
 
 
 def phase_from_wire(wire: Mapping[str, Any]) -> Phase:
     """Return a phase of its wire form; raise KeyError, TypeError, ValueError or AssertionError."""
     return Phase(
-        name=_text(wire["name"]),
-        activities=_whole(wire["activities"]),
-        duration_ms=_whole(wire["duration_ms"]),
-        after=None if wire["after"] is None else _text(wire["after"]),
+        name=text(wire["name"]),
+        activities=whole(wire["activities"]),
+        duration_ms=whole(wire["duration_ms"]),
+        after=None if wire["after"] is None else text(wire["after"]),
     )
 
 
 def _constraint_from_wire(wire: Mapping[str, Any]) -> Constraint:
     return Constraint(
-        attribute=_text(wire["attribute"]),
+        attribute=text(wire["attribute"]),
         operator=Operator(wire["operator"]),
-        values=tuple(map(_text, _many(wire["values"]))),
+        values=tuple(map(text, many(wire["values"]))),
     )
-
-
-def _whole(value: object) -> int:
-    """Return the value; raise ValueError unless it is an int of 64 bits, as arrays can hold."""
-    if type(value) is not int or not -(2**63) <= value < 2**63:
-        raise ValueError(f"{str(value)[:30]} is no whole number of 64 bits")
-    return value
-
-
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{str(value)[:30]} is neither true nor false")
-    return value
-
-
-def _many(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError(f"{str(value)[:30]} is no list")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:30]} is no text")
-    return value

@@ -16,7 +16,7 @@ from typing import Final
 from omega.errors import BadInput, did_you_mean
 from omega.model.quotas import Budget, QuotaScope
 from omega.workload.quantities import duration_ms, shown
-from omega.workload.spec import readable_name
+from omega.workload.spec_parts import readable_name
 from omega.workload.text_file import read_text
 from omega.workload.yaml_lines import Document, Steps, documents
 

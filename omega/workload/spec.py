@@ -12,24 +12,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from omega.errors import BadInput, did_you_mean
 from omega.limits import INT4_MAX, LIMITS
 from omega.model.elastic import Phase, Workers, problem_with_phases
 from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
-from omega.model.names import is_printable_name
+from omega.model.programs import Program
 from omega.model.resources import GPU_SLICES
 from omega.model.wire import spec_to_wire
+from omega.workload.program_spec import PROGRAM_PARTS, ProgramFields, Reject, program_of
 from omega.workload.quantities import (
     cpu_milli,
     disk_mib,
@@ -38,22 +31,12 @@ from omega.workload.quantities import (
     memory_mib,
     shown,
 )
+from omega.workload.spec_parts import Name, Part, at_most
 from omega.workload.yaml_lines import Document, Steps, documents
 
 _CONSTRAINT = re.compile(r"(\S+)\s+(in|not in|not_in|exists|missing)(?:\s+(.*))?", re.DOTALL)
 _CONSTRAINT_EXAMPLE = "write for example 'zone in a|b', 'zone not in c' or 'ssd exists'"
 _JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False)
-
-
-def readable_name(text: str) -> str:
-    """Return a name that a person can read; raise ValueError for any other."""
-    if not text.strip():
-        raise ValueError("it must not be empty")
-    if len(text) > LIMITS.name_length_max:
-        raise ValueError(f"it is longer than {LIMITS.name_length_max} characters")
-    if not is_printable_name(text):
-        raise ValueError("it holds characters that cannot be printed")
-    return text
 
 
 def _minimum(value: object) -> object:
@@ -64,39 +47,12 @@ def _minimum(value: object) -> object:
     return value
 
 
-def _at_most(limit: int) -> BeforeValidator:
-    """Return a validator that refuses a list that is too long before its items are validated."""
-
-    def check(value: object) -> object:
-        if isinstance(value, list) and len(value) > limit:
-            raise ValueError(f"it must hold no more than {limit}")
-        return value
-
-    return BeforeValidator(check)
-
-
-Name = Annotated[str, AfterValidator(readable_name)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _has_few_fields(cls, value: object) -> object:
-        # pydantic makes an error for each unknown field: half a million would fill the memory.
-        known = list(cls.model_fields)
-        if isinstance(value, dict) and len(value) > 2 * len(known):
-            raise ValueError(f"it has {len(value)} fields; there are only {', '.join(known)}")
-        return value
-
-
-class ConstraintSpec(_Part):
+class ConstraintSpec(Part):
     """A condition on an attribute of the machine."""
 
     attribute: Name
     operator: Literal["in", "not_in", "exists", "missing"]
-    values: Annotated[list[Name], _at_most(LIMITS.values_per_constraint_max)] = []
+    values: Annotated[list[Name], at_most(LIMITS.values_per_constraint_max)] = []
 
     @model_validator(mode="before")
     @classmethod
@@ -125,8 +81,8 @@ class ConstraintSpec(_Part):
         return self
 
 
-class GroupSpec(_Part):
-    """Tasks of one shape."""
+class ShapeFields(Part):
+    """How many tasks there are, what each asks for, and where they may run."""
 
     tasks: Annotated[int, Field(ge=1, le=LIMITS.tasks_per_job_max)] = 1
     cpu: Annotated[int, BeforeValidator(cpu_milli)] = 0
@@ -134,26 +90,30 @@ class GroupSpec(_Part):
     disk: Annotated[int, BeforeValidator(disk_mib)] = 0
     gpus: Annotated[tuple[int, int], BeforeValidator(gpus_and_slices)] = (0, GPU_SLICES)
     duration: Annotated[int | None, BeforeValidator(duration_ms)] = None
-    constraints: Annotated[list[ConstraintSpec], _at_most(LIMITS.constraints_per_group_max)] = []
+    constraints: Annotated[list[ConstraintSpec], at_most(LIMITS.constraints_per_group_max)] = []
     spread_over: Name | None = None
     different_machines: bool = False
 
 
-class StepWorkSpec(_Part):
+class GroupSpec(ProgramFields, ShapeFields):
+    """Tasks of one shape."""
+
+
+class StepWorkSpec(Part):
     """Work that is counted in steps."""
 
     kind: Name
     steps: Annotated[int, Field(ge=1, le=LIMITS.steps_max)]
 
 
-class WorkersSpec(_Part):
+class WorkersSpec(Part):
     """How many workers an elastic job wants, and how many it may have."""
 
     wanted: Annotated[int, Field(ge=1, le=LIMITS.tasks_per_job_max)]
     at_most: Annotated[int, Field(ge=1, le=LIMITS.tasks_per_job_max)]
 
 
-class PhaseSpec(_Part):
+class PhaseSpec(Part):
     """Activities that the workers of an elastic job process."""
 
     name: Name
@@ -162,7 +122,7 @@ class PhaseSpec(_Part):
     after: Name | None = None
 
 
-class JobFields(_Part):
+class JobFields(Part):
     """A job."""
 
     name: Name
@@ -171,22 +131,21 @@ class JobFields(_Part):
     precedence: Annotated[int, Field(ge=-INT4_MAX, le=INT4_MAX)] = 0
     minimum: Annotated[int | None, BeforeValidator(_minimum)] = 0
     """None means all tasks."""
-    groups: Annotated[
-        list[GroupSpec], Field(min_length=1), _at_most(LIMITS.task_groups_per_job_max)
-    ]
+    groups: Annotated[list[GroupSpec], Field(min_length=1), at_most(LIMITS.task_groups_per_job_max)]
     work: StepWorkSpec | None = None
     preemptible: bool = True
     workers: WorkersSpec | None = None
-    phases: Annotated[list[PhaseSpec], _at_most(LIMITS.phases_per_job_max)] = []
+    phases: Annotated[list[PhaseSpec], at_most(LIMITS.phases_per_job_max)] = []
 
 
-PARTS: Mapping[str, type[_Part]] = {
+PARTS: Mapping[str, type[Part]] = {
     "": JobFields,
     "groups": GroupSpec,
     "constraints": ConstraintSpec,
     "work": StepWorkSpec,
     "workers": WorkersSpec,
     "phases": PhaseSpec,
+    **PROGRAM_PARTS,
 }
 """The model of a field's mapping or list items, by the field's name; empty for the job."""
 
@@ -274,6 +233,7 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
             raise reject(
                 ("groups", at, "duration"), "a job in steps ends after the last one; leave this out"
             )
+    programs = [_program(job, at, reject) for at in range(len(job.groups))]
     spec = JobSpec(
         name=job.name,
         scheduler=job.scheduler,
@@ -281,7 +241,8 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
         precedence=job.precedence,
         minimum=tasks if job.minimum is None else job.minimum,
         groups=tuple(
-            _group(group, group.tasks if workers is None else tasks) for group in job.groups
+            _group(group, group.tasks if workers is None else tasks, program)
+            for group, program in zip(job.groups, programs, strict=True)
         ),
         work=None if job.work is None else StepWork(**job.work.model_dump()),
         preemptible=job.preemptible,
@@ -296,7 +257,7 @@ def _job(document: Document, value: object, root: Steps) -> JobSpec:
     return spec
 
 
-def _workers(job: JobFields, reject: Callable[[Steps, str], BadInput]) -> Workers | None:
+def _workers(job: JobFields, reject: Reject) -> Workers | None:
     """Return what makes a job elastic; None if it is not. Raises BadInput."""
     said = job.workers
     if said is None:
@@ -326,7 +287,20 @@ def _workers(job: JobFields, reject: Callable[[Steps, str], BadInput]) -> Worker
     return Workers(said.at_most, phases)
 
 
-def _group(group: GroupSpec, tasks: int) -> TaskGroup:
+def _program(job: JobFields, at: int, reject: Reject) -> Program | None:
+    """Return the program of one of a job's groups. Raises BadInput."""
+    group = job.groups[at]
+    program = program_of(group, ("groups", at), reject)
+    if program is not None and group.duration is not None:
+        ends = "a task ends when its program does; leave this out, or write `timeout`"
+        raise reject(("groups", at, "duration"), ends)
+    if program is not None and job.phases:
+        ends = "a job with phases ends with the last activity, so its workers run no program"
+        raise reject(("groups", at), ends)
+    return program
+
+
+def _group(group: GroupSpec, tasks: int, program: Program | None) -> TaskGroup:
     return TaskGroup(
         tasks=tasks,
         cpu_milli=group.cpu,
@@ -341,6 +315,7 @@ def _group(group: GroupSpec, tasks: int) -> TaskGroup:
         ),
         spread_over=group.spread_over,
         different_machines=group.different_machines,
+        program=program,
     )
 
 
@@ -370,6 +345,7 @@ _MUST_BE: Mapping[str, Callable[[object, Mapping[str, Any]], str]] = {
     "string_type": lambda value, _: f"{shown(value)} is not text; put it in quotes",
     "bool_type": lambda value, _: f"{shown(value)} is not true or false",
     "list_type": lambda value, _: f"{shown(value)} is not a list",
+    "dict_type": lambda value, _: f"{shown(value)} is not a mapping of names to texts",
     "model_type": lambda value, _: f"{shown(value)} is not a mapping of fields",
     "literal_error": lambda value, said: f"{shown(value)} is not one of {said['expected']}",
     "greater_than_equal": lambda value, said: f"{shown(value)} is less than {said['ge']}",

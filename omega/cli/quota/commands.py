@@ -20,7 +20,7 @@ from omega.store.protocols import QuotaReader
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
 from omega.workload.quantities import limit_of
-from omega.workload.spec import readable_name
+from omega.workload.spec_parts import readable_name
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 

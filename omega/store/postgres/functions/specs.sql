@@ -11,10 +11,49 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
                 ELSE false END
 $$;
 
+-- Whether this is null, or a text that can be a name of at most so many characters.
+CREATE FUNCTION omega.is_name_or_null(_it jsonb, _length_max integer)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE jsonb_typeof(_it) WHEN 'null' THEN true WHEN 'string' THEN omega.can_name(_it #>> '{}', _length_max) ELSE false END
+$$;
+
+-- Whether these are environment variables that a job may set: an object of texts.
+CREATE FUNCTION omega.are_variables(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN jsonb_typeof(_it) IS DISTINCT FROM 'object' THEN false
+                ELSE (SELECT count(*) <= ${variables_max}
+                             -- Ranges of letters by number: in other collations they hold letters with accents.
+                             AND coalesce(bool_and(v.name COLLATE "C" ~ '^[A-Za-z_][A-Za-z0-9_]*$'
+                                                   AND NOT starts_with(v.name, '${reserved}')
+                                                   AND jsonb_typeof(v.it) = 'string'), true)
+                        FROM jsonb_each(_it) AS v (name, it)) END
+$$;
+
+-- Whether this is a program in the wire form.
+CREATE FUNCTION omega.is_program(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT omega.has_only(_it, '{command,env,env_file,image,user,working_dir,timeout_ms,stop_signal,stop_grace_ms,restart}')
+       AND omega.are_variables(_it -> 'env')
+       AND CASE WHEN NOT omega.are_texts(_it -> 'command') THEN false
+                WHEN _it -> 'command' = '[]' THEN _it -> 'image' <> 'null'
+                ELSE jsonb_array_length(_it -> 'command') <= ${command_words_max} AND _it #>> '{command,0}' <> '' END
+       AND omega.is_name_or_null(_it -> 'image', ${name_length_max}) AND omega.is_name_or_null(_it -> 'user', ${name_length_max})
+       AND omega.is_name_or_null(_it -> 'env_file', ${path_length_max})
+       AND omega.is_name_or_null(_it -> 'working_dir', ${path_length_max})
+       AND (_it -> 'working_dir' = 'null' OR starts_with(_it ->> 'working_dir', '/'))
+       AND (_it -> 'timeout_ms' = 'null' OR omega.is_whole(_it -> 'timeout_ms', 1, ${duration_ms_max}))
+       AND jsonb_typeof(_it -> 'stop_signal') = 'string' AND _it ->> 'stop_signal' = ANY ('{${signals}}')
+       AND omega.is_whole(_it -> 'stop_grace_ms', 0, ${stop_grace_ms_max})
+       AND omega.has_only(_it -> 'restart', '{attempts,within_ms,delay_ms}')
+       AND omega.is_whole(_it #> '{restart,attempts}', 0, ${restarts_max})
+       AND omega.is_whole(_it #> '{restart,within_ms}', 1, ${duration_ms_max})
+       AND omega.is_whole(_it #> '{restart,delay_ms}', 0, ${duration_ms_max})
+$$;
+
 -- Whether this is a task group in the wire form.
 CREATE FUNCTION omega.is_group(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.has_only(_it, '{tasks,cpu_milli,memory_mib,disk_mib,gpus,gpu_slices,duration_ms,constraints,spread_over,different_machines}')
+    SELECT omega.has_only(_it, '{tasks,cpu_milli,memory_mib,disk_mib,gpus,gpu_slices,duration_ms,constraints,spread_over,different_machines,program}')
        AND omega.is_whole(_it -> 'tasks', 1, ${tasks_per_job_max})
        AND omega.is_whole(_it -> 'cpu_milli', 0, ${amount_max})
        AND omega.is_whole(_it -> 'memory_mib', 0, ${amount_max})
@@ -24,6 +63,7 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
        AND (_it -> 'duration_ms' = 'null' OR omega.is_whole(_it -> 'duration_ms', 0, ${duration_ms_max}))
        AND (_it -> 'spread_over' = 'null' OR omega.is_name(_it -> 'spread_over'))
        AND jsonb_typeof(_it -> 'different_machines') = 'boolean'
+       AND (coalesce(_it -> 'program', 'null') = 'null' OR _it -> 'duration_ms' = 'null' AND omega.is_program(_it -> 'program'))
        AND CASE WHEN jsonb_typeof(_it -> 'constraints') IS DISTINCT FROM 'array' THEN false
                 WHEN jsonb_array_length(_it -> 'constraints') > ${constraints_per_group_max} THEN false
                 ELSE NOT EXISTS (SELECT FROM jsonb_array_elements(_it -> 'constraints') AS c (it)
@@ -67,6 +107,8 @@ BEGIN
         RETURN 'it has more than ${phases_per_job_max} phases, or one that is not in the wire form';
     ELSIF phases <> '[]' AND only_group -> 'duration_ms' <> 'null' THEN
         RETURN 'its tasks have durations, but a job with phases ends with the last activity';
+    ELSIF phases <> '[]' AND coalesce(only_group -> 'program', 'null') <> 'null' THEN
+        RETURN 'its tasks run a program, but a job with phases ends with the last activity';
     ELSIF (SELECT count(DISTINCT p.it ->> 'name') < count(*) FROM jsonb_array_elements(phases) AS p (it)) THEN
         RETURN 'two of its phases have one name';
     ELSIF EXISTS (SELECT FROM jsonb_array_elements(phases) AS p (it)
