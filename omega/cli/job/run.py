@@ -175,7 +175,8 @@ class RunningJob:
         why = why_waiting(status, live_kinds(self._store.reports()), self._store.quotas())
         if why is not None and why.reason != self._told:
             self._told = why.reason
-            _say(f"job {self._job} waits: {why.evidence} {why.next_step}")
+            evidence = why.evidence.rstrip(".")
+            _say(f"job {self._job} waits: {evidence}. {why.next_step}")
 
     def _code(self, status: JobStatus) -> int:
         exits = self._store.exits(self._job, exits_max=EXITS_READ)

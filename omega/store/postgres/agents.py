@@ -129,7 +129,7 @@ class PostgresAgents:
         """Return all outputs of a job without their tails, by task and stream."""
         return [
             TaskOutput(job, task, started_ms, stream, bytes_total, b"")
-            for task, stream, started_ms, bytes_total in self._link.call(_SIZES, (job,))
+            for task, started_ms, stream, bytes_total in self._link.call(_SIZES, (job,))
         ]
 
 
