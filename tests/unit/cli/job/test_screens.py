@@ -49,6 +49,7 @@ def a_status(
         tasks=40,
         placed=12,
         ended=2,
+        failed=0,
         minimum=0,
         attempts=fruitless + 1,
         fruitless=fruitless,

@@ -1,0 +1,51 @@
+"""How the programs of a job's tasks ended, in words and as JSON types.
+
+Goal     Tell a user what went wrong, and how often.
+Promise  Every cause has words. A row has every field of an exit.
+Source   omega/model/exits.py.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from omega.model.exits import Exit, ExitCause, PastExit
+
+WORDS: Final = {
+    ExitCause.EXITED: "exited",
+    ExitCause.SIGNALLED: "was ended",
+    ExitCause.TIMEOUT: "ran longer than it may",
+    ExitCause.OUT_OF_MEMORY: "used more memory than it asked for",
+    ExitCause.NOT_STARTED: "could not be started",
+    ExitCause.LOST: "was lost with its machine's last start",
+}
+SUCCEEDED: Final = "succeeded"
+"""What exits are counted as that are successes."""
+
+
+def in_words(it: Exit) -> str:
+    """Return why a program ended: exited with code 3; was ended by signal 15."""
+    code = "" if it.code is None else f" with code {it.code}"
+    signal = "" if it.signal is None else f" by signal {it.signal}"
+    return f"{WORDS[it.cause]}{code}{signal}"
+
+
+def exit_counts(exits: Sequence[PastExit]) -> Mapping[str, int]:
+    """Return how many exits there are of each cause, and of successes; the most first."""
+    counted = Counter(SUCCEEDED if it.exit.is_success else it.exit.cause.value for it in exits)
+    return dict(counted.most_common())
+
+
+def exit_row(it: PastExit) -> dict[str, object]:
+    """Return an exit as JSON types."""
+    return {
+        "task": it.task,
+        "machine": it.machine,
+        "started_ms": it.started_ms,
+        "ended_ms": it.ended_ms,
+        "cause": it.exit.cause.value,
+        "code": it.exit.code,
+        "signal": it.exit.signal,
+        "restarts": it.exit.restarts,
+        "detail": it.exit.detail,
+    }
