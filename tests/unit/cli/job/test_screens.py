@@ -123,6 +123,7 @@ def screen_of(
         (a_status(State.RUNNING), [], None),
         (a_status(State.SUCCEEDED), [], None),
         (a_status(State.CANCELLED), [], None),
+        (a_status(State.FAILED), [], None),
     ],
 )
 def test_a_waiting_job_has_one_dominant_reason(
