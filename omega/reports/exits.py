@@ -1,36 +1,63 @@
-"""How programs ended, in words.
+"""How the programs of a job's tasks ended, in words and as JSON types.
 
-Goal     Say in half a sentence why a task is over.
-Promise  Every cause has its words; a code or a signal is named where there is one.
-Source   omega.model.exits.
+Goal     Tell a user what went wrong, and how often.
+Promise  Every cause has words. A row has every field of an exit.
+Source   omega/model/exits.py.
 """
 
 import signal
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from omega.model.exits import Exit, ExitCause
+from omega.model.exits import Exit, ExitCause, PastExit
 
-
-def exit_words(ended: Exit) -> str:
-    """Return how a program ended, as the end of a sentence about its task."""
-    match ended.cause:
-        case ExitCause.EXITED:
-            said = "succeeded" if ended.is_success else f"exited with code {ended.code}"
-        case ExitCause.SIGNALLED:
-            said = f"was killed by {_name_of(ended.signal)}"
-        case ExitCause.TIMEOUT:
-            said = "ran longer than its timeout"
-        case ExitCause.OUT_OF_MEMORY:
-            said = "used more memory than it asked for"
-        case ExitCause.NOT_STARTED:
-            said = "could not be started"
-        case ExitCause.LOST:
-            said = "was lost with its machine"
-    return f"{said}: {ended.detail}" if ended.detail else said
+WORDS: Final = {
+    ExitCause.EXITED: "exited",
+    ExitCause.SIGNALLED: "was killed",
+    ExitCause.TIMEOUT: "ran longer than it may",
+    ExitCause.OUT_OF_MEMORY: "used more memory than it asked for",
+    ExitCause.NOT_STARTED: "could not be started",
+    ExitCause.LOST: "was lost with its machine's last start",
+}
+SUCCEEDED: Final = "succeeded"
+"""What exits are counted as that are successes."""
 
 
-def _name_of(number: int | None) -> str:
-    if number is None:
-        return "a signal"
+def in_words(it: Exit) -> str:
+    """Return why a program ended: exited with code 3; was killed by SIGTERM."""
+    code = "" if it.code is None else f" with code {it.code}"
+    by = "" if it.signal is None else f" by {_signal_name(it.signal)}"
+    return f"{WORDS[it.cause]}{code}{by}"
+
+
+def sentence_of(it: Exit) -> str:
+    """Return why a program ended, with what its agent said of it."""
+    return f"{in_words(it)}: {it.detail}" if it.detail else in_words(it)
+
+
+def exit_counts(exits: Sequence[PastExit]) -> Mapping[str, int]:
+    """Return how many exits there are of each cause, and of successes; the most first."""
+    counted = Counter(SUCCEEDED if it.exit.is_success else it.exit.cause.value for it in exits)
+    return dict(counted.most_common())
+
+
+def exit_row(it: PastExit) -> dict[str, object]:
+    """Return an exit as JSON types."""
+    return {
+        "task": it.task,
+        "machine": it.machine,
+        "started_ms": it.started_ms,
+        "ended_ms": it.ended_ms,
+        "cause": it.exit.cause.value,
+        "code": it.exit.code,
+        "signal": it.exit.signal,
+        "restarts": it.exit.restarts,
+        "detail": it.exit.detail,
+    }
+
+
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal

@@ -14,12 +14,14 @@ from typing import Final
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.elastic import PhaseProgress
+from omega.model.exits import PastExit
 from omega.model.progress import JobProgress
 from omega.model.quotas import QuotaUse
+from omega.reports.exits import exit_counts, exit_row
 from omega.reports.processes import live_kinds
 from omega.reports.quotas import left_for
 from omega.reports.wording import UNKNOWN, things
-from omega.store.protocols import ReaderStore
+from omega.store.protocols import JobReader, ReaderStore
 from omega.store.status import JobStatus
 
 NEXT_STEPS: Final = {
@@ -34,8 +36,14 @@ NEXT_STEPS: Final = {
 }
 
 
+JOB_MAX: Final = 2**63 - 1
+"""Numbers of jobs have 64 bits in the database ..."""
+DIGITS_MAX: Final = 20
+"""... and fewer digits than this: a longer number is no job's."""
 HELPER_JOBS_MAX: Final = 10_000
 """Jobs of helpers that one report reads."""
+EXITS_MAX: Final = 1_000
+"""Exits of programs that one report reads: failed ones first."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,8 @@ class JobReport:
     """The jobs of its helpers, newest first: of an elastic job, at most `HELPER_JOBS_MAX`."""
     phases: PhaseProgress | None = None
     """How far its activities have come; None if it has none, and for jobs of helpers."""
+    exits: Sequence[PastExit] = ()
+    """How programs of its tasks ended: failed ones first, each newest first, at most EXITS_MAX."""
 
     @property
     def helping(self) -> int:
@@ -112,6 +122,7 @@ class JobReport:
             why_waiting(job, live_kinds(store.reports()), store.quotas()),
             store.helpers(job_id, jobs_max=HELPER_JOBS_MAX) if is_elastic else (),
             phases[0] if phases else None,
+            store.exits(job_id, exits_max=EXITS_MAX),
         )
 
     def rows(self) -> list[dict[str, object]]:
@@ -126,7 +137,19 @@ class JobReport:
             "why": asdict(self.why) if self.why else None,
             "helpers": [{"job": it.id, "running": it.placed - it.ended} for it in self.helpers],
             "phases": phase_rows(self.phases),
+            "exit_counts": exit_counts(self.exits),
+            "exits": [exit_row(it) for it in self.exits],
         }
+
+
+def find_job(store: JobReader, name_or_number: str) -> int | None:
+    """Return the number of a job; of several jobs of a name the newest. A number comes first."""
+    if name_or_number.isascii() and name_or_number.isdecimal():
+        number = int(name_or_number[:DIGITS_MAX])
+        if number <= JOB_MAX and store.job(number) is not None:
+            return number
+    named = store.jobs_named(name_or_number, jobs_max=1)
+    return named[0].id if named else None
 
 
 def row_of(job: JobStatus) -> dict[str, object]:

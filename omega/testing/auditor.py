@@ -8,10 +8,8 @@ Source   TigerBeetle's auditor; docs/decisions/0003-the-commit-rule.md.
 All changes of the store must be made through the auditor; any other change is a difference.
 """
 
-from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -20,80 +18,15 @@ from omega.errors import InvariantBroken
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, Ids, Index
 from omega.model.claims import Transaction
+from omega.model.exits import TaskExit
 from omega.model.jobs import JobSpec, LeasedJob
 from omega.model.machines import MachineRows, Machines, MachineState
 from omega.model.outcomes import Outcome, Verdict
-from omega.model.resources import KINDS, named
+from omega.model.resources import named
 from omega.store.protocols import Store
 from omega.testing.pass_through import PassThrough
+from omega.testing.shadow_state import ShadowState
 from omega.testing.twin import TaskName, evicted_by
-
-STORY_LINES_MAX = 30
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """The machine and the amounts of one task."""
-
-    machine: int
-    amounts: Amounts
-
-
-class ShadowState:
-    """What must be true of a cell, computed from what its callers were told."""
-
-    def __init__(self, store: Store) -> None:
-        self.live: dict[int, dict[int, Held]] = defaultdict(dict)
-        """By job and task, the machine and amounts of running tasks."""
-        self.over: dict[int, set[int]] = defaultdict(set)
-        """By job, the tasks that have ended."""
-        self.used: dict[int, Amounts] = defaultdict(lambda: np.zeros(KINDS, dtype=np.int64))
-        self.counters: dict[int, tuple[int, int]] = {}
-        """By machine, its sequence and revision."""
-        self.states: dict[int, int] = {}
-        self.tolerated: dict[int, Amounts] = {}
-        """By resized machine, what may be used above its capacity."""
-        self.stories: dict[int, deque[str]] = defaultdict(lambda: deque(maxlen=STORY_LINES_MAX))
-        live = store.allocations()
-        entries = zip(live.job.tolist(), live.task.tolist(), live.machine.tolist(), strict=True)
-        for at, (job, task, machine) in enumerate(entries):
-            self.grant(job, task, machine, live.amounts[at])
-
-    def placed(self, job: int) -> int:
-        """Return how many tasks of a job have a place or have ended."""
-        return len(self.live[job]) + len(self.over[job])
-
-    def grant(self, job: int, task: int, machine: int, amounts: Amounts) -> None:
-        """Enter an allocation; fail if the task has one already or has ended."""
-        if task in self.live[job] or task in self.over[job]:
-            self.fail(machine, f"task {task} of job {job} was granted twice")
-        self.live[job][task] = Held(machine, amounts)
-        self.used[machine] = self.used[machine] + amounts
-        self.tell(machine, f"granted to task {task} of job {job}: {named(amounts)}")
-
-    def end(self, job: int, task: int) -> bool:
-        """Remove the allocation of a task that has ended; return whether it had one."""
-        if not self.unplace(job, task, "ended"):
-            return False
-        self.over[job].add(task)
-        return True
-
-    def unplace(self, job: int, task: int, why: str) -> bool:
-        """Remove the allocation of a task that may be placed again; return whether it had one."""
-        held = self.live[job].pop(task, None)
-        if held is None:
-            return False
-        self.used[held.machine] = self.used[held.machine] - held.amounts
-        self.tell(held.machine, f"{why} task {task} of job {job}: {named(held.amounts)}")
-        return True
-
-    def tell(self, machine: int, line: str) -> None:
-        """Add a line to the events of a machine."""
-        self.stories[machine].append(line)
-
-    def fail(self, machine: int, what: str) -> NoReturn:
-        """Raise InvariantBroken with the last events of a machine."""
-        raise InvariantBroken(f"machine {machine}: {what}", story=tuple(self.stories[machine]))
 
 
 class Auditor(PassThrough):
@@ -189,6 +122,39 @@ class Auditor(PassThrough):
                 self._strike_out_helpers_of(number)
         self._compare(raised=())
         return ended
+
+    def report_exits(self, exits: Sequence[TaskExit]) -> int:
+        """Report exits, remove what ended from the shadow state, and compare."""
+        recorded = super().report_exits(exits)
+        live = set(_names(self.allocations()))
+        told = {(it.job, it.task): it for it in reversed(exits)}
+        ended = [it for name, it in told.items() if self._has_lost(name, live)]
+        broken = {it.job for it in ended if self._specs[it.job].minimum and not it.exit.is_success}
+        if recorded != len(ended) and not broken:
+            raise InvariantBroken(f"{len(ended)} live tasks exited; the store says {recorded}")
+        for it in ended:
+            self._shadow.end(it.job, it.task)
+        for number in broken:
+            self._shadow.fail_gang(number)
+        for number in {it.job for it in ended}:
+            if number in broken or len(self._shadow.over[number]) == self._specs[number].tasks:
+                self._strike_out_helpers_of(number)
+        self._compare(raised=())
+        return recorded
+
+    def _has_lost(self, name: TaskName, live: Collection[TaskName]) -> bool:
+        """Return whether a task that ran runs no more."""
+        job, task = name
+        return name not in live and task in self._shadow.live.get(job, {})
+
+    def register_machine(self, machine: Machines) -> int:
+        """Register a machine, whose counters may rise by each change, and compare."""
+        number = super().register_machine(machine)
+        self._shadow.counters.pop(number, None)
+        excess = self._shadow.used[number] - machine.capacity[0]
+        self._shadow.tolerated[number] = np.asarray(np.maximum(excess, 0))
+        self._compare(raised=())
+        return number
 
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Change states, and check that the counters of the changed machines rise."""

@@ -45,6 +45,11 @@ BADLY = Exit(cause=ExitCause.EXITED, code=3, restarts=2, detail="it gave up")
 KILLED = Exit(cause=ExitCause.OUT_OF_MEMORY, signal=9)
 
 
+def some_exit(*, bad: bool) -> Exit:
+    """Return an exit that is a success or not."""
+    return BADLY if bad else WELL
+
+
 def started(store: Store, job: LeasedJob | int, task: int) -> int:
     """Return when the allocation of a task that runs began, in milliseconds."""
     live = store.allocations_of([job if isinstance(job, int) else job.id])

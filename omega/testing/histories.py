@@ -18,11 +18,13 @@ from omega.lifecycle.states import ParkReason, State, Trigger
 from omega.model.arrays import Ids, Index, integers
 from omega.model.claims import ConflictRule, Transaction
 from omega.model.elastic import Workers
+from omega.model.exits import TaskExit
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
 from omega.store.leases import HandBack, Parking
 from omega.testing.builders import a_spec, a_transaction, claims_of_job, some_claims
 from omega.testing.drawn_claims import ANY_TASK, TASKS_MAX, some_job_claims
+from omega.testing.exit_contract import some_exit
 from omega.testing.owner_histories import MACHINES_MAX, ChangingCell
 from omega.testing.plain_cell import PlainJob
 from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS, recall
@@ -218,6 +220,20 @@ class SchedulersOnOneCell(ChangingCell):
         assert ended == self.store.end_tasks(*_jobs_and_tasks(told), integers(started))
         self._adopt_revisions(places)
 
+    @rule(data=st.data(), late=st.sampled_from([0, 0, 0, 1]))
+    @precondition(lambda self: self.model.places())
+    def programs_exit(self, data: st.DataObject, late: int) -> None:
+        """Agents report exits: a gang fails with its first bad one, another job with its last."""
+        names = st.sampled_from([(job, task) for job, task, _ in self.model.places()])
+        told = data.draw(st.lists(st.tuples(names, st.sampled_from([False, True])), max_size=4))
+        exits = [
+            TaskExit(job, task, self.model.jobs[job].started_ms[task] - late, some_exit(bad=bad))
+            for (job, task), bad in told
+        ]
+        places = self.model.places()
+        assert self.model.exit_all([] if late else told) == self.store.report_exits(exits)
+        self._adopt_revisions(places)
+
     @rule(
         data=st.data(),
         tasks=st.integers(1, 3),
@@ -360,14 +376,14 @@ class SchedulersOnOneCell(ChangingCell):
         """The state of each job follows from the table of moves."""
         for parent in {None, *(about.parent for about in self.model.jobs.values())}:
             expected = [
-                (job, about.state, about.placed, len(about.over))
+                (job, about.state, about.placed, len(about.over), about.failed)
                 for job, about in sorted(self.model.jobs.items(), reverse=True)
                 if about.parent == parent
             ]
             told = self.store.jobs(jobs_max=1_000)
             if parent is not None:
                 told = self.store.helpers(parent, jobs_max=1_000)
-            assert expected == [(job.id, job.state, job.placed, job.ended) for job in told]
+            assert expected == [(it.id, it.state, it.placed, it.ended, it.failed) for it in told]
 
     @invariant()
     def the_invariants_hold(self) -> None:

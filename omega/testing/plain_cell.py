@@ -44,6 +44,8 @@ class PlainJob:
     runs: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     """By task, its machine id and its amounts of all kinds."""
     over: set[int] = field(default_factory=set)
+    failed: int = 0
+    """How many tasks are over because their programs failed."""
     started_ms: dict[int, int] = field(default_factory=dict)
     """By task, when it was last placed, as the store reports it."""
     parent: int | None = None
@@ -61,6 +63,8 @@ class PlainJob:
 
     def move(self, trigger: Trigger) -> None:
         """Change the state by the table of moves; the lease ends with the old state."""
+        if trigger is Trigger.END_ALL and self.failed:
+            trigger = Trigger.FAIL
         before, self.state = self.state, MOVES[self.state, trigger]
         if self.state is not before:
             self.token = None
@@ -167,16 +171,34 @@ class PlainCell:
 
     def cancel(self, job: int) -> bool:
         """Cancel a job; return False if it has ended already."""
-        about = self.jobs[job]
-        if about.state in FINAL:
+        if self.jobs[job].state in FINAL:
             return False
+        self._stop(job, Trigger.CANCEL, of_helpers=Trigger.CANCEL)
+        return True
+
+    def exit_all(self, exits: Iterable[tuple[TaskName, bool]]) -> int:
+        """Enter exits, failed ones or not, the first of each task; return how many ran."""
+        first: dict[TaskName, bool] = {}
+        running = set(self._running())
+        for name, has_failed in exits:
+            if name in running:
+                first.setdefault(name, has_failed)
+        for (job, _), has_failed in first.items():
+            self.jobs[job].failed += has_failed
+        for job in sorted({job for job, _ in first}):
+            if self.jobs[job].failed and self.jobs[job].spec.minimum:
+                self._stop(job, Trigger.FAIL, of_helpers=Trigger.END_ALL)
+        self.end_all(first)
+        return len(first)
+
+    def _stop(self, job: int, trigger: Trigger, *, of_helpers: Trigger) -> None:
+        about = self.jobs[job]
         for machine, asked in about.runs.values():
             self.machines[machine].give_back(asked)
         about.over |= about.runs.keys()
         about.runs.clear()
-        about.move(Trigger.CANCEL)
-        self._finish_helpers(job, Trigger.CANCEL)
-        return True
+        about.move(trigger)
+        self._finish_helpers(job, of_helpers)
 
     def live_helpers(self, job: int) -> list[PlainJob]:
         """Return the jobs of helpers of a job that go on."""

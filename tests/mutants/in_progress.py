@@ -44,7 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "progress-after-the-end",
         PROGRESS,
         "report_progress",
-        "WHERE j.state NOT IN ('succeeded', 'cancelled') AND s.wire",
+        "WHERE j.state NOT IN (${final_states}) AND s.wire",
         "WHERE s.wire",
         "What is told of a job that is over changes.",
     ),

@@ -60,7 +60,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "recalled-job-never-over",
         TASKS,
         "release_tasks",
-        "state = CASE WHEN «j.ended + e.tasks = j.tasks» THEN 'succeeded' ELSE j.state END",
+        "state = CASE WHEN «j.ended + e.tasks = j.tasks» THEN CASE WHEN j.failed",
         "j.state = 'running' AND j.ended + e.tasks = j.tasks",
         "A job whose last task ends while it is planned is never over.",
     ),

@@ -17,7 +17,7 @@ from omega.model.outcomes import Verdict
 from omega.store.leases import HandBack
 from omega.store.postgres import history
 from omega.store.postgres.connection import Link
-from omega.store.postgres.history import TABLES, prune
+from omega.store.postgres.history import prune
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.progress_contract import a_job_in_steps, report, told
@@ -40,7 +40,7 @@ def counts(url: str) -> Counts:
     with psycopg.connect(url) as connection:
         return {
             table: connection.execute(f"SELECT count(*) FROM omega.{table}".encode()).fetchone()[0]  # type: ignore[index]
-            for table in (*TABLES[1:], "job_spec", "allocation")
+            for table in ("transaction", "ended_task", "job", "job_spec", "allocation")
         }
 
 
@@ -67,7 +67,9 @@ def pruned(
     told: Callable[[int, int], None] | None = None,
     at_once: bool = False,
 ) -> Counts:
-    """Prune; return how many rows went, but for changes of machines, which have no age."""
+    """Prune; return how many rows went, but for changes of machines, which have no age, and for
+    what programs have left.
+    """
     if not at_once:
         wait_until(partial(is_settled, url), "transactions of others to end")
     removed = dict(
@@ -78,7 +80,8 @@ def pruned(
             progress=told or (lambda _done, _total: None),
         )
     )
-    del removed["machine_change"]
+    for table in ("machine_change", "task_exit", "task_output"):
+        del removed[table]
     return removed
 
 

@@ -26,7 +26,7 @@ JOB = a_job(job=1_000)
 NONE = integers()
 TURN = TurnRequest(UUID(int=1), 1, "batch", "0", gap_ms=1_000, parts=0)
 CALLS = {
-    "add_machines": methodcaller("add_machines", a_cell(1)),
+    "add_machines": methodcaller("add_machines", a_cell(1, first=8)),
     "allocations": methodcaller("allocations"),
     "allocations_of": methodcaller("allocations_of", [JOB.id]),
     "allocations_on": methodcaller("allocations_on", NONE),
@@ -42,6 +42,7 @@ CALLS = {
     "end_helpers": methodcaller("end_helpers", "batch", NONE, np.zeros(0, dtype=np.intp)),
     "end_tasks": methodcaller("end_tasks", NONE, np.zeros(0, dtype=np.intp)),
     "enforce_notices": methodcaller("enforce_notices"),
+    "exits": methodcaller("exits", JOB.id),
     "forget": methodcaller("forget", "batch", "0"),
     "hand_back": methodcaller("hand_back", [HandBack(JOB.id, JOB.token, 0, progressed=False)]),
     "helpers": methodcaller("helpers", JOB.id),
@@ -49,21 +50,29 @@ CALLS = {
     "idle_jobs": methodcaller("idle_jobs", 1_000),
     "job": methodcaller("job", JOB.id),
     "jobs": methodcaller("jobs"),
+    "jobs_named": methodcaller("jobs_named", "job"),
     "lease": methodcaller("lease", "batch", holder="batch/0", jobs_max=1, lease_ms=1_000),
     "lose_tasks": methodcaller("lose_tasks", NONE),
+    "machine_revision": methodcaller("machine_revision", 1),
     "note_round": methodcaller("note_round", "batch", 1, {}),
     "notices": methodcaller("notices"),
     "now_ms": methodcaller("now_ms"),
     "occupants": methodcaller("occupants", NONE),
     "yielding": methodcaller("yielding", 0),
+    "output": methodcaller("output", JOB.id, 0, "stdout"),
     "park": methodcaller("park", [Parking(JOB.id, JOB.token, ParkReason.NO_ROOM, "full")]),
     "parked": methodcaller("parked", "batch", jobs_max=1),
     "placements": methodcaller("placements", JOB.id),
     "precedence_gap": methodcaller("precedence_gap"),
+    "programs": methodcaller("programs", NONE),
     "quotas": methodcaller("quotas"),
+    "register_machine": methodcaller("register_machine", a_cell(1, first=7)),
     "recall": methodcaller("recall", "batch", 1, None, lease_ms=1_000),
     "remove_quota": methodcaller("remove_quota", QuotaScope.TENANT, "ann"),
     "renew": methodcaller("renew", {JOB.id: JOB.token}, lease_ms=1_000),
+    "running": methodcaller("running", NONE, np.zeros(0, dtype=np.intp), NONE),
+    "report_exits": methodcaller("report_exits", []),
+    "report_outputs": methodcaller("report_outputs", []),
     "report": methodcaller("report", "batch", "0", pid=1, facts={}),
     "phases": methodcaller("phases", NONE),
     "report_phases": methodcaller("report_phases", NONE, np.zeros(0, dtype=np.intp), NONE, NONE),
@@ -94,9 +103,11 @@ def role(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def store(role: str, database_url: str, login: Login) -> Iterator[PostgresStore]:
-    """An empty cell, as a login sees it that has this role and, if a node's, all machines."""
+    """A cell of one machine, as a login sees it that has this role; a node's has all machines."""
     url = login(role.removeprefix("omega_"), role)
     assign_machines(database_url, user_of(url), None)
+    with closing(PostgresStore(database_url)) as owner:
+        owner.add_machines(a_cell(1))
     with closing(PostgresStore(url)) as store:
         yield store
 

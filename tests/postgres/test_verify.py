@@ -62,6 +62,8 @@ BREAKS = {
     "a job has the workers that it may have": """
         UPDATE omega.job SET workers_max = tasks WHERE id = 1;
         UPDATE omega.job SET parent = 1 WHERE state = 'planning'""",
+    "a job has failed if a task of it has": """
+        UPDATE omega.job SET failed = 2 WHERE id = 1""",
     "a lease runs out": f"""
         {LEASE} UPDATE omega.job SET lease_expires_at = NULL WHERE state = 'planning'""",
 }

@@ -178,7 +178,7 @@ def _jobs(use: CellUse) -> Text:
     """Return the number of jobs by state: waiting, parked, running, then ended ones."""
     jobs = use.jobs_by_state
     text = Text()
-    for state in (State.PARKED, State.RUNNING, State.SUCCEEDED, State.CANCELLED):
+    for state in (State.PARKED, State.RUNNING, State.SUCCEEDED, State.FAILED, State.CANCELLED):
         if jobs.get(state):
             why = f" ({reasons(use)})" if state is State.PARKED else ""
             text.append(" · ").append(f"{jobs[state]:,} {state.value}{why}", COLOURS[state])

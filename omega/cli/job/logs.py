@@ -13,7 +13,7 @@ import typer
 
 from omega.cli.cell_access import cell_store
 from omega.cli.job.following import OutputFollower
-from omega.cli.job.show import JobId as JobRef
+from omega.cli.job.show import JobNamed, named_job
 from omega.clock import RealClock
 from omega.errors import OmegaError
 from omega.lifecycle.states import FINAL
@@ -35,7 +35,7 @@ class Which(Enum):
 
 
 def command(
-    job: JobRef,
+    job: JobNamed,
     task: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Of this task only; from 0.")
     ] = None,
@@ -50,7 +50,7 @@ def command(
         name: one for name, one in standard_outputs().items() if stream.value in ("both", name)
     }
     with stop_on_signals() as stop, cell_store(data_dir) as store:
-        status = store.job(job)
+        status = named_job(store, job)
         if task is not None and task >= status.tasks:
             raise OmegaError(
                 f"job {status.id} has no task {task}: they are 0 to {status.tasks - 1}"

@@ -23,7 +23,7 @@ from omega.lifecycle.states import FINAL, State
 from omega.model.exits import Exit, ExitCause
 from omega.model.jobs import JobSpec
 from omega.processes.stopping import stop_on_signals
-from omega.reports.exits import exit_words
+from omega.reports.exits import sentence_of
 from omega.reports.jobs import why_waiting
 from omega.reports.printable import printable
 from omega.reports.processes import live_kinds
@@ -183,7 +183,7 @@ class RunningJob:
         failed = [it for it in exits if not it.exit.is_success]
         for it in failed[:EXITS_SAID]:
             if it.exit.cause is not ExitCause.EXITED:
-                _say(f"task {it.task} on {it.machine}: {exit_words(it.exit)}")
+                _say(f"task {it.task} on {it.machine}: {sentence_of(it.exit)}")
         if status.state is State.CANCELLED:
             _say(f"job {self._job} was cancelled")
             return NOT_RUN

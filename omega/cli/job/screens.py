@@ -14,7 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from omega.lifecycle.states import State
-from omega.reports.jobs import JobReport, phase_rows
+from omega.model.exits import PastExit
+from omega.reports.exits import exit_counts, in_words
+from omega.reports.jobs import EXITS_MAX, JobReport, phase_rows
 from omega.reports.printable import printable, short
 from omega.reports.wording import UNKNOWN, duration, things
 from omega.store.status import JobStatus
@@ -27,8 +29,10 @@ COLOURS: Final = {
     State.RUNNING: "green",
     State.SUCCEEDED: "dim",
     State.CANCELLED: "dim",
+    State.FAILED: "red",
 }
 MACHINES_SHOWN: Final = 20
+FAILURES_SHOWN: Final = 5
 
 
 def jobs_table(jobs: Sequence[JobStatus]) -> Table:
@@ -72,9 +76,10 @@ def job_screen(report: JobReport) -> RenderableType:
     stays = "" if job.preemptible else ", not preemptible"
     facts.add_row("scheduler", Text(f"{short(job.scheduler)}, precedence {job.precedence}{stays}"))
     facts.add_row("tenant", Text(short(job.tenant)))
+    failed = f", {job.failed:,} failed" if job.failed else ""
     gang = f", a gang of at least {job.minimum:,}" if job.minimum else ""
     facts.add_row(
-        "tasks", f"{job.tasks:,}: {job.placed:,} placed, {job.ended:,} of them over{gang}"
+        "tasks", f"{job.tasks:,}: {job.placed:,} placed, {job.ended:,} of them over{failed}{gang}"
     )
     if job.workers_max is not None:
         helping = things(report.helping, "helper")
@@ -88,6 +93,8 @@ def job_screen(report: JobReport) -> RenderableType:
         facts.add_row("work", Text(short(progress.kind[0])))
         made = f"{progress.done[0]:,} of {progress.wanted[0]:,}"
         facts.add_row("steps", f"{made} in {duration(progress.run_ms[0] / 1_000)}")
+    if report.exits:
+        facts.add_row("exits", _exits(report.exits))
     facts.add_row("attempts", f"{job.attempts:,}, the last {job.fruitless:,} fruitless")
     facts.add_row("submitted", moment(job.submitted_ms))
     facts.add_row("first tried", f"{moment(job.first_leased_ms)} ({duration(_wait_s(job))} later)")
@@ -100,13 +107,47 @@ def job_screen(report: JobReport) -> RenderableType:
         facts.add_row("waits for", Text(why.reason, "red" if job.park_reason else "yellow"))
         facts.add_row("because", Text(printable(why.evidence)))
         facts.add_row("next step", Text(printable(why.next_step)))
-    return Group(facts, *_placements(report.placements))
+    return Group(facts, *_failures(report.exits), *_placements(report.placements))
 
 
 def print_ids(console: PrintableConsole, ids: Sequence[int]) -> None:
     """Print the ids of the submitted jobs: one, or the first and the last."""
     which = f"job {ids[0]}" if len(ids) == 1 else f"{len(ids):,} jobs, {ids[0]} to {ids[-1]}"
     console.print(f"Submitted {which}.", highlight=False)
+
+
+def _exits(exits: Sequence[PastExit]) -> Text:
+    """Return how many programs ended in which way."""
+    told = ", ".join(
+        f"{times:,} {cause.replace('_', ' ')}" for cause, times in exit_counts(exits).items()
+    )
+    return Text(told if len(exits) < EXITS_MAX else f"{told}, of the first {EXITS_MAX:,}")
+
+
+def _failures(exits: Sequence[PastExit]) -> list[RenderableType]:
+    """Return a table of the last tasks that failed."""
+    failed = [it for it in exits if not it.exit.is_success]
+    if not failed:
+        return []
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("task", justify="right", no_wrap=True)
+    table.add_column("machine", overflow="fold")
+    table.add_column("ended", no_wrap=True)
+    table.add_column("restarts", justify="right", no_wrap=True)
+    table.add_column("because", overflow="fold")
+    for it in failed[:FAILURES_SHOWN]:
+        detail = f": {printable(it.exit.detail)}" if it.exit.detail else ""
+        because = f"{in_words(it.exit)}{detail}"
+        table.add_row(
+            str(it.task),
+            Text(short(it.machine)),
+            moment(it.ended_ms),
+            f"{it.exit.restarts:,}",
+            Text(because, "red"),
+        )
+    rest = len(failed) - FAILURES_SHOWN
+    more = [Text(f"... and {things(rest, 'task')} more; --json has all", "dim")] if rest > 0 else []
+    return [Text(), table, *more]
 
 
 def _placements(placements: Mapping[int, str]) -> list[RenderableType]:

@@ -2,8 +2,8 @@
 
 Goal     Submit jobs, and on request wait until they run.
 Promise  All jobs of a file are submitted in one submission, or none. A file with more jobs than
-         one submission takes is refused. `--wait` exits 1 when a job is parked or cancelled, or
-         the time is up; the jobs stay in the queue.
+         one submission takes is refused. `--wait` exits 1 when a job is parked, cancelled or
+         failed, or the time is up; the jobs stay in the queue.
 Source   omega.workload.spec, which enforces the limit; SubmitterStore.submit.
 """
 
@@ -84,7 +84,8 @@ def command(
     output.console.print(jobs_table(statuses[:JOBS_SHOWN]))
     if unplaced:
         output.console.print(
-            f"{things(len(unplaced), 'job')} not fully placed; why: omega job {unplaced[0].id}",
+            f"{things(len(unplaced), 'job')} not fully placed, or failed;"
+            f" why: omega job {unplaced[0].id}",
             highlight=False,
         )
         raise typer.Exit(1)

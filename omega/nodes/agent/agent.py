@@ -30,7 +30,7 @@ from omega.nodes.agent.outputs import OutputReader
 from omega.nodes.agent.records import Records
 from omega.nodes.agent.task_driver import NotStarted, TaskDriver, TaskKey
 from omega.nodes.calling import called, parts_for_calls
-from omega.reports.exits import exit_words
+from omega.reports.exits import sentence_of
 from omega.store.protocols import NodeStore
 
 PAUSE_S_MIN: Final = 0.01
@@ -269,7 +269,7 @@ class Agent:
         else:
             self._records.write(task)
         if task.exit is not None:
-            job, number, how = task.key.job, task.key.task, exit_words(task.exit)
+            job, number, how = task.key.job, task.key.task, sentence_of(task.exit)
             self._sink(ProgramEnded(job, number, how, task.exit.is_success))
 
     def _stop_late_tasks(self) -> None:

@@ -23,13 +23,14 @@ def test_every_state_is_reached_from_the_first() -> None:
 
 
 def test_a_job_that_is_over_stays_over() -> None:
-    assert {State.SUCCEEDED, State.CANCELLED} == FINAL
+    assert {State.SUCCEEDED, State.CANCELLED, State.FAILED} == FINAL
     assert not [move for move in MOVES if move[0] in FINAL]
 
 
-def test_from_every_live_state_a_job_can_be_cancelled_and_can_succeed() -> None:
+def test_from_every_live_state_a_job_can_be_cancelled_can_fail_and_can_succeed() -> None:
     for state in set(State) - FINAL:
         assert State.CANCELLED is MOVES[state, Trigger.CANCEL]
+        assert State.FAILED is MOVES[state, Trigger.FAIL]
         assert State.SUCCEEDED in reachable(state)
 
 

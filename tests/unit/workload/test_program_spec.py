@@ -179,7 +179,7 @@ def test_without_a_command_nothing_is_said_of_how_it_runs(field: str) -> None:
     with pytest.raises(BadInput, match="the command is missing") as caught:
         program_of(field)
 
-    assert f"groups[0].{field.split(':')[0]}" == caught.value.field
+    assert f"groups[0].{field.split(':', maxsplit=1)[0]}" == caught.value.field
 
 
 def test_a_job_with_phases_runs_no_program() -> None:

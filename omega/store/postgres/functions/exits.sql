@@ -96,7 +96,9 @@ END $$;
 CREATE FUNCTION omega.report_exits(
     _jobs bigint[], _tasks integer[], _started_ms bigint[],
     _causes text[], _codes integer[], _signals integer[], _restarts integer[], _details text[]
-) RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+) RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp
+-- Each task is found by its key, however many there are.
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     own int4multirange := '{(,)}';
     wrong text;
@@ -159,7 +161,9 @@ END $$;
 -- tasks are passed over. An earlier start never replaces a later one, nor fewer bytes more.
 CREATE FUNCTION omega.report_outputs(
     _jobs bigint[], _tasks integer[], _started_ms bigint[], _streams text[], _bytes_total bigint[], _tails bytea[]
-) RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+) RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp
+-- Each task is found by its key, however many there are.
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     own int4multirange := '{(,)}';
 BEGIN

@@ -49,6 +49,7 @@ def a_status(
         tasks=40,
         placed=12,
         ended=2,
+        failed=0,
         minimum=0,
         attempts=fruitless + 1,
         fruitless=fruitless,
@@ -122,6 +123,7 @@ def screen_of(
         (a_status(State.RUNNING), [], None),
         (a_status(State.SUCCEEDED), [], None),
         (a_status(State.CANCELLED), [], None),
+        (a_status(State.FAILED), [], None),
     ],
 )
 def test_a_waiting_job_has_one_dominant_reason(
