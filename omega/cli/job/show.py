@@ -38,7 +38,7 @@ def command(
     if report is None:
         raise OmegaError(f"there is no job {short(job)} any more")
     output.document(
-        parameters={"job": report.status.id, "demo": demo},
+        parameters={"job": report.job.id, "demo": demo},
         rows=report.rows(),
         summary=report.summary(),
     )

@@ -13,7 +13,7 @@ from omega.framework.effects import Call, Effect, drive
 from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause
-from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.programs import Program, Restart
 from omega.nodes.agent.agent import Agent, OwnMachine, TaskDrivers
@@ -67,14 +67,10 @@ class Machine:
         return effect.make(self.store)
 
     def place(
-        self, program: Program | None = RUN, *, tasks: int = 1, on: int | None = None, **fields: int
+        self, program: Program | None = RUN, *, tasks: int = 1, on: int | None = None
     ) -> LeasedJob:
-        spec = a_spec(tasks, program=program, **fields)
-        return self.place_spec(spec, on=on)
-
-    def place_spec(self, spec: JobSpec, *, on: int | None = None) -> LeasedJob:
-        job = a_leased_job(self.store, spec)
-        grant(self.store, job, range(spec.tasks), [on or self.id] * spec.tasks)
+        job = a_leased_job(self.store, a_spec(tasks, program=program))
+        grant(self.store, job, range(tasks), [on or self.id] * tasks)
         return job
 
     def keys(self, job: LeasedJob) -> list[TaskKey]:
@@ -94,7 +90,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 def test_what_is_placed_here_runs_with_what_it_must_know(machine: Machine) -> None:
-    job = machine.place(tasks=2, memory_mib=64)
+    job = machine.place(tasks=2)
     machine.place(on=machine.other)
     machine.step()
     first, second = machine.driver.launches
@@ -177,7 +173,7 @@ def test_a_cancelled_job_is_stopped_with_grace_and_then_killed(machine: Machine)
 
 def test_a_task_waits_until_the_evicted_one_has_gone(machine: Machine) -> None:
     """The cell gives the room away at once; here two would have it at a time."""
-    low = machine.place(cpu_milli=1_000)
+    low = machine.place()
     machine.step()
     (first,) = machine.driver.running
     # The whole machine for one of high precedence, which evicts the other.
@@ -236,7 +232,7 @@ def test_a_report_whose_answer_was_lost_is_made_again_and_counts_once(machine: M
         machine.store.report_exits = recorded  # type: ignore[method-assign]
         raise StoreUnavailable("the answer was lost")
 
-    machine.store.report_exits = record_and_fail  # type: ignore[method-assign, assignment]
+    machine.store.report_exits = record_and_fail  # type: ignore[method-assign]
     machine.step()
     machine.step(5.0)
     machine.step(5.0)

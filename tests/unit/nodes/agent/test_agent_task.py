@@ -1,6 +1,7 @@
 """One task as its agent follows it: starts, stops, restarts, exits."""
 
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pytest
@@ -17,14 +18,21 @@ FAILED = Exit(cause=ExitCause.EXITED, code=3)
 KILLED = Exit(cause=ExitCause.SIGNALLED, signal=15)
 
 
+class ProgramFields(TypedDict, total=False):
+    restart: Restart
+    timeout_ms: int
+    stop_signal: str
+    stop_grace_ms: int
+
+
 def a_task(program: Program | None = None, *, task: int = 0) -> AgentTask:
     groups = (TaskGroup(tasks=2, cpu_milli=1, program=program), TaskGroup(tasks=1, cpu_milli=2))
     spec = JobSpec(name="job", scheduler="batch", groups=groups)
     return AgentTask(TaskKey(7, task, 1_000), np.ones(KINDS, dtype=np.int64), spec=spec)
 
 
-def a_program(**fields: object) -> Program:
-    return replace(Program(command=("true",)), **fields)
+def a_program(**fields: Unpack[ProgramFields]) -> Program:
+    return Program(command=("true",), **fields)
 
 
 def test_a_task_has_the_program_of_its_group() -> None:
