@@ -30,6 +30,7 @@ from omega.model.jobs import (
 from omega.model.machines import Catalogue, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
 from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, cost
+from omega.model.programs import Program
 from omega.model.resources import KINDS, amounts, machine_capacity
 
 JobAndClaims = tuple[int, UUID, int, Claims]
@@ -81,6 +82,7 @@ class GroupFields(TypedDict, total=False):
     constraints: tuple[Constraint, ...]
     spread_over: str | None
     different_machines: bool
+    program: Program | None
 
 
 def a_cell(

@@ -103,5 +103,5 @@ def test_a_job_without_the_key_is_taken(connection: psycopg.Connection) -> None:
 def test_a_program_is_stored_and_read_back(store: PostgresStore) -> None:
     store.submit([SPEC])
 
-    (leased,) = store.lease_jobs("batch", "replica", 1, 60_000)
+    (leased,) = store.lease("batch", holder="replica", jobs_max=1, lease_ms=60_000)
     assert leased.spec == SPEC
