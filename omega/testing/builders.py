@@ -29,8 +29,8 @@ from omega.model.jobs import (
 )
 from omega.model.machines import Catalogue, MachineRows, Machines, MachineState, Snapshot
 from omega.model.outcomes import Outcome, Verdict
-from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, cost
 from omega.model.programs import Program
+from omega.model.quotas import BUDGETS, Budget, Quota, QuotaScope, cost
 from omega.model.resources import KINDS, amounts, machine_capacity
 
 JobAndClaims = tuple[int, UUID, int, Claims]

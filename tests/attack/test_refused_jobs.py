@@ -147,7 +147,7 @@ def test_an_accepted_job_is_stored_unchanged(
     wire = a_job(
         a_group(tasks=2, constraints=[a_constraint(), a_constraint(operator="exists", values=[])]),
         a_group(gpus=2, spread_over="rack", different_machines=True),
-        a_group(program=a_program(env={"A": "\x01 \u202e\ud83d\ude00"}, image="i")),
+        a_group(program=a_program(env={"A": "\x01 \u202e\U0001f600"}, image="i")),
         minimum=3,
         work={"kind": "a", "steps": 7},
     )
