@@ -107,10 +107,10 @@ class ProgramFields(Part):
         Field(min_length=1),
         BeforeValidator(_words),
         at_most(LIMITS.command_words_max),
-    ] = []
+    ] = Field(default_factory=list)
     run: Annotated[str, AfterValidator(_line)] = ""
     image: Name = ""
-    env: Annotated[dict[str, Word], at_most(LIMITS.variables_max)] = {}
+    env: Annotated[dict[str, Word], at_most(LIMITS.variables_max)] = Field(default_factory=dict)
     env_file: FilePath = ""
     user: Name = ""
     working_dir: Annotated[FilePath, AfterValidator(_absolute)] = ""

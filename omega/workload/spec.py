@@ -52,7 +52,9 @@ class ConstraintSpec(Part):
 
     attribute: Name
     operator: Literal["in", "not_in", "exists", "missing"]
-    values: Annotated[list[Name], at_most(LIMITS.values_per_constraint_max)] = []
+    values: Annotated[list[Name], at_most(LIMITS.values_per_constraint_max)] = Field(
+        default_factory=list
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -90,7 +92,9 @@ class ShapeFields(Part):
     disk: Annotated[int, BeforeValidator(disk_mib)] = 0
     gpus: Annotated[tuple[int, int], BeforeValidator(gpus_and_slices)] = (0, GPU_SLICES)
     duration: Annotated[int | None, BeforeValidator(duration_ms)] = None
-    constraints: Annotated[list[ConstraintSpec], at_most(LIMITS.constraints_per_group_max)] = []
+    constraints: Annotated[list[ConstraintSpec], at_most(LIMITS.constraints_per_group_max)] = Field(
+        default_factory=list
+    )
     spread_over: Name | None = None
     different_machines: bool = False
 
@@ -135,7 +139,9 @@ class JobFields(Part):
     work: StepWorkSpec | None = None
     preemptible: bool = True
     workers: WorkersSpec | None = None
-    phases: Annotated[list[PhaseSpec], at_most(LIMITS.phases_per_job_max)] = []
+    phases: Annotated[list[PhaseSpec], at_most(LIMITS.phases_per_job_max)] = Field(
+        default_factory=list
+    )
 
 
 PARTS: Mapping[str, type[Part]] = {

@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from tests.attack.calls import lease_jobs, submit_jobs, try_call
 from tests.attack.hostile_names import INVALID, INVALID_NAMES, NON_STRINGS
 from tests.attack.sessions import Database, Session
-from tests.attack.wires import Wire, a_constraint, a_group, a_job
+from tests.attack.wires import RESTART, Wire, a_constraint, a_group, a_job, a_program
 
 WIRE_BYTES_MAX = 131_072
 
@@ -29,6 +29,8 @@ UNKNOWN_KEYS: dict[str, Wire] = {
     "a later group": a_job(a_group(), a_group(cpu=1)),
     "constraint": job_with_constraint(weight=1),
     "work": a_job(work={"kind": "a", "steps": 1, "lr": 0.1}),
+    "program": a_job(a_group(program=a_program(volumes=[]))),
+    "restart": a_job(a_group(program=a_program(restart={**RESTART, "mode": "fail"}))),
 }
 NAMES: dict[str, WireWith] = {
     "name": lambda it: a_job(name=it),
@@ -37,6 +39,8 @@ NAMES: dict[str, WireWith] = {
     "kind of work": lambda it: a_job(work={"kind": it, "steps": 1}),
     "attribute": lambda it: job_with_constraint(attribute=it),
     "value": lambda it: job_with_constraint(values=["a", it]),
+    "image": lambda it: a_job(a_group(program=a_program(image=it or ""))),
+    "user": lambda it: a_job(a_group(program=a_program(user=it or ""))),
 }
 
 
@@ -143,6 +147,7 @@ def test_an_accepted_job_is_stored_unchanged(
     wire = a_job(
         a_group(tasks=2, constraints=[a_constraint(), a_constraint(operator="exists", values=[])]),
         a_group(gpus=2, spread_over="rack", different_machines=True),
+        a_group(program=a_program(env={"A": "\x01 \u202e\U0001f600"}, image="i")),
         minimum=3,
         work={"kind": "a", "steps": 7},
     )

@@ -30,6 +30,26 @@ def a_group(**changed: object) -> Wire:
     return {**defaults, **changed}
 
 
+RESTART: Wire = {"attempts": 0, "within_ms": 1, "delay_ms": 0}
+
+
+def a_program(**changed: object) -> Wire:
+    """Return a program of one word."""
+    defaults: Wire = {
+        "command": ["true"],
+        "env": {},
+        "env_file": None,
+        "image": None,
+        "user": None,
+        "working_dir": None,
+        "timeout_ms": None,
+        "stop_signal": "TERM",
+        "stop_grace_ms": 0,
+        "restart": RESTART,
+    }
+    return {**defaults, **changed}
+
+
 def a_constraint(**changed: object) -> Wire:
     """Return a constraint with one value."""
     return {"attribute": "zone", "operator": "in", "values": ["a"], **changed}

@@ -14,7 +14,8 @@ from omega.lifecycle.states import ParkReason, State
 from omega.sim.experiment import Architecture
 from omega.terminal.program import BAD_USAGE, DONE, FAILED, INTERRUPTED
 from omega.workload.machines_file import read_machines
-from omega.workload.spec import GroupSpec, JobFields, StepWorkSpec, parse_specs
+from omega.workload.program_spec import ProgramFields
+from omega.workload.spec import JobFields, ShapeFields, StepWorkSpec, parse_specs
 from omega.workload.traces.detect import LOADERS
 from schedulers import parsync
 from schedulers.elastic import policies as elastic
@@ -193,7 +194,8 @@ def test_the_architectures_are_those_that_are_simulated() -> None:
 def test_the_fields_of_a_job_are_those_that_there_are() -> None:
     for heading, model in (
         ("Fields of a job", JobFields),
-        ("Fields of a task group", GroupSpec),
+        ("Fields of a task group", ShapeFields),
+        ("Programs", ProgramFields),
         ("Fields of `work`", StepWorkSpec),
     ):
         told = defaults(section(JOBS, heading))
@@ -225,7 +227,9 @@ def test_every_job_that_is_shown_can_be_submitted() -> None:
     shown = [*blocks(README, "yaml"), *blocks(JOBS, "yaml")]
     specs = [spec for block in shown for spec in parse_specs(block.text, block.path)]
 
-    assert ["hello", "train", "web", "resnet", "index"] == [spec.name for spec in specs]
+    assert ["hello", "train", "web", "resnet", "report", "site", "index"] == [
+        spec.name for spec in specs
+    ]
     assert {"batch", "elastic", "ml-gpu", "service"} == {spec.scheduler for spec in specs}
 
 

@@ -1,6 +1,7 @@
 """The database takes the programs that Python writes, and refuses those that Python refuses."""
 
 import json
+from typing import Any
 
 import psycopg
 import pytest
@@ -37,7 +38,7 @@ def problem(connection: psycopg.Connection, wire: object) -> str | None:
     return said
 
 
-def with_program(program: object, **changed: object) -> dict[str, object]:
+def with_program(program: object, **changed: object) -> dict[str, Any]:
     wire = json.loads(json.dumps(spec_to_wire(SPEC)))
     wire["groups"][0] |= {"program": program, **changed}
     return dict(wire)
@@ -93,7 +94,7 @@ def test_a_program_is_refused_beside_a_duration_or_phases(connection: psycopg.Co
 
 def test_a_job_without_the_key_is_taken(connection: psycopg.Connection) -> None:
     wire = with_program(None)
-    (group,) = wire["groups"]  # type: ignore[misc]
+    group = wire["groups"][0]
     with connection:
         assert problem(connection, wire) is None
         del group["program"]
@@ -103,5 +104,5 @@ def test_a_job_without_the_key_is_taken(connection: psycopg.Connection) -> None:
 def test_a_program_is_stored_and_read_back(store: PostgresStore) -> None:
     store.submit([SPEC])
 
-    (leased,) = store.lease_jobs("batch", "replica", 1, 60_000)
+    (leased,) = store.lease("batch", holder="replica", jobs_max=1, lease_ms=60_000)
     assert leased.spec == SPEC

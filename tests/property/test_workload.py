@@ -17,8 +17,9 @@ from omega.model.jobs import Constraint, JobSpec, Operator, StepWork, TaskGroup
 from omega.model.resources import DEVICES_MAX, GPU_SLICES
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.workload.quantities import cpu_milli, disk_mib, duration_ms, gpus_and_slices, memory_mib
-from omega.workload.spec import parse_specs
+from omega.workload.spec import GroupSpec, parse_specs
 from tests.fixtures.doses import examples
+from tests.fixtures.programs import PROGRAMS
 from tests.property.refusals import returns_or_bad_input
 
 AMOUNT = st.integers(0, LIMITS.amount_max)
@@ -39,8 +40,9 @@ WORKS = st.builds(StepWork, NAMES, st.integers(1, LIMITS.steps_max))
 
 
 @st.composite
-def groups(draw: st.DrawFn, *, end: bool) -> TaskGroup:
+def groups(draw: st.DrawFn, *, end: bool, programs: bool = True) -> TaskGroup:
     gpus = draw(st.integers(0, DEVICES_MAX))
+    lasts_ms = draw(st.none() | st.integers(0, 2**50)) if end else None
     return TaskGroup(
         tasks=draw(st.integers(1, 1_000)),
         cpu_milli=draw(AMOUNT),
@@ -48,10 +50,11 @@ def groups(draw: st.DrawFn, *, end: bool) -> TaskGroup:
         disk_mib=draw(AMOUNT),
         gpus=gpus,
         gpu_slices=draw(st.integers(1, GPU_SLICES)) if gpus <= 1 else GPU_SLICES,
-        duration_ms=draw(st.none() | st.integers(0, 2**50)) if end else None,
+        duration_ms=lasts_ms,
         constraints=tuple(draw(st.lists(CONSTRAINTS, max_size=3))),
         spread_over=draw(st.none() | NAMES),
         different_machines=draw(st.booleans()),
+        program=draw(st.none() | PROGRAMS) if programs and lasts_ms is None else None,
     )
 
 
@@ -74,7 +77,7 @@ def elastic_specs(draw: st.DrawFn) -> JobSpec:
     phases = tuple(draw(st.lists(PHASES, max_size=2)))
     if problem_with_phases(phases) is not None:
         phases = phases[:0]
-    group = draw(groups(end=not phases))
+    group = draw(groups(end=not phases, programs=not phases))
     group = replace(group, spread_over=None, different_machines=False)
     at_most = draw(st.integers(group.tasks, LIMITS.tasks_per_job_max))
     return replace(
@@ -199,8 +202,10 @@ def part(fields: tuple[str, ...], values: st.SearchStrategy[object]) -> st.Searc
 
 CONSTRAINT_LIKE = SCALARS | part(("attribute", "operator", "values"), SCALARS | st.lists(SCALARS))
 GROUP_LIKE = part(
-    ("tasks", "cpu", "memory", "disk", "gpus", "duration", "constraints", "spread_over"),
-    SCALARS | st.lists(CONSTRAINT_LIKE, max_size=3),
+    tuple(GroupSpec.model_fields),
+    SCALARS
+    | st.lists(CONSTRAINT_LIKE, max_size=3)
+    | part(("signal", "grace", "attempts", "within", "delay"), SCALARS),
 )
 JOB_LIKE = part(
     JOB_KEYS,

@@ -100,6 +100,7 @@ def test_every_key_is_there_even_when_nothing_was_said() -> None:
                 "constraints": [],
                 "spread_over": None,
                 "different_machines": False,
+                "program": None,
             }
         ],
     } == bare

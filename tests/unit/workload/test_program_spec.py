@@ -107,7 +107,7 @@ def test_a_job_in_steps_and_elastic_workers_may_run_a_program() -> None:
         ("TZ: UTC", "TZ:", 7, "env.TZ", "it has no value"),
         ("TZ: UTC", "TZ: [a]", 7, "env.TZ", "is not text"),
         ("TZ: UTC", 'TZ: "a\\0"', 7, "env.TZ", "it holds a NUL character"),
-        ("TZ: UTC", 'TZ: "\\uD800"', 7, None, "an escape in it is a lone surrogate"),
+        ("TZ: UTC", 'TZ: "\\uD800"', 7, None, "escape"),
         ("TZ: UTC", "OMEGA_X: a", 7, "env.OMEGA_X", "begin with OMEGA_ are reserved"),
         ("TZ: UTC", "1A: a", 7, "env.1A", "letters, digits and _, and begins with no digit"),
         ("TZ: UTC", "'A=B': a", 7, "env.'A=B'", "letters, digits and _"),
