@@ -16,8 +16,8 @@ class State(Enum):
     PARKED = "parked"  # set aside with a reason until a change could help
     RUNNING = "running"  # every task runs or has ended
     SUCCEEDED = "succeeded"  # every task has ended, and no program of one has failed
-    CANCELLED = "cancelled"
     FAILED = "failed"  # it is over, and the program of a task has failed
+    CANCELLED = "cancelled"
 
 
 class Trigger(Enum):

@@ -29,7 +29,7 @@ INVARIANTS = {
         SELECT a.job_id, a.task, a.machine_id FROM omega.allocation a
           LEFT JOIN omega.job j ON j.id = a.job_id LEFT JOIN omega.machine m ON m.id = a.machine_id
          WHERE j.id IS NULL OR m.id IS NULL OR a.task NOT BETWEEN 0 AND j.tasks - 1
-            OR j.state IN ('succeeded', 'cancelled')""",
+            OR j.state IN ('succeeded', 'failed', 'cancelled')""",
     "a task is exactly one of running, unplaced and ended": """
         SELECT j.id, t.task FROM omega.job j
          CROSS JOIN LATERAL generate_series(0, j.tasks - 1) AS t (task)
@@ -50,7 +50,8 @@ INVARIANTS = {
         SELECT j.id, j.state FROM omega.job j
          WHERE (j.state = 'planning') <> (j.lease_token IS NOT NULL)
             OR j.state = 'running' AND (NOT isempty(j.unplaced) OR j.ended = j.tasks)
-            OR j.state = 'succeeded' AND j.ended <> j.tasks
+            OR j.state = 'succeeded' AND (j.ended <> j.tasks OR j.failed > 0)
+            OR j.state = 'failed' AND (j.ended <> j.placed OR j.failed = 0)
             OR j.state = 'parked' AND isempty(j.unplaced)
             OR j.state = 'planning' AND j.lease_expires_at IS NULL""",
     "a gang runs at least its minimum": """

@@ -96,6 +96,7 @@ GENERATORS: dict[str, Callable[[Rng], str]] = {
     "text": text,
     "uuid": token,
     "jsonb": document,
+    "bytea": lambda rng: one_of(rng, ("", "x", "\\x00ff")),
 }
 """By type, a function that draws a value."""
 

@@ -126,7 +126,7 @@ IN_MEMORY = (
     ),
     mutant(
         "helpers-outlive-the-job-in-memory",
-        "omega/store/memory/store.py",
+        "omega/store/memory/agents.py",
         "end_tasks",
         "if self._jobs[number].state in FINAL:\n    self._leased.pop(number, None)\n"
         "    «slots += self._finish_helpers(number, Trigger.END_ALL)»",

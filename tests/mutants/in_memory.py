@@ -4,6 +4,7 @@ from tests.mutants.mutant import Part
 
 EVICTORS = "omega/model/evictors.py"
 STORE = "omega/store/memory/store.py"
+AGENTS = "omega/store/memory/agents.py"
 QUEUE = "omega/store/memory/jobs.py"
 MACHINES = "omega/store/memory/machines.py"
 FORCE = "omega/store/memory/forced_eviction.py"
@@ -25,10 +26,10 @@ MUTANTS = (
     ),
     mutant(
         "end-of-another-allocation",
-        STORE,
+        AGENTS,
         "end_tasks",
-        'if slot is not None and began in (None, self._allocations.rows["started_ms"][slot]):',
-        "if slot is not None:",
+        "if self._slot(number, index, began) is not None:",
+        "if self._slot(number, index) is not None:",
         "A node that comes late ends what was placed anew since.",
     ),
     mutant(

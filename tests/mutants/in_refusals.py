@@ -279,7 +279,7 @@ LOCKS = (
     mutant(
         "end-locks-any-job",
         NODES,
-        "end_tasks",
+        "lock_own_tasks",
         "JOIN allocation a USING (job_id, task) WHERE _started_ms IS NULL OR "
         "w.started_ms = (extract(epoch FROM a.started_at) * 1000)::bigint; END IF;",
         "LEFT JOIN allocation a USING (job_id, task); END IF;",

@@ -211,10 +211,33 @@ SIZE = {
     "_notice_ms": 1_000,
 }
 
+STARTED_MS = 1_577_836_800_000
+"""When the tasks of a store under load began."""
+EXITS = {
+    "_jobs": Array((4, 8)),
+    "_tasks": Array((0, 0)),
+    "_started_ms": Array((STARTED_MS, STARTED_MS)),
+    "_causes": Array(("exited", "lost")),
+    "_codes": Array((3, -1)),
+    "_signals": Array((0, 9)),
+    "_restarts": Array((0, 1)),
+    "_details": Array(("", "gone")),
+}
+OUTPUTS = {
+    "_jobs": Array((4, 4)),
+    "_tasks": Array((0, 0)),
+    "_started_ms": Array((STARTED_MS, STARTED_MS)),
+    "_streams": Array(("stdout", "stderr")),
+    "_bytes_total": Array((1, 0)),
+    "_tails": Array(("x", "")),
+}
+
 NEARLY_RIGHT: dict[str, st.SearchStrategy[Mapping[str, Any]]] = {
     "commit_claims": _transactions(),
     "submit_jobs": st.just(WIRE),
     "add_machines": st.just(CELL),
     "resize_machine": st.just(SIZE),
+    "report_exits": st.just(EXITS),
+    "report_outputs": st.just(OUTPUTS),
 }
 """By function, arguments that are right."""

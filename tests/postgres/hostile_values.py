@@ -109,6 +109,7 @@ ELEMENTS: dict[str, st.SearchStrategy[Any]] = {
     "text": TEXTS,
     "uuid": st.builds(lambda number: UUID(int=number), SMALL | st.just(2**128 - 1)),
     "jsonb": st.builds(Json, PLAIN),
+    "bytea": st.sampled_from(["", "x", "\\x00ff"]),
 }
 """By type, values other than null. A function with a parameter of a new type needs a line here."""
 

@@ -24,6 +24,13 @@ AGE = """
 """
 
 
+@pytest.fixture
+def omega_here(omega: Omega, database_url: str, monkeypatch: pytest.MonkeyPatch) -> Omega:
+    """The command line, on the test's own database."""
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    return omega
+
+
 def a_failed_job(store: PostgresStore, machine: int, name: str = "job") -> LeasedJob:
     """Run a job of two tasks: the first fails with code 3, the second for want of memory."""
     job = a_running_job(store, a_spec(2, name=name), [machine] * 2)
@@ -44,14 +51,14 @@ def rows_left(url: str) -> dict[str, int]:
 
 
 def test_a_job_that_failed_is_shown_by_number_and_by_name(
-    omega: Omega, store: PostgresStore
+    omega_here: Omega, store: PostgresStore
 ) -> None:
     (machine,) = add_a_cell(store, 1)
     older, newer = (a_failed_job(store, machine, name="train") for _ in range(2))
     numbered = a_running_job(store, a_spec(name=str(older.id)), [machine])
 
-    shown = summary(omega("job", "train", "--json", "-"))
-    said = omega("job", older.id).out
+    shown = summary(omega_here("job", "train", "--json", "-"))
+    said = omega_here("job", older.id).out
 
     assert (newer.id, "failed", 2) == (shown["id"], shown["state"], shown["failed"])
     assert {"exited": 1, "out_of_memory": 1} == shown["exit_counts"]
@@ -60,17 +67,17 @@ def test_a_job_that_failed_is_shown_by_number_and_by_name(
     ]
     assert f"job          {older.id}  train" in said
     assert "exited with code 3: it gave up" in said
-    assert numbered.id == summary(omega("job", numbered.id, "--json", "-"))["id"]
-    listed = document(omega("jobs", "--state", "failed", "--json", "-"))["rows"]
+    assert numbered.id == summary(omega_here("job", numbered.id, "--json", "-"))["id"]
+    listed = document(omega_here("jobs", "--state", "failed", "--json", "-"))["rows"]
     assert [newer.id, older.id] == [row["id"] for row in listed]
-    assert "2 failed" in omega("status").out
+    assert "2 failed" in omega_here("status").out
 
 
 @pytest.mark.parametrize("name", ["nobody", "0", "9" * 30, "\u0663"])
-def test_a_job_that_never_was_is_told(omega: Omega, store: PostgresStore, name: str) -> None:
+def test_a_job_that_never_was_is_told(omega_here: Omega, store: PostgresStore, name: str) -> None:
     add_a_cell(store, 1)
 
-    assert (1, "", f"omega: there is no job {name}\n") == omega("job", name)
+    assert (1, "", f"omega: there is no job {name}\n") == omega_here("job", name)
 
 
 @pytest.mark.parametrize(

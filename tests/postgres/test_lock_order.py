@@ -16,6 +16,7 @@ import pytest
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
 from omega.model.elastic import Workers
+from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
@@ -134,15 +135,33 @@ def end_tasks(store: PostgresStore) -> Call:
     return lambda rival: rival.end_tasks(integers(jobs), np.array(tasks))
 
 
+def report_exits(store: PostgresStore) -> Call:
+    """Of each of two gangs a task on the second machine fails; what runs on the first ends too."""
+    gangs_on_both(store)
+    live = store.allocations()
+    names = zip(live.job.tolist(), live.task.tolist(), strict=True)
+    began = dict(zip(names, live.started_ms.tolist(), strict=True))
+    lost = Exit(cause=ExitCause.LOST)
+    exits = [TaskExit(job, 1, began[job, 1], lost) for job in (2, 1)]
+    return lambda rival: rival.report_exits(exits)
+
+
+def report_exits_with_helpers(store: PostgresStore) -> Call:
+    helped(store, minimum=1)
+    live = store.allocations_of([1])
+    exits = [TaskExit(1, 0, int(live.started_ms[0]), Exit(cause=ExitCause.LOST))]
+    return lambda rival: rival.report_exits(exits)
+
+
 def cancel(store: PostgresStore) -> Call:
     placed_on_both(store)
     return lambda rival: rival.cancel(1)
 
 
-def helped(store: PostgresStore) -> None:
+def helped(store: PostgresStore, *, minimum: int = 0) -> None:
     """Let a job run on the second machine, and its helpers on the first."""
     add_a_cell(store, 2)
-    spec = replace(a_spec(1), workers=Workers(9))
+    spec = replace(a_spec(1, minimum=minimum), workers=Workers(9))
     job = a_running_job(store, spec, [2])
     helpers = store.add_helpers("batch", job.id, 1, precedence=-1, holder="b", lease_ms=LONG_MS)
     assert helpers is not None
@@ -212,6 +231,8 @@ LOCKS: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]] = {
     commit_with_alternates: EVERYTHING,
     commit_that_breaks_a_gang: EVERYTHING,
     end_tasks: EVERYTHING,
+    report_exits: EVERYTHING,
+    report_exits_with_helpers: EVERYTHING,
     cancel: A_JOB_AND_MACHINES,
     end_with_helpers: EVERYTHING,
     cancel_with_helpers: EVERYTHING,

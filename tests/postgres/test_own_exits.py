@@ -97,6 +97,35 @@ def test_an_agent_hears_only_of_jobs_on_its_machines(
     ).tolist()
 
 
+def test_a_job_that_a_later_version_wrote_is_left_out(
+    store: PostgresStore, agent: Store, mine: int, database_url: str
+) -> None:
+    later, plain = (a_running_job(store, a_spec(), [mine]) for _ in range(2))
+    with psycopg.connect(database_url) as owner:
+        owner.execute("UPDATE omega.job_spec SET wire = '{}' WHERE job_id = %s", (later.id,))
+
+    assert {plain.id: plain.spec} == agent.programs(integers([later.id, plain.id]))
+
+
+def test_large_jobs_come_in_several_answers(
+    store: PostgresStore, agent: Store, mine: int, database_url: str
+) -> None:
+    jobs = [a_running_job(store, a_spec(), [mine]).id for _ in range(4)]
+    with psycopg.connect(database_url) as owner:
+        owner.execute(
+            "UPDATE omega.job_spec SET wire = wire || jsonb_build_object('name', repeat('x', %s))"
+            " WHERE job_id = ANY (%s)",
+            (LIMITS.lease_bytes_max // 2 + 1, jobs[:3]),
+        )
+    answers = []
+    asked = jobs
+    while asked:
+        answers.append(list(agent.programs(integers(asked))))
+        asked = [job for job in asked if job not in answers[-1]]
+
+    assert [[jobs[0], jobs[3]], [jobs[1]], [jobs[2]]] == answers
+
+
 def test_an_agent_polls_its_own_machines_alone(
     store: PostgresStore, agent: Store, machines: list[int], mine: int, alice: str
 ) -> None:

@@ -1,8 +1,12 @@
 """No call of the hot paths reads a whole table, however much there is: plans are kept, so a wrong
 guess made once stays."""
 
+import numpy as np
 import psycopg
 
+from omega.limits import LIMITS
+from omega.model.arrays import integers
+from omega.model.exits import Exit, ExitCause, TaskExit, TaskOutput
 from omega.model.jobs import LeasedJob
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
@@ -60,7 +64,36 @@ def report_on_one(store: PostgresStore, _job: LeasedJob, running: LeasedJob) -> 
     told(store, running.id)
 
 
-CALLS = (commit_some, evict_one, end_one, end_one_and_look, report_on_one)
+def ask_of_many(store: PostgresStore, _job: LeasedJob, _running: LeasedJob) -> None:
+    """An agent asks of as many tasks as it may, of some thousands."""
+    jobs = integers(range(1, LIMITS.tasks_per_release_max + 1))
+    tasks = np.zeros(len(jobs), dtype=np.intp)
+    assert not store.running(jobs, tasks, jobs).any()
+    assert len(jobs) == len(store.programs(jobs))
+    store.machine_revision(1)
+
+
+def report_exits_of_some(store: PostgresStore, _job: LeasedJob, running: LeasedJob) -> None:
+    jobs = [*range(1, 50), running.id]
+    one_by_one = [store.allocations_of([number]) for number in jobs]  # found by their keys
+    named = [
+        (number, 0, int(live.started_ms[0])) for number, live in zip(jobs, one_by_one, strict=True)
+    ]
+    store.report_outputs([TaskOutput(*name, "stdout", 1, b"x") for name in named])
+    lost = Exit(cause=ExitCause.LOST)
+    assert len(jobs) == store.report_exits([TaskExit(*name, lost) for name in named])
+    assert store.output(running.id, 0, "stdout") is not None
+
+
+CALLS = (
+    commit_some,
+    evict_one,
+    end_one,
+    end_one_and_look,
+    report_on_one,
+    ask_of_many,
+    report_exits_of_some,
+)
 
 
 def test_a_call_reads_what_it_names_alone(store: PostgresStore, database_url: str) -> None:

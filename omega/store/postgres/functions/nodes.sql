@@ -43,7 +43,9 @@ END $$;
 CREATE FUNCTION omega.lock_own_tasks(
     _own int4multirange, _jobs bigint[], _tasks integer[], _started_ms bigint[],
     OUT jobs bigint[], OUT tasks integer[], OUT started_ms bigint[]
-) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+) LANGUAGE plpgsql SET search_path = omega, pg_temp
+-- Each task is found by its key, however many there are.
+SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
     elsewhere record;
