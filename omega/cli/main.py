@@ -29,15 +29,21 @@ class Verb:
 
 VERBS: Final = {
     "demo": Verb("demo.command", "See several schedulers compete for the machines of one cell."),
-    "up": Verb("up.command", "Run a cell on this machine: database, schedulers, an agent."),
-    "run": Verb("job.run", "Run a command in the cell; its output and exit code come back."),
+    "up": Verb(
+        "up.command",
+        "Run a whole cell on this machine, until Ctrl-C.",
+    ),
+    "run": Verb("job.run", "Run a command in the cell; output and exit code come back here."),
     "db": Verb("db.commands", "Make, migrate, check, examine and prune the database."),
     "cell": Verb("cell.commands", "Load machines, show them, and take them in and out."),
     "submit": Verb("job.submit", "Submit the jobs of a YAML file."),
     "jobs": Verb("job.listing", "List jobs, newest first."),
-    "job": Verb("job.show", "Show one job: where its tasks run, or why they do not."),
-    "logs": Verb("job.logs", "Print what a job's tasks wrote."),
-    "stop": Verb("job.cancel", "End a job; its programs get their time to stop."),
+    "job": Verb("job.show", "Show one job: where its tasks run, why not, or how they ended."),
+    "logs": Verb(
+        "job.logs",
+        "Print what a job's tasks wrote.",
+    ),
+    "stop": Verb("job.cancel", "End a job and free its room."),
     "cancel": Verb("job.cancel", "End a job and free its room."),
     "quota": Verb(
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."

@@ -39,6 +39,7 @@ OTHER_RNGS: dict[str, str] = {
 TERMINAL = "omega/terminal/terminal.py"
 PRINTING: dict[str, str] = {
     TERMINAL: "makes all that is printed printable",
+    "omega/terminal/program_output.py": "passes on what tasks wrote; printable for a terminal",
     "omega/cli/__main__.py": "says one word of ours before anything else is loaded",
     "benchmarks/client.py": "answers in JSON, through a pipe to the process that started it",
     "benchmarks/simulate_once.py": "answers likewise",

@@ -13,7 +13,10 @@ from omega.terminal.options import DataDir
 
 
 def command(job: JobNamed, data_dir: DataDir = None, demo: DemoOption = False) -> None:
-    """End a job and free its room; its programs get their time to stop."""
+    """End a job and free its room.
+
+    Its programs get their time to stop.
+    """
     with cell_store(data_dir, demo=demo) as store:
         status = named_job(store, job)
         if not store.cancel(status.id):

@@ -45,7 +45,10 @@ def command(
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Print what a job's tasks wrote: its output here as output, its errors as errors."""
+    """Print what a job's tasks wrote.
+
+    Its outputs come as output here, its errors as errors.
+    """
     outputs = {
         name: one for name, one in standard_outputs().items() if stream.value in ("both", name)
     }

@@ -7,9 +7,6 @@ Promise  Ctrl-C and SIGTERM cancel the job. The exit code is the task's; of seve
 Source   docs/guide/agents.md; timeout(1) and docker-run(1) for the codes.
 """
 
-import json
-from collections.abc import Mapping
-from pathlib import PurePosixPath
 from threading import Event
 from typing import Annotated, Final
 
@@ -17,11 +14,10 @@ import typer
 
 from omega.cli.cell_access import cell_store
 from omega.cli.job.following import OutputFollower
+from omega.cli.job.run_plan import RunPlan
 from omega.clock import Clock, RealClock
-from omega.errors import BadInput
 from omega.lifecycle.states import FINAL, State
 from omega.model.exits import Exit, ExitCause
-from omega.model.jobs import JobSpec
 from omega.processes.stopping import stop_on_signals
 from omega.reports.exits import sentence_of
 from omega.reports.jobs import why_waiting
@@ -30,10 +26,10 @@ from omega.reports.processes import live_kinds
 from omega.store.protocols import SubmitterStore
 from omega.store.status import JobStatus
 from omega.terminal.consoles import warnings
-from omega.terminal.options import DataDir, read_pairs
+from omega.terminal.dataclass_options import takes
+from omega.terminal.options import DataDir
 from omega.terminal.program import INTERRUPTED
 from omega.terminal.program_output import standard_outputs
-from omega.workload.spec import parse_specs
 
 POLL_S: Final = 0.05
 POLL_S_MAX: Final = 0.5
@@ -41,82 +37,24 @@ WAITS_SAID_AFTER_S: Final = 3.0
 TIMED_OUT, NOT_RUN, NOT_STARTED, SIGNALLED, KILLED = 124, 125, 127, 128, 137
 EXITS_READ: Final = 1_000
 EXITS_SAID: Final = 5
-OPTIONS: Final = {"--command": "COMMAND", "--constraints": "--constraint", "--groups": "--cpu"}
-"""Options whose name is not that of the field of a spec."""
 
 
-def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
+@takes(RunPlan)
+def command(
+    plan: RunPlan,
     words: Annotated[
         list[str], typer.Argument(metavar="COMMAND...", help="The program and its arguments.")
     ],
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The job's; the program's if not given.")
-    ] = None,
-    scheduler: Annotated[str, typer.Option(metavar="KIND", help="Who places it.")] = "batch",
-    tasks: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many; OMEGA_TASK says which.")
-    ] = 1,
-    gang: Annotated[
-        bool, typer.Option("--gang", help="Start all tasks together, or none.")
-    ] = False,
-    cpu: Annotated[str, typer.Option(metavar="CORES", help="For each task: 2, 0.5 or 500m.")] = "1",
-    memory: Annotated[
-        str, typer.Option(metavar="SIZE", help="For each task: 512MiB or 4GiB; 0: no limit.")
-    ] = "0",
-    gpus: Annotated[
-        str | None, typer.Option(metavar="N", help="For each task: 1 to 8, or a share: 0.5.")
-    ] = None,
-    image: Annotated[
-        str | None, typer.Option(metavar="IMAGE", help="Run it in a container of this image.")
-    ] = None,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A variable for it; can be said again."),
-    ] = None,
-    working_dir: Annotated[
-        str | None, typer.Option(metavar="DIR", help="A folder on the machine that runs it.")
-    ] = None,
-    timeout: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Stop it after 30s, 10m or 2h.")
-    ] = None,
-    tenant: Annotated[str, typer.Option(metavar="NAME", help="Whose job it is.")] = "default",
-    precedence: Annotated[int, typer.Option(metavar="N", help="Higher is served first.")] = 0,
-    constraint: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="As in 'zone in a|b'; can be said again."),
-    ] = None,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Print the job's number, and do not wait.")
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Run a command in the cell: its output comes here, and its exit code is this one's.
+    """Run a command in the cell; output and exit code come back here.
 
     For example [bold]omega run --cpu 2 --memory 4GiB -- python train.py --lr 0.1[/]
     """
-    asked = {
-        "cpu": cpu,
-        "memory": memory if memory != "0" else 0,
-        "gpus": gpus,
-        "image": image,
-        "env": dict(read_pairs(env or [], option="--env")) or None,
-        "working_dir": working_dir,
-        "timeout": timeout,
-        "constraints": constraint or None,
-    }
-    spec = _spec(
-        {
-            "name": name or PurePosixPath(words[0]).name or "run",
-            "scheduler": scheduler,
-            "tenant": tenant,
-            "precedence": precedence,
-            **({"minimum": "all"} if gang else {}),
-            "groups": [
-                {"tasks": tasks, "command": words}
-                | {key: value for key, value in asked.items() if value is not None}
-            ],
-        }
-    )
+    spec = plan.spec(words)
     with stop_on_signals() as stop, cell_store(data_dir) as store:
         (job,) = store.submit([spec])
         if detach:
@@ -127,17 +65,6 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
             store.cancel(job)
             raise typer.Exit(INTERRUPTED)
     raise typer.Exit(code)
-
-
-def _spec(job: Mapping[str, object]) -> JobSpec:
-    """Return a job as a file would describe it. Raises BadInput that names the option."""
-    try:
-        (spec,) = parse_specs(json.dumps(job), "")
-    except BadInput as error:
-        field = None if error.field is None else error.field.rpartition(".")[2].partition("[")[0]
-        option = None if field is None else f"--{field.replace('_', '-')}"
-        raise BadInput(error.sentence, field=OPTIONS.get(str(option), option)) from None
-    return spec
 
 
 class RunningJob:

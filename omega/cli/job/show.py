@@ -31,7 +31,7 @@ def command(
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
-    """Show one job: where its tasks run, why they do not, or how they ended."""
+    """Show one job: where its tasks run, why not, or how they ended."""
     output = Output(json_to)
     with cell_store(data_dir, demo=demo) as store:
         report = JobReport.read(store, named_job(store, job).id)

@@ -8,8 +8,6 @@ Source   docs/guide/agents.md; docs/decisions/0044-programs-and-agents.md.
 
 import os
 import socket
-import threading
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +16,13 @@ from typing import Annotated, Final
 import numpy as np
 import typer
 
-from omega.cli.cell.sizes import Size, read_attributes
+from omega.cli.cell.sizes import Size, read_attributes, refuse_bad_name
 from omega.cli.cell_access import cell_settings
-from omega.cli.options import EndWithParent, process_name
-from omega.clock import RealClock
-from omega.config import Settings
+from omega.cli.options import EndWithParent
+from omega.clock import Clock, RealClock
 from omega.errors import BadInput
 from omega.framework.retry import Retry
+from omega.model.arrays import Amounts
 from omega.model.resources import DEVICES_MAX, KINDS, named
 from omega.nodes.agent.agent import TaskDrivers
 from omega.nodes.agent.hardware import found_capacity
@@ -37,8 +35,8 @@ from omega.reports.printable import short
 from omega.reports.processes import AGENT, name_of
 from omega.reports.wording import amounts
 from omega.store.opening import store_at
-from omega.store.protocols import Store
 from omega.terminal.consoles import Output
+from omega.terminal.dataclass_options import takes
 from omega.terminal.options import DataDir
 from omega.terminal.process_log import ProcessLog
 from omega.terminal.rng import rng_from_seed
@@ -48,75 +46,77 @@ AGENTS: Final = "agents"
 NOTHING: Final = np.zeros(KINDS, dtype=np.int64)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class AgentPlan:
     """What the options say of an agent."""
 
-    name: str
-    attributes: Mapping[str, str]
-    offered: Size
-    reserved: Size
-    users: frozenset[str]
-    env_dirs: tuple[Path, ...]
-    ends_tasks: bool
-
-
-def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The host's name if not given."),
-    ] = None,
-    attributes: Annotated[
+        typer.Option(metavar="NAME", help="The machine's; the host's name if not given."),
+    ] = None
+    attribute: Annotated[
         list[str] | None,
         typer.Option(
-            "--attribute",
             metavar="NAME=VALUE",
             help="What constraints can name, as in zone=b; can be said again.",
         ),
-    ] = None,
+    ] = None
     cpu: Annotated[
         str | None, typer.Option(metavar="CORES", help="To offer, instead of all that there are.")
-    ] = None,
+    ] = None
     memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="To offer, instead of all that there is.")
-    ] = None,
+    ] = None
     gpus: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=DEVICES_MAX, metavar="N", help="To offer, instead of all that are found."
-        ),
-    ] = None,
+        typer.Option(min=0, max=DEVICES_MAX, metavar="N", help="To offer, not all that are found."),
+    ] = None
     reserve_cpu: Annotated[
         str, typer.Option(metavar="CORES", help="To leave for others, of what there is.")
-    ] = "0",
+    ] = "0"
     reserve_memory: Annotated[
         str, typer.Option(metavar="SIZE", help="To leave for others, of what there is.")
-    ] = "0",
+    ] = "0"
     state_dir: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR", help="Where tasks and their outputs are kept; in the data folder."
         ),
-    ] = None,
+    ] = None
     allow_user: Annotated[
         list[str] | None,
         typer.Option(metavar="USER", help="A user as whom tasks may run; can be said again."),
-    ] = None,
+    ] = None
     allow_env_dir: Annotated[
         list[Path] | None,
         typer.Option(metavar="DIR", help="A folder whose env files tasks may name; again."),
-    ] = None,
+    ] = None
     allow_root: Annotated[
         bool, typer.Option("--allow-root", help="Run as root: tasks then are root's, too.")
-    ] = False,
+    ] = False
     end_tasks: Annotated[
         bool,
         typer.Option(
             "--end-tasks", help="End the tasks with the agent, to be placed anew; for the owner."
         ),
-    ] = False,
-    data_dir: DataDir = None,
-    end_with_parent: EndWithParent = False,
+    ] = False
+
+    def capacity(self, folder: Path) -> Amounts:
+        """Return what the machine offers, (kinds,). Raises BadInput."""
+        reserved = Size.read(self.reserve_cpu, self.reserve_memory, None, None).of(NOTHING)
+        offered = Size.read(self.cpu, self.memory, None, self.gpus)
+        return offered.of(found_capacity(folder, reserved))
+
+    def machine(self) -> str:
+        """Return the machine's name. Raises BadInput."""
+        name = self.name or socket.gethostname()
+        refuse_bad_name(name, field="--name")
+        return name
+
+
+@takes(AgentPlan)
+def command(
+    plan: AgentPlan, data_dir: DataDir = None, end_with_parent: EndWithParent = False
 ) -> None:
     """Run what is placed on this machine, until Ctrl-C or SIGTERM; its tasks then go on.
 
@@ -124,47 +124,48 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
     For example [bold]omega node run --attribute zone=b --reserve-memory 2GiB[/]
     """
-    if os.geteuid() == 0 and not allow_root:
-        raise BadInput("as root, tasks could do anything on this machine", field="--allow-root")
-    plan = AgentPlan(
-        name=process_name(name or socket.gethostname()),
-        attributes=read_attributes(attributes or []),
-        offered=Size.read(cpu, memory, None, gpus),
-        reserved=Size.read(reserve_cpu, reserve_memory, None, None),
-        users=frozenset(allow_user or []),
-        env_dirs=tuple(allow_env_dir or []),
-        ends_tasks=end_tasks,
-    )
+    refuse_root(plan.allow_root)
+    name, attributes = plan.machine(), read_attributes(plan.attribute or [])
     with stop_on_signals() as stop, cell_settings(data_dir) as (settings, url):
         if end_with_parent:
             stop_with_parent(stop)
-        folder = state_dir or settings.data_dir / AGENTS / plan.name.replace("/", "_")
+        folder = plan.state_dir or settings.data_dir / AGENTS / name.replace("/", "_")
         with alone_in(folder), closing(store_at(url, settings, "omega agent")) as store:
-            _run(store, settings, plan, folder, stop)
+            clock = RealClock(stop)
+            sink = ProcessLog(name_of(AGENT, name), clock)
+            retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
+            machine = register(
+                store, retry, name, capacity=plan.capacity(folder), attributes=attributes
+            )
+            offered = amounts(named(machine.capacity))
+            Output().console.print(f"{short(name)} offers {offered}.", highlight=False)
+            agent = LiveAgent(
+                store,
+                clock,
+                sink,
+                machine=machine,
+                drivers=_drivers(plan, folder, clock),
+                records=Records(folder / "records"),
+                poll_s=settings.poll_interval_ms / 1_000,
+            )
+            agent.run(stop)
+            if plan.end_tasks:
+                agent.end_tasks()
+            agent.leave()
 
 
-def _run(
-    store: Store, settings: Settings, plan: AgentPlan, folder: Path, stop: threading.Event
-) -> None:
-    clock = RealClock(stop)
-    sink = ProcessLog(name_of(AGENT, plan.name), clock)
-    retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
-    capacity = plan.offered.of(found_capacity(folder, plan.reserved.of(NOTHING)))
-    machine = register(store, retry, plan.name, capacity=capacity, attributes=plan.attributes)
-    Output().console.print(
-        f"{short(plan.name)} is in the cell, with {amounts(named(capacity))}.", highlight=False
+def refuse_root(allowed: bool) -> None:
+    """Raise BadInput if this is root, unless that is allowed."""
+    if os.geteuid() == 0 and not allowed:
+        raise BadInput("as root, tasks could do anything on this machine", field="--allow-root")
+
+
+def _drivers(plan: AgentPlan, folder: Path, clock: Clock) -> TaskDrivers:
+    return TaskDrivers(
+        processes=ProcessDriver(
+            folder / "tasks",
+            clock,
+            users=frozenset(plan.allow_user or []),
+            env_dirs=tuple(plan.allow_env_dir or []),
+        )
     )
-    processes = ProcessDriver(folder / "tasks", clock, users=plan.users, env_dirs=plan.env_dirs)
-    agent = LiveAgent(
-        store,
-        clock,
-        sink,
-        machine=machine,
-        drivers=TaskDrivers(processes=processes),
-        records=Records(folder / "records"),
-        poll_s=settings.poll_interval_ms / 1_000,
-    )
-    agent.run(stop)
-    if plan.ends_tasks:
-        agent.end_tasks()
-    agent.leave()

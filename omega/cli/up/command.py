@@ -6,7 +6,6 @@ Promise  The database, the schedulers and the agent end with this command, and s
 Source   docs/guide/agents.md.
 """
 
-import os
 import threading
 from contextlib import closing
 from typing import Annotated, Final
@@ -15,10 +14,11 @@ import typer
 from rich.status import Status
 
 from omega.cli.cell_access import cell_settings
+from omega.cli.node.run import refuse_root
 from omega.cli.options import read_replica_sets, replicas_of
 from omega.clock import Clock, RealClock
 from omega.config import Settings
-from omega.errors import BadInput, OmegaError
+from omega.errors import OmegaError
 from omega.framework.registry import find_scheduler
 from omega.processes.stopping import stop_on_signals
 from omega.processes.supervisor import ChildSpec, RestartPolicy, Supervisor, omega_command
@@ -54,12 +54,13 @@ def command(
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Run a cell on this machine: a database, schedulers and an agent, until Ctrl-C.
+    """Run a whole cell on this machine, until Ctrl-C.
+
+    It has a database, schedulers, and an agent that runs what is placed.
 
     In another terminal: [bold]omega run -- echo hello[/]
     """
-    if os.geteuid() == 0 and not allow_root:
-        raise BadInput("as root, tasks could do anything on this machine", field="--allow-root")
+    refuse_root(allow_root)
     sets = read_replica_sets(schedulers)
     for each in sets:
         find_scheduler(each.kind)

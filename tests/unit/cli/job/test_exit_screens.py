@@ -40,8 +40,8 @@ def test_every_cause_has_words(cause: ExitCause) -> None:
     ("how", "words"),
     [
         (Exit(cause=ExitCause.EXITED, code=3), "exited with code 3"),
-        (Exit(cause=ExitCause.SIGNALLED, signal=15), "was ended by signal 15"),
-        (Exit(cause=ExitCause.TIMEOUT, signal=9), "ran longer than it may by signal 9"),
+        (Exit(cause=ExitCause.SIGNALLED, signal=15), "was killed by SIGTERM"),
+        (Exit(cause=ExitCause.TIMEOUT, signal=9), "ran longer than it may by SIGKILL"),
         (Exit(cause=ExitCause.LOST), "was lost with its machine's last start"),
     ],
 )
