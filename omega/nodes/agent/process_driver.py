@@ -108,9 +108,9 @@ class ProcessDriver:
                 cwd=working_dir,
                 env=env,
                 start_new_session=True,
-                user=account and account.uid,
-                group=account and account.gid,
-                extra_groups=account and account.groups,
+                user=account.uid if account is not None else None,
+                group=account.gid if account is not None else None,
+                extra_groups=account.groups if account is not None else None,
             )
         finally:
             os.close(stdout)
