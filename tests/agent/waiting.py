@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from omega.model.exits import Exit
 from omega.nodes.agent.task_driver import TaskDriver, TaskKey
 
-DEADLINE_S = 60.0
+DEADLINE_S = 30.0
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -23,3 +24,12 @@ def ended(driver: TaskDriver, key: TaskKey) -> Exit:
     exit_ = driver.look()[key]
     assert exit_ is not None
     return exit_
+
+
+def runs(pid: int) -> bool:
+    """Return whether a process has this pid and is no zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("ascii")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"

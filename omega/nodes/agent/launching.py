@@ -137,6 +137,16 @@ def command_of(program: Program, path: str, folder: Path) -> list[str]:
     return [str(file), *arguments]
 
 
+def check_folder(folder: Path, account: Account) -> None:
+    """Raise NotStarted if another user cannot reach the folders of tasks."""
+    for path in (folder, *folder.parents):
+        entry = path.stat()
+        shut = not entry.st_mode & 0o001
+        theirs = entry.st_uid == account.uid and entry.st_mode & 0o100
+        if shut and not theirs and not (entry.st_gid in account.groups and entry.st_mode & 0o010):
+            raise NotStarted(f"The program's user cannot enter the agent's folder {str(path)!r}.")
+
+
 def check_working_dir(name: str) -> None:
     """Raise NotStarted if a program cannot run in this folder."""
     if not Path(name).is_dir():

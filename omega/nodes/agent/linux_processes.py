@@ -61,14 +61,17 @@ def process_of(pid: int) -> LinuxProcess | None:
 
 
 def all_processes() -> dict[int, LinuxProcess]:
-    """Return all processes of the machine that run, by pid."""
+    """Return all processes of the machine by pid, also those that only wait to be reaped."""
     found = (process_of(int(name)) for name in os.listdir("/proc") if name.isdigit())
-    return {process.pid: process for process in found if process is not None and process.is_alive}
+    return {process.pid: process for process in found if process is not None}
 
 
 def environment_of(pid: int) -> frozenset[bytes]:
-    """Return the `NAME=value` that a process started with; empty if we may not see them."""
-    return frozenset(_read(f"/proc/{pid}/environ", ENVIRON_BYTES_MAX).split(b"\0"))
+    """Return the `NAME=value` that a process started with; empty if we cannot see them.
+
+    A process is without them for a moment while it executes another program.
+    """
+    return frozenset(_read(f"/proc/{pid}/environ", ENVIRON_BYTES_MAX).split(b"\0")) - {b""}
 
 
 @cache

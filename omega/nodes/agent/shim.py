@@ -15,6 +15,8 @@ from omega.model.exits import SIGNAL_MAX, Exit, ExitCause
 
 SHELL: Final = "/bin/sh"
 SIGNALLED_FROM: Final = 128
+UNABLE: Final = 125
+"""The code of a shell that ran no command, because it could not write who it is."""
 
 # Arguments: the folder of this run, then the command. Standard error of the shell itself is
 # closed off: it would say "Killed" there. Traps are not inherited, ignored signals would be. Each

@@ -6,9 +6,9 @@ Promise  A task may write what it likes where it can: no method blocks, raises o
 Source   open(2); docs/decisions/0044-programs-and-agents.md.
 
 KEY/            the agent's
-├── launch      the start of the current run: JSON, written before its shell is started
-├── stdout, stderr, and stdout.1 …
-├── forgotten   is there once the end was reported; the output stays
+├── launch      the current run; the task is forgotten when it is gone
+├── end         how that run ended, once the agent knows
+├── stdout, stderr, and what OutputFile keeps beside them
 ├── run-N/      of the N-th start, the task's user's
 │   ├── shell   pid, start and boot of the shell that runs the command
 │   └── exit    what the shell saw of its end
@@ -16,17 +16,17 @@ KEY/            the agent's
 """
 
 import json
-import os
-import stat
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from omega.nodes.agent.task_driver import TaskKey
+from omega.model.exits import CODE_MAX, Exit, ExitCause
+from omega.nodes.agent.output_file import OutputFile
+from omega.nodes.agent.small_files import create_small, read_small, write_small
+from omega.nodes.agent.task_driver import Stream, TaskKey
 
-CONTROL_BYTES_MAX: Final = 4096
-NOT_STARTED: Final = "none\n"
+PID_MAX: Final = 2**22
+KEPT: Final = tuple(stream.value for stream in Stream)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,6 @@ class Launched:
     boot: str
     restarts: int
     memory_mib: int
-    rotated: int = 0
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,8 @@ class Shell:
     pid: int
     ticks: int
     boot: str
+    is_child: bool = False
+    """Whether this agent started it."""
 
 
 class TaskFolder:
@@ -55,70 +56,93 @@ class TaskFolder:
     def __init__(self, parent: Path, key: TaskKey) -> None:
         self.path = parent / str(key)
         self.work = self.path / "work"
-        self.launch = self.path / "launch"
-        self.forgotten = self.path / "forgotten"
+        self._launch = self.path / "launch"
+        self._end = self.path / "end"
 
     def run(self, number: int) -> Path:
         """Return the folder of one start."""
         return self.path / f"run-{number}"
 
+    def next_run(self) -> int:
+        """Return the number of the next start."""
+        numbers = [0]
+        for path in self.path.glob("run-*"):
+            number = path.name.removeprefix("run-")
+            if number.isdecimal() and len(number) < len(str(PID_MAX)):
+                numbers.append(int(number))
+        return max(numbers) + 1
+
+    def output(self, stream: Stream) -> OutputFile:
+        """Return the file of a stream."""
+        return OutputFile(self.path / stream.value)
+
     def write_launch(self, launched: Launched) -> None:
         """Keep what the next agent needs. Raises OSError."""
-        aside = self.path / "launch.new"
-        aside.write_text(json.dumps(asdict(launched)), "utf-8")
-        aside.rename(self.launch)
+        write_small(self._launch, json.dumps(asdict(launched)))
 
     def read_launch(self) -> Launched | None:
         """Return what `write_launch` kept; None if it is not there or unreadable."""
-        text = read_small(self.launch)
+        values = _read_json(self._launch)
         try:
-            return Launched(**json.loads(text)) if text is not None else None
-        except (ValueError, TypeError):
+            launched = Launched(**values)
+        except TypeError:
             return None
+        numbers = (launched.run, launched.restarts, launched.memory_mib)
+        sane = all(type(number) is int and number >= 0 for number in numbers)
+        return launched if sane and isinstance(launched.boot, str) else None
+
+    def write_end(self, run: int, end: Exit) -> None:
+        """Keep how a run ended. Raises OSError."""
+        write_small(self._end, json.dumps({**asdict(end), "cause": end.cause.value, "run": run}))
+
+    def read_end(self, run: int) -> Exit | None:
+        """Return how this run ended; None if nobody knew yet."""
+        values = _read_json(self._end)
+        try:
+            if values.pop("run") != run:
+                return None
+            cause = ExitCause(values.pop("cause"))
+            return Exit(cause=cause, **values)
+        except (KeyError, TypeError, ValueError, AssertionError):
+            return None
+
+    def drop(self) -> list[Path]:
+        """Forget the task; return all that may be deleted. Raises OSError."""
+        self._launch.unlink(missing_ok=True)
+        return [path for path in self.path.iterdir() if not path.name.startswith(KEPT)]
 
     def read_shell(self, run: int) -> Shell | None:
         """Return who runs the task; None if no shell has said so."""
         words = (read_small(self.run(run) / "shell") or "").split()
         try:
             pid, ticks, boot = words
-            return Shell(int(pid), int(ticks), boot)
+            shell = Shell(int(pid), int(ticks), boot)
         except ValueError:
             return None
+        return shell if 1 < shell.pid <= PID_MAX else None
 
     def claim_start(self, run: int) -> bool:
         """See to it that a shell that has not begun never will; False if one has begun."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            descriptor = os.open(self.run(run) / "shell", flags, 0o600)
+            create_small(self.run(run) / "shell", "none\n")
         except OSError:
             return False
-        with suppress(OSError):
-            os.write(descriptor, NOT_STARTED.encode())
-        os.close(descriptor)
         return True
 
-    def read_exit(self, run: int) -> int | None:
+    def read_code(self, run: int) -> int | None:
         """Return what the shell saw as `$?`; None if it wrote nothing of sense."""
-        text = read_small(self.run(run) / "exit")
-        if text is None or not text.endswith("\n") or not text[:-1].isdecimal():
+        text = read_small(self.run(run) / "exit") or ""
+        digits = text[:-1]
+        if text[-1:] != "\n" or not (digits.isascii() and digits.isdecimal()):
             return None
-        code = int(text) if len(text) <= len("255\n") else -1
-        return code if 0 <= code <= 255 else None  # noqa: PLR2004 - a status is a byte
+        if len(digits) > len(str(CODE_MAX)) or int(digits) > CODE_MAX:
+            return None
+        return int(digits)
 
 
-def read_small(path: Path) -> str | None:
-    """Return the text of a small regular file, and None for whatever else lies there."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+def _read_json(path: Path) -> dict[str, Any]:
     try:
-        descriptor = os.open(path, flags)
-    except OSError:
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        content = os.read(descriptor, CONTROL_BYTES_MAX + 1)
-        return content.decode("ascii") if len(content) <= CONTROL_BYTES_MAX else None
-    except (OSError, ValueError):
-        return None
-    finally:
-        os.close(descriptor)
+        values = json.loads(read_small(path) or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
