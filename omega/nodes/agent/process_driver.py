@@ -1,0 +1,357 @@
+"""The process driver: runs the programs of tasks as processes of the machine itself.
+
+Goal     Start, watch and stop processes so that they outlive the agent, and leave nothing behind.
+Promise  See `TaskDriver`. A task ends with its command; what the command left running is killed
+         before the end is reported. No zombie stays. A full disk, or whatever a task writes into
+         its folder, never raises out of `look`. Memory is watched, CPU is not limited.
+Source   docs/decisions/0044-programs-and-agents.md; Nomad's raw_exec and its executor.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from omega.clock import Clock
+from omega.model.exits import Exit, ExitCause
+from omega.nodes.agent.launching import (
+    account_of,
+    check_folder,
+    check_working_dir,
+    command_of,
+    environment,
+    home_of_agent,
+    variables_of_file,
+)
+from omega.nodes.agent.linux_processes import boot_id, send
+from omega.nodes.agent.shells import free_shell, reap, shell_of, status_of, verified
+from omega.nodes.agent.shim import SCRIPT, SHELL, UNABLE, exit_of_code
+from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
+from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
+from omega.nodes.agent.trash import Trash
+from omega.nodes.agent.trees import Root, Trees
+
+MIB: Final = 2**20
+WATCH_S: Final = 1.0
+"""The time between two looks at memory and output."""
+SWEEP_S: Final = 0.05
+"""The time between two tries to kill the rest of a tree."""
+STUBBORN_S: Final = 10.0
+"""How long an end waits for processes that cannot be killed, since they wait for a hung disk."""
+
+
+@dataclass
+class _Task:
+    folder: TaskFolder
+    launched: Launched
+    shell: Shell | None
+    end: Exit | None = None
+    """How it ended, while processes of its tree may be left."""
+    swept_since: float | None = None
+    killing: bool = False
+    undelivered: signal.Signals | None = None
+    """A signal that came before there was a process to get it."""
+
+    @property
+    def root(self) -> Root:
+        return Root(self.folder.path, self.shell)
+
+
+class ProcessDriver:
+    """A `TaskDriver` of processes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        *,
+        env_dirs: Sequence[Path] = (),
+        users: Set[str] = frozenset(),
+        output_bytes_max: int = 64 * MIB,
+        outputs_max: int = 1_000,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Find what an earlier driver of this folder left.
+
+        Args:
+            folder: holds a folder for each task.
+            clock: times the looks at memory and output.
+            env_dirs: where files of variables may lie.
+            users: who may run programs besides the agent's own user.
+            output_bytes_max: a longer output is cut.
+            outputs_max: of so many forgotten tasks the output is kept.
+            say: writes a line to the log, each once.
+        """
+        self._folder = folder.resolve()
+        self._clock = clock
+        self._env_dirs = tuple(env_dirs)
+        self._users = users
+        self._output_bytes_max = output_bytes_max
+        self._outputs_max = outputs_max
+        self._say = say
+        self._said: set[str] = set()
+        self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        self._trash = Trash(self._folder / ".trash")
+        self._trees = Trees()
+        self._running: dict[TaskKey, _Task] = {}
+        self._ended: dict[TaskKey, _Task] = {}
+        self._shown: dict[TaskKey, Exit | None] = {}
+        self._forgotten: dict[TaskKey, None] = {}
+        self._watch_at = self._sweep_at = clock.now()
+        self._adopt()
+
+    def start(self, launch: Launch) -> None:
+        """Start a task. Raises NotStarted."""
+        if launch.key in self._running:
+            raise NotStarted("This task runs already.")
+        before = self._ended.get(launch.key)
+        folder = TaskFolder(self._folder, launch.key)
+        launched = Launched(
+            run=folder.next_run(),
+            boot=boot_id(),
+            restarts=launch.restarts,
+            memory_mib=launch.memory_mib,
+        )
+        try:
+            shell = self._start(launch, folder, launched)
+        except (NotStarted, OSError) as error:
+            self._undo(folder, before)
+            if isinstance(error, NotStarted):
+                raise
+            name = f" {error.filename!r}:" if error.filename else ""
+            why = f"The program could not be started:{name} {error.strerror}."
+            raise NotStarted(why) from None
+        self._ended.pop(launch.key, None)
+        self._forgotten.pop(launch.key, None)
+        self._running[launch.key] = _Task(folder, launched, shell)
+        self._shown[launch.key] = None
+
+    def look(self) -> Mapping[TaskKey, Exit | None]:
+        """Return every task that was started and not forgotten: None if it runs, else its exit."""
+        now = self._clock.now()
+        for task in self._running.values():
+            if task.end is None:
+                task.end = self._end_of(task)
+        if now >= self._watch_at:
+            self._watch_at = now + WATCH_S
+            self._watch()
+        self._sweep(now)
+        return dict(self._shown)
+
+    def signal(self, key: TaskKey, signal: str) -> None:
+        """Send a signal of `SIGNALS` to all processes of a task; harmless if it has ended."""
+        task = self._running.get(key)
+        if task is not None:
+            self._signal(task, signal)
+
+    def forget(self, key: TaskKey) -> None:
+        """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
+        task = self._ended.pop(key, None)
+        if task is None:
+            return
+        del self._shown[key]
+        self._forgotten[key] = None
+        try:
+            for path in task.folder.drop():
+                self._trash.throw(path)
+            while len(self._forgotten) > self._outputs_max:
+                oldest = next(iter(self._forgotten))
+                del self._forgotten[oldest]
+                self._trash.throw(TaskFolder(self._folder, oldest).path)
+        except OSError as error:
+            self._say_once("A folder of a task could not be deleted", error)
+
+    def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
+        """Return how many bytes a task has written so far, and the last of them."""
+        return TaskFolder(self._folder, key).output(stream).read(bytes_max)
+
+    def _start(self, launch: Launch, folder: TaskFolder, launched: Launched) -> Shell:
+        program = launch.program
+        account = account_of(program.user, self._users)
+        if account is not None:
+            check_folder(self._folder, account)
+        home = home_of_agent() if account is None else account.home
+        from_file = variables_of_file(program.env_file, self._env_dirs)
+        env = environment(launch, folder.path, folder.work, home, from_file)
+        if program.working_dir is not None:
+            check_working_dir(program.working_dir)
+        working_dir = Path(program.working_dir or folder.work)
+        command = command_of(program, env["PATH"], working_dir)
+        folder.path.mkdir(mode=0o700, exist_ok=True)
+        folder.path.chmod(0o700 if account is None else 0o711)
+        run = folder.run(launched.run)
+        run.mkdir(mode=0o700)
+        folder.work.mkdir(mode=0o700, exist_ok=True)
+        if account is not None:
+            for own in (folder.work, run):
+                os.chown(own, account.uid, account.gid, follow_symlinks=False)
+        folder.write_launch(launched)
+        outputs: list[int] = []
+        try:
+            outputs.extend(folder.output(stream).open() for stream in Stream)
+            process = subprocess.Popen(
+                [SHELL, "-c", SCRIPT, "omega-task", str(run), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=outputs[0],
+                stderr=outputs[1],
+                cwd=working_dir,
+                env=env,
+                start_new_session=True,
+                user=account.uid if account is not None else None,
+                group=account.gid if account is not None else None,
+                extra_groups=account.groups if account is not None else None,
+            )
+        finally:
+            for output in outputs:
+                os.close(output)
+        process.returncode = 0  # its end is `look`'s to ask for, and it may outlive this object
+        return shell_of(process.pid)
+
+    def _undo(self, folder: TaskFolder, before: _Task | None) -> None:
+        """Let the next agent find what was there before a start that failed."""
+        try:
+            if before is not None:
+                folder.write_launch(before.launched)
+            elif folder.path.exists():
+                folder.drop()
+        except OSError as error:
+            self._say_once("A start that failed could not be undone", error)
+
+    def _end_of(self, task: _Task) -> Exit | None:
+        """Return how a task ended whose shell is gone; None if it is there."""
+        restarts = task.launched.restarts
+        killed: int | None = None
+        if task.shell is not None and task.shell.boot == boot_id():
+            status = status_of(task.shell)
+            if status is None:
+                return None
+            killed = status if status < 0 else None
+            if status == UNABLE and task.folder.read_shell(task.launched.run) is None:
+                why = "Nothing could be written to the task's folder."
+                return Exit(cause=ExitCause.NOT_STARTED, restarts=restarts, detail=why)
+            code = task.folder.read_code(task.launched.run)
+            if code is None and killed is None:
+                code = status
+        else:
+            code = task.folder.read_code(task.launched.run)
+        if code is not None:
+            return exit_of_code(code, restarts)
+        if killed is not None:
+            why = "The shell that watched the program was killed."
+            return Exit(cause=ExitCause.SIGNALLED, signal=-killed, restarts=restarts, detail=why)
+        why = "The machine was restarted." if task.shell else "The agent ended as it started."
+        return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
+
+    def _signal(self, task: _Task, name: str) -> None:
+        number = signal.Signals[f"SIG{name}"]
+        reached = self._trees.signal(task.root, number)
+        if number is signal.SIGKILL:
+            task.killing = True  # until it has ended, whoever is forked meanwhile
+        elif not reached:
+            task.undelivered = number
+
+    def _sweep(self, now: float) -> None:
+        """Kill what is left of ended tasks; show the ends of those of whom nothing is left."""
+        tasks = {
+            key: task
+            for key, task in self._running.items()
+            if task.end is not None or task.killing or task.undelivered is not None
+        }
+        fresh = any(task.swept_since is None for task in tasks.values())
+        if not tasks or (not fresh and now < self._sweep_at):
+            return
+        self._sweep_at = now + SWEEP_S
+        trees = self._trees.find([task.root for task in tasks.values()])
+        for key, task in tasks.items():
+            if task.swept_since is None:
+                task.swept_since = now
+            tree = trees[task.root]
+            is_stubborn = now - task.swept_since > STUBBORN_S
+            if task.end is not None and (
+                is_stubborn or (not tree and (not task.shell or status_of(task.shell) is not None))
+            ):
+                self._show(key, task, task.end)
+                continue
+            number = task.undelivered
+            if task.end is not None or task.killing:
+                number = signal.SIGKILL
+                free_shell(task.shell, is_stubborn=is_stubborn)
+            for process in tree:
+                send(process, number or signal.SIGKILL)
+            if tree and task.undelivered is not None:
+                task.undelivered = None
+                task.swept_since = None
+
+    def _show(self, key: TaskKey, task: _Task, end: Exit) -> None:
+        try:
+            task.folder.write_end(task.launched.run, end)
+        except OSError as error:
+            self._say_once("The end of a task could not be written", error)
+        if task.shell is not None:
+            reap(task.shell)
+        self._ended[key] = self._running.pop(key)
+        self._shown[key] = end
+
+    def _watch(self) -> None:
+        """End tasks that use too much memory, cut long outputs, delete what was thrown away."""
+        limited = [
+            task for task in self._running.values() if task.launched.memory_mib and not task.end
+        ]
+        trees = self._trees.find([task.root for task in limited]) if limited else {}
+        for task in limited:
+            used = sum(process.rss_bytes for process in trees[task.root]) // MIB
+            if used > task.launched.memory_mib:
+                self._end_for_memory(task, used)
+        for task in self._running.values():
+            for stream in Stream:
+                try:
+                    task.folder.output(stream).cut(self._output_bytes_max)
+                except OSError as error:
+                    self._say_once("The output of a task could not be cut", error)
+        try:
+            self._trash.tidy()
+        except OSError as error:
+            self._say_once("The folders of ended tasks could not be deleted", error)
+
+    def _end_for_memory(self, task: _Task, used_mib: int) -> None:
+        task.end = Exit(
+            cause=ExitCause.OUT_OF_MEMORY,
+            restarts=task.launched.restarts,
+            detail=f"It used {used_mib} MiB and may use {task.launched.memory_mib} MiB.",
+        )
+        try:  # before anybody is killed: the next agent is to know why
+            task.folder.write_end(task.launched.run, task.end)
+        except OSError as error:
+            self._say_once("The end of a task could not be written", error)
+
+    def _say_once(self, what: str, error: OSError) -> None:
+        line = f"{what}: {error.strerror}."
+        if line not in self._said:
+            self._said.add(line)
+            self._say(line)
+
+    def _adopt(self) -> None:
+        """Find all that an earlier driver of this folder started."""
+        ended: list[tuple[float, TaskKey]] = []
+        for path in self._folder.iterdir():
+            try:
+                key = TaskKey.of_text(path.name)
+            except ValueError:
+                continue
+            folder = TaskFolder(self._folder, key)
+            launched = folder.read_launch()
+            if launched is None:
+                ended.append((path.lstat().st_mtime, key))
+                continue
+            shell = folder.read_shell(launched.run)
+            if shell is None and not folder.claim_start(launched.run):
+                shell = folder.read_shell(launched.run)
+            task = _Task(folder, launched, None)
+            task.shell = verified(shell, task.root.marker)
+            task.end = folder.read_end(launched.run)
+            self._running[key] = task
+            self._shown[key] = None
+        self._forgotten.update((key, None) for _, key in sorted(ended))

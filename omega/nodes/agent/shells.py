@@ -1,0 +1,67 @@
+"""The shells above the tasks, seen from the agent: whether they run, and how they ended.
+
+Goal     Ask about a shell, whether it is this agent's child or an earlier agent's.
+Promise  No process that merely has its pid is taken for it.
+Source   waitid(2).
+"""
+
+import os
+import signal
+from contextlib import suppress
+from typing import Final
+
+from omega.nodes.agent.linux_processes import boot_id, environment_of, process_of, send
+from omega.nodes.agent.task_folder import Shell
+
+NOBODY: Final = -1
+"""Ticks that no process has."""
+
+
+def shell_of(pid: int) -> Shell:
+    """Return the shell that was started just now."""
+    process = process_of(pid)
+    return Shell(pid, process.ticks if process is not None else NOBODY, boot_id(), is_child=True)
+
+
+def verified(shell: Shell | None, marker: bytes) -> Shell | None:
+    """Return a shell that no process is, if the process of its pid is not of this task.
+
+    The file that names it is within the program's reach.
+    """
+    if shell is None or marker in environment_of(shell.pid):
+        return shell
+    return Shell(shell.pid, NOBODY, shell.boot)
+
+
+def status_of(shell: Shell) -> int | None:
+    """Return the code of a shell that has ended, or minus its signal; None if it runs.
+
+    It is not reaped: as long as it is a zombie, nobody else gets its pid.
+    """
+    if not shell.is_child:
+        # Another agent started it, and whoever has it now reaps it. By now a child of ours may
+        # have its pid.
+        now = process_of(shell.pid)
+        runs = now is not None and now.is_alive and now.ticks == shell.ticks
+        return None if runs else -int(signal.SIGKILL)
+    try:
+        ended = os.waitid(os.P_PID, shell.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except OSError:
+        return -int(signal.SIGKILL)
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+def reap(shell: Shell) -> None:
+    """Let the kernel drop what it keeps of a shell that has ended."""
+    with suppress(OSError):
+        if shell.is_child:
+            os.waitpid(shell.pid, os.WNOHANG)
+
+
+def free_shell(shell: Shell | None, *, is_stubborn: bool) -> None:
+    """Let a shell go on that its program stopped; kill one that hangs."""
+    process = process_of(shell.pid) if shell is not None else None
+    if process is not None and shell is not None and process.ticks == shell.ticks:
+        send(process, signal.SIGKILL if is_stubborn else signal.SIGCONT)

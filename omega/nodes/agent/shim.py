@@ -1,0 +1,47 @@
+"""The shell that stands above each task's command, and outlives the agent.
+
+Goal     Keep how a command ended, whether or not an agent runs at that moment.
+Promise  The command gets default signals, no descriptor of the shell's, and the environment as it
+         is. A shell whose start somebody else has claimed runs nothing.
+Source   POSIX sh. A shell starts in a millisecond, and every machine has one.
+
+A shell sees 128 + n both for a command that signal n ended and for one that exits with 128 + n.
+Like every shell, we count the codes from 129 to 192 as signals.
+"""
+
+from typing import Final
+
+from omega.model.exits import SIGNAL_MAX, Exit, ExitCause
+
+SHELL: Final = "/bin/sh"
+SIGNALLED_FROM: Final = 128
+UNABLE: Final = 125
+"""The code of a shell that ran no command, because it could not write who it is."""
+
+# Arguments: the folder of this run, then the command. Standard error of the shell itself is
+# closed off: it would say "Killed" there. Traps are not inherited, ignored signals would be. Each
+# file is written by one builtin in one write, so that it is whole or has no last line. A shell's
+# variable that the task has, too, would change the task's: hence the agent's prefix.
+SCRIPT: Final = """\
+OMEGA_SHIM_RUN=$1; shift
+exec 9>&2 2>/dev/null
+trap : HUP INT QUIT TERM USR1 USR2
+set -Cf
+read -r OMEGA_SHIM_STAT </proc/self/stat
+read -r OMEGA_SHIM_BOOT </proc/sys/kernel/random/boot_id
+ticks_of() { shift 19; OMEGA_SHIM_TICKS=$1; }
+ticks_of ${OMEGA_SHIM_STAT##*) }
+echo "$$ $OMEGA_SHIM_TICKS $OMEGA_SHIM_BOOT" >"$OMEGA_SHIM_RUN/shell" || exit 125
+(exec "$@" 2>&9 9>&-)
+OMEGA_SHIM_CODE=$?
+echo "$OMEGA_SHIM_CODE" >"$OMEGA_SHIM_RUN/exit"
+exit "$OMEGA_SHIM_CODE"
+"""
+
+
+def exit_of_code(code: int, restarts: int) -> Exit:
+    """Return the exit that `$?` means."""
+    if SIGNALLED_FROM < code <= SIGNALLED_FROM + SIGNAL_MAX:
+        number = code - SIGNALLED_FROM
+        return Exit(cause=ExitCause.SIGNALLED, signal=number, restarts=restarts)
+    return Exit(cause=ExitCause.EXITED, code=code, restarts=restarts)

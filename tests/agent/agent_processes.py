@@ -1,0 +1,27 @@
+"""A process that starts tasks and is then killed, as an agent may be.
+
+Run as a program: the folder, and a line of shell for each task.
+"""
+
+import sys
+from pathlib import Path
+
+from omega.clock import RealClock
+from omega.model.programs import Program, shell_line
+from omega.nodes.agent.process_driver import ProcessDriver
+from omega.nodes.agent.task_driver import Launch, TaskKey
+
+
+def a_launch(line: str, number: int = 1, **fields: int) -> Launch:
+    """Return a launch that has the shell run a line."""
+    key = TaskKey(number, 0, 1_000)
+    amounts = {"cpu_milli": 0, "memory_mib": 0, **fields}
+    return Launch(key=key, program=Program(command=shell_line(line)), env={}, **amounts)
+
+
+if __name__ == "__main__":
+    driver = ProcessDriver(Path(sys.argv[1]), RealClock())
+    for number, line in enumerate(sys.argv[2:], 1):
+        driver.start(a_launch(line, number))
+    print("started", flush=True)  # noqa: T201 - whom it tells is a test
+    sys.stdin.read()
