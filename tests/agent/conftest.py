@@ -1,0 +1,118 @@
+"""A cell with one scheduler and one agent, each a process, on the tests' server."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from omega.lifecycle.states import FINAL
+from omega.nodes.agent.launching import MARKER
+from omega.store.postgres.store import PostgresStore
+from tests.fixtures.command_line import Started
+
+SOON = {
+    "OMEGA_RESCUE_INTERVAL_MS": "100",
+    "OMEGA_POLL_INTERVAL_MS": "20",
+    "OMEGA_BACKOFF_MAX_MS": "200",
+}
+"""Settings by which whatever is due is done soon."""
+
+
+@dataclass
+class CellAtWork:
+    """A scheduler, an agent with two cores, and what users do."""
+
+    store: PostgresStore
+    started: Started
+    folder: Path
+    agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start_agent(self, *options: str, name: str = "m1") -> subprocess.Popen[bytes]:
+        """Start the agent of a machine; wait until its machine is in the cell."""
+        folder = self.folder / name
+        agent = self.started(
+            *("node", "run", "--allow-root", f"--name={name}", f"--state-dir={folder}"),
+            *("--cpu=2", "--memory=1GiB", *options),
+        )
+        self.agents.append(agent)
+        self.started.wait_for(lambda: name in self.reporting())
+        return agent
+
+    def kill_agent(self) -> None:
+        """End the newest agent as kill -9 does."""
+        agent = self.agents.pop()
+        self.started.processes.remove(agent)
+        agent.kill()
+        agent.wait()
+        self.store.forget("agent", "m1")
+
+    def reporting(self) -> set[str]:
+        """Return the machines whose agents report."""
+        return {it.replica for it in self.store.reports() if it.kind == "agent"}
+
+    def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run `omega run` with these words in a process of its own, to its end."""
+        command = [sys.executable, "-m", "omega.cli", "run", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, input=stdin)
+
+    def submitted(self, *words: str) -> int:
+        """Submit a command and return its job."""
+        ran = self.run("--detach", *words)
+        assert 0 == ran.returncode, ran.stderr
+        return self.store.jobs()[0].id
+
+    def wait_until_over(self, job: int) -> None:
+        """Wait until a job has ended."""
+        self.started.wait_for(lambda: self._is_over(job))
+
+    def wait_for_file(self, path: Path) -> str:
+        """Wait until a program has written a line to a file; return the line."""
+        self.started.wait_for(lambda: path.exists() and path.read_text().endswith("\n"))
+        return path.read_text().strip()
+
+    def _is_over(self, job: int) -> bool:
+        status = self.store.job(job)
+        assert status is not None
+        return status.state in FINAL
+
+    def processes(self) -> list[psutil.Process]:
+        """Return the processes of tasks below this test's folder."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get(MARKER, "").startswith(str(self.folder)):
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+                continue
+        return found
+
+
+@pytest.fixture
+def at_work(
+    database_url: str,
+    started: Started,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[CellAtWork]:
+    """A cell at work; its tasks' processes end with the test."""
+    for name, value in {"OMEGA_DATABASE_URL": database_url, **SOON}.items():
+        monkeypatch.setenv(name, value)
+    store = PostgresStore(database_url)
+    cell = CellAtWork(store, started, tmp_path)
+    started("scheduler", "run", "batch")
+    cell.start_agent()
+    yield cell
+    for agent in cell.agents:
+        agent.kill()
+        agent.wait()
+    for process in cell.processes():
+        if process.pid != os.getpid():
+            process.kill()
+    violations = store.verify()
+    store.close()
+    assert [] == list(violations)

@@ -1,0 +1,179 @@
+"""Commands that run in a cell: real processes, from `omega run` to the program and back."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from omega.lifecycle.states import State
+from omega.model.exits import ExitCause
+from tests.agent.conftest import CellAtWork
+from tests.fixtures.command_line import Omega
+
+pytestmark = pytest.mark.postgres
+
+
+def test_a_command_runs_elsewhere_as_if_it_ran_here(at_work: CellAtWork) -> None:
+    ran = at_work.run("--", "sh", "-c", "echo out; echo err >&2; exit 3")
+
+    assert (3, "out\n", "err\n") == (ran.returncode, ran.stdout, ran.stderr)
+
+
+def test_each_task_knows_which_it_is(at_work: CellAtWork) -> None:
+    ran = at_work.run("--tasks=20", "--cpu=100m", "--", "sh", "-c", "echo $OMEGA_TASK")
+
+    assert 0 == ran.returncode, ran.stderr
+    assert list(range(20)) == sorted(map(int, ran.stdout.split()))
+
+
+def test_the_environment_is_the_jobs_and_not_the_agents(at_work: CellAtWork) -> None:
+    ran = at_work.run("--env=GREETING=hi there", "--", "env")
+
+    said = dict(line.split("=", 1) for line in ran.stdout.splitlines())
+    assert "hi there" == said["GREETING"]
+    assert "OMEGA_DATABASE_URL" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "cause", "sentence"),
+    [
+        (("no-such-program",), 127, ExitCause.NOT_STARTED, "no-such-program"),
+        (("--timeout=200ms", "--", "sleep", "60"), 124, ExitCause.TIMEOUT, "longer than it may"),
+        (("--", "sh", "-c", "kill -9 $$"), 137, ExitCause.SIGNALLED, "SIGKILL"),
+        (
+            ("--memory=32MiB", "--", sys.executable, "-c", "x = bytearray(10**9); input()"),
+            137,
+            ExitCause.OUT_OF_MEMORY,
+            "more memory than it asked for",
+        ),
+    ],
+)
+def test_a_command_that_fails_says_how(
+    at_work: CellAtWork, words: tuple[str, ...], code: int, cause: ExitCause, sentence: str
+) -> None:
+    ran = at_work.run(*words)
+
+    assert code == ran.returncode, ran.stderr
+    assert sentence in ran.stderr
+    (ended,) = at_work.store.exits(at_work.store.jobs()[0].id)
+    assert cause is ended.exit.cause
+
+
+def test_ctrl_c_cancels_the_job_and_ends_its_processes(at_work: CellAtWork, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    line = f"echo ready > {marks}; trap 'echo stopped >> {marks}; exit' TERM; sleep 60 & wait"
+    command = [sys.executable, "-m", "omega.cli", "run", "--", "sh", "-c", line]
+    waiting = subprocess.Popen(command)
+    at_work.wait_for_file(marks)
+    waiting.send_signal(signal.SIGINT)
+
+    assert 130 == waiting.wait()
+    at_work.started.wait_for(lambda: not at_work.processes())
+    assert ["ready", "stopped"] == marks.read_text().split()
+    assert State.CANCELLED is at_work.store.jobs()[0].state
+
+
+def test_outputs_stream_while_the_program_runs(at_work: CellAtWork, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    line = f"echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo second"
+    command = [sys.executable, "-m", "omega.cli", "run", "--", "sh", "-c", line]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as waiting:
+        assert waiting.stdout is not None
+        assert "first\n" == waiting.stdout.readline()
+        gate.touch()
+        assert "second\n" == waiting.stdout.read()
+    assert 0 == waiting.returncode
+
+
+def test_logs_and_exits_stay_after_the_end(at_work: CellAtWork, omega: Omega) -> None:
+    ran = at_work.run(
+        "--name=talks", "--tasks=2", "--cpu=1", "--", "sh", "-c", "echo $OMEGA_TASK; exit 4"
+    )
+    assert 4 == ran.returncode
+
+    assert {"0", "1"} == set(omega("logs", "talks").out.split())
+    assert "1\n" == omega("logs", "talks", "--task", 1).out
+    shown = omega("job", "talks").out
+    assert "exited with code 4" in shown
+    assert 1 == omega("logs", "nobody").code
+    assert 1 == omega("logs", "talks", "--task", 2).code
+
+
+def test_escapes_of_programs_do_not_reach_a_terminal(at_work: CellAtWork, omega: Omega) -> None:
+    """What `omega logs` writes to a pipe is what the program wrote; a terminal gets it escaped."""
+    at_work.run("--name=rude", "--", "printf", r"\033[2Jgone\n")
+    script = (
+        "import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'omega.cli', 'logs', 'rude']))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+    assert b"\x1b[2J" not in ran.stdout
+    assert rb"\x1b[2Jgone" in ran.stdout
+
+
+def test_tasks_outlive_their_agent_and_their_ends_are_reported_once(
+    at_work: CellAtWork, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    begun = tmp_path / "begun"
+    line = f"echo $$ >> {begun}; while [ ! -e {gate} ]; do sleep 0.05; done; exit 5"
+    job = at_work.submitted("--", "sh", "-c", line)
+    at_work.wait_for_file(begun)
+    at_work.kill_agent()
+    gate.touch()
+    at_work.started.wait_for(lambda: not at_work.processes())
+    assert State.RUNNING is at_work.store.jobs()[0].state, "nobody can have reported it"
+    at_work.start_agent()
+    at_work.wait_until_over(job)
+
+    (ended,) = at_work.store.exits(job)
+    assert 5 == ended.exit.code
+    assert 1 == len(begun.read_text().split()), "it was started once"
+
+
+def test_a_second_agent_of_the_same_folder_is_refused(at_work: CellAtWork, omega: Omega) -> None:
+    folder = at_work.folder / "m1"
+    ran = omega("node", "run", "--allow-root", "--name=m1", f"--state-dir={folder}")
+
+    assert 2 == ran.code
+    assert "another agent" in ran.err
+
+
+def test_an_agent_that_is_told_to_ends_its_tasks_which_run_again_later(
+    at_work: CellAtWork, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    gate = tmp_path / "gate"
+    at_work.kill_agent()
+    agent = at_work.start_agent("--end-tasks")
+    line = f"echo $$ >> {begun}; while [ ! -e {gate} ]; do sleep 0.05; done"
+    job = at_work.submitted("--", "sh", "-c", line)
+    at_work.wait_for_file(begun)
+    at_work.agents.remove(agent)
+    at_work.started.processes.remove(agent)
+    agent.send_signal(signal.SIGTERM)
+    assert 0 == agent.wait()
+    assert [] == at_work.processes()
+    status = at_work.store.job(job)
+    assert status is not None
+    assert status.state in (State.PENDING, State.PLANNING, State.PARKED)
+
+    gate.touch()
+    at_work.start_agent()
+    at_work.wait_until_over(job)
+    assert State.SUCCEEDED is at_work.store.jobs()[0].state
+    assert 2 == len(begun.read_text().split())
+
+
+def test_root_must_be_allowed(
+    at_work: CellAtWork, omega: Omega, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    for words in (("node", "run"), ("up",)):
+        ran = omega(*words)
+        assert 2 == ran.code
+        assert "--allow-root" in ran.err
