@@ -5,6 +5,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
+from omega.cli.job.submit import told_of
 from omega.lifecycle.states import State
 from omega.model.exits import Exit, ExitCause, TaskOutput
 from omega.model.jobs import LeasedJob
@@ -71,6 +72,17 @@ def test_a_job_that_failed_is_shown_by_number_and_by_name(
     listed = document(omega_here("jobs", "--state", "failed", "--json", "-"))["rows"]
     assert [newer.id, older.id] == [row["id"] for row in listed]
     assert "2 failed" in omega_here("status").out
+
+
+def test_jobs_that_failed_are_told_apart(store: PostgresStore) -> None:
+    (machine,) = add_a_cell(store, 1)
+    failed = status_of(store, a_failed_job(store, machine))
+    (waits,) = store.submit([a_spec()])
+
+    assert "1 job failed" == told_of([failed])
+    assert "1 job not fully placed, 2 jobs failed" == told_of(
+        [failed, status_of(store, waits), failed]
+    )
 
 
 @pytest.mark.parametrize("name", ["nobody", "0", "9" * 30, "\u0663"])
