@@ -33,7 +33,9 @@ VERBS: Final = {
     "cell": Verb("cell.commands", "Load machines, show them, and take them in and out."),
     "submit": Verb("job.submit", "Submit the jobs of a YAML file."),
     "jobs": Verb("job.listing", "List jobs, newest first."),
-    "job": Verb("job.show", "Show one job: where its tasks run, or why they do not."),
+    "job": Verb(
+        "job.show", "Show one job: where its tasks run, why they do not, or how they ended."
+    ),
     "cancel": Verb("job.cancel", "End a job and free its room."),
     "quota": Verb(
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."

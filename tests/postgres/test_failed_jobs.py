@@ -16,6 +16,7 @@ from omega.testing.builders import a_spec
 from omega.testing.exit_contract import BADLY, KILLED, an_exit, counts, report, started
 from omega.testing.steps import a_running_job, add_a_cell, end, status_of
 from tests.fixtures.command_line import Omega, document, summary
+from tests.unit.cli.hostile_texts import raw_in
 
 HOUR_MS = 60 * 60 * 1_000
 AGE = """
@@ -90,6 +91,18 @@ def test_a_job_that_never_was_is_told(omega_here: Omega, store: PostgresStore, n
     add_a_cell(store, 1)
 
     assert (1, "", f"omega: there is no job {name}\n") == omega_here("job", name)
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "a\n9 fine", "\u202e", "\udcff"])
+def test_a_name_that_is_typed_is_complained_of_printably(
+    omega_here: Omega, store: PostgresStore, name: str
+) -> None:
+    add_a_cell(store, 1)
+
+    ran = omega_here("job", name)
+
+    assert ran.code in (1, 2)
+    assert [] == raw_in(ran.err)
 
 
 @pytest.mark.parametrize(

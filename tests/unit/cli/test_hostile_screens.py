@@ -312,7 +312,7 @@ def test_a_complaint_says_what_is_seen_of_a_text(
 
 @pytest.mark.parametrize("text", TEXTS[:-2], ids=IDS[:-2])
 def test_what_is_typed_is_complained_of_printably(omega: Omega, text: str) -> None:
-    for words in ([text], ["job", text], ["jobs", f"--{text}"], ["jobs", "--state", text]):
+    for words in ([text], ["cancel", text], ["jobs", f"--{text}"], ["jobs", "--state", text]):
         ran = omega(*words)
 
         assert 2 == ran.code
