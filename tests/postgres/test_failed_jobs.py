@@ -5,6 +5,7 @@ from contextlib import closing
 import psycopg
 import pytest
 
+from omega.cli.job.submit import told_of
 from omega.lifecycle.states import State
 from omega.model.exits import Exit, ExitCause, TaskOutput
 from omega.model.jobs import LeasedJob
@@ -15,6 +16,7 @@ from omega.testing.builders import a_spec
 from omega.testing.exit_contract import BADLY, KILLED, an_exit, counts, report, started
 from omega.testing.steps import a_running_job, add_a_cell, end, status_of
 from tests.fixtures.command_line import Omega, document, summary
+from tests.unit.cli.hostile_texts import raw_in
 
 HOUR_MS = 60 * 60 * 1_000
 AGE = """
@@ -73,11 +75,34 @@ def test_a_job_that_failed_is_shown_by_number_and_by_name(
     assert "2 failed" in omega_here("status").out
 
 
+def test_jobs_that_failed_are_told_apart(store: PostgresStore) -> None:
+    (machine,) = add_a_cell(store, 1)
+    failed = status_of(store, a_failed_job(store, machine))
+    (waits,) = store.submit([a_spec()])
+
+    assert "1 job failed" == told_of([failed])
+    assert "1 job not fully placed, 2 jobs failed" == told_of(
+        [failed, status_of(store, waits), failed]
+    )
+
+
 @pytest.mark.parametrize("name", ["nobody", "0", "9" * 30, "\u0663"])
 def test_a_job_that_never_was_is_told(omega_here: Omega, store: PostgresStore, name: str) -> None:
     add_a_cell(store, 1)
 
     assert (1, "", f"omega: there is no job {name}\n") == omega_here("job", name)
+
+
+@pytest.mark.parametrize("name", ["\x1b[2J", "a\n9 fine", "\u202e", "\udcff"])
+def test_a_name_that_is_typed_is_complained_of_printably(
+    omega_here: Omega, store: PostgresStore, name: str
+) -> None:
+    add_a_cell(store, 1)
+
+    ran = omega_here("job", name)
+
+    assert ran.code in (1, 2)
+    assert [] == raw_in(ran.err)
 
 
 @pytest.mark.parametrize(

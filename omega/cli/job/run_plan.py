@@ -84,7 +84,8 @@ class RunPlan:
             "groups": [{key: value for key, value in group.items() if value is not None}],
         }
         try:
-            (spec,) = parse_specs(json.dumps(job), "")
+            # Escapes of JSON would be pairs for characters beyond 16 bits, which YAML has not.
+            (spec,) = parse_specs(json.dumps(job, ensure_ascii=False), "")
         except BadInput as error:
             raise BadInput(error.sentence, field=_option(error.field)) from None
         return spec
@@ -94,5 +95,6 @@ def _option(field: str | None) -> str | None:
     """Return the option that stands for a field of a spec."""
     if field is None:
         return None
-    option = f"--{field.rpartition('.')[2].partition('[')[0].replace('_', '-')}"
+    place = field.removeprefix("groups[0].").partition("[")[0].partition(".")[0]
+    option = f"--{place.replace('_', '-')}"
     return OPTIONS.get(option, option)

@@ -84,11 +84,17 @@ def command(
     output.console.print(jobs_table(statuses[:JOBS_SHOWN]))
     if unplaced:
         output.console.print(
-            f"{things(len(unplaced), 'job')} not fully placed, or failed;"
-            f" why: omega job {unplaced[0].id}",
+            f"{told_of(unplaced)}; why: omega job {unplaced[0].id}",
             highlight=False,
         )
         raise typer.Exit(1)
+
+
+def told_of(unplaced: Sequence[JobStatus]) -> str:
+    """Return how many of these jobs have failed, and how many are not fully placed."""
+    failed = sum(status.state is State.FAILED for status in unplaced)
+    told = {"not fully placed": len(unplaced) - failed, "failed": failed}
+    return ", ".join(f"{things(jobs, 'job')} {what}" for what, jobs in told.items() if jobs)
 
 
 def _wait(
