@@ -30,9 +30,7 @@ class DriverContract:
 
     def a_launch(self, line: str, key: TaskKey = KEY, **fields: object) -> Launch:
         """Return a launch that has a shell run a line."""
-        of_program = {
-            name: fields.pop(name) for name in ("env", "user", "working_dir") if name in fields
-        }
+        of_program = {name: fields.pop(name) for name in ("user", "working_dir") if name in fields}
         program = Program(command=shell_line(line), image=self.image, **of_program)  # type: ignore[arg-type]
         settings = {"env": {}, "cpu_milli": 0, "memory_mib": 0, **fields}
         return Launch(key=key, program=program, **settings)  # type: ignore[arg-type]

@@ -42,10 +42,11 @@ def test_tasks_outlive_the_agent_that_started_them(tmp_path: Path) -> None:
     lines = ("exit 7", f"echo up; read word <{go}; echo $word; exit 4", "sleep 1000")
     exit_file = tmp_path / "tasks/1-0-1000/run-1/exit"
     up = tmp_path / "tasks/2-0-1000/stdout"
+    begun = tmp_path / "tasks/3-0-1000/run-1/shell"
     _start_and_die(
         tmp_path / "tasks",
         *lines,
-        before_death=lambda: exit_file.exists() and up.exists() and up.read_bytes() == b"up\n",
+        before_death=lambda: _is_written(exit_file) and _is_written(up) and _is_written(begun),
     )
 
     driver = ProcessDriver(tmp_path / "tasks", RealClock())
@@ -71,7 +72,7 @@ def test_tasks_outlive_the_agent_that_started_them(tmp_path: Path) -> None:
 
 
 def test_a_pid_that_is_used_again_is_not_the_task(tmp_path: Path) -> None:
-    _start_and_die(tmp_path, "exec sleep 1000", before_death=lambda: _shell(tmp_path).exists())
+    _start_and_die(tmp_path, "exec sleep 1000", before_death=lambda: _is_written(_shell(tmp_path)))
     pid, ticks, boot = _shell(tmp_path).read_text().split()
     os.kill(int(pid), signal.SIGKILL)
     until(lambda: not runs(int(pid)))
@@ -100,7 +101,7 @@ def test_after_another_boot_a_task_is_lost_unless_it_wrote_its_end(
         tmp_path,
         "exec sleep 1000",
         "exit 3",
-        before_death=lambda: _shell(tmp_path).exists() and until_up.exists(),
+        before_death=lambda: _is_written(_shell(tmp_path)) and _is_written(until_up),
     )
     for module in (process_driver, shells):
         monkeypatch.setattr(module, "boot_id", lambda: "another")
@@ -129,3 +130,7 @@ def test_a_shell_that_was_not_begun_when_the_agent_was_killed_never_begins(tmp_p
 
 def _shell(folder: Path) -> Path:
     return folder / str(KEY) / "run-1" / "shell"
+
+
+def _is_written(path: Path) -> bool:
+    return path.exists() and path.read_bytes().endswith(b"\n")

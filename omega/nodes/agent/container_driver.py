@@ -21,7 +21,7 @@ from omega.clock import Clock
 from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
 from omega.nodes.agent.container_engine import Engine, EngineError
-from omega.nodes.agent.container_spec import exit_of_state, spec_of
+from omega.nodes.agent.container_spec import exit_of_container, spec_of
 from omega.nodes.agent.launching import variables_of_file
 from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
@@ -85,7 +85,7 @@ class ContainerDriver:
             self._client = Engine(engine)
             self._refresh()
         except EngineError as error:
-            raise SettingsError(f"The container engine at {engine!r} does not answer.") from error
+            raise SettingsError([f"The container engine at {engine!r} does not answer."]) from error
 
     def start(self, launch: Launch) -> None:
         """Start a task. Raises NotStarted for what is clear at once."""
@@ -160,6 +160,8 @@ class ContainerDriver:
 
         The engine is asked for all that the container wrote: it counts lines, not bytes.
         """
+        if key in self._starting:
+            self.look()
         total, content = self._output_file(key, stream).read(bytes_max)
         container = self._ids.get(key)
         if container is None:
@@ -255,10 +257,10 @@ class ContainerDriver:
     def _end_of(self, key: TaskKey, entry: Mapping[str, Any]) -> Exit | None:
         if entry["State"] in RUNNING:
             return None
-        state = self._client.state(entry["Id"])
-        if state["Status"] in RUNNING:
+        inspected = self._client.inspect(entry["Id"])
+        if inspected["State"]["Status"] in RUNNING:
             return None
-        return exit_of_state(state, self._restarts[key])
+        return exit_of_container(inspected, self._restarts[key])
 
     def _save(self, client: Engine, key: TaskKey, container: str) -> None:
         """Keep the end of a container's output in files. Raises OSError."""

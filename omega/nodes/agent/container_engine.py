@@ -17,6 +17,7 @@ import requests.exceptions
 
 TIMEOUT_S: Final = 30
 MISSING: Final = 404
+PROBED: Final = "1.41"
 
 
 class EngineError(Exception):
@@ -34,6 +35,7 @@ class Engine:
     def __init__(self, address: str) -> None:
         """Connect. Raises EngineError."""
         with _translated():
+            _probe(address)
             self._client = docker.DockerClient(base_url=address, timeout=TIMEOUT_S)
             self._api = self._client.api
 
@@ -46,10 +48,10 @@ class Engine:
         with _translated():
             return list(self._api.containers(all=True, filters={"label": [label]}))
 
-    def state(self, container: str) -> dict[str, Any]:
-        """Return the state of a container."""
+    def inspect(self, container: str) -> dict[str, Any]:
+        """Return all that the engine says of a container."""
         with _translated():
-            return dict(self._api.inspect_container(container)["State"])
+            return dict(self._api.inspect_container(container))
 
     def has_image(self, image: str) -> bool:
         """Return whether an image is on this machine."""
@@ -109,6 +111,17 @@ class Engine:
                 while kept - len(parts[0]) >= bytes_max:
                     kept -= len(parts.popleft())
         return total, b"".join(parts)[-bytes_max:]
+
+
+def _probe(address: str) -> None:
+    """Ask once whether anybody answers: a client that finds nobody leaves its socket open."""
+    client = docker.APIClient(base_url=address, version=PROBED, timeout=TIMEOUT_S)
+    try:
+        client.ping()
+    except docker.errors.APIError:
+        pass  # an answer, if to a version that it no longer speaks
+    finally:
+        client.close()
 
 
 @contextmanager

@@ -5,10 +5,12 @@ Promise  Pure functions. A limit of 0 is no limit.
 Source   The Docker Engine API, /containers/create and /containers/{id}/json.
 """
 
+import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from omega.model.exits import Exit, ExitCause
+from omega.model.exits import CODE_MAX, Exit, ExitCause
 from omega.nodes.agent.shim import exit_of_code
 from omega.nodes.agent.task_driver import Launch
 
@@ -45,14 +47,19 @@ def spec_of(launch: Launch, from_file: Mapping[str, str]) -> dict[str, Any]:
     return spec
 
 
-def exit_of_state(state: Mapping[str, Any], restarts: int) -> Exit:
+def exit_of_container(inspected: Mapping[str, Any], restarts: int) -> Exit:
     """Return how a container ended that does not run."""
+    state = inspected["State"]
     if state["Status"] in NEVER_RAN:
         why = state.get("Error") or "The agent ended as it started."
         return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
     if state.get("OOMKilled"):
         return Exit(cause=ExitCause.OUT_OF_MEMORY, restarts=restarts)
     code = state["ExitCode"]
-    if not 0 <= code <= 255:  # noqa: PLR2004 - -1 where the engine does not know
+    if not 0 <= code <= CODE_MAX:  # -1 where the engine does not know
         return Exit(cause=ExitCause.LOST, restarts=restarts, detail="The engine lost its end.")
-    return exit_of_code(code, restarts)
+    end = exit_of_code(code, restarts)
+    if end.signal == signal.SIGKILL and inspected["HostConfig"].get("Memory"):
+        # Podman with cgroups v1 says nothing of it.
+        return replace(end, detail="It may have used too much memory: the engine does not say.")
+    return end
