@@ -13,6 +13,7 @@ from omega.clock import RealClock
 from omega.model.exits import Exit, ExitCause
 from omega.nodes.agent import process_driver, shells
 from omega.nodes.agent.process_driver import ProcessDriver
+from omega.nodes.agent.shim import SCRIPT
 from omega.nodes.agent.task_driver import Stream, TaskKey
 from tests.agent.agent_processes import a_launch
 from tests.agent.waiting import ended, runs, until
@@ -121,7 +122,7 @@ def test_a_shell_that_was_not_begun_when_the_agent_was_killed_never_begins(tmp_p
 
     assert ended(after, KEY).cause is ExitCause.LOST
     late = subprocess.run(
-        ["/bin/sh", "-c", process_driver.SCRIPT, "x", _shell(tmp_path).parent, "/bin/echo"],
+        ["/bin/sh", "-c", SCRIPT, "x", _shell(tmp_path).parent, "/bin/echo"],
         capture_output=True,
         check=False,
     )

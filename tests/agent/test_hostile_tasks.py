@@ -71,11 +71,7 @@ def test_a_program_that_kills_its_shell_ends_with_it(driver: ProcessDriver) -> N
 
 def test_a_tree_that_uses_too_much_memory_is_ended(driver: ProcessDriver, tmp_path: Path) -> None:
     # The shell's own child holds the memory, not the command.
-    line = (
-        "echo $$; (dd if=/dev/zero bs=64M count=1 2>/dev/null | { head -c 1; sleep 1000; }) & wait"
-    )
     python = "x = bytearray(80 * 2**20); import time; time.sleep(1000)"
-    assert line
     driver.start(
         a_launch(f'echo $$; {shutil.which("python3")} -c "{python}" & wait', memory_mib=60)
     )
@@ -122,7 +118,7 @@ def test_garbage_in_its_folder_breaks_nothing(tmp_path: Path, name: str) -> None
             GARBAGE[name](before)
 
         for agent in (driver, ProcessDriver(folder, RealClock(), output_bytes_max=1)):
-            until(lambda agent=agent: None not in agent.look().values())
+            _all_ended(agent)
             agent.output(KEY, Stream.STDOUT, 1_000)
             agent.forget(KEY)
             assert KEY not in agent.look()
@@ -151,7 +147,7 @@ def test_long_output_is_cut_and_counted(tmp_path: Path) -> None:
 
     go.write_text("\n")
     assert Exit(cause=ExitCause.EXITED, code=0) == ended(driver, KEY)
-    assert (5_004, b"aaend\n"[:2] + b"end\n") == driver.output(KEY, Stream.STDOUT, 6)
+    assert (5_004, b"aaend\n") == driver.output(KEY, Stream.STDOUT, 6)
 
 
 def test_a_cut_that_fails_is_said_once(tmp_path: Path) -> None:
@@ -166,7 +162,8 @@ def test_a_cut_that_fails_is_said_once(tmp_path: Path) -> None:
     assert len(said) == 1
     assert "could not be cut" in said[0]
     driver.signal(KEY, "KILL")
-    until(lambda: (clock.advance(1), driver.look()[KEY])[1] is not None)
+    while driver.look()[KEY] is None:
+        clock.advance(1)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +198,7 @@ def test_what_cannot_start_says_why(tmp_path: Path, fields: dict[str, str], why:
         users={"no-such-user"},
     )
     shown = {
-        name: value.replace("{tmp}", str(tmp_path)) if isinstance(value, str) else value
+        name: value if name == "command" else value.replace("{tmp}", str(tmp_path))
         for name, value in fields.items()
     }
     program = Program(**{"command": ("true",), **shown})  # type: ignore[arg-type]
@@ -227,14 +224,14 @@ def test_a_file_of_variables_is_read(tmp_path: Path) -> None:
 
 
 def test_two_hundred_tasks(driver: ProcessDriver) -> None:
+    before = _children()
     for number in range(1, 201):
         driver.start(a_launch(f"exit {number % 100}", number))
     until(lambda: None not in driver.look().values())
 
     ends = {key.job: end.code for key, end in driver.look().items() if end is not None}
     assert {number: number % 100 for number in range(1, 201)} == ends
-    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    assert not [pid for pid in children if not runs(int(pid))], "zombies"
+    assert not _children() - before, "zombies"
 
 
 def test_output_never_blocks_on_a_fifo(tmp_path: Path) -> None:
@@ -256,3 +253,11 @@ def _environment(process: Path) -> bytes:
         return (process / "environ").read_bytes()
     except OSError:
         return b""
+
+
+def _children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text("ascii").split())
+
+
+def _all_ended(driver: ProcessDriver) -> None:
+    until(lambda: None not in driver.look().values())

@@ -5,6 +5,7 @@ Promise  Every call raises `EngineError` and nothing else of the engine's, with 
 Source   The Docker Engine API, which `podman system service` speaks, too.
 """
 
+import socket
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import requests.exceptions
 
 TIMEOUT_S: Final = 30
 MISSING: Final = 404
-PROBED: Final = "1.41"
+UNIX: Final = "unix://"
 
 
 class EngineError(Exception):
@@ -114,14 +115,15 @@ class Engine:
 
 
 def _probe(address: str) -> None:
-    """Ask once whether anybody answers: a client that finds nobody leaves its socket open."""
-    client = docker.APIClient(base_url=address, version=PROBED, timeout=TIMEOUT_S)
-    try:
-        client.ping()
-    except docker.errors.APIError:
-        pass  # an answer, if to a version that it no longer speaks
-    finally:
-        client.close()
+    """Ask whether anybody is there: the SDK leaves a socket open that found nobody."""
+    if not address.startswith(UNIX):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(TIMEOUT_S)
+        try:
+            probe.connect(address.removeprefix(UNIX))
+        except OSError as error:
+            raise EngineError(f"{error.strerror}.", is_missing=False) from error
 
 
 @contextmanager
