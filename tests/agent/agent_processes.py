@@ -12,11 +12,11 @@ from omega.nodes.agent.process_driver import ProcessDriver
 from omega.nodes.agent.task_driver import Launch, TaskKey
 
 
-def a_launch(line: str, number: int = 1, **fields: int) -> Launch:
+def a_launch(line: str, number: int = 1, memory_mib: int = 0) -> Launch:
     """Return a launch that has the shell run a line."""
     key = TaskKey(number, 0, 1_000)
-    amounts = {"cpu_milli": 0, "memory_mib": 0, **fields}
-    return Launch(key=key, program=Program(command=shell_line(line)), env={}, **amounts)
+    program = Program(command=shell_line(line))
+    return Launch(key=key, program=program, env={}, cpu_milli=0, memory_mib=memory_mib)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from omega.clock import RealClock
 from omega.model.exits import Exit, ExitCause
 from omega.nodes.agent import process_driver, shells
 from omega.nodes.agent.process_driver import ProcessDriver
+from omega.nodes.agent.shim import SCRIPT
 from omega.nodes.agent.task_driver import Stream, TaskKey
 from tests.agent.agent_processes import a_launch
 from tests.agent.waiting import ended, runs, until
@@ -42,10 +43,11 @@ def test_tasks_outlive_the_agent_that_started_them(tmp_path: Path) -> None:
     lines = ("exit 7", f"echo up; read word <{go}; echo $word; exit 4", "sleep 1000")
     exit_file = tmp_path / "tasks/1-0-1000/run-1/exit"
     up = tmp_path / "tasks/2-0-1000/stdout"
+    begun = tmp_path / "tasks/3-0-1000/run-1/shell"
     _start_and_die(
         tmp_path / "tasks",
         *lines,
-        before_death=lambda: exit_file.exists() and up.exists() and up.read_bytes() == b"up\n",
+        before_death=lambda: _is_written(exit_file) and _is_written(up) and _is_written(begun),
     )
 
     driver = ProcessDriver(tmp_path / "tasks", RealClock())
@@ -71,7 +73,7 @@ def test_tasks_outlive_the_agent_that_started_them(tmp_path: Path) -> None:
 
 
 def test_a_pid_that_is_used_again_is_not_the_task(tmp_path: Path) -> None:
-    _start_and_die(tmp_path, "exec sleep 1000", before_death=lambda: _shell(tmp_path).exists())
+    _start_and_die(tmp_path, "exec sleep 1000", before_death=lambda: _is_written(_shell(tmp_path)))
     pid, ticks, boot = _shell(tmp_path).read_text().split()
     os.kill(int(pid), signal.SIGKILL)
     until(lambda: not runs(int(pid)))
@@ -100,7 +102,7 @@ def test_after_another_boot_a_task_is_lost_unless_it_wrote_its_end(
         tmp_path,
         "exec sleep 1000",
         "exit 3",
-        before_death=lambda: _shell(tmp_path).exists() and until_up.exists(),
+        before_death=lambda: _is_written(_shell(tmp_path)) and _is_written(until_up),
     )
     for module in (process_driver, shells):
         monkeypatch.setattr(module, "boot_id", lambda: "another")
@@ -119,17 +121,17 @@ def test_a_shell_that_was_not_begun_when_the_agent_was_killed_never_begins(tmp_p
     after = ProcessDriver(tmp_path, RealClock())
 
     assert ended(after, KEY).cause is ExitCause.LOST
-    assert subprocess.run(
-        ["/bin/sh", "-c", process_driver.SCRIPT, "x", _shell(tmp_path).parent, "/bin/echo"],
+    late = subprocess.run(
+        ["/bin/sh", "-c", SCRIPT, "x", _shell(tmp_path).parent, "/bin/echo"],
         capture_output=True,
         check=False,
-    ) == subprocess.CompletedProcess(
-        ["/bin/sh", "-c", process_driver.SCRIPT, "x", _shell(tmp_path).parent, "/bin/echo"],
-        125,
-        b"",
-        b"",
     )
+    assert (125, b"", b"") == (late.returncode, late.stdout, late.stderr)
 
 
 def _shell(folder: Path) -> Path:
     return folder / str(KEY) / "run-1" / "shell"
+
+
+def _is_written(path: Path) -> bool:
+    return path.exists() and path.read_bytes().endswith(b"\n")

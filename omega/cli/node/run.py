@@ -25,17 +25,18 @@ from omega.framework.retry import Retry
 from omega.model.arrays import Amounts
 from omega.model.resources import DEVICES_MAX, KINDS, named
 from omega.nodes.agent.agent import TaskDrivers
+from omega.nodes.agent.engine_search import container_driver, find_engine
 from omega.nodes.agent.hardware import found_capacity
 from omega.nodes.agent.live import LiveAgent, register
 from omega.nodes.agent.locks import alone_in
 from omega.nodes.agent.process_driver import ProcessDriver
 from omega.nodes.agent.records import Records
 from omega.processes.stopping import stop_on_signals, stop_with_parent
-from omega.reports.printable import short
+from omega.reports.printable import printable, short
 from omega.reports.processes import AGENT, name_of
 from omega.reports.wording import amounts
 from omega.store.opening import store_at
-from omega.terminal.consoles import Output
+from omega.terminal.consoles import Output, warnings
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import DataDir
 from omega.terminal.process_log import ProcessLog
@@ -83,6 +84,13 @@ class AgentPlan:
             metavar="DIR", help="Where tasks and their outputs are kept; in the data folder."
         ),
     ] = None
+    containers: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|none|URL",
+            help="The engine for tasks with an image: one that is found, none, or this one.",
+        ),
+    ] = "auto"
     allow_user: Annotated[
         list[str] | None,
         typer.Option(metavar="USER", help="A user as whom tasks may run; can be said again."),
@@ -161,11 +169,30 @@ def refuse_root(allowed: bool) -> None:
 
 
 def _drivers(plan: AgentPlan, folder: Path, clock: Clock) -> TaskDrivers:
+    env_dirs = tuple(path.resolve() for path in plan.allow_env_dir or [])
+    engine = {"auto": find_engine, "none": lambda: None}.get(
+        plan.containers, lambda: plan.containers
+    )()
     return TaskDrivers(
         processes=ProcessDriver(
             folder / "tasks",
             clock,
             users=frozenset(plan.allow_user or []),
-            env_dirs=tuple(plan.allow_env_dir or []),
-        )
+            env_dirs=env_dirs,
+            say=_say,
+        ),
+        containers=None
+        if engine is None
+        else container_driver(
+            folder / "containers",
+            clock,
+            agent=str(folder),
+            engine=engine,
+            env_dirs=env_dirs,
+            say=_say,
+        ),
     )
+
+
+def _say(line: str) -> None:
+    warnings().print(printable(line), highlight=False, soft_wrap=True)

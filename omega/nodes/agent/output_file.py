@@ -35,6 +35,13 @@ class OutputFile:
             content = _tail(self._before, bytes_max - len(content))[1] + content
         return dropped + size, content
 
+    def replace(self, total: int, content: bytes) -> None:
+        """Keep the last bytes of so many. Raises OSError."""
+        write_small(self._dropped, f"{total - len(content)}\n")
+        aside = self._path.with_name(f"{self._path.name}.new")
+        aside.write_bytes(content)
+        aside.rename(self._path)
+
     def cut(self, bytes_max: int) -> None:
         """Cut the file if it is longer. Raises OSError."""
         if not self._path.exists() or self._path.lstat().st_size <= bytes_max:

@@ -1,0 +1,137 @@
+"""The engine of containers, as far as tasks need it.
+
+Goal     Keep the Docker SDK, an extra, in one module.
+Promise  Every call raises `EngineError` and nothing else of the engine's, with one line for a user.
+Source   The Docker Engine API, which `podman system service` speaks, too.
+"""
+
+import socket
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import docker
+import docker.errors
+import docker.types
+import requests.exceptions
+
+TIMEOUT_S: Final = 30
+MISSING: Final = 404
+UNIX: Final = "unix://"
+
+
+class EngineError(Exception):
+    """The engine refused a call, or did not answer."""
+
+    def __init__(self, line: str, *, is_missing: bool) -> None:
+        super().__init__(line)
+        self.is_missing = is_missing
+        """Whether there is no such container or image."""
+
+
+class Engine:
+    """A connection to Docker or Podman, for one thread."""
+
+    def __init__(self, address: str) -> None:
+        """Connect. Raises EngineError."""
+        with _translated():
+            _probe(address)
+            self._client = docker.DockerClient(base_url=address, timeout=TIMEOUT_S)
+            self._api = self._client.api
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        self._client.close()
+
+    def containers(self, label: str) -> list[dict[str, Any]]:
+        """Return the containers with this label, also those that have ended."""
+        with _translated():
+            return list(self._api.containers(all=True, filters={"label": [label]}))
+
+    def inspect(self, container: str) -> dict[str, Any]:
+        """Return all that the engine says of a container."""
+        with _translated():
+            return dict(self._api.inspect_container(container))
+
+    def has_image(self, image: str) -> bool:
+        """Return whether an image is on this machine."""
+        try:
+            with _translated():
+                self._client.images.get(image)
+        except EngineError as error:
+            if error.is_missing:
+                return False
+            raise
+        return True
+
+    def pull(self, image: str) -> None:
+        """Get an image from its registry."""
+        has_tag = ":" in image.rpartition("/")[2] or "@" in image
+        with _translated():
+            self._client.images.pull(image, tag=None if has_tag else "latest")
+
+    def create(self, image: str, spec: Mapping[str, Any], gpus: Sequence[int]) -> str:
+        """Make a container, and return its name."""
+        devices = [str(slot) for slot in gpus]
+        requests_ = [docker.types.DeviceRequest(device_ids=devices, capabilities=[["gpu"]])]
+        more = {"device_requests": requests_} if gpus else {}
+        with _translated():
+            return str(self._client.containers.create(image, **spec, **more).id)
+
+    def start(self, container: str) -> None:
+        """Start a container."""
+        with _translated():
+            self._api.start(container)
+
+    def kill(self, container: str, signal: str) -> None:
+        """Send a signal to a container."""
+        with _translated():
+            self._api.kill(container, signal=signal)
+
+    def remove(self, container: str) -> None:
+        """Remove a container, running or not; harmless if it is gone."""
+        try:
+            with _translated():
+                self._api.remove_container(container, force=True, v=True)
+        except EngineError as error:
+            if not error.is_missing:
+                raise
+
+    def logs(self, container: str, *, is_stdout: bool, bytes_max: int) -> tuple[int, bytes]:
+        """Return how many bytes a container has written, and the last of them."""
+        parts: deque[bytes] = deque()
+        total = kept = 0
+        with _translated():
+            for part in self._api.logs(
+                container, stdout=is_stdout, stderr=not is_stdout, stream=True, follow=False
+            ):
+                parts.append(part)
+                total += len(part)
+                kept += len(part)
+                while kept - len(parts[0]) >= bytes_max:
+                    kept -= len(parts.popleft())
+        return total, b"".join(parts)[-bytes_max:]
+
+
+def _probe(address: str) -> None:
+    """Ask whether anybody is there: the SDK leaves a socket open that found nobody."""
+    if not address.startswith(UNIX):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(TIMEOUT_S)
+        try:
+            probe.connect(address.removeprefix(UNIX))
+        except OSError as error:
+            raise EngineError(f"{error.strerror}.", is_missing=False) from error
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        text = getattr(error, "explanation", None) or str(error)
+        status = getattr(error, "status_code", None)
+        line = " ".join(str(text).split())
+        raise EngineError(line, is_missing=status == MISSING) from error
