@@ -40,9 +40,19 @@ from omega.limits import LIMITS
 
 ENVIRONMENT_PREFIX = "OMEGA_"
 CONFIG_FILE = "OMEGA_CONFIG_FILE"
-NOT_SETTINGS = frozenset({CONFIG_FILE, "OMEGA_DEBUG", "OMEGA_TEST_DATABASE_URL", "OMEGA_TRACES"})
-"""Names with our prefix that are not fields: the path of the file, whether the command line shows
-tracebacks, the server for the tests, and the folder of published traces for the tests."""
+TASK_VARIABLES = frozenset(
+    f"OMEGA_{name}"
+    for name in ("JOB", "JOB_NAME", "TASK", "TASKS", "MACHINE", "RESTARTS", "TASK_FOLDER")
+)
+"""What agents tell the programs of tasks, which may run `omega` themselves."""
+NOT_SETTINGS = TASK_VARIABLES | {
+    CONFIG_FILE,
+    "OMEGA_DEBUG",
+    "OMEGA_TEST_DATABASE_URL",
+    "OMEGA_TRACES",
+}
+"""Names with our prefix that are not fields. The last ones are the path of the file, whether the
+command line shows tracebacks, and for the tests the server and the folder of published traces."""
 
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 UNREADABLE_URL: Final = (

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from omega.config import TASK_VARIABLES
 from omega.lifecycle.states import State
 from omega.model.exits import ExitCause
 from tests.agent.conftest import CellAtWork
@@ -33,7 +34,7 @@ def test_the_environment_is_the_jobs_and_not_the_agents(at_work: CellAtWork) -> 
 
     said = dict(line.split("=", 1) for line in ran.stdout.splitlines())
     assert "hi there" == said["GREETING"]
-    assert "OMEGA_DATABASE_URL" not in said
+    assert {name for name in said if name.startswith("OMEGA_")} == TASK_VARIABLES
 
 
 @pytest.mark.parametrize(

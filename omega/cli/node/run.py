@@ -170,9 +170,13 @@ def refuse_root(allowed: bool) -> None:
 
 def _drivers(plan: AgentPlan, folder: Path, clock: Clock) -> TaskDrivers:
     env_dirs = tuple(path.resolve() for path in plan.allow_env_dir or [])
-    engine = {"auto": find_engine, "none": lambda: None}.get(
-        plan.containers, lambda: plan.containers
-    )()
+    match plan.containers:
+        case "auto":
+            engine = find_engine()
+        case "none":
+            engine = None
+        case address:
+            engine = address
     return TaskDrivers(
         processes=ProcessDriver(
             folder / "tasks",
