@@ -1,9 +1,9 @@
 """Waits for what a driver will show."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
+from omega.clock import RealClock
 from omega.model.exits import Exit
 from omega.nodes.agent.task_driver import TaskDriver, TaskKey
 
@@ -12,10 +12,11 @@ DEADLINE_S = 30.0
 
 def until(condition: Callable[[], object]) -> None:
     """Wait until something holds; fail after the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
+    clock = RealClock()
+    deadline = clock.now() + DEADLINE_S
     while not condition():
-        assert time.monotonic() < deadline, "it never happened"
-        time.sleep(0.005)
+        assert clock.now() < deadline, "it never happened"
+        clock.sleep(0.005)
 
 
 def ended(driver: TaskDriver, key: TaskKey) -> Exit:
