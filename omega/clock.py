@@ -48,6 +48,17 @@ class RealClock:
         return datetime.now(UTC)
 
 
+class BootClock(RealClock):
+    """A real clock that goes on while the machine sleeps, and counts alike in all its processes.
+
+    Only Linux has it; agents need it, since their leases run out while a laptop is closed.
+    """
+
+    def now(self) -> float:
+        """Return seconds since the machine's boot."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class ManualClock:
     """A clock that moves only when `advance` or `sleep` is called."""
 

@@ -14,7 +14,7 @@ from typing import Annotated, Final
 import typer
 
 from omega.cli.cell_access import cell_settings
-from omega.cli.node import run
+from omega.cli.node import run, watch
 from omega.cli.options import EndWithParent, Speedup, process_name
 from omega.clock import Clock, RealClock
 from omega.config import Settings
@@ -44,6 +44,7 @@ RESTART_S_MAX: Final = 86_400.0
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 app.command("run")(run.command)
+app.command("watch", hidden=True)(watch.command)
 
 
 @app.callback()

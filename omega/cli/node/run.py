@@ -10,41 +10,55 @@ import os
 import socket
 from contextlib import closing
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Final
+from uuid import uuid4
 
 import numpy as np
 import typer
 
 from omega.cli.cell.sizes import Size, read_attributes, refuse_bad_name
 from omega.cli.cell_access import cell_settings
+from omega.cli.node.drivers import ENGINE_HELP, task_drivers
+from omega.cli.node.watch import watched
 from omega.cli.options import EndWithParent
-from omega.clock import Clock, RealClock
+from omega.clock import BootClock
 from omega.errors import BadInput
 from omega.framework.retry import Retry
 from omega.model.arrays import Amounts
 from omega.model.resources import DEVICES_MAX, KINDS, named
-from omega.nodes.agent.agent import TaskDrivers
-from omega.nodes.agent.engine_search import container_driver, find_engine
 from omega.nodes.agent.hardware import found_capacity
 from omega.nodes.agent.live import LiveAgent, register
 from omega.nodes.agent.locks import alone_in
-from omega.nodes.agent.process_driver import ProcessDriver
-from omega.nodes.agent.records import Records
+from omega.nodes.agent.machine_lease import MachineLease, holder_of
 from omega.processes.stopping import stop_on_signals, stop_with_parent
-from omega.reports.printable import printable, short
+from omega.reports.printable import short
 from omega.reports.processes import AGENT, name_of
 from omega.reports.wording import amounts
 from omega.store.opening import store_at
-from omega.terminal.consoles import Output, warnings
+from omega.terminal.consoles import Output
 from omega.terminal.dataclass_options import takes
-from omega.terminal.options import DataDir
+from omega.terminal.options import DataDir, number_option
 from omega.terminal.process_log import ProcessLog
 from omega.terminal.rng import rng_from_seed
 
 AGENTS: Final = "agents"
 """The folder of agents' state in the data folder."""
 NOTHING: Final = np.zeros(KINDS, dtype=np.int64)
+
+
+ABSENCE_S: Final = 600.0
+"""How long the tasks of an agent that was asked to end wait for the next one."""
+LEASE_S_MIN: Final = 2.0
+LEASE_S_MAX: Final = 86_400.0
+
+
+class OnSilence(Enum):
+    """What becomes of tasks while the database is away."""
+
+    STOP = "stop"
+    KEEP = "keep"
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,7 @@ class AgentPlan:
         str,
         typer.Option(
             metavar="auto|none|URL",
-            help="The engine for tasks with an image: one that is found, none, or this one.",
+            help=ENGINE_HELP,
         ),
     ] = "auto"
     allow_user: Annotated[
@@ -102,11 +116,24 @@ class AgentPlan:
     allow_root: Annotated[
         bool, typer.Option("--allow-root", help="Run as root: tasks then are root's, too.")
     ] = False
-    end_tasks: Annotated[
-        bool,
-        typer.Option(
-            "--end-tasks", help="End the tasks with the agent, to be placed anew; for the owner."
+    lease: Annotated[
+        float,
+        number_option(
+            lowest=LEASE_S_MIN,
+            highest=LEASE_S_MAX,
+            metavar="S",
+            help="How long the cell waits for a silent agent before it places its tasks elsewhere.",
         ),
+    ] = 30.0
+    on_silence: Annotated[
+        OnSilence,
+        typer.Option(
+            help="If the database is away for longer: stop the tasks before others may run them,"
+            " or keep them however long it takes."
+        ),
+    ] = OnSilence.STOP
+    end_tasks: Annotated[
+        bool, typer.Option("--end-tasks", help="End the tasks with the agent, to be placed anew.")
     ] = False
 
     def capacity(self, folder: Path) -> Amounts:
@@ -114,6 +141,14 @@ class AgentPlan:
         reserved = Size.read(self.reserve_cpu, self.reserve_memory, None, None).of(NOTHING)
         offered = Size.read(self.cpu, self.memory, None, self.gpus)
         return offered.of(found_capacity(folder, reserved))
+
+    def machine_lease(self, folder: Path) -> MachineLease | None:
+        """Return the lease to hold; None if tasks go on whatever becomes of the database."""
+        if self.on_silence is OnSilence.KEEP:
+            if self.end_tasks:
+                raise BadInput("who keeps tasks cannot end them", field="--end-tasks")
+            return None
+        return MachineLease(holder_of(folder, uuid4()), self.lease)
 
     def machine(self) -> str:
         """Return the machine's name. Raises BadInput."""
@@ -139,7 +174,8 @@ def command(
             stop_with_parent(stop)
         folder = plan.state_dir or settings.data_dir / AGENTS / name.replace("/", "_")
         with alone_in(folder), closing(store_at(url, settings, "omega agent")) as store:
-            clock = RealClock(stop)
+            clock = BootClock(stop)
+            held = plan.machine_lease(folder)
             sink = ProcessLog(name_of(AGENT, name), clock)
             retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
             machine = register(
@@ -152,13 +188,23 @@ def command(
                 clock,
                 sink,
                 machine=machine,
-                drivers=_drivers(plan, folder, clock),
-                records=Records(folder / "records"),
+                drivers=task_drivers(
+                    folder,
+                    clock,
+                    plan.containers,
+                    users=frozenset(plan.allow_user or []),
+                    env_dirs=tuple(path.resolve() for path in plan.allow_env_dir or []),
+                ),
+                folder=folder,
                 poll_s=settings.poll_interval_ms / 1_000,
+                lease=held,
             )
-            agent.run(stop)
-            if plan.end_tasks:
-                agent.end_tasks()
+            with watched(folder, plan.containers, is_wanted=held is not None):
+                agent.run(stop)
+                if plan.end_tasks:
+                    agent.end_tasks()
+                else:
+                    agent.be_absent(ABSENCE_S)
             agent.leave()
 
 
@@ -166,37 +212,3 @@ def refuse_root(allowed: bool) -> None:
     """Raise BadInput if this is root, unless that is allowed."""
     if os.geteuid() == 0 and not allowed:
         raise BadInput("as root, tasks could do anything on this machine", field="--allow-root")
-
-
-def _drivers(plan: AgentPlan, folder: Path, clock: Clock) -> TaskDrivers:
-    env_dirs = tuple(path.resolve() for path in plan.allow_env_dir or [])
-    match plan.containers:
-        case "auto":
-            engine = find_engine()
-        case "none":
-            engine = None
-        case address:
-            engine = address
-    return TaskDrivers(
-        processes=ProcessDriver(
-            folder / "tasks",
-            clock,
-            users=frozenset(plan.allow_user or []),
-            env_dirs=env_dirs,
-            say=_say,
-        ),
-        containers=None
-        if engine is None
-        else container_driver(
-            folder / "containers",
-            clock,
-            agent=str(folder),
-            engine=engine,
-            env_dirs=env_dirs,
-            say=_say,
-        ),
-    )
-
-
-def _say(line: str) -> None:
-    warnings().print(printable(line), highlight=False, soft_wrap=True)

@@ -4,34 +4,36 @@ Goal     Make placed tasks run on a real machine, and the cell know how they end
 Promise  A task starts when there is room by the agent's own count: the cell gives the room of an
          evicted task away at once, and its processes may need their time to stop. Exits are
          reported in bulk and kept until the store has them. What an agent that was killed had
-         started is taken up again. While the store is away, tasks go on, and timeouts hold.
+         started is taken up again. While the store is away, timeouts hold, and tasks go on until
+         the lease on the machine runs out: then they are stopped, and nothing is started.
 Source   docs/decisions/0044-programs-and-agents.md; Nomad's client and the kubelet.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from threading import Event
 from typing import Final
 
 import numpy as np
 
 from omega.clock import Clock
-from omega.errors import StoreUnavailable
+from omega.errors import NotAllowed, StoreUnavailable
 from omega.events import ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
 from omega.limits import LIMITS
 from omega.model.allocations import Allocations
-from omega.model.arrays import Amounts, Ids, Mask, holds, integers
+from omega.model.arrays import holds, integers
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import JobSpec
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
+from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.outputs import OutputReader
+from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
+from omega.nodes.agent.requests import for_programs, if_running, to_record
 from omega.nodes.agent.task_driver import NotStarted, TaskDriver, TaskKey
 from omega.nodes.agent.task_environment import launch
 from omega.nodes.calling import called, parts_for_calls
 from omega.reports.exits import sentence_of
-from omega.store.protocols import NodeStore
 
 PAUSE_S_MIN: Final = 0.01
 PAUSE_S_MAX: Final = 0.1
@@ -42,34 +44,6 @@ STARTS_PER_STEP: Final = 50
 """Programs started in one step: ends are still seen and reported meanwhile."""
 
 LOST: Final = Exit(cause=ExitCause.LOST)
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnMachine:
-    """The machine that an agent stands for."""
-
-    id: int
-    name: str
-    capacity: Amounts
-    """What its tasks may hold, (kinds,)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskDrivers:
-    """What runs programs on this machine."""
-
-    processes: TaskDriver
-    containers: TaskDriver | None = None
-
-    def of(self, task: AgentTask) -> TaskDriver | None:
-        """Return the driver of a task's program; None if it needs containers and none run here."""
-        program = task.program
-        return self.containers if program is not None and program.image else self.processes
-
-    def __iter__(self) -> Iterator[TaskDriver]:
-        yield self.processes
-        if self.containers is not None:
-            yield self.containers
 
 
 class Agent:
@@ -84,14 +58,31 @@ class Agent:
         clock: Clock,
         sink: Sink,
         poll_s: float,
+        lease: MachineLease | None = None,
+        renewed: Callable[[float], None] = lambda deadline_s: None,
     ) -> None:
-        """`poll_s` is how often an idle agent asks whether its machine has changed."""
+        """Take up the tasks of the records.
+
+        Args:
+            machine: the machine that the agent stands for.
+            drivers: what runs programs.
+            records: where the agent keeps what the next one must know.
+            clock: counts alike for all agents of this machine since its boot.
+            sink: receives what happens.
+            poll_s: how often an idle agent asks whether its machine has changed.
+            lease: the lease to hold; None: tasks go on however long the store is away.
+            renewed: is told, before anything is started, when nothing may run any more.
+        """
         self._machine = machine
         self._drivers = drivers
         self._records = records
         self._clock = clock
         self._sink = sink
         self._poll_s = poll_s
+        self._lease = lease
+        self._renewed = renewed
+        self._is_sure = lease is None
+        """Whether the cell's answers are newer than the last time that the lease ran out."""
         self._outputs = OutputReader(clock)
         self._tasks = {task.key: task for task in records.read()}
         self._specs: dict[int, JobSpec] = {}
@@ -129,11 +120,15 @@ class Agent:
 
         A store that does not answer is asked again in a later step.
         """
+        heard = False
+        self._fence()  # before the lease is renewed: it may have run out since the last step
         try:
-            heard = (yield from self._hear()) if self._clock.now() >= self._poll_due_s else False
+            if self._clock.now() >= self._poll_due_s:
+                yield from self._renew()
+                heard = yield from self._hear()
         except StoreUnavailable as error:
             self._store_failed(error)
-            heard = False
+        self._fence()  # and the calls may have taken long
         acted = self._see_ends()
         self._stop_late_tasks()
         reported = False
@@ -152,6 +147,37 @@ class Agent:
         """The number of tasks of which something runs."""
         return sum(task.runs for task in self._tasks.values())
 
+    # The lease on the machine.
+
+    def _renew(self) -> Effects[None]:
+        """Renew the lease if that is due. Raises NotAllowed if another agent holds it."""
+        lease, asked_s = self._lease, self._clock.now()
+        if lease is None or not (lease.is_due(asked_s) or not self._is_sure):
+            return
+        holder, lease_ms = lease.holder, round(lease.length_s * 1_000)
+        held = yield from called(
+            "hold", lambda store: store.hold_machine(self._machine.id, holder, lease_ms=lease_ms)
+        )
+        if not held:
+            raise NotAllowed(f"another agent holds the machine {self._machine.name}")
+        lease.asked_s = asked_s
+        self._renewed(lease.kill_due_s)
+
+    def _may_start(self) -> bool:
+        lease = self._lease
+        return self._is_sure and (lease is None or lease.is_fresh(self._clock.now()))
+
+    def _fence(self) -> None:
+        """Stop all tasks if the lease is about to run out."""
+        lease = self._lease
+        if lease is None or lease.is_fresh(self._clock.now()):
+            return
+        self._is_sure = False
+        for task in self._tasks.values():
+            if (signal := task.fence(lease.kill_due_s)) is not None:
+                self._records.write(task)
+                self._signal(task, signal)
+
     # What the cell says.
 
     def _hear(self) -> Effects[bool]:
@@ -162,7 +188,7 @@ class Agent:
         )
         self._failures = 0
         self._poll_due_s = self._clock.now() + self._poll_s
-        if revision == self._revision:
+        if revision == self._revision and self._is_sure:
             self._mark = mark  # a transaction that had not ended by now is not older than this
             return False
         since = self._mark
@@ -172,6 +198,7 @@ class Agent:
         yield from self._find_lost()
         yield from self._accept(found.only(found.machine == machine))
         self._mark, self._revision = next_mark, revision
+        self._is_sure = self._lease is None or self._lease.is_fresh(self._clock.now())
         jobs = {key.job for key in self._tasks}
         self._specs = {job: spec for job, spec in self._specs.items() if job in jobs}
         return True
@@ -181,7 +208,7 @@ class Agent:
         live = [task for task in self._tasks.values() if task.is_live]
         keys = [task.key for task in live]
         for part in parts_for_calls(len(keys)):
-            runs = yield from called("running", _asking_if_running(keys[part]))
+            runs = yield from called("running", if_running(keys[part]))
             for task, still in zip(live[part], runs.tolist(), strict=True):
                 if not still:
                     self._stop(task, StopReason.LOST)
@@ -208,7 +235,7 @@ class Agent:
         unread = sorted(jobs)
         while unread:
             part = integers(unread[: LIMITS.tasks_per_release_max])
-            read = yield from called("programs", _asking_for_programs(part))
+            read = yield from called("programs", for_programs(part))
             if not read:  # these cannot be read, or have ended
                 unread = unread[len(part) :]
             self._specs.update(read)
@@ -311,13 +338,15 @@ class Agent:
     def _start_waiting(self) -> bool:
         """Start waiting tasks, those first that were placed first, as far as there is room."""
         now_s = self._clock.now()
+        if not self._may_start():
+            return False
         waiting = sorted(
             (t for t in self._tasks.values() if t.phase is Phase.WAITING and t.spec is not None),
             key=lambda task: (task.key.started_ms, task.key),
         )
         started = 0
         for task in waiting:
-            if started == STARTS_PER_STEP:
+            if started == STARTS_PER_STEP or not self._may_start():
                 break
             needed = 0 if task.holds_room else task.amounts
             if task.start_due_s <= now_s and holds(self._held + needed <= self._machine.capacity):
@@ -354,7 +383,7 @@ class Agent:
                 for task in ended[part]
                 if task.exit is not None
             ]
-            yield from called("exits", _reporting(exits))
+            yield from called("exits", to_record(exits))
             for task in ended[part]:
                 self._drop(task)
         return bool(ended)
@@ -364,18 +393,3 @@ class Agent:
         pause_s = min(STORE_PAUSE_S_MAX, self._poll_s * 2 ** min(self._failures, 10))
         self._poll_due_s = self._clock.now() + pause_s
         self._sink(StoreCallFailed("agent", str(error)))
-
-
-def _asking_if_running(keys: Sequence[TaskKey]) -> Callable[[NodeStore], Mask]:
-    job, task, started_ms = zip(*((key.job, key.task, key.started_ms) for key in keys), strict=True)
-    return lambda store: store.running(
-        integers(job), np.array(task, dtype=np.intp), integers(started_ms)
-    )
-
-
-def _asking_for_programs(jobs: Ids) -> Callable[[NodeStore], Mapping[int, JobSpec]]:
-    return lambda store: store.programs(jobs)
-
-
-def _reporting(exits: Sequence[TaskExit]) -> Callable[[NodeStore], int]:
-    return lambda store: store.report_exits(exits)

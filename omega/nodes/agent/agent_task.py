@@ -35,6 +35,7 @@ class StopReason(Enum):
 
     LOST = "lost"  # the cell gave its place away, or its job is over
     TIMEOUT = "timeout"
+    FENCED = "fenced"  # the lease on the machine is about to run out
 
 
 @dataclass
@@ -107,6 +108,17 @@ class AgentTask:
             return "TERM" if program is None else program.stop_signal
         return None
 
+    def fence(self, kill_due_s: float) -> str | None:
+        """Record that nothing of it may run after a moment; return the signal to send, if any."""
+        if not self.runs:
+            return None
+        is_told = self.phase is Phase.STOPPING
+        program = self.program
+        if not is_told:
+            self.phase, self.reason, self.kill_due_s = Phase.STOPPING, StopReason.FENCED, kill_due_s
+        self.kill_due_s = min(self.kill_due_s, kill_due_s)
+        return None if is_told else "TERM" if program is None else program.stop_signal
+
     def is_too_long(self, now_s: float) -> bool:
         """Return whether it runs longer than it may."""
         program = self.program
@@ -124,7 +136,8 @@ class AgentTask:
         if self.reason is StopReason.LOST:
             self.phase = Phase.OVER
             return
-        if seen.cause is ExitCause.LOST:  # the machine was restarted, which is no fault of it
+        # The machine was restarted, or could not hold its lease: that is no fault of the program.
+        if seen.cause is ExitCause.LOST or self.reason is StopReason.FENCED:
             self.phase, self.reason, self.start_due_s = Phase.WAITING, None, now_s
             return
         if self.reason is StopReason.TIMEOUT:

@@ -10,17 +10,20 @@ import os
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
-from omega.clock import Clock, RealClock
+from omega.clock import BootClock, Clock
 from omega.errors import StoreUnavailable
 from omega.events import Sink
 from omega.framework.effects import Call, Effect, Effects, Wait, drive
 from omega.framework.retry import Retry
 from omega.framework.timer import Timer
-from omega.model.arrays import Amounts, integers
-from omega.model.machines import Machines, MachineState
-from omega.nodes.agent.agent import Agent, OwnMachine, TaskDrivers
+from omega.model.arrays import Amounts
+from omega.model.machines import Machines
+from omega.nodes.agent.agent import Agent
+from omega.nodes.agent.machine_lease import Deadline, MachineLease
+from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
 from omega.nodes.calling import called
 from omega.reports.processes import AGENT
@@ -57,14 +60,27 @@ class LiveAgent:
         *,
         machine: OwnMachine,
         drivers: TaskDrivers,
-        records: Records,
+        folder: Path,
         poll_s: float,
+        lease: MachineLease | None,
     ) -> None:
+        """`folder` is the agent's own; `poll_s` and `lease` are those of `Agent`."""
         self._store = store
         self._clock = clock
         self._name = machine.name
         self._machine = machine.id
-        self._agent = Agent(machine, drivers, records, clock=clock, sink=sink, poll_s=poll_s)
+        self._lease = lease
+        self._deadline = Deadline(folder)
+        self._agent = Agent(
+            machine,
+            drivers,
+            Records(folder / "records"),
+            clock=clock,
+            sink=sink,
+            poll_s=poll_s,
+            lease=lease,
+            renewed=self._deadline.write,
+        )
         self._reports = Timer(clock, REPORT_INTERVAL_MS)
 
     def run(self, stop: threading.Event) -> None:
@@ -72,15 +88,26 @@ class LiveAgent:
         drive(self._agent.life(stop, self._report), self._answer)
 
     def end_tasks(self) -> None:
-        """Take the machine out of the cell and end its tasks: they are placed anew elsewhere.
+        """Give the machine up and end its tasks: they are placed anew, here or elsewhere.
 
-        Raises StoreUnavailable if the store is away, and NotAllowed unless the owner calls.
+        Raises StoreUnavailable if the store is away.
         """
-        machine = integers([self._machine])
-        self._store.set_state(machine, MachineState.DOWN)
-        self._store.lose_tasks(machine)
-        self._clock = RealClock()  # the stop event, which is set, ends the sleeps of the other
+        assert self._lease is not None, "only who holds the machine can give it up"
+        self._store.leave_machine(self._machine, self._lease.holder)
+        self._clock = BootClock()  # the stop event, which is set, ends the sleeps of the other
         drive(self._agent.wind_down(), self._answer)
+        self._deadline.remove()
+
+    def be_absent(self, absence_s: float) -> None:
+        """Hold the machine for a while, in which the next agent takes the tasks up."""
+        lease = self._lease
+        if lease is None:
+            return
+        away = MachineLease(lease.holder, absence_s, asked_s=self._clock.now())
+        lease_ms = round(absence_s * 1_000)
+        with suppress(StoreUnavailable):  # then the lease runs out as it is
+            if self._store.hold_machine(self._machine, lease.holder, lease_ms=lease_ms):
+                self._deadline.write(away.kill_due_s)
 
     def leave(self) -> None:
         """Remove the agent's report."""

@@ -1,7 +1,7 @@
-"""One agent for each folder of tasks.
+"""Locks in an agent's folder: one agent, and one watchdog, at a time.
 
 Goal     Keep a second agent from starting the same tasks again.
-Promise  The kernel drops the lock when the process ends, however it ends.
+Promise  The kernel drops a lock when its process ends, however it ends.
 Source   flock(2).
 """
 
@@ -10,16 +10,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from omega.errors import BadInput
 
+AGENT_LOCK: Final = "lock"
+WATCHDOG_LOCK: Final = "watchdog-lock"
+
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder during the block. Raises BadInput if another process holds it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Programs that are started do not inherit the descriptor.
-    descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def alone_in(folder: Path, name: str = AGENT_LOCK) -> Iterator[None]:
+    """Hold a lock of a folder during the block. Raises BadInput if another process holds it."""
+    folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+    descriptor = _opened(folder, name)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -28,3 +31,20 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def is_locked(folder: Path, name: str) -> bool:
+    """Return whether another process holds a lock of a folder."""
+    descriptor = _opened(folder, name)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _opened(folder: Path, name: str) -> int:
+    """Open a lock's file; programs that are started do not inherit the descriptor."""
+    return os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,85 +1,22 @@
 """An agent on a store in memory, with programs that tests end."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
-from omega.events import Event, ProgramEnded, StoreCallFailed
+from omega.events import ProgramEnded, StoreCallFailed
 from omega.framework.effects import Call, Effect, drive
 from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause
-from omega.model.jobs import LeasedJob
 from omega.model.machines import MachineState
 from omega.model.programs import Program, Restart
-from omega.nodes.agent.agent import Agent, OwnMachine, TaskDrivers
-from omega.nodes.agent.records import Records
 from omega.nodes.agent.task_driver import Stream, TaskKey
-from omega.store.memory.store import MemoryStore
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
-from omega.testing.steps import a_leased_job, add_a_cell, grant, status_of
-from tests.unit.nodes.agent.fake_driver import FakeDriver
-
-RUN = Program(command=("true",), stop_grace_ms=10_000)
-
-
-@dataclass
-class Machine:
-    """A store with two machines of four cores, and an agent on the first."""
-
-    folder: Path
-    clock: ManualClock = field(default_factory=ManualClock)
-    driver: FakeDriver = field(default_factory=FakeDriver)
-    events: list[Event] = field(default_factory=list)
-    absences: int = 0
-    """How many calls the store does not answer."""
-
-    def __post_init__(self) -> None:
-        self.store = MemoryStore(self.clock)
-        self.id, self.other = add_a_cell(self.store, 2)
-        self.restart_agent()
-
-    def restart_agent(self) -> None:
-        """Have another agent go on with the same folder, as after kill -9."""
-        capacity = self.store.snapshot().rows.capacity[0]
-        self.agent = Agent(
-            OwnMachine(id=self.id, name="m1", capacity=capacity),
-            TaskDrivers(processes=self.driver),
-            Records(self.folder),
-            clock=self.clock,
-            sink=self.events.append,
-            poll_s=0.1,
-        )
-
-    def step(self, after_s: float = 0.2) -> None:
-        self.clock.advance(after_s)
-        drive(self.agent.step(), self._answer)
-
-    def _answer(self, effect: Effect) -> object:
-        assert isinstance(effect, Call)
-        if self.absences:
-            self.absences -= 1
-            raise StoreUnavailable("the server is away")
-        return effect.make(self.store)
-
-    def place(
-        self, program: Program | None = RUN, *, tasks: int = 1, on: int | None = None
-    ) -> LeasedJob:
-        job = a_leased_job(self.store, a_spec(tasks, program=program))
-        grant(self.store, job, range(tasks), [on or self.id] * tasks)
-        return job
-
-    def keys(self, job: LeasedJob) -> list[TaskKey]:
-        live = self.store.allocations_of([job.id])
-        columns = (live.job.tolist(), live.task.tolist(), live.started_ms.tolist())
-        return sorted(TaskKey(*row) for row in zip(*columns, strict=True))
-
-    def exits(self, job: LeasedJob) -> list[Exit]:
-        return [it.exit for it in self.store.exits(job.id)]
+from omega.testing.steps import a_leased_job, grant, status_of
+from tests.unit.nodes.agent.machine import Machine
 
 
 @pytest.fixture

@@ -1,0 +1,64 @@
+"""`omega node watch`: the watchdog of an agent, which the agent starts.
+
+Goal     Kill an agent's tasks before the cell may place them elsewhere, if the agent cannot.
+Promise  A process in a session of its own, which outlives the agent while there are tasks. A second
+         watchdog of a folder ends at once.
+Source   docs/decisions/0045-machine-leases.md.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omega.cli.node.drivers import ENGINE_HELP, task_drivers
+from omega.clock import BootClock
+from omega.errors import BadInput
+from omega.nodes.agent.locks import AGENT_LOCK, WATCHDOG_LOCK, alone_in, is_locked
+from omega.nodes.agent.machine_lease import Deadline
+from omega.nodes.agent.task_driver import TaskDriver
+from omega.nodes.agent.watchdog import Watchdog
+from omega.processes.stopping import stop_on_signals
+from omega.terminal.consoles import warnings
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The agent's --state-dir.")],
+    containers: Annotated[str, typer.Option(metavar="auto|none|URL", help=ENGINE_HELP)] = "auto",
+) -> None:
+    """Kill the tasks of an agent whose lease runs out; the agent starts this itself."""
+    with stop_on_signals() as stop:
+        clock = BootClock(stop)
+
+        def drivers() -> list[TaskDriver]:
+            return list(task_drivers(folder, clock, containers))
+
+        try:
+            with alone_in(folder, WATCHDOG_LOCK):
+                killed = Watchdog(
+                    Deadline(folder),
+                    clock,
+                    drivers=drivers,
+                    is_alone=lambda: not is_locked(folder, AGENT_LOCK),
+                ).watch(stop)
+        except BadInput:  # another watchdog is at work
+            return
+    if killed:
+        warnings().print(f"The watchdog of {folder} has killed {killed} tasks.", highlight=False)
+
+
+@contextmanager
+def watched(folder: Path, containers: str, *, is_wanted: bool) -> Iterator[None]:
+    """Have a watchdog at work during the block, and after it while there is something to watch."""
+    if is_wanted:
+        words = ["node", "watch", str(folder), "--containers", containers]
+        subprocess.Popen(
+            [sys.executable, "-m", "omega.cli", *words],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    yield

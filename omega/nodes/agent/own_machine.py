@@ -1,0 +1,41 @@
+"""The machine that an agent stands for, and what runs programs there.
+
+Goal     Name what an agent is given, apart from what it does.
+Promise  A program with an image goes to the driver of containers, any other to that of processes.
+Source   docs/decisions/0044-programs-and-agents.md.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from omega.model.arrays import Amounts
+from omega.nodes.agent.agent_task import AgentTask
+from omega.nodes.agent.task_driver import TaskDriver
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnMachine:
+    """The machine that an agent stands for."""
+
+    id: int
+    name: str
+    capacity: Amounts
+    """What its tasks may hold, (kinds,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskDrivers:
+    """What runs programs on this machine."""
+
+    processes: TaskDriver
+    containers: TaskDriver | None = None
+
+    def of(self, task: AgentTask) -> TaskDriver | None:
+        """Return the driver of a task's program; None if it needs containers and none run here."""
+        program = task.program
+        return self.containers if program is not None and program.image else self.processes
+
+    def __iter__(self) -> Iterator[TaskDriver]:
+        yield self.processes
+        if self.containers is not None:
+            yield self.containers

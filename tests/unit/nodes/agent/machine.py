@@ -1,0 +1,84 @@
+"""A machine with an agent, on a store in memory, whose programs tests end."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from omega.clock import ManualClock
+from omega.errors import StoreUnavailable
+from omega.events import Event
+from omega.framework.effects import Call, Effect, drive
+from omega.model.exits import Exit
+from omega.model.jobs import LeasedJob
+from omega.model.programs import Program
+from omega.nodes.agent.agent import Agent
+from omega.nodes.agent.machine_lease import MachineLease
+from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
+from omega.nodes.agent.records import Records
+from omega.nodes.agent.task_driver import TaskKey
+from omega.store.memory.store import MemoryStore
+from omega.testing.builders import a_spec
+from omega.testing.steps import a_leased_job, add_a_cell, grant
+from tests.unit.nodes.agent.fake_driver import FakeDriver
+
+RUN: Final = Program(command=("true",), stop_grace_ms=10_000)
+
+
+@dataclass
+class Machine:
+    """A store with two machines of four cores, and an agent on the first."""
+
+    folder: Path
+    clock: ManualClock = field(default_factory=ManualClock)
+    driver: FakeDriver = field(default_factory=FakeDriver)
+    events: list[Event] = field(default_factory=list)
+    lease: MachineLease | None = None
+    deadlines: list[float] = field(default_factory=list)
+    """When nothing may run any more, as the agent said it."""
+    absences: int = 0
+    """How many calls the store does not answer."""
+
+    def __post_init__(self) -> None:
+        self.store = MemoryStore(self.clock)
+        self.id, self.other = add_a_cell(self.store, 2)
+        self.restart_agent()
+
+    def restart_agent(self) -> None:
+        """Have another agent go on with the same folder, as after kill -9."""
+        capacity = self.store.snapshot().rows.capacity[0]
+        self.agent = Agent(
+            OwnMachine(id=self.id, name="m1", capacity=capacity),
+            TaskDrivers(processes=self.driver),
+            Records(self.folder),
+            clock=self.clock,
+            sink=self.events.append,
+            poll_s=0.1,
+            lease=self.lease,
+            renewed=self.deadlines.append,
+        )
+
+    def step(self, after_s: float = 0.2) -> None:
+        self.clock.advance(after_s)
+        drive(self.agent.step(), self._answer)
+
+    def _answer(self, effect: Effect) -> object:
+        assert isinstance(effect, Call)
+        if self.absences:
+            self.absences -= 1
+            raise StoreUnavailable("the server is away")
+        return effect.make(self.store)
+
+    def place(
+        self, program: Program | None = RUN, *, tasks: int = 1, on: int | None = None
+    ) -> LeasedJob:
+        job = a_leased_job(self.store, a_spec(tasks, program=program))
+        grant(self.store, job, range(tasks), [on or self.id] * tasks)
+        return job
+
+    def keys(self, job: LeasedJob) -> list[TaskKey]:
+        live = self.store.allocations_of([job.id])
+        columns = (live.job.tolist(), live.task.tolist(), live.started_ms.tolist())
+        return sorted(TaskKey(*row) for row in zip(*columns, strict=True))
+
+    def exits(self, job: LeasedJob) -> list[Exit]:
+        return [it.exit for it in self.store.exits(job.id)]

@@ -1,0 +1,158 @@
+"""An agent and the lease on its machine: what the cell may give away does not run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from omega.errors import NotAllowed
+from omega.lifecycle.states import State
+from omega.model.arrays import integers
+from omega.model.exits import Exit, ExitCause
+from omega.model.programs import Program
+from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
+from omega.testing.steps import grant, status_of
+from tests.unit.nodes.agent.machine import Machine
+
+LEASE_S = 10.0
+"""Renewed after two seconds; tasks are stopped after five and killed after seven and a half."""
+US, OTHERS = UUID(int=1), UUID(int=2)
+PATIENT = Program(command=("x",), stop_grace_ms=60_000)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    machine = Machine(tmp_path, lease=MachineLease(US, LEASE_S))
+    yield machine
+    assert [] == list(machine.store.verify())
+
+
+def test_the_lease_is_renewed_and_the_deadline_put_off_before_anything_starts(
+    machine: Machine,
+) -> None:
+    machine.place()
+    machine.step()
+    assert [machine.clock.now() + 7.5] == machine.deadlines
+    machine.step(1.5)
+    assert 1 == len(machine.deadlines), "it is not due"
+    machine.step(0.5)
+    assert machine.deadlines[-1] == machine.clock.now() + 7.5
+
+
+def test_nothing_starts_without_the_lease(machine: Machine) -> None:
+    machine.place()
+    machine.absences = 10**6
+    for _ in range(30):
+        machine.step(1.0)
+    assert [] == machine.driver.launches
+
+
+def test_a_machine_that_another_agent_holds_is_refused(machine: Machine) -> None:
+    assert machine.store.hold_machine(machine.id, OTHERS, lease_ms=60_000)
+    with pytest.raises(NotAllowed, match="another agent holds the machine m1"):
+        machine.step()
+
+
+def test_tasks_are_stopped_and_killed_before_the_lease_runs_out(machine: Machine) -> None:
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.absences = 10**6
+    machine.step(4.9)
+    assert [] == machine.driver.signals
+    machine.step(0.2)
+    assert [(key, "TERM")] == machine.driver.signals
+    machine.step(2.3)
+    assert [(key, "TERM")] == machine.driver.signals
+    machine.step(0.2)
+    assert (key, "KILL") == machine.driver.signals[-1]
+    machine.driver.kill(key, 9)
+    machine.step(60.0)
+    assert 1 == len(machine.driver.launches), "nothing starts while the lease is not held"
+    assert [] == machine.exits(job), "it was no fault of the program"
+
+
+def test_what_is_still_its_own_runs_again_when_the_store_is_back(machine: Machine) -> None:
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.absences = 10**6
+    machine.step(6.0)
+    machine.driver.kill(key)
+    machine.step(0.1)
+    machine.absences = 0
+    machine.step(5.0)
+    assert [key] == machine.driver.running
+    assert 0 == machine.driver.launches[-1].restarts
+    machine.driver.end(key)
+    machine.step(0.2)
+    assert State.SUCCEEDED is status_of(machine.store, job).state
+
+
+def test_what_was_given_away_does_not_run_again(machine: Machine) -> None:
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.absences = 10**6
+    machine.step(6.0)
+    machine.driver.kill(key)
+    machine.step(5.0)
+    assert [machine.id] == machine.store.expire_machines()
+    machine.store.lose_tasks(integers([machine.id]))
+    (again,) = machine.store.lease("batch", holder="b", jobs_max=9, lease_ms=60_000)
+    grant(machine.store, again, [0], [machine.other])
+    machine.absences = 0
+    machine.step(5.0)
+    machine.step(5.0)
+    assert [] == machine.driver.running
+    assert {} == machine.driver.exits
+    assert State.RUNNING is status_of(machine.store, job).state
+    assert [] == machine.store.expire_machines(), "the machine is open again"
+
+
+def test_an_agent_that_was_stopped_takes_what_the_watchdog_killed_for_no_fault(
+    machine: Machine,
+) -> None:
+    """SIGSTOP for longer than the lease: the watchdog kills, and then the agent goes on."""
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.clock.advance(60.0)
+    machine.driver.kill(key, 9)
+    machine.step(0.1)
+    assert [] == machine.exits(job)
+    machine.step(0.2)
+    assert [key] == machine.driver.running, "nobody has given its place away"
+
+
+def test_a_program_that_ended_before_the_lease_did_is_reported(machine: Machine) -> None:
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.absences = 10**6
+    machine.driver.end(key, 3)
+    machine.step(1.0)
+    machine.step(60.0)
+    machine.absences = 0
+    machine.step(5.0)
+    assert [Exit(cause=ExitCause.EXITED, code=3)] == machine.exits(job)
+
+
+def test_the_holder_is_kept_in_the_folder(tmp_path: Path) -> None:
+    assert US == holder_of(tmp_path, US)
+    assert US == holder_of(tmp_path, OTHERS)
+    (tmp_path / "holder").write_text("nobody")
+    assert OTHERS == holder_of(tmp_path, OTHERS)
+
+
+def test_a_deadline_that_cannot_be_read_has_passed(tmp_path: Path) -> None:
+    deadline = Deadline(tmp_path)
+    assert deadline.read() is None
+    deadline.write(12.5)
+    assert 12.5 == deadline.read()
+    (tmp_path / "deadline").write_text("soon")
+    assert float("-inf") == deadline.read()
+    deadline.remove()
+    deadline.remove()
+    assert deadline.read() is None
