@@ -57,8 +57,13 @@ class CellAtWork:
 
     def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         """Run `omega run` with these words in a process of its own, to its end."""
-        command = [sys.executable, "-m", "omega.cli", "run", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, input=stdin)
+        return subprocess.run(
+            self.command("run", *words), capture_output=True, text=True, check=False, input=stdin
+        )
+
+    def command(self, *words: str) -> list[str]:
+        """Return the command that runs `omega` with these words."""
+        return [sys.executable, "-m", "omega.cli", *words]
 
     def submitted(self, *words: str) -> int:
         """Submit a command and return its job."""

@@ -16,7 +16,7 @@ from omega.model.programs import Program, Restart
 from omega.nodes.agent.task_driver import Stream, TaskKey
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.steps import a_leased_job, grant, status_of
-from tests.unit.nodes.agent.machine import Machine
+from tests.unit.nodes.agent.machine import RUN, Machine
 
 
 @pytest.fixture
