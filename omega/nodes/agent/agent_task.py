@@ -20,6 +20,10 @@ GRACE_UNKNOWN_MS: Final = 10_000
 """The time from SIGTERM to SIGKILL for a task whose program is not known any more."""
 
 
+START_AGAIN_S: Final = 0.5
+"""The time to the next start of a task whose end was no fault of its own."""
+
+
 class Phase(Enum):
     """Where a task is in its life on the machine."""
 
@@ -138,7 +142,8 @@ class AgentTask:
             return
         # The machine was restarted, or could not hold its lease: that is no fault of the program.
         if seen.cause is ExitCause.LOST or self.reason is StopReason.FENCED:
-            self.phase, self.reason, self.start_due_s = Phase.WAITING, None, now_s
+            self.phase, self.reason = Phase.WAITING, None
+            self.start_due_s = now_s + START_AGAIN_S
             return
         if self.reason is StopReason.TIMEOUT:
             seen = replace(seen, cause=ExitCause.TIMEOUT, code=None)

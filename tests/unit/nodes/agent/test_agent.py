@@ -13,6 +13,7 @@ from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause
 from omega.model.machines import MachineState
 from omega.model.programs import Program, Restart
+from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.task_driver import Stream, TaskKey
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.steps import a_leased_job, grant, status_of
@@ -240,6 +241,7 @@ def test_what_a_boot_ended_is_started_again(machine: Machine) -> None:
     machine.driver.exits[key] = Exit(cause=ExitCause.LOST)
     machine.restart_agent()
     machine.step()
+    machine.step(START_AGAIN_S)
     assert 2 == len(machine.driver.launches)
     assert [key] == machine.driver.running
     assert [] == machine.exits(job)

@@ -11,6 +11,7 @@ from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Program
+from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.testing.steps import grant, status_of
 from tests.unit.nodes.agent.machine import Machine
@@ -122,7 +123,7 @@ def test_an_agent_that_was_stopped_takes_what_the_watchdog_killed_for_no_fault(
     machine.driver.kill(key, 9)
     machine.step(0.1)
     assert [] == machine.exits(job)
-    machine.step(0.2)
+    machine.step(START_AGAIN_S)
     assert [key] == machine.driver.running, "nobody has given its place away"
 
 
