@@ -272,7 +272,7 @@ class Agent:
 
     def _see(self, task: AgentTask, seen: Exit | None, now_s: float) -> bool:
         """Note what a driver shows of a task; return whether it has ended."""
-        if task.phase is Phase.WAITING and not task.restarts:
+        if task.phase is Phase.WAITING and not task.was_started:
             self._held += task.amounts  # an earlier agent started it, and its record is lost
             task.started(now_s)
         if seen is None or not task.runs:

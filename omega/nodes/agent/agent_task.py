@@ -53,7 +53,8 @@ class AgentTask:
     """Its job; None until that is read, and of tasks that were lost before."""
     phase: Phase = Phase.WAITING
     start_due_s: float = 0.0
-    started_s: float = 0.0
+    started_s: float | None = None
+    """When it was started last; None: never, as far as is known."""
     restarts: list[float] = field(default_factory=list)
     """When it was started again."""
     reason: StopReason | None = None
@@ -69,6 +70,11 @@ class AgentTask:
             if self.key.task < first:
                 return group.program
         return None
+
+    @property
+    def was_started(self) -> bool:
+        """Whether it was started here."""
+        return self.started_s is not None
 
     @property
     def runs(self) -> bool:
@@ -128,6 +134,7 @@ class AgentTask:
         program = self.program
         if self.phase is not Phase.RUNNING or program is None or program.timeout_ms is None:
             return False
+        assert self.started_s is not None
         return now_s - self.started_s >= program.timeout_ms / 1_000
 
     def is_to_be_killed(self, now_s: float) -> bool:

@@ -78,7 +78,7 @@ def _read(path: Path) -> AgentTask | None:
             np.asarray(amounts),
             phase=Phase(said["phase"]),
             start_due_s=float(said["start_due_s"]),
-            started_s=float(said["started_s"]),
+            started_s=None if said["started_s"] is None else float(said["started_s"]),
             restarts=[float(at) for at in said["restarts"]],
             reason=None if said["reason"] is None else StopReason(said["reason"]),
             kill_due_s=float(said["kill_due_s"]),
