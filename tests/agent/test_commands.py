@@ -64,7 +64,7 @@ def test_a_command_that_fails_says_how(
 
 def test_ctrl_c_cancels_the_job_and_ends_its_processes(at_work: CellAtWork, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
-    line = f"echo ready > {marks}; trap 'echo stopped >> {marks}; exit' TERM; sleep 60 & wait"
+    line = f"trap 'echo stopped >> {marks}; exit' TERM; echo ready > {marks}; sleep 60 & wait"
     command = [sys.executable, "-m", "omega.cli", "run", "--", "sh", "-c", line]
     waiting = subprocess.Popen(command)
     at_work.wait_for_file(marks)

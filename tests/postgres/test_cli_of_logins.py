@@ -88,8 +88,8 @@ def test_init_says_in_a_line_each_what_it_has_set_and_who_may_set_the_rest(
         ("omega_scheduler", ["jobs"], "table job"),
         ("omega_scheduler", ["submit", "job.yaml"], "function submit_jobs"),
         ("omega_node", ["jobs"], "table job"),
-        ("omega_node", ["cancel", "1"], "function cancel_job"),
-        ("omega_node", ["cell", "load", "synthetic:3"], "table cell"),
+        ("omega_node", ["cancel", "1"], "table job"),
+        ("omega_node", ["cell", "load", "synthetic:3"], "function add_machines"),
     ],
 )
 def test_a_verb_that_is_anothers_is_refused(

@@ -197,6 +197,7 @@ def test_jobs_that_failed_outlive_down_and_up_as_cancelled_ones(empty_database_u
             (loose.id,),
         )
         wires = owner.execute("SELECT wire FROM omega.job_spec ORDER BY job_id").fetchall()
+    assert all("program" in wire["groups"][0] for (wire,) in wires)
     schema.downgrade(empty_database_url, "0016")
     with psycopg.connect(empty_database_url) as owner:
         before = owner.execute("SELECT wire FROM omega.job_spec ORDER BY job_id").fetchall()
@@ -211,8 +212,7 @@ def test_jobs_that_failed_outlive_down_and_up_as_cancelled_ones(empty_database_u
         end(store, loose, 1)
         assert State.SUCCEEDED is status_of(store, loose).state
     assert [("cancelled",), ("cancelled",), ("running",)] == states
-    assert wires[:2] == before[:2]
-    assert "program" in wires[2][0]["groups"][0]
-    assert [{k: v for k, v in wires[2][0]["groups"][0].items() if k != "program"}] == before[2][0][
-        "groups"
-    ]
+    for (wire,) in wires:
+        for group in wire["groups"]:
+            del group["program"]
+    assert wires == before

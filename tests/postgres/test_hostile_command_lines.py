@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from omega.cli.main import VERBS
 from omega.errors import StoreUnavailable
 from omega.store.postgres.store import PostgresStore
-from omega.terminal.program import BAD_USAGE, DONE, FAILED
+from omega.terminal.program import BAD_USAGE, DONE, FAILED, INTERRUPTED
 from omega.testing.builders import a_spec
 from tests.fixtures.command_line import Omega
 from tests.fixtures.doses import Dose, Tallier
@@ -98,7 +98,7 @@ def test_any_command_line_ends_well(
             before = store.use()
             ran = omega(*words)
 
-            assert ran.code in (DONE, FAILED, BAD_USAGE)
+            assert ran.code in (DONE, FAILED, BAD_USAGE, INTERRUPTED)
             assert "Traceback" not in ran.err + ran.out
             assert ran.code == DONE or ran.err or ran.out
             if ran.code == BAD_USAGE:

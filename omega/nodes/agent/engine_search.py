@@ -18,15 +18,13 @@ from omega.errors import SettingsError
 from omega.nodes.agent.task_driver import TaskDriver
 
 LIBRARY: Final = "docker"
-ENGINE: Final = "omega.nodes.agent.container_engine"
-DRIVER: Final = "omega.nodes.agent.container_driver"
 
 
 def find_engine() -> str | None:
     """Return the address of the first engine that answers; None without one or its library."""
     if find_spec(LIBRARY) is None:
         return None
-    module = import_module(ENGINE)
+    module = import_module("omega.nodes.agent.container_engine")
     for address in addresses(os.environ):
         try:
             module.Engine(address).close()
@@ -57,7 +55,8 @@ def container_driver(
     """Return the driver for an engine. Raises SettingsError without its library or an answer."""
     if find_spec(LIBRARY) is None:
         raise SettingsError(["containers need the extra `containers` to be installed"])
-    driver: TaskDriver = import_module(DRIVER).ContainerDriver(
+    module = import_module("omega.nodes.agent.container_driver")
+    driver: TaskDriver = module.ContainerDriver(
         folder, clock, agent=agent, engine=engine, env_dirs=env_dirs, say=say
     )
     return driver
