@@ -70,8 +70,9 @@ class Process:
     (`JobSpec.is_plain`), by yielding `PlaceAtRandom`. Such attempts are not measured, so
     this excludes `housekeeps`."""
     housekeeps: bool = True
-    """Whether the process rescues jobs, expires and clears machines, wakes parked jobs, diagnoses, measures,
-    reports and gives views their signals. The paper's experiments need none of it and set False."""
+    """Whether the process rescues jobs, expires and clears machines, wakes parked jobs, diagnoses,
+    measures, reports and gives views their signals. The paper's experiments need none of it and set
+    False."""
 
     def __post_init__(self) -> None:
         assert not (self.driver_places and self.housekeeps)

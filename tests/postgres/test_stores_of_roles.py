@@ -63,6 +63,7 @@ CALLS = {
     "occupants": methodcaller("occupants", NONE),
     "yielding": methodcaller("yielding", 0),
     "output": methodcaller("output", JOB.id, 0, "stdout"),
+    "output_sizes": methodcaller("output_sizes", JOB.id),
     "park": methodcaller("park", [Parking(JOB.id, JOB.token, ParkReason.NO_ROOM, "full")]),
     "parked": methodcaller("parked", "batch", jobs_max=1),
     "placements": methodcaller("placements", JOB.id),
