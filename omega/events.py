@@ -95,6 +95,13 @@ class JobsRescued:
 
 
 @dataclass(frozen=True)
+class MachinesExpired:
+    """Machines were taken down because their agents had not renewed their leases."""
+
+    machines: int
+
+
+@dataclass(frozen=True)
 class TasksLost:
     """Machines failed, left or shrank; their tasks lost their places and are unplaced again."""
 
@@ -187,6 +194,7 @@ Event = (
     | JobParked
     | JobsWoken
     | JobsRescued
+    | MachinesExpired
     | TasksLost
     | TasksEvicted
     | StoreCallFailed

@@ -19,7 +19,7 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.config import Settings
-from omega.events import JobsRescued, Sink, fan_out
+from omega.events import JobsRescued, MachinesExpired, Sink, fan_out
 from omega.framework.attempt import PlanningContext
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Dispose, disposition
@@ -70,8 +70,9 @@ class Process:
     (`JobSpec.is_plain`), by yielding `PlaceAtRandom`. Such attempts are not measured, so
     this excludes `housekeeps`."""
     housekeeps: bool = True
-    """Whether the process rescues jobs, clears machines, wakes parked jobs, diagnoses, measures,
-    reports and gives views their signals. The paper's experiments need none of it and set False."""
+    """Whether the process rescues jobs, expires and clears machines, wakes parked jobs, diagnoses,
+    measures, reports and gives views their signals. The paper's experiments need none of it and set
+    False."""
 
     def __post_init__(self) -> None:
         assert not (self.driver_places and self.housekeeps)
@@ -173,6 +174,9 @@ class Process:
             rescued = yield from called("rescue", lambda store: store.rescue())
             if rescued:
                 self.emit(JobsRescued(len(rescued)))
+            expired = yield from called("expire_machines", lambda store: store.expire_machines())
+            if expired:
+                self.emit(MachinesExpired(len(expired)))
         if self._view_checks.due():
             view = yield from refreshed()
             yield from self._clearing.check(view)

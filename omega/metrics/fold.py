@@ -21,6 +21,7 @@ from omega.events import (
     JobsRecalled,
     JobsRescued,
     JobsWoken,
+    MachinesExpired,
     MemoRefused,
     ProgramEnded,
     RateUnknown,
@@ -120,6 +121,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
             return {"jobs_woken": jobs}
         case JobsRescued(jobs):
             return {"jobs_rescued": jobs}
+        case MachinesExpired(machines):
+            return {"machines_expired": machines}
         case TasksLost(tasks, why):
             return {"tasks_lost": tasks, f"lost/{why}": tasks}
         case TasksEvicted():

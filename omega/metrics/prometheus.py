@@ -31,6 +31,7 @@ COUNTERS = {
     "jobs_woken": "Parked jobs moved back to the queue.",
     "jobs_recalled": "Jobs of the last round, running or not, leased to be planned anew.",
     "jobs_rescued": "Jobs whose lease ran out, moved back to the queue.",
+    "machines_expired": "Machines taken down because their agents were silent.",
     "attempts": "Attempts at a job.",
     "attempts_fruitless": "Attempts that placed nothing.",
     "retries": "Tries in an attempt after the first.",

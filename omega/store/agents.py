@@ -8,6 +8,7 @@ Source   docs/decisions/0044-programs-and-agents.md.
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
+from uuid import UUID
 
 from omega.model.arrays import Ids, Index, Mask
 from omega.model.exits import PastExit, TaskExit, TaskOutput
@@ -60,8 +61,30 @@ class AgentStore(Protocol):
         """Add one machine, or bring the one of its name up to date; return its id.
 
         The login stands for what it adds. A machine that is there already gets this capacity and
-        these attributes, and is opened if it is down. Raises NotAllowed if it is not the login's
-        own, and BadInput if it has left the cell or the login stands for too many.
+        these attributes. One that is down stays down: an operator may have taken it down. Raises
+        NotAllowed if it is not the login's own, and BadInput if it has left the cell or the login
+        stands for too many.
+        """
+        ...
+
+    def hold_machine(self, machine: int, holder: UUID, *, lease_ms: int) -> bool:
+        """Have this agent hold an own machine until `lease_ms` from now, by the store's clock.
+
+        An agent prolongs its own lease, run out or not, and takes one that nobody has or that has
+        run out. False, and nothing changes, if another agent holds the machine. A machine that
+        `expire_machines` or `leave_machine` took down returns to its state before, unless the owner
+        has set its state since. Raises BadInput for a machine that never existed, and unless
+        `lease_ms` is within 0 and `LIMITS.lease_ms_max`; a lease of 0 has run out at once.
+        """
+        ...
+
+    def leave_machine(self, machine: int, holder: UUID) -> int:
+        """Give up an own machine: end this agent's lease, and take the machine down.
+
+        Its tasks are evicted, as `lose_tasks` does; returns how many. A lease that has run out is
+        given up as well. 0, and nothing changes, if another agent has the lease, or none. If the
+        call breaks off, the machine may be down with its tasks still there: schedulers clear it,
+        and so does another call.
         """
         ...
 

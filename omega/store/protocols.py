@@ -118,9 +118,19 @@ class OccupantReader(Protocol):
 class ForcedEvictionStore(Protocol):
     """Forced evictions from machines that have failed, left or shrunk.
 
-    The owner changes the state or capacity of a machine; the owner or any scheduler then evicts
-    its tasks.
+    The owner changes the state or capacity of a machine, or the lease of its agent runs out; the
+    owner or any scheduler then evicts its tasks.
     """
+
+    def expire_machines(self) -> list[int]:
+        """Take down the machines whose lease has run out; return them, ascending.
+
+        Open and draining ones are taken down; their agents bring them back, by `hold_machine`. All
+        others stay as they are, and so does a machine that no agent has held. Tasks are not
+        evicted: that is for `lose_tasks`. Waits for no agent: a lease that is in use is left for
+        the next call.
+        """
+        ...
 
     def lose_tasks(self, machine: Ids) -> int:
         """Evict the tasks on those of the machines that are down or gone; return how many.

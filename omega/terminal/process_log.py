@@ -12,7 +12,15 @@ import threading
 from typing import Final
 
 from omega.clock import Clock
-from omega.events import Event, MemoRefused, ProgramEnded, RateUnknown, StoreCallFailed, TurnChanged
+from omega.events import (
+    Event,
+    MachinesExpired,
+    MemoRefused,
+    ProgramEnded,
+    RateUnknown,
+    StoreCallFailed,
+    TurnChanged,
+)
 from omega.reports.printable import printable, short
 from omega.terminal.consoles import warnings
 
@@ -40,6 +48,8 @@ class ProcessLog:
                 self._log("WARNING", "rates", why)
             case MemoRefused(why):
                 self._log("WARNING", "memo", why)
+            case MachinesExpired(machines):
+                self._log("WARNING", "machines", _expired(machines))
             case TurnChanged(None):
                 self._log("INFO", "turn", "none, so everything is read once a gap")
             case TurnChanged((number, of)):
@@ -66,3 +76,9 @@ class ProcessLog:
         at = self._clock.wall().isoformat(timespec="seconds")
         line = f"{at} {level} {short(self._name)}: {printable(what)}: {printable(why)}{again}"
         warnings().print(line, highlight=False, soft_wrap=True)
+
+
+def _expired(machines: int) -> str:
+    if machines == 1:
+        return "1 machine is down: its agent has not renewed its lease"
+    return f"{machines:,} machines are down: their agents have not renewed their leases"

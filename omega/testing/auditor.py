@@ -156,6 +156,26 @@ class Auditor(PassThrough):
         self._compare(raised=())
         return number
 
+    def hold_machine(self, machine: int, holder: UUID, *, lease_ms: int) -> bool:
+        """Hold a machine, which may return to its state before, and compare."""
+        is_held = super().hold_machine(machine, holder, lease_ms=lease_ms)
+        self._shadow.counters.pop(machine, None)
+        self._compare(raised=())
+        return is_held
+
+    def leave_machine(self, machine: int, holder: UUID) -> int:
+        """Leave a machine, and remove its tasks, with their gangs."""
+        lost = super().leave_machine(machine, holder)
+        self._shadow.counters.pop(machine, None)
+        self._strike_out_ended_by_force(lost, {machine})
+        return lost
+
+    def expire_machines(self) -> list[int]:
+        """Let leases run out, and check that the counters of the machines taken down rise."""
+        expired = super().expire_machines()
+        self._compare(set(expired))
+        return expired
+
     def set_state(self, machine: Ids, state: MachineState) -> int:
         """Change states, and check that the counters of the changed machines rise."""
         changed = super().set_state(machine, state)

@@ -28,6 +28,11 @@ from omega.testing.machine_contract import (
     MachineStateContract,
     ResizeContract,
 )
+from omega.testing.machine_lease_contract import (
+    ExpiredMachineContract,
+    HoldingMachineContract,
+    LeftMachineContract,
+)
 from omega.testing.moving_contract import MovingContract
 from omega.testing.occupant_contract import OccupantContract
 from omega.testing.progress_contract import ProgressContract
@@ -71,6 +76,9 @@ class StoreContract(
     FailedGangContract,
     AgentContract,
     RegistrationContract,
+    HoldingMachineContract,
+    ExpiredMachineContract,
+    LeftMachineContract,
     TurnContract,
     HoldingContract,
     IdleContract,

@@ -119,6 +119,18 @@ class PassThrough:
         """Pass on."""
         return self._store.register_machine(machine)
 
+    def hold_machine(self, machine: int, holder: UUID, *, lease_ms: int) -> bool:
+        """Pass on."""
+        return self._store.hold_machine(machine, holder, lease_ms=lease_ms)
+
+    def leave_machine(self, machine: int, holder: UUID) -> int:
+        """Pass on."""
+        return self._store.leave_machine(machine, holder)
+
+    def expire_machines(self) -> list[int]:
+        """Pass on."""
+        return self._store.expire_machines()
+
     def exits(self, job: int, *, exits_max: int = 100) -> list[PastExit]:
         """Pass on."""
         return self._store.exits(job, exits_max=exits_max)

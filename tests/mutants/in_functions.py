@@ -207,7 +207,7 @@ CHANGES = (
     mutant(
         "state-leaves-the-sequence",
         MACHINES,
-        "set_state",
+        "move_machines",
         "SET state = _state, sequence = sequence + 1,",
         "SET state = _state,",
         "A claim from before a drain and an undrain passes for a fresh one.",
@@ -215,7 +215,7 @@ CHANGES = (
     mutant(
         "state-missed-by-deltas",
         MACHINES,
-        "set_state",
+        "move_machines",
         "revision = revision + 1, changed_by = pg_current_xact_id() WHERE id = ANY",
         "revision = revision + 1 WHERE id = ANY",
         "Whoever was away for long goes on claiming on a machine that is down.",
@@ -224,7 +224,7 @@ CHANGES = (
     mutant(
         "state-not-on-record",
         MACHINES,
-        "set_state",
+        "move_machines",
         "array_agg(id) FROM moved HAVING count(*) > 0",
         "array_agg(id) FROM moved HAVING count(*) < 0",
         "Schedulers go on claiming on a machine that is down.",
@@ -240,7 +240,7 @@ CHANGES = (
     mutant(
         "gone-machine-comes-back",
         MACHINES,
-        "set_state",
+        "move_machines",
         "state NOT IN (3, _state)",
         "state <> _state",
         "A machine that has left takes claims again.",

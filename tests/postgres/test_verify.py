@@ -64,6 +64,9 @@ BREAKS = {
         UPDATE omega.job SET parent = 1 WHERE state = 'planning'""",
     "a job has failed if a task of it has": """
         UPDATE omega.job SET failed = 2 WHERE id = 1""",
+    "a machine that its lease declared down is down": """
+        INSERT INTO omega.machine_lease
+        VALUES (1, gen_random_uuid(), 'ann', clock_timestamp(), 0)""",
     "a lease runs out": f"""
         {LEASE} UPDATE omega.job SET lease_expires_at = NULL WHERE state = 'planning'""",
 }

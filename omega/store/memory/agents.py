@@ -104,14 +104,11 @@ class MemoryAgents(MemoryElasticJobs):
         if name not in self._machines.names:
             return int(self._machines.add(machine, self._next_transaction())[0])
         number = self._machines.names.index(name) + 1
-        state = self._machines.state[number - 1]
-        if state == MachineState.GONE:
+        if self._machines.state[number - 1] == MachineState.GONE:
             raise BadInput(f"machine {number} has left the cell", field="machine")
         if (self._machines.capacity[number - 1] != machine.capacity[0]).any():
             self.resize(number, machine.capacity[0], notice_ms=0)
         self._machines.describe(number, machine)
-        if state == MachineState.DOWN:
-            self.set_state(integers([number]), MachineState.OPEN)
         return number
 
     def exits(self, job: int, *, exits_max: int = 100) -> list[PastExit]:

@@ -34,12 +34,12 @@ from omega.model.machines import (
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
-from omega.store.memory.agents import MemoryAgents
 from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.forced_eviction import tasks_by_job
 from omega.store.memory.holdings import MemoryHoldings
 from omega.store.memory.jobs import milliseconds
+from omega.store.memory.machine_leases import MemoryMachineLeases, broken_leases
 from omega.store.memory.machines import MachineTable
 from omega.store.memory.preemption import Preemption
 from omega.store.memory.progress import MemoryProgress
@@ -57,7 +57,7 @@ NO_ROWS = MachineRows.none()
 
 
 class MemoryStore(
-    MemoryAgents,
+    MemoryMachineLeases,
     MemoryProgress,
     MemoryHoldings,
     Preemption,
@@ -80,6 +80,7 @@ class MemoryStore(
         Preemption.__init__(self, clock, MachineTable(), AllocationTable(), new_token)
         self._quotas = QuotaTable(self._jobs)
         self._exits = ExitTable()
+        self._machine_leases = {}
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
         """By transaction: its outcome without rows, and the machines of the evicted tasks."""
         self._outcomes_kept_max = outcomes_kept_max
@@ -176,6 +177,7 @@ class MemoryStore(
     def verify(self) -> Sequence[Violation]:
         """Check every invariant; return those that are broken."""
         broken = broken_invariants(self._machines, self._allocations, self._jobs.values())
+        broken += broken_leases(self._machines, self._machine_leases)
         return broken + self._quotas.broken(self._allocations.live())
 
     def use(self) -> CellUse:

@@ -1,11 +1,13 @@
 """What agents ask and report, in Postgres.
 
-Goal     Pass calls to `exits.sql` and return the answers; nothing is decided here.
+Goal     Pass calls to `exits.sql` and `machine_leases.sql`, and return the answers; nothing is
+         decided here.
 Promise  A job whose row this program cannot read is left out.
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
 from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 import numpy as np
 
@@ -97,6 +99,22 @@ class PostgresAgents:
                 [it.tail for it in outputs],
             ),
         )
+
+    def hold_machine(self, machine: int, holder: UUID, *, lease_ms: int) -> bool:
+        """Prolong this agent's lease of an own machine, or take it; False if another has it."""
+        ((is_held,),) = self._link.call(
+            "SELECT omega.hold_machine(%s, %s, %s)", (machine, holder, lease_ms)
+        )
+        return bool(is_held)
+
+    def leave_machine(self, machine: int, holder: UUID) -> int:
+        """End this agent's lease, take the machine down, and evict its tasks; return how many."""
+        # Two transactions, because an eviction locks jobs before machines.
+        ((has_left,),) = self._link.call("SELECT omega.leave_machine(%s, %s)", (machine, holder))
+        if not has_left:
+            return 0
+        ((lost,),) = self._link.call("SELECT omega.lose_own_tasks(%s)", (machine,))
+        return int(lost)
 
     def exits(self, job: int, *, exits_max: int = 100) -> list[PastExit]:
         """Return how tasks of a job ended: those that failed first, and the newest first."""

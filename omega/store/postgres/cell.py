@@ -243,6 +243,11 @@ class PostgresCell:
             "SELECT omega.resize_machine(%s, %s, %s)", (machine, Int(capacity), notice_ms)
         )
 
+    def expire_machines(self) -> list[int]:
+        """Declare down the machines whose lease has run out; return them, ascending."""
+        ((expired,),) = self._link.call("SELECT omega.expire_machines()")
+        return [int(machine) for machine in expired]
+
     def enforce_notices(self) -> int:
         """Evict tasks above capacity on machines whose notice has ended; return how many."""
         # One transaction for each machine, because each locks jobs before its machine.

@@ -60,6 +60,7 @@ ROLES: Final = (
             "read_yielding",
             "commit_claims",
             "lose_tasks",
+            "expire_machines",
             "notices_that_end",
             "enforce_notice",
             "report_process",
@@ -93,6 +94,9 @@ ROLES: Final = (
             "report_outputs",
             "read_catalogue",
             "register_machine",
+            "hold_machine",
+            "leave_machine",
+            "lose_own_tasks",
         ),
     ),
     Role(

@@ -40,6 +40,7 @@ from omega.store.postgres.column_types import (
     written_by,
 )
 from omega.store.postgres.exit_tables import declare_exits
+from omega.store.postgres.machine_lease_table import declare_machine_leases
 
 SHARDS = 16
 """Into how many rows a quota is divided: about as many as processes that commit at a time."""
@@ -269,6 +270,7 @@ ended_task = Table(
 """The history of ended tasks: rows are only added, apart from the rows that commits change."""
 
 declare_exits(metadata)
+declare_machine_leases(metadata)
 
 transaction = Table(
     "transaction",

@@ -52,6 +52,7 @@ FILES = (
     "forced_eviction.sql",
     "catalogues.sql",
     "machines.sql",
+    "machine_leases.sql",
     "registration.sql",
     "registry.sql",
     "history.sql",

@@ -57,14 +57,24 @@ END $$;
 -- Open, drain, take down or remove machines; return how many changed. Gone is final.
 CREATE FUNCTION omega.set_state(_machines integer[], _state smallint)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
-DECLARE
-    changed integer;
 BEGIN
     PERFORM needs_read_committed();
     IF coalesce(_state NOT BETWEEN 0 AND 3, true) THEN
         RAISE EXCEPTION 'bad state: %', coalesce(_state::text, 'null') USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    -- What the owner says replaces what a machine's lease has done to it. Leases are locked before machines.
+    PERFORM 1 FROM machine_lease WHERE machine_id = ANY (_machines) ORDER BY machine_id FOR UPDATE;
     PERFORM known_machines(_machines);
+    UPDATE machine_lease SET state_before = NULL WHERE machine_id = ANY (_machines) AND state_before IS NOT NULL;
+    RETURN move_machines(_machines, _state);
+END $$;
+
+-- Change the state of machines whose rows are locked, except those that are gone; return how many changed.
+CREATE FUNCTION omega.move_machines(_machines integer[], _state smallint)
+RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    changed integer;
+BEGIN
     WITH moved AS (
         UPDATE machine SET state = _state, sequence = sequence + 1, revision = revision + 1, changed_by = pg_current_xact_id()
          WHERE id = ANY (_machines) AND state NOT IN (3, _state)

@@ -17,9 +17,9 @@ RETURNS text LANGUAGE sql IMMUTABLE SET search_path = omega, pg_temp AS $$
         THEN 'an attribute or its value is empty, too long, or cannot be printed' END
 $$;
 
--- Add a machine to the cell, or bring its capacity and attributes up to date if it is there and the caller's own, and
--- open it if it is down; return its id, or null if the catalogue has changed since it was read. The caller stands for
--- what it adds. One call at a time: the cell's one row is locked first.
+-- Add a machine to the cell, or bring its capacity and attributes up to date if it is there and the caller's own;
+-- return its id, or null if the catalogue has changed since it was read. Its state is left: an operator may have taken it
+-- down. The caller stands for what it adds. One call at a time: the cell's one row is locked first.
 CREATE FUNCTION omega.register_machine(
     _generation bigint,      -- the generation at which the catalogue was read
     _name text, _amounts integer[], _catalogue jsonb, _codes integer[]
@@ -67,9 +67,6 @@ BEGIN
     IF known.codes <> _codes THEN
         PERFORM set_catalogue(_catalogue);
         UPDATE machine_profile SET codes = _codes WHERE id = known.id;
-    END IF;
-    IF known.state = 2 THEN
-        PERFORM set_state(ARRAY[known.id], 0::smallint);
     END IF;
     RETURN known.id;
 END $$;

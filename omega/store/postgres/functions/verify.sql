@@ -110,6 +110,10 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
                         WHEN 'succeeded' THEN j.failed > 0
                         ELSE j.failed > 0 AND j.minimum > 0 END
     UNION ALL
+    SELECT 'a machine that its lease declared down is down', 'machine ' || l.machine_id, coalesce(m.state::text, 'none')
+      FROM machine_lease l LEFT JOIN machine m ON m.id = l.machine_id
+     WHERE l.state_before IS NOT NULL AND m.state IS DISTINCT FROM 2
+    UNION ALL
     SELECT 'a lease runs out', 'job ' || j.id, coalesce(j.lease_holder, '')
       FROM job j WHERE j.state = 'planning' AND j.lease_expires_at IS NULL
 $$;
