@@ -148,7 +148,7 @@ class AgentPlan:
             if self.end_tasks:
                 raise BadInput("who keeps tasks cannot end them", field="--end-tasks")
             return None
-        return MachineLease(holder_of(folder, uuid4()), self.lease)
+        return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease)
 
     def machine(self) -> str:
         """Return the machine's name. Raises BadInput."""

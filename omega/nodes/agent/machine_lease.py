@@ -31,6 +31,18 @@ class MachineLease:
     asked_s: float = float("-inf")
     """When the lease was asked for that was granted last."""
 
+    @classmethod
+    def taken_up(cls, folder: Path, holder: UUID, length_s: float) -> "MachineLease":
+        """Return the lease with which an agent goes on in a folder.
+
+        The tasks that run there may do so until the deadline that the agent before has left.
+        """
+        lease = cls(holder, length_s)
+        deadline_s = Deadline(folder).read()
+        if deadline_s is not None:
+            lease.asked_s = deadline_s - KILL_AT * length_s
+        return lease
+
     def is_due(self, now_s: float) -> bool:
         """Return whether it is to be renewed."""
         return now_s >= self.asked_s + RENEW_AT * self.length_s

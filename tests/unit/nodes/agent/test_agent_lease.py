@@ -157,3 +157,20 @@ def test_a_deadline_that_cannot_be_read_has_passed(tmp_path: Path) -> None:
     deadline.remove()
     deadline.remove()
     assert deadline.read() is None
+
+
+def test_the_next_agent_lets_tasks_run_until_the_deadline_of_the_one_before(
+    machine: Machine, tmp_path: Path
+) -> None:
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    Deadline(tmp_path).write(machine.deadlines[-1])
+    machine.clock.advance(4.0)
+    machine.lease = MachineLease.taken_up(tmp_path, US, LEASE_S)
+    machine.restart_agent()
+    machine.step(0.0)
+    assert [] == machine.driver.signals
+    machine.driver.end(key)
+    machine.step()
+    assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
