@@ -231,6 +231,8 @@ OUTPUTS = {
     "_bytes_total": Array((1, 0)),
     "_tails": Array(("x", "")),
 }
+HELD = {"_machine": 1, "_holder": UUID(int=1), "_lease_ms": 0}
+LEFT = {"_machine": 1, "_holder": UUID(int=1)}
 
 NEARLY_RIGHT: dict[str, st.SearchStrategy[Mapping[str, Any]]] = {
     "commit_claims": _transactions(),
@@ -239,5 +241,7 @@ NEARLY_RIGHT: dict[str, st.SearchStrategy[Mapping[str, Any]]] = {
     "resize_machine": st.just(SIZE),
     "report_exits": st.just(EXITS),
     "report_outputs": st.just(OUTPUTS),
+    "hold_machine": st.just(HELD),
+    "leave_machine": st.just(LEFT),
 }
 """By function, arguments that are right."""

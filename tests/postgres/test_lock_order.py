@@ -1,4 +1,4 @@
-"""Every call takes its row locks in one order: jobs, what is left of quotas, machines, each by id.
+"""Every call takes its row locks in one order: machine leases, jobs, quotas, machines, each by id.
 
 Whoever waits for a row holds none that comes after it, so there is no circle of waiters. Deadlocks
 themselves would be retried by the store and are rare: here each row is held in turn, and whatever
@@ -8,6 +8,7 @@ the call holds meanwhile is looked at.
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 import numpy as np
 import psycopg
@@ -74,6 +75,7 @@ SHARDS_OF_QUOTAS = tuple(
     for quota in (1, 2)
     for shard in (0, SHARDS // 2, SHARDS - 1)
 )
+LEASES = tuple(Rows("machine_lease", f"machine_id = {machine}") for machine in (1, 2))
 EVERYTHING = JOBS + MACHINES
 A_JOB_AND_MACHINES = JOBS[:1] + MACHINES
 HELPERS_AND_MACHINES = (JOBS[1], Rows("job", "id = 3"), *MACHINES)
@@ -204,6 +206,38 @@ def set_state(store: PostgresStore) -> Call:
     return lambda rival: rival.set_state(integers([2, 1]), MachineState.DRAINING)
 
 
+def held(store: PostgresStore, *, lease_ms: int = OVER_AT_ONCE_MS) -> None:
+    """Let an agent hold each of two machines."""
+    for machine in (2, 1):
+        assert store.hold_machine(machine, UUID(int=1), lease_ms=lease_ms)
+
+
+def set_state_of_held(store: PostgresStore) -> Call:
+    call = set_state(store)
+    held(store)
+    return call
+
+
+def hold_what_is_down(store: PostgresStore) -> Call:
+    add_a_cell(store, 2)
+    held(store)
+    store.expire_machines()
+    return lambda rival: rival.hold_machine(1, UUID(int=2), lease_ms=LONG_MS)
+
+
+def expire_machines(store: PostgresStore) -> Call:
+    add_a_cell(store, 2)
+    held(store)
+    return lambda rival: rival.expire_machines()
+
+
+def leave_machine(store: PostgresStore) -> Call:
+    """On the other machine run the tasks that fall with their gangs."""
+    gangs_on_both(store)
+    held(store, lease_ms=LONG_MS)
+    return lambda rival: rival.leave_machine(2, UUID(int=1))
+
+
 def renew(store: PostgresStore) -> Call:
     tokens = {job.id: job.token for job in reversed(two_of_two(store))}
     return lambda rival: rival.renew(tokens, lease_ms=LONG_MS)
@@ -240,6 +274,10 @@ LOCKS: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]] = {
     lose_tasks: EVERYTHING,
     enforce_notices: EVERYTHING,
     set_state: MACHINES,
+    set_state_of_held: LEASES + MACHINES,
+    hold_what_is_down: LEASES[:1] + MACHINES[:1],
+    expire_machines: MACHINES,
+    leave_machine: LEASES[1:] + EVERYTHING,
     renew: JOBS,
     hand_back: JOBS,
     park: JOBS,

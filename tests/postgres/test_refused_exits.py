@@ -8,6 +8,7 @@ from omega.model.resources import KINDS
 from tests.postgres.store_under_load import StoreUnderLoad, loaded_store
 
 ZEROS = "0, " * (KINDS - 2) + "0"
+HOLDER = "'00000000-0000-0000-0000-000000000001'"
 MANY = "ARRAY(SELECT generate_series(1, 1001))"
 
 
@@ -82,6 +83,22 @@ REFUSED = [
     (f"read_programs({MANY})", "a list of at most 1000"),
     ("machine_revision(NULL)", "there is no machine null"),
     ("machine_revision(1000)", "there is no machine 1000"),
+    *(
+        (f"hold_machine({given})", says)
+        for given, says in (
+            (f"NULL, {HOLDER}, 1", "there is no machine null"),
+            (f"1000, {HOLDER}, 1", "there is no machine 1000"),
+            ("1, NULL, 1", "bad holder: null"),
+            (f"1, {HOLDER}, NULL", "bad length of a lease: null ms"),
+            (f"1, {HOLDER}, -1", "bad length of a lease: -1 ms"),
+            (f"1, {HOLDER}, 86400001", "of at most 86400000"),
+        )
+    ),
+    (f"leave_machine(NULL, {HOLDER})", "there is no machine null"),
+    (f"leave_machine(1000, {HOLDER})", "there is no machine 1000"),
+    ("leave_machine(1, NULL)", "bad holder: null"),
+    ("lose_own_tasks(NULL)", "there is no machine null"),
+    ("lose_own_tasks(1000)", "there is no machine 1000"),
     (registered(name="NULL"), "holds a null"),
     (registered(name="''"), "a name is empty"),
     (registered(name="repeat('x', 401)"), "longer than any"),
@@ -113,6 +130,10 @@ def test_what_is_in_form_is_taken(cell: StoreUnderLoad) -> None:
         "are_running('{1}', '{0}', '{0}')",
         "read_programs('{1}')",
         "machine_revision(1)",
+        f"hold_machine(1, {HOLDER}, 86400000)",
+        f"leave_machine(1, {HOLDER})",
+        "lose_own_tasks(4)",
+        "expire_machines()",
         registered(),
     ):
         with cell.rolled_back():

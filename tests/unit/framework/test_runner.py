@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from omega.events import (
     JobsLeased,
     JobsRescued,
     JobsWoken,
+    MachinesExpired,
     StoreCallFailed,
     TransactionJudged,
 )
@@ -25,6 +27,7 @@ from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.lifecycle.states import ParkReason, State
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
+from omega.model.machines import MachineState
 from omega.store.memory.store import MemoryStore
 from omega.store.protocols import Store
 from omega.testing.builders import a_cell, a_spec
@@ -186,6 +189,25 @@ class TestProcess:
 
         assert (State.PLANNING, State.RUNNING) == (before, self.state(job))
         assert [JobsRescued(1)] == self.seen(JobsRescued)
+
+    def test_tasks_of_a_silent_agents_machine_are_placed_elsewhere(self) -> None:
+        (job,) = self.store.submit([a_spec(2)])
+        process = self.a_process()
+        process.step()
+        where = set(self.store.allocations().machine.tolist())
+        for machine in where:
+            self.store.hold_machine(machine, UUID(int=machine), lease_ms=1_000)
+        before = self.store.use().machines_by_state
+        self.clock.advance(2.0)
+
+        process.step()
+        self.clock.advance(2.0)
+        process.step()
+
+        assert {MachineState.OPEN} == before.keys()
+        assert [MachinesExpired(len(where))] == self.seen(MachinesExpired)
+        assert State.RUNNING is self.state(job)
+        assert where.isdisjoint(self.store.allocations().machine.tolist())
 
     def test_a_job_whose_lease_the_heartbeat_lost_is_left_alone(self) -> None:
         jobs = self.store.submit([a_spec(), a_spec()])

@@ -14,6 +14,7 @@ from omega.events import (
     JobsLeased,
     JobsRescued,
     JobsWoken,
+    MachinesExpired,
     RateUnknown,
     StoreCallFailed,
     TasksEnded,
@@ -174,6 +175,8 @@ def test_what_befalls_jobs_and_the_store_is_counted() -> None:
         JobParked(3, "never_fits"),
         JobsWoken(2),
         JobsRescued(4),
+        MachinesExpired(5),
+        MachinesExpired(1),
         StoreCallFailed("commit", "away"),
         TasksEnded(7),
         RateUnknown("no table"),
@@ -187,6 +190,7 @@ def test_what_befalls_jobs_and_the_store_is_counted() -> None:
         totals[name] for name in ("jobs_parked", "jobs_woken", "jobs_rescued", "tasks_ended")
     )
     assert {"commit": 1} == totals["faltered"]
+    assert 6 == totals["machines_expired"]
     assert (1, 1) == (totals["rates_unknown"], totals["turns_changed"])
     assert (5, {"failed": 3, "shrank": 2}) == (totals["tasks_lost"], totals["lost"])
 

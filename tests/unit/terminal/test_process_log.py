@@ -3,7 +3,14 @@
 import pytest
 
 from omega.clock import ManualClock
-from omega.events import JobsLeased, MemoRefused, RateUnknown, StoreCallFailed, TurnChanged
+from omega.events import (
+    JobsLeased,
+    MachinesExpired,
+    MemoRefused,
+    RateUnknown,
+    StoreCallFailed,
+    TurnChanged,
+)
 from omega.terminal.process_log import REASONS_MAX, REPEATED_AFTER_S, ProcessLog
 
 REFUSED = StoreCallFailed("lease", "connection refused")
@@ -48,6 +55,17 @@ def test_an_outage_is_said_at_once_and_then_once_a_minute(
     first, *others = [line.partition(" WARNING ")[2] for line in lines(capsys)]
     assert "batch 0: lease: connection refused" == first
     assert [f"{first} (59 more since it was last said)"] * 2 == others
+
+
+def test_machines_whose_agents_are_silent_are_counted(
+    log: ProcessLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log(MachinesExpired(1))
+    log(MachinesExpired(1_200))
+
+    one, many = [line.partition(" WARNING batch 0: ")[2] for line in lines(capsys)]
+    assert "machines: 1 machine is down: its agent has not renewed its lease" == one
+    assert "machines: 1,200 machines are down: their agents have not renewed their leases" == many
 
 
 def test_another_reason_is_said_at_once(

@@ -9,9 +9,11 @@ import pytest
 
 from omega.lifecycle.states import ParkReason, State, Trigger
 from omega.model.elastic import Workers
+from omega.model.machines import MachineState
 from omega.model.resources import Kind, amounts
 from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.job_records import JobRecord
+from omega.store.memory.machine_leases import MachineLease, broken_leases
 from omega.store.memory.machines import MachineTable
 from omega.store.memory.verify import broken_invariants
 from omega.testing.builders import a_cell, a_spec
@@ -223,3 +225,18 @@ def test_an_eviction_is_for_a_higher_precedence_or_by_its_own_scheduler(
     found = broken_invariants(cell.machines, cell.allocations, [cell.job, by])
 
     assert expected == [violation.subject for violation in found]
+
+
+@pytest.mark.parametrize("state", MachineState)
+@pytest.mark.parametrize("before", [None, MachineState.OPEN, MachineState.DRAINING])
+def test_a_machine_that_its_lease_declared_down_is_down(
+    state: MachineState, before: MachineState | None
+) -> None:
+    machines = Cell().machines
+    machines.state[1] = state
+    leases = {2: MachineLease(UUID(int=1), 0.0, state_before=before)}
+
+    broken = [(it.subject, it.detail) for it in broken_leases(machines, leases)]
+
+    is_sound = before is None or state is MachineState.DOWN
+    assert broken == ([] if is_sound else [("machine machine-2", state.name)])
