@@ -22,6 +22,7 @@ from omega.store.postgres.store import PostgresStore
 from omega.store.postgres.tables import metadata
 from omega.testing.builders import a_spec
 from omega.testing.elastic_contract import PHASES, an_elastic_spec, some_helpers
+from omega.testing.machine_lease_contract import fall_silent, hold
 from omega.testing.progress_contract import RESNET, a_job_in_steps, report, told
 from omega.testing.steps import a_running_job, add_a_cell, grant, recall
 from omega.testing.twin import row_differences
@@ -226,6 +227,30 @@ def test_elastic_jobs_outlive_down_and_up_as_ordinary_ones(empty_database_url: s
             job.spec for job in recalled
         ]
     assert [(False,), (False,)] == told
+
+
+def test_machines_that_their_leases_took_down_are_up_again_without_leases(
+    empty_database_url: str,
+) -> None:
+    schema.migrate(empty_database_url)
+    with closing(PostgresStore(empty_database_url)) as store:
+        silent, draining, down, held = add_a_cell(store, 4)
+        store.set_state(integers([draining]), MachineState.DRAINING)
+        fall_silent(store, silent, draining, down)
+        hold(store, held)
+        store.set_state(integers([down]), MachineState.DOWN)
+        store.expire_machines()
+        mark = store.snapshot().mark
+    schema.downgrade(empty_database_url, "0017")
+    schema.migrate(empty_database_url)
+
+    with closing(PostgresStore(empty_database_url)) as store:
+        changes = store.changes_since(mark)
+        is_up = [MachineState.OPEN, MachineState.DRAINING, MachineState.DOWN, MachineState.OPEN]
+        assert is_up == store.snapshot().rows.state.tolist()
+        assert {silent, draining} <= set(changes.rows.id.tolist())
+        assert [] == list(store.verify())
+        assert [] == store.expire_machines()
 
 
 def complaint(url: str) -> str:
