@@ -1,6 +1,7 @@
 """All mutants, in the order of the page."""
 
 from tests.mutants import (
+    in_agents,
     in_alternates,
     in_audits,
     in_commit,
@@ -40,6 +41,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_turns.MUTANTS,
     *in_refusals.MUTANTS,
     *in_progress.MUTANTS,
+    *in_agents.MUTANTS,
     *in_audits.MUTANTS,
     *in_processes.MUTANTS,
     *in_simulator.MUTANTS,

@@ -25,6 +25,7 @@ from tests.fixtures.logins import Login, user_of
 
 SHORT_MS = 50
 TURNS = 15
+RIVALS = 3
 """How often each of several rivals holds the machine."""
 HELD_BY_ANN = f"SELECT omega.hold_machine(1, '{ANN}', {LONG_MS})"
 
@@ -229,6 +230,12 @@ class Rivalry:
     """From when until when somebody is sure to hold it, by the database's clock, in seconds."""
     expiries: list[tuple[float, float]] = field(default_factory=list)
     """Between which moments the machine was declared down."""
+    done: set[UUID] = field(default_factory=set)
+    """Who has held it often enough."""
+
+    def is_turn_of(self, name: UUID, rivals: int) -> bool:
+        """Return whether somebody else held it last, or nobody else is left."""
+        return self.last != name or len(self.done - {name}) == rivals - 1
 
 
 def seconds(session: psycopg.Connection) -> float:
@@ -239,7 +246,7 @@ def seconds(session: psycopg.Connection) -> float:
 
 
 def hold_in_turns(url: str, name: UUID, rivalry: Rivalry) -> None:
-    """Hold machine 1 so many times, each time after somebody else."""
+    """Hold machine 1 so many times, each time after somebody else while there is one."""
     with psycopg.connect(url, autocommit=True) as session, closing(PostgresStore(url)) as store:
 
         def is_held() -> bool:
@@ -251,8 +258,12 @@ def hold_in_turns(url: str, name: UUID, rivalry: Rivalry) -> None:
             return True
 
         for _ in range(TURNS):
-            wait_until(lambda: rivalry.last != name and is_held(), f"{name} to hold the machine")
+            wait_until(
+                lambda: rivalry.is_turn_of(name, RIVALS) and is_held(),
+                f"{name} to hold the machine",
+            )
             is_held()  # once more, which prolongs the lease if it has not been lost
+        rivalry.done.add(name)
 
 
 def expire_all_along(url: str, rivalry: Rivalry, is_over: Callable[[], bool]) -> None:
@@ -272,7 +283,7 @@ def test_two_never_hold_a_machine_at_a_time(
     database_url: str, store: PostgresStore, machine: int
 ) -> None:
     rivalry = Rivalry()
-    names = [UUID(int=number) for number in (1, 2, 3)]
+    names = [UUID(int=number) for number in range(1, RIVALS + 1)]
 
     with ThreadPoolExecutor(len(names) + 1) as threads:
         rivals = [threads.submit(hold_in_turns, database_url, name, rivalry) for name in names]

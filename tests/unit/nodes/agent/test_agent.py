@@ -14,7 +14,7 @@ from omega.model.exits import Exit, ExitCause
 from omega.model.machines import MachineState
 from omega.model.programs import Program, Restart
 from omega.nodes.agent.agent_task import START_AGAIN_S
-from omega.nodes.agent.task_driver import Stream, TaskKey
+from omega.nodes.agent.task_driver import Launch, Stream, TaskKey
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.steps import a_leased_job, grant, status_of
 from tests.unit.nodes.agent.machine import RUN, Machine
@@ -42,6 +42,23 @@ def test_what_is_placed_here_runs_with_what_it_must_know(machine: Machine) -> No
         "OMEGA_RESTARTS": "0",
     } == second.env
     assert 1_000 == second.cpu_milli
+
+
+def test_a_record_is_there_before_the_program_starts(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = machine.place()
+    seen: list[bool] = []
+    start = machine.driver.start
+
+    def start_and_look(launch: Launch) -> None:
+        seen.append((machine.folder / f"{launch.key}.json").exists())
+        start(launch)
+
+    monkeypatch.setattr(machine.driver, "start", start_and_look)
+    machine.step()
+    assert machine.keys(job) == machine.driver.running
+    assert [True] == seen
 
 
 def test_tasks_without_a_program_are_left_to_virtual_nodes(machine: Machine) -> None:

@@ -10,7 +10,7 @@ from omega.errors import NotAllowed
 from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause
-from omega.model.programs import Program
+from omega.model.programs import Program, Restart
 from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.testing.steps import grant, status_of
@@ -47,6 +47,36 @@ def test_nothing_starts_without_the_lease(machine: Machine) -> None:
     for _ in range(30):
         machine.step(1.0)
     assert [] == machine.driver.launches
+
+
+def test_a_restart_waits_for_the_lease(machine: Machine) -> None:
+    machine.place(Program(command=("x",), restart=Restart(attempts=1, delay_ms=6_000)))
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, 1)
+    machine.step(0.0)
+    machine.absences = 10**6
+    machine.step(7.0)
+    assert [] == machine.driver.running
+    machine.absences = 0
+    machine.step(10.0)
+    machine.step(0.2)
+    assert [key] == machine.driver.running
+
+
+def test_a_task_that_is_stopping_is_killed_before_its_grace_is_over_if_the_lease_is(
+    machine: Machine,
+) -> None:
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.store.cancel(job.id)
+    machine.step(0.2)
+    machine.absences = 10**6
+    machine.step(7.0)
+    assert [(key, "TERM")] == machine.driver.signals
+    machine.step(0.6)
+    assert (key, "KILL") == machine.driver.signals[-1]
 
 
 def test_a_machine_that_another_agent_holds_is_refused(machine: Machine) -> None:
