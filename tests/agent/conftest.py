@@ -115,6 +115,8 @@ def at_work(
     for agent in cell.agents:
         agent.kill()
         agent.wait()
+    for deadline in tmp_path.glob("*/deadline"):
+        deadline.unlink()  # which ends the watchdog
     for process in cell.processes():
         if process.pid != os.getpid():
             process.kill()
