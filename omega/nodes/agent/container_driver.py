@@ -85,15 +85,15 @@ class ContainerDriver:
             self._client = Engine(engine)
             self._refresh()
         except EngineError as error:
-            raise SettingsError([f"The container engine at {engine!r} does not answer."]) from error
+            raise SettingsError([f"the container engine at {engine!r} does not answer"]) from error
 
     def start(self, launch: Launch) -> None:
         """Start a task. Raises NotStarted for what is clear at once."""
         key = launch.key
         if key in self._shown and self._shown[key] is None:
-            raise NotStarted("This task runs already.")
+            raise NotStarted("this task runs already")
         if launch.program.image is None:
-            raise NotStarted("This program has no image, and this driver runs containers.")
+            raise NotStarted("the program has no image, and this driver runs containers")
         from_file = variables_of_file(launch.program.env_file, self._env_dirs)
         spec = spec_of(launch, from_file)
         labels = {
@@ -118,7 +118,7 @@ class ContainerDriver:
                 self._finish_starts()
                 self._refresh()
             except EngineError as error:
-                self._report(f"The container engine does not answer: {error}")
+                self._report(f"the container engine does not answer: {error}")
             else:
                 self._said = ""
         return dict(self._shown)
@@ -137,7 +137,7 @@ class ContainerDriver:
             return
         except EngineError as error:
             # It may have ended meanwhile, which the next look shows.
-            self._report(f"A container could not be sent SIG{signal}: {error}")
+            self._report(f"a container could not be sent SIG{signal}: {error}")
 
     def forget(self, key: TaskKey) -> None:
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
@@ -149,7 +149,7 @@ class ContainerDriver:
                 self._save(self._client, key, container)
                 self._client.remove(container)
         except (EngineError, OSError) as error:
-            self._report(f"A container could not be removed: {error}")
+            self._report(f"a container could not be removed: {error}")
             return  # it stays, and may be forgotten once more
         self._ids.pop(key, None)
         self._restarts.pop(key, None)
@@ -186,7 +186,7 @@ class ContainerDriver:
         try:
             client = Engine(self._engine)
         except EngineError as error:
-            raise NotStarted(f"The container engine does not answer: {error}") from error
+            raise NotStarted(f"the container engine does not answer: {error}") from error
         with closing(client):
             try:
                 if before is not None:
@@ -195,24 +195,24 @@ class ContainerDriver:
                 self._get_image(client, image)
                 container = client.create(image, spec, gpus)
             except (EngineError, OSError) as error:
-                raise NotStarted(f"The container was not created: {error}") from error
+                raise NotStarted(f"the container was not created: {error}") from error
             try:
                 client.start(container)
             except EngineError as error:
                 with suppress(EngineError):
                     client.remove(container)
-                raise NotStarted(f"The container was not started: {error}") from error
+                raise NotStarted(f"the container was not started: {error}") from error
 
     def _get_image(self, client: Engine, image: str) -> None:
         """See to it that the engine has an image. Raises NotStarted."""
         if client.has_image(image):
             return
         if not self._pull:
-            raise NotStarted(f"This machine has no image {image!r}, and its agent pulls none.")
+            raise NotStarted(f"this machine has no image {image!r}, and its agent pulls none")
         try:
             client.pull(image)
         except EngineError as error:
-            raise NotStarted(f"The image {image!r} could not be pulled: {error}") from error
+            raise NotStarted(f"the image {image!r} could not be pulled: {error}") from error
 
     def _finish_starts(self) -> None:
         for key, future in list(self._starting.items()):
@@ -249,7 +249,7 @@ class ContainerDriver:
                 self.signal(key, signal)
         for key, end in list(self._shown.items()):
             if end is None and key not in found and key not in self._starting:
-                why = "Its container was removed."
+                why = "its container was removed"
                 self._shown[key] = Exit(
                     cause=ExitCause.LOST, restarts=self._restarts[key], detail=why
                 )

@@ -39,15 +39,15 @@ def account_of(user: str | None, allowed: Set[str]) -> Account | None:
     if user is None:
         return None
     if user not in allowed:
-        raise NotStarted(f"The agent of this machine does not run programs as user {user!r}.")
+        raise NotStarted(f"the agent of this machine does not run programs as user {user!r}")
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
-        raise NotStarted(f"This machine has no user {user!r}.") from None
+        raise NotStarted(f"this machine has no user {user!r}") from None
     if entry.pw_uid == os.geteuid():
         return None
     if os.geteuid() != 0:
-        raise NotStarted(f"The agent is not root, so it cannot run programs as user {user!r}.")
+        raise NotStarted(f"the agent is not root, so it cannot run programs as user {user!r}")
     groups = tuple(os.getgrouplist(user, entry.pw_gid))
     return Account(entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
 
@@ -85,19 +85,21 @@ def variables_of_file(name: str | None, allowed: Sequence[Path]) -> dict[str, st
         return {}
     path = Path(os.path.realpath(name))
     if not any(path.is_relative_to(os.path.realpath(folder)) for folder in allowed):
-        raise NotStarted(f"The agent of this machine does not read variables from {name!r}.")
+        raise NotStarted(f"the agent of this machine does not read variables from {name!r}")
     if not path.is_file():
-        raise NotStarted(f"This machine has no file of variables {name!r}.")
+        raise NotStarted(f"this machine has no file of variables {name!r}")
     try:
         with path.open("rb") as file:
             content = file.read(ENV_FILE_BYTES_MAX + 1)
         lines = content.decode("utf-8").splitlines()
     except OSError as error:
-        raise NotStarted(f"The variables in {name!r} cannot be read: {error.strerror}.") from None
+        raise NotStarted(f"the variables in {name!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise NotStarted(f"The file of variables {name!r} is not UTF-8.") from None
+        raise NotStarted(f"the file of variables {name!r} is not UTF-8") from None
     if len(content) > ENV_FILE_BYTES_MAX:
-        raise NotStarted(f"The file of variables {name!r} is longer than {ENV_FILE_BYTES_MAX}.")
+        raise NotStarted(
+            f"the file of variables {name!r} is longer than {ENV_FILE_BYTES_MAX} bytes"
+        )
     return dict(
         _variable(name, number, line) for number, line in enumerate(lines, 1) if _says(line)
     )
@@ -110,9 +112,9 @@ def _says(line: str) -> bool:
 def _variable(file: str, number: int, line: str) -> tuple[str, str]:
     name, equals, value = line.partition("=")
     if not equals or not VARIABLE.fullmatch(name) or "\0" in value:
-        raise NotStarted(f"Line {number} of {file!r} is not NAME=value.")
+        raise NotStarted(f"line {number} of {file!r} is not NAME=value")
     if name.startswith(RESERVED):
-        raise NotStarted(f"Line {number} of {file!r} sets a variable that is the agent's.")
+        raise NotStarted(f"line {number} of {file!r} sets a variable that begins with {RESERVED}")
     return name, value
 
 
@@ -122,18 +124,18 @@ def command_of(program: Program, path: str, folder: Path) -> list[str]:
     With its path, because the shell that runs it has commands of its own, such as `exit`.
     """
     if program.image is not None:
-        raise NotStarted("This program has an image, and this driver runs processes.")
+        raise NotStarted("the program has an image, and this driver runs processes")
     name, *arguments = program.command
     if "/" not in name:
         found = shutil.which(name, path=path) if name else None
         if found is None:
-            raise NotStarted(f"The command {name!r} was not found on this machine.")
+            raise NotStarted(f"the command {name!r} was not found on this machine")
         return [str(folder / found), *arguments]
     file = folder / name
     if not file.exists():
-        raise NotStarted(f"The command {name!r} was not found on this machine.")
+        raise NotStarted(f"the command {name!r} was not found on this machine")
     if file.is_dir() or not os.access(file, os.X_OK):
-        raise NotStarted(f"The command {name!r} may not be executed on this machine.")
+        raise NotStarted(f"the command {name!r} may not be executed on this machine")
     return [str(file), *arguments]
 
 
@@ -144,10 +146,10 @@ def check_folder(folder: Path, account: Account) -> None:
         shut = not entry.st_mode & 0o001
         theirs = entry.st_uid == account.uid and entry.st_mode & 0o100
         if shut and not theirs and not (entry.st_gid in account.groups and entry.st_mode & 0o010):
-            raise NotStarted(f"The program's user cannot enter the agent's folder {str(path)!r}.")
+            raise NotStarted(f"the program's user cannot enter the agent's folder {str(path)!r}")
 
 
 def check_working_dir(name: str) -> None:
     """Raise NotStarted if a program cannot run in this folder."""
     if not Path(name).is_dir():
-        raise NotStarted(f"This machine has no folder {name!r}, the working directory.")
+        raise NotStarted(f"this machine has no folder {name!r}, the working directory")

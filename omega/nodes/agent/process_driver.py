@@ -106,7 +106,7 @@ class ProcessDriver:
     def start(self, launch: Launch) -> None:
         """Start a task. Raises NotStarted."""
         if launch.key in self._running:
-            raise NotStarted("This task runs already.")
+            raise NotStarted("this task runs already")
         before = self._ended.get(launch.key)
         folder = TaskFolder(self._folder, launch.key)
         launched = Launched(
@@ -122,7 +122,7 @@ class ProcessDriver:
             if isinstance(error, NotStarted):
                 raise
             name = f" {error.filename!r}:" if error.filename else ""
-            why = f"The program could not be started:{name} {error.strerror}."
+            why = f"the operating system refused:{name} {error.strerror}"
             raise NotStarted(why) from None
         self._ended.pop(launch.key, None)
         self._forgotten.pop(launch.key, None)
@@ -162,7 +162,7 @@ class ProcessDriver:
                 del self._forgotten[oldest]
                 self._trash.throw(TaskFolder(self._folder, oldest).path)
         except OSError as error:
-            self._say_once("A folder of a task could not be deleted", error)
+            self._say_once("the folder of a task could not be deleted", error)
 
     def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
         """Return how many bytes a task has written so far, and the last of them."""
@@ -218,7 +218,7 @@ class ProcessDriver:
             elif folder.path.exists():
                 folder.drop()
         except OSError as error:
-            self._say_once("A start that failed could not be undone", error)
+            self._say_once("a start that failed could not be undone", error)
 
     def _end_of(self, task: _Task) -> Exit | None:
         """Return how a task ended whose shell is gone; None if it is there."""
@@ -230,7 +230,7 @@ class ProcessDriver:
                 return None
             killed = status if status < 0 else None
             if status == UNABLE and task.folder.read_shell(task.launched.run) is None:
-                why = "Nothing could be written to the task's folder."
+                why = "nothing could be written to the task's folder"
                 return Exit(cause=ExitCause.NOT_STARTED, restarts=restarts, detail=why)
             code = task.folder.read_code(task.launched.run)
             if code is None and killed is None:
@@ -240,9 +240,11 @@ class ProcessDriver:
         if code is not None:
             return exit_of_code(code, restarts)
         if killed is not None:
-            why = "The shell that watched the program was killed."
+            why = "the shell that watched the program was killed"
             return Exit(cause=ExitCause.SIGNALLED, signal=-killed, restarts=restarts, detail=why)
-        why = "The machine was restarted." if task.shell else "The agent ended as it started."
+        why = "the agent ended while it started the program"
+        if task.shell is not None:
+            why = "the machine was restarted"
         return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
 
     def _signal(self, task: _Task, name: str) -> None:
@@ -289,7 +291,7 @@ class ProcessDriver:
         try:
             task.folder.write_end(task.launched.run, end)
         except OSError as error:
-            self._say_once("The end of a task could not be written", error)
+            self._say_once("the exit of a task could not be written", error)
         if task.shell is not None:
             reap(task.shell)
         self._ended[key] = self._running.pop(key)
@@ -310,25 +312,25 @@ class ProcessDriver:
                 try:
                     task.folder.output(stream).cut(self._output_bytes_max)
                 except OSError as error:
-                    self._say_once("The output of a task could not be cut", error)
+                    self._say_once("the output of a task could not be cut", error)
         try:
             self._trash.tidy()
         except OSError as error:
-            self._say_once("The folders of ended tasks could not be deleted", error)
+            self._say_once("the folders of ended tasks could not be deleted", error)
 
     def _end_for_memory(self, task: _Task, used_mib: int) -> None:
         task.end = Exit(
             cause=ExitCause.OUT_OF_MEMORY,
             restarts=task.launched.restarts,
-            detail=f"It used {used_mib} MiB and may use {task.launched.memory_mib} MiB.",
+            detail=f"it used {used_mib} MiB and may use {task.launched.memory_mib} MiB",
         )
         try:  # before anybody is killed: the next agent is to know why
             task.folder.write_end(task.launched.run, task.end)
         except OSError as error:
-            self._say_once("The end of a task could not be written", error)
+            self._say_once("the exit of a task could not be written", error)
 
     def _say_once(self, what: str, error: OSError) -> None:
-        line = f"{what}: {error.strerror}."
+        line = f"{what}: {error.strerror}"
         if line not in self._said:
             self._said.add(line)
             self._say(line)
