@@ -22,7 +22,7 @@ from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
 from omega.nodes.agent.container_engine import Engine, EngineError
 from omega.nodes.agent.container_spec import exit_of_container, spec_of
-from omega.nodes.agent.launching import variables_of_file
+from omega.nodes.agent.env_file import variables_of_file
 from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from omega.model.exits import CODE_MAX, Exit, ExitCause
-from omega.nodes.agent.shim import exit_of_code
+from omega.nodes.agent.shell_script import exit_of_code
 from omega.nodes.agent.task_driver import Launch
 
 NANO_CPUS_PER_MILLI: Final = 1_000_000

@@ -17,18 +17,18 @@ from typing import Final
 
 from omega.clock import Clock
 from omega.model.exits import Exit, ExitCause
-from omega.nodes.agent.launching import (
+from omega.nodes.agent.env_file import variables_of_file
+from omega.nodes.agent.linux_processes import boot_id, send
+from omega.nodes.agent.process_start import (
     account_of,
     check_folder,
     check_working_dir,
     command_of,
     environment,
     home_of_agent,
-    variables_of_file,
 )
-from omega.nodes.agent.linux_processes import boot_id, send
+from omega.nodes.agent.shell_script import SCRIPT, SHELL, UNABLE, exit_of_code
 from omega.nodes.agent.shells import free_shell, reap, shell_of, status_of, verified
-from omega.nodes.agent.shim import SCRIPT, SHELL, UNABLE, exit_of_code
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
 from omega.nodes.agent.trash import Trash
@@ -39,8 +39,8 @@ WATCH_S: Final = 1.0
 """The time between two looks at memory and output."""
 SWEEP_S: Final = 0.05
 """The time between two tries to kill the rest of a tree."""
-STUBBORN_S: Final = 10.0
-"""How long an end waits for processes that cannot be killed, since they wait for a hung disk."""
+KILL_S_MAX: Final = 10.0
+"""How long an exit waits for processes that cannot be killed, such as those on a hung disk."""
 
 
 @dataclass
@@ -271,16 +271,16 @@ class ProcessDriver:
             if task.swept_since is None:
                 task.swept_since = now
             tree = trees[task.root]
-            is_stubborn = now - task.swept_since > STUBBORN_S
+            is_overdue = now - task.swept_since > KILL_S_MAX
             if task.end is not None and (
-                is_stubborn or (not tree and (not task.shell or status_of(task.shell) is not None))
+                is_overdue or (not tree and (not task.shell or status_of(task.shell) is not None))
             ):
                 self._show(key, task, task.end)
                 continue
             number = task.undelivered
             if task.end is not None or task.killing:
                 number = signal.SIGKILL
-                free_shell(task.shell, is_stubborn=is_stubborn)
+                free_shell(task.shell, is_overdue=is_overdue)
             for process in tree:
                 send(process, number or signal.SIGKILL)
             if tree and task.undelivered is not None:

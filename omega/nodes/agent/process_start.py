@@ -1,25 +1,23 @@
-"""Launching: what must hold before a process is started, and its environment.
+"""Starts of processes: what must hold before one, and the environment of the program.
 
 Goal     Refuse a program that cannot start, with a sentence for its user.
-Promise  A program sees no variable of the agent's own, which holds passwords. No message shows the
-         value of a variable. A file of variables is read only from folders that are allowed.
-Source   docs/decisions/0044-programs-and-agents.md; docker's --env-file.
+Promise  A program sees no variable of the agent's own, which holds passwords.
+Source   docs/decisions/0044-programs-and-agents.md.
 """
 
 import os
 import pwd
 import shutil
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from omega.model.programs import RESERVED, VARIABLE, Program
+from omega.model.programs import Program
 from omega.nodes.agent.task_driver import Launch, NotStarted
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LANG: Final = "C.UTF-8"
-ENV_FILE_BYTES_MAX: Final = 2**20
 MARKER: Final = "OMEGA_TASK_FOLDER"
 """The variable by which processes are found that left their task's session."""
 
@@ -77,45 +75,6 @@ def environment(
         "NVIDIA_VISIBLE_DEVICES": gpus,
         MARKER: str(folder),
     }
-
-
-def variables_of_file(name: str | None, allowed: Sequence[Path]) -> dict[str, str]:
-    """Return the variables of a file on the machine. Raises NotStarted."""
-    if name is None:
-        return {}
-    path = Path(os.path.realpath(name))
-    if not any(path.is_relative_to(os.path.realpath(folder)) for folder in allowed):
-        raise NotStarted(f"the agent of this machine does not read variables from {name!r}")
-    if not path.is_file():
-        raise NotStarted(f"this machine has no file of variables {name!r}")
-    try:
-        with path.open("rb") as file:
-            content = file.read(ENV_FILE_BYTES_MAX + 1)
-        lines = content.decode("utf-8").splitlines()
-    except OSError as error:
-        raise NotStarted(f"the variables in {name!r} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise NotStarted(f"the file of variables {name!r} is not UTF-8") from None
-    if len(content) > ENV_FILE_BYTES_MAX:
-        raise NotStarted(
-            f"the file of variables {name!r} is longer than {ENV_FILE_BYTES_MAX} bytes"
-        )
-    return dict(
-        _variable(name, number, line) for number, line in enumerate(lines, 1) if _says(line)
-    )
-
-
-def _says(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
-
-
-def _variable(file: str, number: int, line: str) -> tuple[str, str]:
-    name, equals, value = line.partition("=")
-    if not equals or not VARIABLE.fullmatch(name) or "\0" in value:
-        raise NotStarted(f"line {number} of {file!r} is not NAME=value")
-    if name.startswith(RESERVED):
-        raise NotStarted(f"line {number} of {file!r} sets a variable that begins with {RESERVED}")
-    return name, value
 
 
 def command_of(program: Program, path: str, folder: Path) -> list[str]:
