@@ -153,7 +153,7 @@ def test_long_output_is_cut_and_counted(tmp_path: Path) -> None:
 def test_a_cut_that_fails_is_said_once(tmp_path: Path) -> None:
     said: list[str] = []
     clock = ManualClock()
-    driver = ProcessDriver(tmp_path, clock, output_bytes_max=1, say=said.append)
+    driver = ProcessDriver(tmp_path, clock, output_bytes_max=1, warn=said.append)
     driver.start(a_launch("echo long; mkdir ../stdout.1.new; echo up >../up; sleep 1000"))
     until((tmp_path / str(KEY) / "up").exists)
     for _ in range(3):

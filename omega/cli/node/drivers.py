@@ -35,7 +35,7 @@ def task_drivers(
         case address:
             engine = address
     return TaskDrivers(
-        processes=ProcessDriver(folder / "tasks", clock, users=users, env_dirs=env_dirs, say=warn),
+        processes=ProcessDriver(folder / "tasks", clock, users=users, env_dirs=env_dirs, warn=warn),
         containers=None
         if engine is None
         else container_driver(
@@ -44,6 +44,6 @@ def task_drivers(
             agent=str(folder),
             engine=engine,
             env_dirs=env_dirs,
-            say=warn,
+            warn=warn,
         ),
     )

@@ -209,4 +209,7 @@ def command(
 def refuse_root(allowed: bool) -> None:
     """Raise BadInput if this is root, unless that is allowed."""
     if os.geteuid() == 0 and not allowed:
-        raise BadInput("as root, tasks could do anything on this machine", field="--allow-root")
+        raise BadInput(
+            "this user is root, so tasks could do anything here; give the option to permit it",
+            field="--allow-root",
+        )

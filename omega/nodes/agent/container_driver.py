@@ -49,7 +49,7 @@ class ContainerDriver:
         engine: str,
         pull: bool = True,
         env_dirs: Sequence[Path] = (),
-        say: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Find the containers that an earlier driver of this agent started.
 
@@ -60,7 +60,7 @@ class ContainerDriver:
             engine: the address of the engine, such as `unix:///run/docker.sock`.
             pull: whether an image that is missing may be pulled.
             env_dirs: where files of variables may lie.
-            say: writes a line to the log, each once in a row.
+            warn: receives a line for the operator; of equal ones in a row the first.
 
         Raises:
             SettingsError: the engine does not answer.
@@ -71,7 +71,7 @@ class ContainerDriver:
         self._engine = engine
         self._pull = pull
         self._env_dirs = tuple(env_dirs)
-        self._say = say
+        self._warn = warn
         self._said = ""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._pool = ThreadPoolExecutor(STARTS_AT_ONCE_MAX, thread_name_prefix="containers")
@@ -118,7 +118,7 @@ class ContainerDriver:
                 self._finish_starts()
                 self._refresh()
             except EngineError as error:
-                self._report(f"the container engine does not answer: {error}")
+                self._warn_once(f"the container engine does not answer: {error}")
             else:
                 self._said = ""
         return dict(self._shown)
@@ -137,7 +137,7 @@ class ContainerDriver:
             return
         except EngineError as error:
             # It may have ended meanwhile, which the next look shows.
-            self._report(f"a container could not be sent SIG{signal}: {error}")
+            self._warn_once(f"a container could not be sent SIG{signal}: {error}")
 
     def forget(self, key: TaskKey) -> None:
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
@@ -149,7 +149,7 @@ class ContainerDriver:
                 self._save(self._client, key, container)
                 self._client.remove(container)
         except (EngineError, OSError) as error:
-            self._report(f"a container could not be removed: {error}")
+            self._warn_once(f"a container could not be removed: {error}")
             return  # it stays, and may be forgotten once more
         self._ids.pop(key, None)
         self._restarts.pop(key, None)
@@ -276,10 +276,10 @@ class ContainerDriver:
     def _output_file(self, key: TaskKey, stream: Stream) -> OutputFile:
         return OutputFile(self._folder / str(key) / stream.value)
 
-    def _report(self, line: str) -> None:
+    def _warn_once(self, line: str) -> None:
         if line != self._said:
             self._said = line
-            self._say(line)
+            self._warn(line)
 
     def close(self) -> None:
         """Let go of the engine; containers run on."""

@@ -72,7 +72,7 @@ class ProcessDriver:
         users: Set[str] = frozenset(),
         output_bytes_max: int = 64 * MIB,
         outputs_max: int = 1_000,
-        say: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Find what an earlier driver of this folder left.
 
@@ -83,7 +83,7 @@ class ProcessDriver:
             users: who may run programs besides the agent's own user.
             output_bytes_max: a longer output is cut.
             outputs_max: of so many forgotten tasks the output is kept.
-            say: writes a line to the log, each once.
+            warn: receives a line for the operator, each once.
         """
         self._folder = folder.resolve()
         self._clock = clock
@@ -91,7 +91,7 @@ class ProcessDriver:
         self._users = users
         self._output_bytes_max = output_bytes_max
         self._outputs_max = outputs_max
-        self._say = say
+        self._warn = warn
         self._said: set[str] = set()
         self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._trash = Trash(self._folder / ".trash")
@@ -162,7 +162,7 @@ class ProcessDriver:
                 del self._forgotten[oldest]
                 self._trash.throw(TaskFolder(self._folder, oldest).path)
         except OSError as error:
-            self._say_once("the folder of a task could not be deleted", error)
+            self._warn_once("the folder of a task could not be deleted", error)
 
     def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
         """Return how many bytes a task has written so far, and the last of them."""
@@ -218,7 +218,7 @@ class ProcessDriver:
             elif folder.path.exists():
                 folder.drop()
         except OSError as error:
-            self._say_once("a start that failed could not be undone", error)
+            self._warn_once("a start that failed could not be undone", error)
 
     def _end_of(self, task: _Task) -> Exit | None:
         """Return how a task ended whose shell is gone; None if it is there."""
@@ -291,7 +291,7 @@ class ProcessDriver:
         try:
             task.folder.write_end(task.launched.run, end)
         except OSError as error:
-            self._say_once("the exit of a task could not be written", error)
+            self._warn_once("the exit of a task could not be written", error)
         if task.shell is not None:
             reap(task.shell)
         self._ended[key] = self._running.pop(key)
@@ -312,11 +312,11 @@ class ProcessDriver:
                 try:
                     task.folder.output(stream).cut(self._output_bytes_max)
                 except OSError as error:
-                    self._say_once("the output of a task could not be cut", error)
+                    self._warn_once("the output of a task could not be cut", error)
         try:
             self._trash.tidy()
         except OSError as error:
-            self._say_once("the folders of ended tasks could not be deleted", error)
+            self._warn_once("the folders of ended tasks could not be deleted", error)
 
     def _end_for_memory(self, task: _Task, used_mib: int) -> None:
         task.end = Exit(
@@ -327,13 +327,13 @@ class ProcessDriver:
         try:  # before anybody is killed: the next agent is to know why
             task.folder.write_end(task.launched.run, task.end)
         except OSError as error:
-            self._say_once("the exit of a task could not be written", error)
+            self._warn_once("the exit of a task could not be written", error)
 
-    def _say_once(self, what: str, error: OSError) -> None:
+    def _warn_once(self, what: str, error: OSError) -> None:
         line = f"{what}: {error.strerror}"
         if line not in self._said:
             self._said.add(line)
-            self._say(line)
+            self._warn(line)
 
     def _adopt(self) -> None:
         """Find all that an earlier driver of this folder started."""
