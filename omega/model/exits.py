@@ -40,7 +40,7 @@ class Exit:
     restarts: int = 0
     """How often it was started again before."""
     detail: str = ""
-    """One sentence for the user; empty where the cause says all."""
+    """One sentence for the user, without a full stop; empty where the cause says all."""
 
     def __post_init__(self) -> None:
         assert (self.cause is ExitCause.EXITED) == (self.code is not None)

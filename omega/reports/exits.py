@@ -18,7 +18,7 @@ WORDS: Final = {
     ExitCause.TIMEOUT: "ran longer than it may",
     ExitCause.OUT_OF_MEMORY: "used more memory than it asked for",
     ExitCause.NOT_STARTED: "could not be started",
-    ExitCause.LOST: "was lost with its machine's last start",
+    ExitCause.LOST: "was lost",
 }
 SUCCEEDED: Final = "succeeded"
 """What exits are counted as that are successes."""

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from omega import __version__
 from omega.clock import RealClock
 from omega.errors import BadInput
+from omega.reports.printable import printable
 from omega.terminal.terminal import PrintableConsole
 
 STANDARD_OUTPUT: Final = "-"
@@ -27,6 +28,11 @@ STANDARD_OUTPUT: Final = "-"
 def warnings() -> PrintableConsole:
     """Return the console on standard error."""
     return PrintableConsole(stderr=True)
+
+
+def warn(sentence: str) -> None:
+    """Print a line for a person on standard error, with texts from elsewhere made printable."""
+    warnings().print(f"omega: {printable(sentence)}", highlight=False, soft_wrap=True)
 
 
 class Output:

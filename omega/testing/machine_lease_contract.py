@@ -2,7 +2,7 @@
 
 Goal     Two agents never hold one machine at a time, and a silent agent's machine is taken down.
 Promise  An agent that comes back finds its machine as the owner left it.
-Source   docs/decisions/0044-programs-and-agents.md.
+Source   docs/decisions/0045-machine-leases.md.
 """
 
 from uuid import UUID

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from omega.lifecycle.states import FINAL
-from omega.nodes.agent.launching import MARKER
+from omega.nodes.agent.process_start import MARKER
 from omega.store.postgres.store import PostgresStore
 from tests.fixtures.command_line import Started
 

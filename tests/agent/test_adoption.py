@@ -13,7 +13,7 @@ from omega.clock import RealClock
 from omega.model.exits import Exit, ExitCause
 from omega.nodes.agent import process_driver, shells
 from omega.nodes.agent.process_driver import ProcessDriver
-from omega.nodes.agent.shim import SCRIPT
+from omega.nodes.agent.shell_script import SCRIPT
 from omega.nodes.agent.task_driver import Stream, TaskKey
 from tests.agent.agent_processes import a_launch
 from tests.agent.waiting import ended, runs, until

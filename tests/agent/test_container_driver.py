@@ -80,7 +80,7 @@ class TestContainerDriver(DriverContract):
         driver.start(launch)
         end = ended(driver, KEY)
         assert end.cause is ExitCause.NOT_STARTED
-        assert end.detail.startswith("The image 'localhost:1/no/such:1' could not be pulled")
+        assert end.detail.startswith("the image 'localhost:1/no/such:1' could not be pulled")
 
         driver.forget(KEY)
         unwilling = self._open(pull=False)

@@ -78,7 +78,7 @@ def test_a_tree_that_uses_too_much_memory_is_ended(driver: ProcessDriver, tmp_pa
     end = ended(driver, KEY)
 
     assert end.cause is ExitCause.OUT_OF_MEMORY
-    assert end.detail.endswith("may use 60 MiB.")
+    assert end.detail.endswith("may use 60 MiB")
     assert not any(runs(pid) for pid in _pids(driver))
     again = ProcessDriver(tmp_path / "tasks", RealClock())
     assert end == ended(again, KEY)
@@ -153,7 +153,7 @@ def test_long_output_is_cut_and_counted(tmp_path: Path) -> None:
 def test_a_cut_that_fails_is_said_once(tmp_path: Path) -> None:
     said: list[str] = []
     clock = ManualClock()
-    driver = ProcessDriver(tmp_path, clock, output_bytes_max=1, say=said.append)
+    driver = ProcessDriver(tmp_path, clock, output_bytes_max=1, warn=said.append)
     driver.start(a_launch("echo long; mkdir ../stdout.1.new; echo up >../up; sleep 1000"))
     until((tmp_path / str(KEY) / "up").exists)
     for _ in range(3):
@@ -181,8 +181,8 @@ def test_a_cut_that_fails_is_said_once(tmp_path: Path) -> None:
         ({"env_file": "{tmp}/env/../secret"}, "does not read variables"),
         ({"env_file": "{tmp}/env/link"}, "does not read variables"),
         ({"env_file": "{tmp}/env/none"}, "no file of variables"),
-        ({"env_file": "{tmp}/env/bad"}, "Line 2 of .* is not NAME=value"),
-        ({"env_file": "{tmp}/env/own"}, "Line 1 of .* the agent's"),
+        ({"env_file": "{tmp}/env/bad"}, "line 2 of .* is not NAME=value"),
+        ({"env_file": "{tmp}/env/own"}, "line 1 of .* begins with OMEGA_"),
     ],
 )
 def test_what_cannot_start_says_why(tmp_path: Path, fields: dict[str, str], why: str) -> None:

@@ -52,8 +52,9 @@ def test_a_signal_that_ends_a_program_is_reported(driver: ProcessDriver, name: s
 
 
 def test_what_a_command_left_running_is_killed(driver: ProcessDriver, tmp_path: Path) -> None:
-    line = "sleep 1000 & echo $!; setsid sh -c 'echo $$; sleep 1000' & sleep 0.3"
-    driver.start(a_launch(line))
+    left = "sleep 1000 & echo $!; setsid sh -c 'echo $$; sleep 1000' &"
+    both_run = "while [ $(wc -l <../stdout) -lt 2 ]; do sleep 0.01; done"
+    driver.start(a_launch(f"{left}\n{both_run}"))
     ended(driver, KEY)
 
     pids = driver.output(KEY, Stream.STDOUT, 1_000)[1].split()

@@ -18,8 +18,7 @@ from omega.clock import RealClock
 from omega.errors import OmegaError
 from omega.lifecycle.states import FINAL
 from omega.processes.stopping import stop_on_signals
-from omega.reports.printable import printable
-from omega.terminal.consoles import warnings
+from omega.terminal.consoles import warn
 from omega.terminal.options import DataDir
 from omega.terminal.program_output import standard_outputs
 
@@ -59,14 +58,10 @@ def command(
                 f"job {status.id} has no task {task}: they are 0 to {status.tasks - 1}"
             )
         clock = RealClock(stop)
-        follower = OutputFollower(store, status.id, outputs, _say, task=task)
+        follower = OutputFollower(store, status.id, outputs, warn, task=task)
         while True:
             now = store.job(status.id)
             follower.follow()
             if not follow or now is None or now.state in FINAL or stop.is_set():
                 return
             clock.sleep(POLL_S)
-
-
-def _say(sentence: str) -> None:
-    warnings().print(f"omega: {printable(sentence)}", highlight=False, soft_wrap=True)

@@ -2,8 +2,8 @@
 
 Goal     Run a command in the cell as if it ran here.
 Promise  Ctrl-C and SIGTERM cancel the job. The exit code is the task's; of several tasks the
-         highest. Codes of the cell's own: 124 a timeout, 125 the job was cancelled or cannot be
-         placed, 127 a program that could not be started, 128 + n the signal n, 137 out of memory.
+         highest. Codes of the cell's own: 124 a timeout, 125 the job was cancelled, 127 a
+         program that could not be started, 128 + n the signal n, 137 out of memory.
 Source   docs/guide/agents.md; timeout(1) and docker-run(1) for the codes.
 """
 
@@ -21,11 +21,10 @@ from omega.model.exits import Exit, ExitCause
 from omega.processes.stopping import stop_on_signals
 from omega.reports.exits import sentence_of
 from omega.reports.jobs import why_waiting
-from omega.reports.printable import printable
 from omega.reports.processes import live_kinds
 from omega.store.protocols import SubmitterStore
 from omega.store.status import JobStatus
-from omega.terminal.consoles import warnings
+from omega.terminal.consoles import warn, warnings
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import DataDir
 from omega.terminal.program import INTERRUPTED
@@ -74,7 +73,7 @@ class RunningJob:
         self._store = store
         self._job = job
         self._clock = clock
-        self._follower = OutputFollower(store, job, standard_outputs(), _say)
+        self._follower = OutputFollower(store, job, standard_outputs(), warn)
         self._told = ""
 
     def wait(self, stop: Event) -> int | None:
@@ -103,16 +102,16 @@ class RunningJob:
         if why is not None and why.reason != self._told:
             self._told = why.reason
             evidence = why.evidence.rstrip(".")
-            _say(f"job {self._job} waits: {evidence}. {why.next_step}")
+            warn(f"job {self._job} waits: {evidence}. {why.next_step}")
 
     def _code(self, status: JobStatus) -> int:
         exits = self._store.exits(self._job, exits_max=EXITS_READ)
         failed = [it for it in exits if not it.exit.is_success]
         for it in failed[:EXITS_SAID]:
             if it.exit.cause is not ExitCause.EXITED:
-                _say(f"task {it.task} on {it.machine}: {sentence_of(it.exit)}")
+                warn(f"task {it.task} on {it.machine}: {sentence_of(it.exit)}")
         if status.state is State.CANCELLED:
-            _say(f"job {self._job} was cancelled")
+            warn(f"job {self._job} was cancelled")
             return NOT_RUN
         return max((code_of(it.exit) for it in failed), default=0)
 
@@ -133,7 +132,3 @@ def code_of(ended: Exit) -> int:
             return SIGNALLED + ended.signal
         case _:
             return NOT_RUN
-
-
-def _say(sentence: str) -> None:
-    warnings().print(f"omega: {printable(sentence)}", highlight=False, soft_wrap=True)

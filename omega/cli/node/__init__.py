@@ -1,1 +1,1 @@
-"""`omega node`: virtual nodes."""
+"""`omega node`: agents and virtual nodes."""

@@ -1,6 +1,6 @@
 """`omega node`: run agents or virtual nodes, and assign machines to their logins.
 
-Goal     End tasks and make the steps of jobs in a cell without real machines.
+Goal     Run programs on real machines, or end tasks and make steps of jobs without any.
 Promise  Ctrl-C and SIGTERM end the nodes cleanly. Tasks whose time is up while no nodes run end
          when nodes run again.
 Source   omega.nodes.virtual; docs/decisions/0017-roles.md.

@@ -13,8 +13,7 @@ from omega.clock import Clock
 from omega.nodes.agent.engine_search import container_driver, find_engine
 from omega.nodes.agent.own_machine import TaskDrivers
 from omega.nodes.agent.process_driver import ProcessDriver
-from omega.reports.printable import printable
-from omega.terminal.consoles import warnings
+from omega.terminal.consoles import warn
 
 ENGINE_HELP: Final = "The engine for tasks with an image: one that is found, none, or this one."
 
@@ -36,7 +35,7 @@ def task_drivers(
         case address:
             engine = address
     return TaskDrivers(
-        processes=ProcessDriver(folder / "tasks", clock, users=users, env_dirs=env_dirs, say=_say),
+        processes=ProcessDriver(folder / "tasks", clock, users=users, env_dirs=env_dirs, warn=warn),
         containers=None
         if engine is None
         else container_driver(
@@ -45,10 +44,6 @@ def task_drivers(
             agent=str(folder),
             engine=engine,
             env_dirs=env_dirs,
-            say=_say,
+            warn=warn,
         ),
     )
-
-
-def _say(line: str) -> None:
-    warnings().print(printable(line), highlight=False, soft_wrap=True)

@@ -46,8 +46,6 @@ from omega.terminal.rng import rng_from_seed
 AGENTS: Final = "agents"
 """The folder of agents' state in the data folder."""
 NOTHING: Final = np.zeros(KINDS, dtype=np.int64)
-
-
 ABSENCE_S: Final = 600.0
 """How long the tasks of an agent that was asked to end wait for the next one."""
 LEASE_S_MIN: Final = 2.0
@@ -146,7 +144,7 @@ class AgentPlan:
         """Return the lease to hold; None if tasks go on whatever becomes of the database."""
         if self.on_silence is OnSilence.KEEP:
             if self.end_tasks:
-                raise BadInput("who keeps tasks cannot end them", field="--end-tasks")
+                raise BadInput("it contradicts --on-silence keep", field="--end-tasks")
             return None
         return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease)
 
@@ -211,4 +209,7 @@ def command(
 def refuse_root(allowed: bool) -> None:
     """Raise BadInput if this is root, unless that is allowed."""
     if os.geteuid() == 0 and not allowed:
-        raise BadInput("as root, tasks could do anything on this machine", field="--allow-root")
+        raise BadInput(
+            "this user is root, so tasks could do anything here; give the option to permit it",
+            field="--allow-root",
+        )

@@ -1,4 +1,4 @@
-"""The agent of a machine: starts what is placed there, sees to ends, and reports exits.
+"""The agent of a machine: starts what is placed there, and reports how it ended.
 
 Goal     Make placed tasks run on a real machine, and the cell know how they ended.
 Promise  A task starts when there is room by the agent's own count: the cell gives the room of an
@@ -25,13 +25,13 @@ from omega.model.arrays import holds, integers
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import JobSpec
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
+from omega.nodes.agent.launch import launch_of
 from omega.nodes.agent.machine_lease import MachineLease
-from omega.nodes.agent.outputs import OutputReader
+from omega.nodes.agent.output_reporter import OutputReporter
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
-from omega.nodes.agent.requests import for_programs, if_running, to_record
+from omega.nodes.agent.store_calls import for_programs, if_running, to_record
 from omega.nodes.agent.task_driver import NotStarted, TaskDriver, TaskKey
-from omega.nodes.agent.task_environment import launch
 from omega.nodes.calling import called, parts_for_calls
 from omega.reports.exits import sentence_of
 
@@ -81,9 +81,9 @@ class Agent:
         self._poll_s = poll_s
         self._lease = lease
         self._renewed = renewed
-        self._is_sure = lease is None
+        self._is_current = lease is None
         """Whether the cell's answers are newer than the last time that the lease ran out."""
-        self._outputs = OutputReader(clock)
+        self._outputs = OutputReporter(clock)
         self._tasks = {task.key: task for task in records.read()}
         self._specs: dict[int, JobSpec] = {}
         """By job, for those with tasks here."""
@@ -116,16 +116,16 @@ class Agent:
             yield Wait(PAUSE_S_MAX)
 
     def step(self) -> Effects[bool]:
-        """See what has changed, in the cell and on the machine, and act; return if something was.
+        """See what has changed, in the cell and on the machine, and act; return whether it did.
 
         A store that does not answer is asked again in a later step.
         """
-        heard = False
+        changed = False
         self._fence()  # before the lease is renewed: it may have run out since the last step
         try:
             if self._clock.now() >= self._poll_due_s:
                 yield from self._renew()
-                heard = yield from self._hear()
+                changed = yield from self._poll()
         except StoreUnavailable as error:
             self._store_failed(error)
         self._fence()  # and the calls may have taken long
@@ -140,7 +140,7 @@ class Agent:
         started = self._start_waiting()
         if reported or started:
             self._poll_due_s = self._clock.now()  # room was freed: soon there is more to do
-        return heard or acted or reported or started
+        return changed or acted or reported or started
 
     @property
     def running(self) -> int:
@@ -152,7 +152,7 @@ class Agent:
     def _renew(self) -> Effects[None]:
         """Renew the lease if that is due. Raises NotAllowed if another agent holds it."""
         lease, asked_s = self._lease, self._clock.now()
-        if lease is None or not (lease.is_due(asked_s) or not self._is_sure):
+        if lease is None or not (lease.is_due(asked_s) or not self._is_current):
             return
         holder, lease_ms = lease.holder, round(lease.length_s * 1_000)
         held = yield from called(
@@ -165,22 +165,22 @@ class Agent:
 
     def _may_start(self) -> bool:
         lease = self._lease
-        return self._is_sure and (lease is None or lease.is_fresh(self._clock.now()))
+        return self._is_current and (lease is None or lease.is_fresh(self._clock.now()))
 
     def _fence(self) -> None:
         """Stop all tasks if the lease is about to run out."""
         lease = self._lease
         if lease is None or lease.is_fresh(self._clock.now()):
             return
-        self._is_sure = False
+        self._is_current = False
         for task in self._tasks.values():
             if (signal := task.fence(lease.kill_due_s)) is not None:
                 self._records.write(task)
                 self._signal(task, signal)
 
-    # What the cell says.
+    # Changes in the cell.
 
-    def _hear(self) -> Effects[bool]:
+    def _poll(self) -> Effects[bool]:
         """Ask whether the machine has changed; if so, read what is new and what is lost."""
         machine = self._machine.id
         revision, mark = yield from called(
@@ -188,7 +188,7 @@ class Agent:
         )
         self._failures = 0
         self._poll_due_s = self._clock.now() + self._poll_s
-        if revision == self._revision and self._is_sure:
+        if revision == self._revision and self._is_current:
             self._mark = mark  # a transaction that had not ended by now is not older than this
             return False
         since = self._mark
@@ -198,7 +198,7 @@ class Agent:
         yield from self._find_lost()
         yield from self._accept(found.only(found.machine == machine))
         self._mark, self._revision = next_mark, revision
-        self._is_sure = self._lease is None or self._lease.is_fresh(self._clock.now())
+        self._is_current = self._lease is None or self._lease.is_fresh(self._clock.now())
         jobs = {key.job for key in self._tasks}
         self._specs = {job: spec for job, spec in self._specs.items() if job in jobs}
         return True
@@ -250,7 +250,7 @@ class Agent:
         elif task.program is None:
             del self._tasks[task.key]
 
-    # What the machine shows.
+    # Changes on the machine.
 
     def _see_ends(self) -> bool:
         """Look at the programs; record those that have ended."""
@@ -262,7 +262,7 @@ class Agent:
                 there.add(key)
                 task = self._tasks.get(key)
                 if task is None:
-                    self._end_stray(driver, key, is_over=seen is not None)
+                    self._end_unrecorded(driver, key, is_over=seen is not None)
                 else:
                     acted |= self._see(task, seen, now_s)
         for task in list(self._tasks.values()):
@@ -281,7 +281,7 @@ class Agent:
         self._after_end(task)
         return True
 
-    def _end_stray(self, driver: TaskDriver, key: TaskKey, *, is_over: bool) -> None:
+    def _end_unrecorded(self, driver: TaskDriver, key: TaskKey, *, is_over: bool) -> None:
         """End what an earlier agent started and no record tells of."""
         if is_over:
             driver.forget(key)
@@ -333,7 +333,7 @@ class Agent:
         self._outputs.forget(task.key)
         del self._tasks[task.key]
 
-    # What the agent does about it.
+    # Starts and reports.
 
     def _start_waiting(self) -> bool:
         """Start waiting tasks, those first that were placed first, as far as there is room."""
@@ -362,7 +362,7 @@ class Agent:
         try:
             if driver is None:
                 raise NotStarted("this machine runs no containers")
-            started = launch(task, machine=self._machine.name)
+            started = launch_of(task, machine=self._machine.name)
             task.started(self._clock.now())
             self._records.write(task)
             driver.start(started)

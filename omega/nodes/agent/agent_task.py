@@ -16,10 +16,9 @@ from omega.model.jobs import JobSpec
 from omega.model.programs import Program
 from omega.nodes.agent.task_driver import TaskKey
 
+SIGNAL_UNKNOWN: Final = "TERM"
 GRACE_UNKNOWN_MS: Final = 10_000
-"""The time from SIGTERM to SIGKILL for a task whose program is not known any more."""
-
-
+"""How a task is stopped whose program is not known any more: the signal, the time to SIGKILL."""
 START_AGAIN_S: Final = 0.5
 """The time to the next start of a task whose end was no fault of its own."""
 
@@ -115,7 +114,7 @@ class AgentTask:
             grace_ms = GRACE_UNKNOWN_MS if program is None else program.stop_grace_ms
             self.phase, self.reason = Phase.STOPPING, reason
             self.kill_due_s = now_s + grace_ms / 1_000
-            return "TERM" if program is None else program.stop_signal
+            return self._stop_signal
         return None
 
     def fence(self, kill_due_s: float) -> str | None:
@@ -123,11 +122,10 @@ class AgentTask:
         if not self.runs:
             return None
         is_told = self.phase is Phase.STOPPING
-        program = self.program
         if not is_told:
             self.phase, self.reason, self.kill_due_s = Phase.STOPPING, StopReason.FENCED, kill_due_s
         self.kill_due_s = min(self.kill_due_s, kill_due_s)
-        return None if is_told else "TERM" if program is None else program.stop_signal
+        return None if is_told else self._stop_signal
 
     def is_too_long(self, now_s: float) -> bool:
         """Return whether it runs longer than it may."""
@@ -160,6 +158,10 @@ class AgentTask:
             self.start_due_s = now_s + self._delay_s()
             return
         self.phase, self.exit = Phase.ENDED, replace(seen, restarts=len(self.restarts))
+
+    @property
+    def _stop_signal(self) -> str:
+        return SIGNAL_UNKNOWN if self.program is None else self.program.stop_signal
 
     def _may_restart(self, now_s: float) -> bool:
         program = self.program

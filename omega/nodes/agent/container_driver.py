@@ -22,7 +22,7 @@ from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
 from omega.nodes.agent.container_engine import Engine, EngineError
 from omega.nodes.agent.container_spec import exit_of_container, spec_of
-from omega.nodes.agent.launching import variables_of_file
+from omega.nodes.agent.env_file import variables_of_file
 from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 
@@ -49,7 +49,7 @@ class ContainerDriver:
         engine: str,
         pull: bool = True,
         env_dirs: Sequence[Path] = (),
-        say: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Find the containers that an earlier driver of this agent started.
 
@@ -60,7 +60,7 @@ class ContainerDriver:
             engine: the address of the engine, such as `unix:///run/docker.sock`.
             pull: whether an image that is missing may be pulled.
             env_dirs: where files of variables may lie.
-            say: writes a line to the log, each once in a row.
+            warn: receives a line for the operator; of equal ones in a row the first.
 
         Raises:
             SettingsError: the engine does not answer.
@@ -71,7 +71,7 @@ class ContainerDriver:
         self._engine = engine
         self._pull = pull
         self._env_dirs = tuple(env_dirs)
-        self._say = say
+        self._warn = warn
         self._said = ""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._pool = ThreadPoolExecutor(STARTS_AT_ONCE_MAX, thread_name_prefix="containers")
@@ -85,15 +85,15 @@ class ContainerDriver:
             self._client = Engine(engine)
             self._refresh()
         except EngineError as error:
-            raise SettingsError([f"The container engine at {engine!r} does not answer."]) from error
+            raise SettingsError([f"the container engine at {engine!r} does not answer"]) from error
 
     def start(self, launch: Launch) -> None:
         """Start a task. Raises NotStarted for what is clear at once."""
         key = launch.key
         if key in self._shown and self._shown[key] is None:
-            raise NotStarted("This task runs already.")
+            raise NotStarted("this task runs already")
         if launch.program.image is None:
-            raise NotStarted("This program has no image, and this driver runs containers.")
+            raise NotStarted("the program has no image, and this driver runs containers")
         from_file = variables_of_file(launch.program.env_file, self._env_dirs)
         spec = spec_of(launch, from_file)
         labels = {
@@ -118,7 +118,7 @@ class ContainerDriver:
                 self._finish_starts()
                 self._refresh()
             except EngineError as error:
-                self._report(f"The container engine does not answer: {error}")
+                self._warn_once(f"the container engine does not answer: {error}")
             else:
                 self._said = ""
         return dict(self._shown)
@@ -137,7 +137,7 @@ class ContainerDriver:
             return
         except EngineError as error:
             # It may have ended meanwhile, which the next look shows.
-            self._report(f"A container could not be sent SIG{signal}: {error}")
+            self._warn_once(f"a container could not be sent SIG{signal}: {error}")
 
     def forget(self, key: TaskKey) -> None:
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
@@ -149,7 +149,7 @@ class ContainerDriver:
                 self._save(self._client, key, container)
                 self._client.remove(container)
         except (EngineError, OSError) as error:
-            self._report(f"A container could not be removed: {error}")
+            self._warn_once(f"a container could not be removed: {error}")
             return  # it stays, and may be forgotten once more
         self._ids.pop(key, None)
         self._restarts.pop(key, None)
@@ -186,7 +186,7 @@ class ContainerDriver:
         try:
             client = Engine(self._engine)
         except EngineError as error:
-            raise NotStarted(f"The container engine does not answer: {error}") from error
+            raise NotStarted(f"the container engine does not answer: {error}") from error
         with closing(client):
             try:
                 if before is not None:
@@ -195,24 +195,24 @@ class ContainerDriver:
                 self._get_image(client, image)
                 container = client.create(image, spec, gpus)
             except (EngineError, OSError) as error:
-                raise NotStarted(f"The container was not created: {error}") from error
+                raise NotStarted(f"the container was not created: {error}") from error
             try:
                 client.start(container)
             except EngineError as error:
                 with suppress(EngineError):
                     client.remove(container)
-                raise NotStarted(f"The container was not started: {error}") from error
+                raise NotStarted(f"the container was not started: {error}") from error
 
     def _get_image(self, client: Engine, image: str) -> None:
         """See to it that the engine has an image. Raises NotStarted."""
         if client.has_image(image):
             return
         if not self._pull:
-            raise NotStarted(f"This machine has no image {image!r}, and its agent pulls none.")
+            raise NotStarted(f"this machine has no image {image!r}, and its agent pulls none")
         try:
             client.pull(image)
         except EngineError as error:
-            raise NotStarted(f"The image {image!r} could not be pulled: {error}") from error
+            raise NotStarted(f"the image {image!r} could not be pulled: {error}") from error
 
     def _finish_starts(self) -> None:
         for key, future in list(self._starting.items()):
@@ -249,7 +249,7 @@ class ContainerDriver:
                 self.signal(key, signal)
         for key, end in list(self._shown.items()):
             if end is None and key not in found and key not in self._starting:
-                why = "Its container was removed."
+                why = "its container was removed"
                 self._shown[key] = Exit(
                     cause=ExitCause.LOST, restarts=self._restarts[key], detail=why
                 )
@@ -276,10 +276,10 @@ class ContainerDriver:
     def _output_file(self, key: TaskKey, stream: Stream) -> OutputFile:
         return OutputFile(self._folder / str(key) / stream.value)
 
-    def _report(self, line: str) -> None:
+    def _warn_once(self, line: str) -> None:
         if line != self._said:
             self._said = line
-            self._say(line)
+            self._warn(line)
 
     def close(self) -> None:
         """Let go of the engine; containers run on."""

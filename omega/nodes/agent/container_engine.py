@@ -123,7 +123,7 @@ def _probe(address: str) -> None:
         try:
             probe.connect(address.removeprefix(UNIX))
         except OSError as error:
-            raise EngineError(f"{error.strerror}.", is_missing=False) from error
+            raise EngineError(str(error.strerror), is_missing=False) from error
 
 
 @contextmanager

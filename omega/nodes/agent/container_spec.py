@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from omega.model.exits import CODE_MAX, Exit, ExitCause
-from omega.nodes.agent.shim import exit_of_code
+from omega.nodes.agent.shell_script import exit_of_code
 from omega.nodes.agent.task_driver import Launch
 
 NANO_CPUS_PER_MILLI: Final = 1_000_000
@@ -51,15 +51,17 @@ def exit_of_container(inspected: Mapping[str, Any], restarts: int) -> Exit:
     """Return how a container ended that does not run."""
     state = inspected["State"]
     if state["Status"] in NEVER_RAN:
-        why = state.get("Error") or "The agent ended as it started."
+        why = state.get("Error") or "the agent ended while it started the program"
         return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
     if state.get("OOMKilled"):
         return Exit(cause=ExitCause.OUT_OF_MEMORY, restarts=restarts)
     code = state["ExitCode"]
     if not 0 <= code <= CODE_MAX:  # -1 where the engine does not know
-        return Exit(cause=ExitCause.LOST, restarts=restarts, detail="The engine lost its end.")
+        return Exit(
+            cause=ExitCause.LOST, restarts=restarts, detail="the engine does not know its exit code"
+        )
     end = exit_of_code(code, restarts)
     if end.signal == signal.SIGKILL and inspected["HostConfig"].get("Memory"):
         # Podman with cgroups v1 says nothing of it.
-        return replace(end, detail="It may have used too much memory: the engine does not say.")
+        return replace(end, detail="it may have used too much memory: the engine does not say")
     return end

@@ -50,13 +50,13 @@ def container_driver(
     agent: str,
     engine: str,
     env_dirs: Sequence[Path],
-    say: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> TaskDriver:
     """Return the driver for an engine. Raises SettingsError without its library or an answer."""
     if find_spec(LIBRARY) is None:
         raise SettingsError(["containers need the extra `containers` to be installed"])
     module = import_module("omega.nodes.agent.container_driver")
     driver: TaskDriver = module.ContainerDriver(
-        folder, clock, agent=agent, engine=engine, env_dirs=env_dirs, say=say
+        folder, clock, agent=agent, engine=engine, env_dirs=env_dirs, warn=warn
     )
     return driver

@@ -17,18 +17,18 @@ from typing import Final
 
 from omega.clock import Clock
 from omega.model.exits import Exit, ExitCause
-from omega.nodes.agent.launching import (
+from omega.nodes.agent.env_file import variables_of_file
+from omega.nodes.agent.linux_processes import boot_id, send
+from omega.nodes.agent.process_start import (
     account_of,
     check_folder,
     check_working_dir,
     command_of,
     environment,
     home_of_agent,
-    variables_of_file,
 )
-from omega.nodes.agent.linux_processes import boot_id, send
+from omega.nodes.agent.shell_script import SCRIPT, SHELL, UNABLE, exit_of_code
 from omega.nodes.agent.shells import free_shell, reap, shell_of, status_of, verified
-from omega.nodes.agent.shim import SCRIPT, SHELL, UNABLE, exit_of_code
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
 from omega.nodes.agent.trash import Trash
@@ -39,8 +39,8 @@ WATCH_S: Final = 1.0
 """The time between two looks at memory and output."""
 SWEEP_S: Final = 0.05
 """The time between two tries to kill the rest of a tree."""
-STUBBORN_S: Final = 10.0
-"""How long an end waits for processes that cannot be killed, since they wait for a hung disk."""
+KILL_S_MAX: Final = 10.0
+"""How long an exit waits for processes that cannot be killed, such as those on a hung disk."""
 
 
 @dataclass
@@ -72,7 +72,7 @@ class ProcessDriver:
         users: Set[str] = frozenset(),
         output_bytes_max: int = 64 * MIB,
         outputs_max: int = 1_000,
-        say: Callable[[str], None] = lambda _: None,
+        warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Find what an earlier driver of this folder left.
 
@@ -83,7 +83,7 @@ class ProcessDriver:
             users: who may run programs besides the agent's own user.
             output_bytes_max: a longer output is cut.
             outputs_max: of so many forgotten tasks the output is kept.
-            say: writes a line to the log, each once.
+            warn: receives a line for the operator, each once.
         """
         self._folder = folder.resolve()
         self._clock = clock
@@ -91,7 +91,7 @@ class ProcessDriver:
         self._users = users
         self._output_bytes_max = output_bytes_max
         self._outputs_max = outputs_max
-        self._say = say
+        self._warn = warn
         self._said: set[str] = set()
         self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._trash = Trash(self._folder / ".trash")
@@ -106,7 +106,7 @@ class ProcessDriver:
     def start(self, launch: Launch) -> None:
         """Start a task. Raises NotStarted."""
         if launch.key in self._running:
-            raise NotStarted("This task runs already.")
+            raise NotStarted("this task runs already")
         before = self._ended.get(launch.key)
         folder = TaskFolder(self._folder, launch.key)
         launched = Launched(
@@ -122,7 +122,7 @@ class ProcessDriver:
             if isinstance(error, NotStarted):
                 raise
             name = f" {error.filename!r}:" if error.filename else ""
-            why = f"The program could not be started:{name} {error.strerror}."
+            why = f"the operating system refused:{name} {error.strerror}"
             raise NotStarted(why) from None
         self._ended.pop(launch.key, None)
         self._forgotten.pop(launch.key, None)
@@ -162,7 +162,7 @@ class ProcessDriver:
                 del self._forgotten[oldest]
                 self._trash.throw(TaskFolder(self._folder, oldest).path)
         except OSError as error:
-            self._say_once("A folder of a task could not be deleted", error)
+            self._warn_once("the folder of a task could not be deleted", error)
 
     def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
         """Return how many bytes a task has written so far, and the last of them."""
@@ -218,7 +218,7 @@ class ProcessDriver:
             elif folder.path.exists():
                 folder.drop()
         except OSError as error:
-            self._say_once("A start that failed could not be undone", error)
+            self._warn_once("a start that failed could not be undone", error)
 
     def _end_of(self, task: _Task) -> Exit | None:
         """Return how a task ended whose shell is gone; None if it is there."""
@@ -230,7 +230,7 @@ class ProcessDriver:
                 return None
             killed = status if status < 0 else None
             if status == UNABLE and task.folder.read_shell(task.launched.run) is None:
-                why = "Nothing could be written to the task's folder."
+                why = "nothing could be written to the task's folder"
                 return Exit(cause=ExitCause.NOT_STARTED, restarts=restarts, detail=why)
             code = task.folder.read_code(task.launched.run)
             if code is None and killed is None:
@@ -240,9 +240,11 @@ class ProcessDriver:
         if code is not None:
             return exit_of_code(code, restarts)
         if killed is not None:
-            why = "The shell that watched the program was killed."
+            why = "the shell that watched the program was killed"
             return Exit(cause=ExitCause.SIGNALLED, signal=-killed, restarts=restarts, detail=why)
-        why = "The machine was restarted." if task.shell else "The agent ended as it started."
+        why = "the agent ended while it started the program"
+        if task.shell is not None:
+            why = "the machine was restarted"
         return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
 
     def _signal(self, task: _Task, name: str) -> None:
@@ -269,16 +271,16 @@ class ProcessDriver:
             if task.swept_since is None:
                 task.swept_since = now
             tree = trees[task.root]
-            is_stubborn = now - task.swept_since > STUBBORN_S
+            is_overdue = now - task.swept_since > KILL_S_MAX
             if task.end is not None and (
-                is_stubborn or (not tree and (not task.shell or status_of(task.shell) is not None))
+                is_overdue or (not tree and (not task.shell or status_of(task.shell) is not None))
             ):
                 self._show(key, task, task.end)
                 continue
             number = task.undelivered
             if task.end is not None or task.killing:
                 number = signal.SIGKILL
-                free_shell(task.shell, is_stubborn=is_stubborn)
+                free_shell(task.shell, is_overdue=is_overdue)
             for process in tree:
                 send(process, number or signal.SIGKILL)
             if tree and task.undelivered is not None:
@@ -289,7 +291,7 @@ class ProcessDriver:
         try:
             task.folder.write_end(task.launched.run, end)
         except OSError as error:
-            self._say_once("The end of a task could not be written", error)
+            self._warn_once("the exit of a task could not be written", error)
         if task.shell is not None:
             reap(task.shell)
         self._ended[key] = self._running.pop(key)
@@ -310,28 +312,28 @@ class ProcessDriver:
                 try:
                     task.folder.output(stream).cut(self._output_bytes_max)
                 except OSError as error:
-                    self._say_once("The output of a task could not be cut", error)
+                    self._warn_once("the output of a task could not be cut", error)
         try:
             self._trash.tidy()
         except OSError as error:
-            self._say_once("The folders of ended tasks could not be deleted", error)
+            self._warn_once("the folders of ended tasks could not be deleted", error)
 
     def _end_for_memory(self, task: _Task, used_mib: int) -> None:
         task.end = Exit(
             cause=ExitCause.OUT_OF_MEMORY,
             restarts=task.launched.restarts,
-            detail=f"It used {used_mib} MiB and may use {task.launched.memory_mib} MiB.",
+            detail=f"it used {used_mib} MiB and may use {task.launched.memory_mib} MiB",
         )
         try:  # before anybody is killed: the next agent is to know why
             task.folder.write_end(task.launched.run, task.end)
         except OSError as error:
-            self._say_once("The end of a task could not be written", error)
+            self._warn_once("the exit of a task could not be written", error)
 
-    def _say_once(self, what: str, error: OSError) -> None:
-        line = f"{what}: {error.strerror}."
+    def _warn_once(self, what: str, error: OSError) -> None:
+        line = f"{what}: {error.strerror}"
         if line not in self._said:
             self._said.add(line)
-            self._say(line)
+            self._warn(line)
 
     def _adopt(self) -> None:
         """Find all that an earlier driver of this folder started."""

@@ -1,14 +1,13 @@
 """What an agent must know of its tasks after it was killed: a small file each.
 
 Goal     Take tasks up again where an earlier agent left them.
-Promise  A file is whole or absent: it is written beside and renamed. What cannot be read counts as
-         absent. Times are of the machine's monotonic clock, which counts from its boot for all
-         processes; after another boot no task runs, and its times are not used.
+Promise  A file is whole or absent. What cannot be read counts as absent. Times are of the machine's
+         monotonic clock, which counts from its boot for all processes; after another boot no task
+         runs, and its times are not used.
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -18,6 +17,7 @@ import numpy as np
 from omega.model.arrays import integers
 from omega.model.resources import KINDS
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
+from omega.nodes.agent.small_files import read_small, write_small
 from omega.nodes.agent.task_driver import TaskKey
 
 SUFFIX: Final = ".json"
@@ -32,10 +32,9 @@ class Records:
         self._folder = folder
 
     def write(self, task: AgentTask) -> None:
-        """Write a task's record; it replaces an earlier one."""
-        path = self._path(task.key)
-        beside = path.with_suffix(".new")
-        beside.write_text(
+        """Write a task's record; it replaces an earlier one. Raises OSError."""
+        write_small(
+            self._path(task.key),
             json.dumps(
                 {
                     "amounts": task.amounts.tolist(),
@@ -46,9 +45,8 @@ class Records:
                     "reason": None if task.reason is None else task.reason.value,
                     "kill_due_s": task.kill_due_s,
                 }
-            )
+            ),
         )
-        os.replace(beside, path)
 
     def remove(self, key: TaskKey) -> None:
         """Remove a task's record; harmless if there is none."""
@@ -67,9 +65,7 @@ class Records:
 def _read(path: Path) -> AgentTask | None:
     try:
         key = TaskKey.of_text(path.name.removesuffix(SUFFIX))
-        if path.stat().st_size > RECORD_BYTES_MAX:
-            return None
-        said = json.loads(path.read_text())
+        said = json.loads(read_small(path, RECORD_BYTES_MAX) or "")
         amounts = integers(said["amounts"])
         if amounts.shape != (KINDS,) or (amounts < 0).any():
             return None
@@ -83,5 +79,5 @@ def _read(path: Path) -> AgentTask | None:
             reason=None if said["reason"] is None else StopReason(said["reason"]),
             kill_due_s=float(said["kill_due_s"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

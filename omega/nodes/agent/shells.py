@@ -60,8 +60,8 @@ def reap(shell: Shell) -> None:
             os.waitpid(shell.pid, os.WNOHANG)
 
 
-def free_shell(shell: Shell | None, *, is_stubborn: bool) -> None:
-    """Let a shell go on that its program stopped; kill one that hangs."""
+def free_shell(shell: Shell | None, *, is_overdue: bool) -> None:
+    """Continue a shell that its program stopped; kill one that has not ended in time."""
     process = process_of(shell.pid) if shell is not None else None
     if process is not None and shell is not None and process.ticks == shell.ticks:
-        send(process, signal.SIGKILL if is_stubborn else signal.SIGCONT)
+        send(process, signal.SIGKILL if is_overdue else signal.SIGCONT)

@@ -14,15 +14,15 @@ from typing import Final
 BYTES_MAX: Final = 8192
 
 
-def read_small(path: Path) -> str | None:
+def read_small(path: Path, bytes_max: int = BYTES_MAX) -> str | None:
     """Return the text of a small regular file, and None for whatever else lies there."""
     try:
         descriptor = open_regular(path, os.O_RDONLY)
     except OSError:
         return None
     try:
-        content = os.read(descriptor, BYTES_MAX + 1)
-        return content.decode("utf-8") if len(content) <= BYTES_MAX else None
+        content = os.read(descriptor, bytes_max + 1)
+        return content.decode("utf-8") if len(content) <= bytes_max else None
     except (OSError, ValueError):
         return None
     finally:

@@ -2,7 +2,7 @@
 
 Goal     One small interface for processes and containers, and for tests.
 Promise  Tasks outlive the agent: a new driver of the same folder finds all that an earlier one
-         started. An end is kept until it is forgotten, so that an agent that is killed reports it
+         started. An exit is kept until it is forgotten, so that an agent that is killed reports it
          later. No method waits for a program.
 Source   docs/decisions/0044-programs-and-agents.md; Nomad's task drivers.
 """

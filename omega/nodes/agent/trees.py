@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from omega.nodes.agent.launching import MARKER
 from omega.nodes.agent.linux_processes import LinuxProcess, all_processes, environment_of, send
+from omega.nodes.agent.process_start import MARKER
 from omega.nodes.agent.task_folder import Shell
 
 ROUNDS_MAX: Final = 20

@@ -2,7 +2,7 @@
 
 Goal     Do what `machine_leases.sql` does, on plain records.
 Promise  A machine that no agent has ever held is never declared down, and costs nothing.
-Source   docs/decisions/0044-programs-and-agents.md.
+Source   docs/decisions/0045-machine-leases.md.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 Goal     Keep what agents renew every few seconds apart from the rows that commits change.
 Promise  A machine has at most one holder. Renewing a lease touches no index.
-Source   docs/decisions/0044-programs-and-agents.md.
+Source   docs/decisions/0045-machine-leases.md.
 """
 
 from sqlalchemy import (

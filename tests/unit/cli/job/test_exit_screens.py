@@ -42,7 +42,7 @@ def test_every_cause_has_words(cause: ExitCause) -> None:
         (Exit(cause=ExitCause.EXITED, code=3), "exited with code 3"),
         (Exit(cause=ExitCause.SIGNALLED, signal=15), "was killed by SIGTERM"),
         (Exit(cause=ExitCause.TIMEOUT, signal=9), "ran longer than it may by SIGKILL"),
-        (Exit(cause=ExitCause.LOST), "was lost with its machine's last start"),
+        (Exit(cause=ExitCause.LOST), "was lost"),
     ],
 )
 def test_an_exit_in_words(how: Exit, words: str) -> None:

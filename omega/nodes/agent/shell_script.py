@@ -23,19 +23,19 @@ UNABLE: Final = 125
 # file is written by one builtin in one write, so that it is whole or has no last line. A shell's
 # variable that the task has, too, would change the task's: hence the agent's prefix.
 SCRIPT: Final = """\
-OMEGA_SHIM_RUN=$1; shift
+OMEGA_SHELL_RUN=$1; shift
 exec 9>&2 2>/dev/null
 trap : HUP INT QUIT TERM USR1 USR2
 set -Cf
-read -r OMEGA_SHIM_STAT </proc/self/stat
-read -r OMEGA_SHIM_BOOT </proc/sys/kernel/random/boot_id
-ticks_of() { shift 19; OMEGA_SHIM_TICKS=$1; }
-ticks_of ${OMEGA_SHIM_STAT##*) }
-echo "$$ $OMEGA_SHIM_TICKS $OMEGA_SHIM_BOOT" >"$OMEGA_SHIM_RUN/shell" || exit 125
+read -r OMEGA_SHELL_STAT </proc/self/stat
+read -r OMEGA_SHELL_BOOT </proc/sys/kernel/random/boot_id
+ticks_of() { shift 19; OMEGA_SHELL_TICKS=$1; }
+ticks_of ${OMEGA_SHELL_STAT##*) }
+echo "$$ $OMEGA_SHELL_TICKS $OMEGA_SHELL_BOOT" >"$OMEGA_SHELL_RUN/shell" || exit 125
 (exec "$@" 2>&9 9>&-)
-OMEGA_SHIM_CODE=$?
-echo "$OMEGA_SHIM_CODE" >"$OMEGA_SHIM_RUN/exit"
-exit "$OMEGA_SHIM_CODE"
+OMEGA_SHELL_CODE=$?
+echo "$OMEGA_SHELL_CODE" >"$OMEGA_SHELL_RUN/exit"
+exit "$OMEGA_SHELL_CODE"
 """
 
 

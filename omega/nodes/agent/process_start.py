@@ -1,25 +1,23 @@
-"""Launching: what must hold before a process is started, and its environment.
+"""Starts of processes: what must hold before one, and the environment of the program.
 
 Goal     Refuse a program that cannot start, with a sentence for its user.
-Promise  A program sees no variable of the agent's own, which holds passwords. No message shows the
-         value of a variable. A file of variables is read only from folders that are allowed.
-Source   docs/decisions/0044-programs-and-agents.md; docker's --env-file.
+Promise  A program sees no variable of the agent's own, which holds passwords.
+Source   docs/decisions/0044-programs-and-agents.md.
 """
 
 import os
 import pwd
 import shutil
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from omega.model.programs import RESERVED, VARIABLE, Program
+from omega.model.programs import Program
 from omega.nodes.agent.task_driver import Launch, NotStarted
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LANG: Final = "C.UTF-8"
-ENV_FILE_BYTES_MAX: Final = 2**20
 MARKER: Final = "OMEGA_TASK_FOLDER"
 """The variable by which processes are found that left their task's session."""
 
@@ -39,15 +37,15 @@ def account_of(user: str | None, allowed: Set[str]) -> Account | None:
     if user is None:
         return None
     if user not in allowed:
-        raise NotStarted(f"The agent of this machine does not run programs as user {user!r}.")
+        raise NotStarted(f"the agent of this machine does not run programs as user {user!r}")
     try:
         entry = pwd.getpwnam(user)
     except KeyError:
-        raise NotStarted(f"This machine has no user {user!r}.") from None
+        raise NotStarted(f"this machine has no user {user!r}") from None
     if entry.pw_uid == os.geteuid():
         return None
     if os.geteuid() != 0:
-        raise NotStarted(f"The agent is not root, so it cannot run programs as user {user!r}.")
+        raise NotStarted(f"the agent is not root, so it cannot run programs as user {user!r}")
     groups = tuple(os.getgrouplist(user, entry.pw_gid))
     return Account(entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
 
@@ -79,61 +77,24 @@ def environment(
     }
 
 
-def variables_of_file(name: str | None, allowed: Sequence[Path]) -> dict[str, str]:
-    """Return the variables of a file on the machine. Raises NotStarted."""
-    if name is None:
-        return {}
-    path = Path(os.path.realpath(name))
-    if not any(path.is_relative_to(os.path.realpath(folder)) for folder in allowed):
-        raise NotStarted(f"The agent of this machine does not read variables from {name!r}.")
-    if not path.is_file():
-        raise NotStarted(f"This machine has no file of variables {name!r}.")
-    try:
-        with path.open("rb") as file:
-            content = file.read(ENV_FILE_BYTES_MAX + 1)
-        lines = content.decode("utf-8").splitlines()
-    except OSError as error:
-        raise NotStarted(f"The variables in {name!r} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise NotStarted(f"The file of variables {name!r} is not UTF-8.") from None
-    if len(content) > ENV_FILE_BYTES_MAX:
-        raise NotStarted(f"The file of variables {name!r} is longer than {ENV_FILE_BYTES_MAX}.")
-    return dict(
-        _variable(name, number, line) for number, line in enumerate(lines, 1) if _says(line)
-    )
-
-
-def _says(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
-
-
-def _variable(file: str, number: int, line: str) -> tuple[str, str]:
-    name, equals, value = line.partition("=")
-    if not equals or not VARIABLE.fullmatch(name) or "\0" in value:
-        raise NotStarted(f"Line {number} of {file!r} is not NAME=value.")
-    if name.startswith(RESERVED):
-        raise NotStarted(f"Line {number} of {file!r} sets a variable that is the agent's.")
-    return name, value
-
-
 def command_of(program: Program, path: str, folder: Path) -> list[str]:
     """Return the command with the full path of its program. Raises NotStarted.
 
     With its path, because the shell that runs it has commands of its own, such as `exit`.
     """
     if program.image is not None:
-        raise NotStarted("This program has an image, and this driver runs processes.")
+        raise NotStarted("the program has an image, and this driver runs processes")
     name, *arguments = program.command
     if "/" not in name:
         found = shutil.which(name, path=path) if name else None
         if found is None:
-            raise NotStarted(f"The command {name!r} was not found on this machine.")
+            raise NotStarted(f"the command {name!r} was not found on this machine")
         return [str(folder / found), *arguments]
     file = folder / name
     if not file.exists():
-        raise NotStarted(f"The command {name!r} was not found on this machine.")
+        raise NotStarted(f"the command {name!r} was not found on this machine")
     if file.is_dir() or not os.access(file, os.X_OK):
-        raise NotStarted(f"The command {name!r} may not be executed on this machine.")
+        raise NotStarted(f"the command {name!r} may not be executed on this machine")
     return [str(file), *arguments]
 
 
@@ -144,10 +105,10 @@ def check_folder(folder: Path, account: Account) -> None:
         shut = not entry.st_mode & 0o001
         theirs = entry.st_uid == account.uid and entry.st_mode & 0o100
         if shut and not theirs and not (entry.st_gid in account.groups and entry.st_mode & 0o010):
-            raise NotStarted(f"The program's user cannot enter the agent's folder {str(path)!r}.")
+            raise NotStarted(f"the program's user cannot enter the agent's folder {str(path)!r}")
 
 
 def check_working_dir(name: str) -> None:
     """Raise NotStarted if a program cannot run in this folder."""
     if not Path(name).is_dir():
-        raise NotStarted(f"This machine has no folder {name!r}, the working directory.")
+        raise NotStarted(f"this machine has no folder {name!r}, the working directory")

@@ -10,7 +10,7 @@ from omega.nodes.agent.agent_task import AgentTask
 from omega.nodes.agent.task_driver import Launch
 
 
-def launch(task: AgentTask, *, machine: str) -> Launch:
+def launch_of(task: AgentTask, *, machine: str) -> Launch:
     """Return what a driver needs to start a task; its job is known and it has a program."""
     spec, program = task.spec, task.program
     assert spec is not None

@@ -24,8 +24,8 @@ OUTPUTS_PER_CALL: Final = 64
 """Each of them takes up to `LIMITS.output_bytes_kept`: together 4 MiB."""
 
 
-class OutputReader:
-    """Knows how much of each output was reported."""
+class OutputReporter:
+    """Reports outputs, and knows how much of each was reported."""
 
     def __init__(self, clock: Clock) -> None:
         self._timer = Timer(clock, INTERVAL_MS)
