@@ -13,6 +13,7 @@ from sqlalchemy import make_url
 from omega.errors import StoreUnavailable
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Outcome
+from omega.store.postgres.connection import Link
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.proxy import Proxy
@@ -231,3 +232,27 @@ def test_a_scheduler_outlives_a_time_without_connections(
         assert 0 == process.exitcode
     assert {2} == {status.placed for status in map(store.job, jobs) if status is not None}
     assert [] == list(store.verify())
+
+
+def test_a_server_that_says_nothing_is_given_up(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection stays open and TCP is content, as with a server that was stopped."""
+    monkeypatch.setattr("omega.store.postgres.connection.SILENCE_S", 0.2)
+    with (
+        Proxy(connection_to(database_url)) as proxy,
+        closing(
+            Link(through(proxy, database_url), application_name="t", statement_timeout_ms=300)
+        ) as link,
+    ):
+        assert [(1,)] == link.call("SELECT 1")
+        with ThreadPoolExecutor(1) as pool:
+            proxy.pause()
+            call = pool.submit(link.call, "SELECT 2")
+            try:
+                with pytest.raises(StoreUnavailable, match="does not answer"):
+                    call.result(timeout=30)
+            finally:
+                proxy.resume()  # or a call that waits for ever would keep the pool open
+        assert [(3,)] == link.call("SELECT 3")
+        assert 1 == link.counts["reconnects"]

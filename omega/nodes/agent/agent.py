@@ -257,8 +257,10 @@ class Agent:
         now_s = self._clock.now()
         acted = False
         there: set[TaskKey] = set()
-        for driver in self._drivers:
-            for key, seen in driver.look().items():
+        looks = [(driver, driver.look()) for driver in self._drivers]
+        self._fence()  # what the watchdog has killed, while the agent was stopped, did not fail
+        for driver, shown in looks:
+            for key, seen in shown.items():
                 there.add(key)
                 task = self._tasks.get(key)
                 if task is None:

@@ -2,8 +2,8 @@
 
 Goal     Hold an agent's promise when the agent itself is stopped, killed, or waits for a network.
 Promise  A process of its own, which does nothing but read a deadline. It kills until nothing runs,
-         also what is started after the deadline. It ends when the deadline is taken away, or when
-         the agent is gone and nothing of it runs.
+         also what is started after the deadline. It ends when the agent is gone and the deadline
+         was taken away, or nothing runs.
 Source   docs/decisions/0045-machine-leases.md; the watchdog timer of embedded systems.
 """
 
@@ -42,8 +42,10 @@ class Watchdog:
         while not stop.is_set():
             deadline_s = self._deadline.read()
             if deadline_s is None:
-                break
-            if self._clock.now() >= deadline_s:
+                # The agent may not have had its first answer from the database yet.
+                if self._is_alone():
+                    break
+            elif self._clock.now() >= deadline_s:
                 here = self._kill()
                 killed += here
                 if not here and self._is_alone():

@@ -3,12 +3,13 @@
 Goal     A call of a function is one line of code.
 Promise  Every database error is raised as one of omega.errors, chosen by its SQLSTATE. Calls that
          end in deadlocks, serialization failures or lock timeouts are repeated here and counted. A
-         broken connection is replaced at the next call. No message has the URL's password.
+         broken connection is replaced at the next call, also one whose server is silent for longer
+         than its statement may take. No message has the URL's password.
 Source   docs/decisions/0009-errors-and-retries.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -32,6 +33,11 @@ COLLISIONS_MAX = 5
 SEARCH_PATH: Final = "omega,pg_temp"
 """With pg_temp named last, temporary tables, which any login may create, hide none of Omega's."""
 
+SILENCE_S: Final = 5.0
+"""How long after the end of its statement's time a server that says nothing counts as gone."""
+LOOK_S: Final = 0.1
+"""The time between two looks at a silent connection."""
+
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 _SCHEMA = (
     errors.UndefinedFunction,
@@ -48,6 +54,37 @@ _REFUSED = (
 _T = TypeVar("_T")
 
 
+class AnsweredConnection(psycopg.Connection[TupleRow]):
+    """A connection that fails when its server is silent for too long.
+
+    The server keeps the time of statements. It cannot if it is stopped, or if what it says is
+    lost on the way; TCP would then wait for hours.
+    """
+
+    silence_s_max: float = float("inf")
+
+    def wait(
+        self, gen: Generator[Any, Any, _T], interval: float = LOOK_S, *_: Any, **__: Any
+    ) -> _T:
+        """Run the generator of a call. Raises OperationalError, and closes, after a silence."""
+        return super().wait(self._heard(gen), LOOK_S)
+
+    def _heard(self, gen: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
+        # Silence is counted in looks: the time in which this process was stopped does not count.
+        looks = 0
+        try:
+            waited_for = next(gen)
+            while True:
+                ready = yield waited_for
+                looks = 0 if ready else looks + 1
+                if looks * LOOK_S > self.silence_s_max:
+                    self.close()
+                    raise psycopg.OperationalError("the server does not answer")
+                waited_for = gen.send(ready)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
 class Link:
     """A connection to one database, for one thread."""
 
@@ -55,7 +92,7 @@ class Link:
         self._url = url
         self._application_name = application_name
         self._statement_timeout_ms = statement_timeout_ms
-        self._connection: psycopg.Connection[TupleRow] | None = None
+        self._connection: AnsweredConnection | None = None
         self.counts: Counter[str] = Counter()
         """How many calls were repeated or replayed and connections replaced, by cause."""
 
@@ -94,7 +131,7 @@ class Link:
         with connection.transaction(), connection.cursor() as cursor:
             cursor.executemany(query, rows)
 
-    def _open(self) -> psycopg.Connection[TupleRow]:
+    def _open(self) -> AnsweredConnection:
         if self._connection is None or self._connection.closed:
             if self._connection is not None:
                 self.counts["reconnects"] += 1
@@ -103,10 +140,10 @@ class Link:
             json_text.register(self._connection)
         return self._connection
 
-    def _connect(self) -> psycopg.Connection[TupleRow]:
+    def _connect(self) -> AnsweredConnection:
         """Connect; raise NotAllowed if the server refuses the login for its password."""
         try:
-            return psycopg.connect(
+            connection = AnsweredConnection.connect(
                 self._url,
                 autocommit=True,
                 application_name=self._application_name,
@@ -129,6 +166,9 @@ class Link:
             if not _refuses_password(failure):
                 raise
             raise NotAllowed(_refusal(failure)) from failure
+        if self._statement_timeout_ms > 0:
+            connection.silence_s_max = self._statement_timeout_ms / 1_000 + SILENCE_S
+        return connection
 
     def _translating(self, work: Callable[[], _T]) -> _T:
         collisions = 0
