@@ -3,7 +3,7 @@
 Goal     Let schedulers find machines whose agent is silent.
 Promise  Down after up leaves the tables as they were. At a downgrade, machines that their leases
          declared down return to their states before: earlier versions have nobody who opens them.
-Source   docs/decisions/0044-programs-and-agents.md.
+Source   docs/decisions/0045-machine-leases.md.
 """
 
 from alembic import op

@@ -35,8 +35,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "record-after-the-start",
         AGENT,
         "_start",
-        "self._records.write(task)\ndriver.start(started)",
-        "driver.start(started)",
+        "if «self._records.write(task)»:\n    driver.start(started)",
+        "started",
         "An agent that is killed at a start counts the timeout and the restarts anew.",
     ),
     of_agents(
@@ -82,17 +82,17 @@ MUTANTS: tuple[Mutant, ...] = (
     of_agents(
         "started-without-the-lease",
         AGENT,
-        "_may_start",
-        "return self._is_sure and (lease is None or lease.is_fresh(self._clock.now()))",
-        "return True",
+        "_start_waiting",
+        "if «not self._is_current»:\n    return False\nnow_s",
+        "now_s is None",
         "A task that was placed elsewhere is started here, too.",
     ),
     of_agents(
         "lease-counted-from-the-answer",
         AGENT,
         "_renew",
-        "lease.asked_s = asked_s",
-        "lease.asked_s = asked_s + 1.0",
+        "renewed = replace(lease, asked_s=asked_s)",
+        "renewed = replace(lease, asked_s=asked_s + 1.0)",
         "The agent holds its machine for longer than the cell knows.",
     ),
     of_agents(

@@ -24,7 +24,7 @@ from omega.reports.jobs import why_waiting
 from omega.reports.processes import live_kinds
 from omega.store.protocols import SubmitterStore
 from omega.store.status import JobStatus
-from omega.terminal.consoles import warn, warnings
+from omega.terminal.consoles import Output, warn
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import DataDir
 from omega.terminal.program import INTERRUPTED
@@ -57,7 +57,7 @@ def command(
     with stop_on_signals() as stop, cell_store(data_dir) as store:
         (job,) = store.submit([spec])
         if detach:
-            warnings().print(f"Job {job} is submitted: omega logs {job} -f", highlight=False)
+            Output().console.print(str(job), highlight=False)
             return
         code = RunningJob(store, job, RealClock(stop)).wait(stop)
         if code is None:

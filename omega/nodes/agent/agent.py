@@ -10,6 +10,7 @@ Source   docs/decisions/0044-programs-and-agents.md; Nomad's client and the kube
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 from typing import Final
 
@@ -59,7 +60,7 @@ class Agent:
         sink: Sink,
         poll_s: float,
         lease: MachineLease | None = None,
-        renewed: Callable[[float], None] = lambda deadline_s: None,
+        renewed: Callable[[float], bool] = lambda deadline_s: True,
     ) -> None:
         """Take up the tasks of the records.
 
@@ -71,7 +72,7 @@ class Agent:
             sink: receives what happens.
             poll_s: how often an idle agent asks whether its machine has changed.
             lease: the lease to hold; None: tasks go on however long the store is away.
-            renewed: is told, before anything is started, when nothing may run any more.
+            renewed: is told when nothing may run any more; False if nobody knows it now.
         """
         self._machine = machine
         self._drivers = drivers
@@ -160,17 +161,17 @@ class Agent:
         )
         if not held:
             raise NotAllowed(f"another agent holds the machine {self._machine.name}")
-        lease.asked_s = asked_s
-        self._renewed(lease.kill_due_s)
+        renewed = replace(lease, asked_s=asked_s)
+        if self._renewed(renewed.kill_due_s):  # else the watchdog goes by the deadline before
+            lease.asked_s = asked_s
 
-    def _may_start(self) -> bool:
-        lease = self._lease
-        return self._is_current and (lease is None or lease.is_fresh(self._clock.now()))
+    def _has_lease(self) -> bool:
+        return self._lease is None or self._lease.is_fresh(self._clock.now())
 
     def _fence(self) -> None:
         """Stop all tasks if the lease is about to run out."""
         lease = self._lease
-        if lease is None or lease.is_fresh(self._clock.now()):
+        if lease is None or self._has_lease():
             return
         self._is_current = False
         for task in self._tasks.values():
@@ -198,7 +199,7 @@ class Agent:
         yield from self._find_lost()
         yield from self._accept(found.only(found.machine == machine))
         self._mark, self._revision = next_mark, revision
-        self._is_current = self._lease is None or self._lease.is_fresh(self._clock.now())
+        self._is_current = self._has_lease()
         jobs = {key.job for key in self._tasks}
         self._specs = {job: spec for job, spec in self._specs.items() if job in jobs}
         return True
@@ -339,16 +340,16 @@ class Agent:
 
     def _start_waiting(self) -> bool:
         """Start waiting tasks, those first that were placed first, as far as there is room."""
-        now_s = self._clock.now()
-        if not self._may_start():
+        if not self._is_current:
             return False
+        now_s, tasks = self._clock.now(), self._tasks.values()
         waiting = sorted(
-            (t for t in self._tasks.values() if t.phase is Phase.WAITING and t.spec is not None),
+            (t for t in tasks if t.phase is Phase.WAITING and t.spec is not None),
             key=lambda task: (task.key.started_ms, task.key),
         )
         started = 0
         for task in waiting:
-            if started == STARTS_PER_STEP or not self._may_start():
+            if started == STARTS_PER_STEP or not self._has_lease():
                 break
             needed = 0 if task.holds_room else task.amounts
             if task.start_due_s <= now_s and holds(self._held + needed <= self._machine.capacity):
@@ -366,8 +367,11 @@ class Agent:
                 raise NotStarted("this machine runs no containers")
             started = launch_of(task, machine=self._machine.name)
             task.started(self._clock.now())
-            self._records.write(task)
-            driver.start(started)
+            if self._records.write(task):
+                driver.start(started)
+                return
+            task.put_off(self._clock.now())
+            self._held -= 0 if task.holds_room else task.amounts
         except NotStarted as error:
             self._held -= task.amounts
             task.phase = Phase.WAITING

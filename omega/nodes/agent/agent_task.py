@@ -95,6 +95,11 @@ class AgentTask:
         assert self.phase is Phase.WAITING
         self.phase, self.started_s = Phase.RUNNING, now_s
 
+    def put_off(self, now_s: float) -> None:
+        """Record that it was not started after all, and is to be a little later."""
+        assert self.phase is Phase.RUNNING
+        self.phase, self.start_due_s = Phase.WAITING, now_s + START_AGAIN_S
+
     def failed_to_start(self, why: str) -> None:
         """Record that its program cannot be started."""
         assert self.phase is Phase.WAITING

@@ -21,14 +21,11 @@ NEVER_RAN: Final = frozenset({"created", "initialized", "configured"})
 def spec_of(launch: Launch, from_file: Mapping[str, str]) -> dict[str, Any]:
     """Return the arguments of `containers.create` but for image, labels and GPUs."""
     program = launch.program
-    gpus = ",".join(map(str, launch.gpus))
     spec: dict[str, Any] = {
         "environment": {
             **from_file,
             **dict(program.env),
             **launch.env,
-            "CUDA_VISIBLE_DEVICES": gpus,
-            "NVIDIA_VISIBLE_DEVICES": gpus,
         },
         "init": True,  # it reaps, and hands signals on to the command
         "stdin_open": False,

@@ -28,6 +28,7 @@ from omega.nodes.agent.records import Records
 from omega.nodes.calling import called
 from omega.reports.processes import AGENT
 from omega.store.protocols import Store
+from omega.terminal.consoles import warn
 
 REPORT_INTERVAL_MS: Final = 1_000
 
@@ -74,7 +75,7 @@ class LiveAgent:
         self._agent = Agent(
             machine,
             drivers,
-            Records(folder / "records"),
+            Records(folder / "records", warn),
             clock=clock,
             sink=sink,
             poll_s=poll_s,

@@ -63,9 +63,13 @@ class Deadline:
     def __init__(self, folder: Path) -> None:
         self._path = folder / DEADLINE
 
-    def write(self, deadline_s: float) -> None:
-        """Put it off. Raises OSError."""
-        write_small(self._path, repr(deadline_s))
+    def write(self, deadline_s: float) -> bool:
+        """Put it off; return False if the disk refuses."""
+        try:
+            write_small(self._path, repr(deadline_s))
+        except OSError:
+            return False
+        return True
 
     def remove(self) -> None:
         """Remove it: tasks are not watched any more."""

@@ -8,7 +8,7 @@ Source   docs/decisions/0044-programs-and-agents.md.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -27,26 +27,35 @@ RECORD_BYTES_MAX: Final = 2**20
 class Records:
     """The records of one agent's tasks, in a folder that is the agent's alone."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, warn: Callable[[str], None] = lambda sentence: None) -> None:
+        """`warn` is told when the disk takes no record, and when it does so again."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder = folder
+        self._warn = warn
+        self._fails = False
 
-    def write(self, task: AgentTask) -> None:
-        """Write a task's record; it replaces an earlier one. Raises OSError."""
-        write_small(
-            self._path(task.key),
-            json.dumps(
-                {
-                    "amounts": task.amounts.tolist(),
-                    "phase": task.phase.value,
-                    "start_due_s": task.start_due_s,
-                    "started_s": task.started_s,
-                    "restarts": task.restarts,
-                    "reason": None if task.reason is None else task.reason.value,
-                    "kill_due_s": task.kill_due_s,
-                }
-            ),
-        )
+    def write(self, task: AgentTask) -> bool:
+        """Write a task's record, in place of an earlier one; return False if the disk refuses."""
+        record = {
+            "amounts": task.amounts.tolist(),
+            "phase": task.phase.value,
+            "start_due_s": task.start_due_s,
+            "started_s": task.started_s,
+            "restarts": task.restarts,
+            "reason": None if task.reason is None else task.reason.value,
+            "kill_due_s": task.kill_due_s,
+        }
+        try:
+            write_small(self._path(task.key), json.dumps(record))
+        except OSError as error:
+            if not self._fails:
+                self._warn(f"records of tasks cannot be written: {error.strerror}")
+            self._fails = True
+            return False
+        if self._fails:
+            self._warn("records of tasks can be written again")
+        self._fails = False
+        return True
 
     def remove(self, key: TaskKey) -> None:
         """Remove a task's record; harmless if there is none."""

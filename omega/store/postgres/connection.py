@@ -64,10 +64,11 @@ class AnsweredConnection(psycopg.Connection[TupleRow]):
     silence_s_max: float = float("inf")
 
     def wait(
-        self, gen: Generator[Any, Any, _T], interval: float = LOOK_S, *_: Any, **__: Any
+        self, gen: Generator[Any, Any, _T], interval: float = LOOK_S, timeout: float | None = None
     ) -> _T:
         """Run the generator of a call. Raises OperationalError, and closes, after a silence."""
-        return super().wait(self._heard(gen), LOOK_S)
+        limit = {} if timeout is None else {"timeout": timeout}  # older versions have none
+        return super().wait(self._heard(gen), interval, **limit)
 
     def _heard(self, gen: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
         # Silence is counted in looks: the time in which this process was stopped does not count.

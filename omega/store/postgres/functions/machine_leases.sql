@@ -1,7 +1,7 @@
 -- Machine leases: the time-limited right of one agent to run tasks on a machine. A machine whose lease has run out is
 -- declared down, and returns to its state before when an agent holds it again. A machine that no agent has ever held is
 -- left alone. Lock order: leases, then machines, each by id; nobody who holds another row waits for a lease.
--- docs/decisions/0044-programs-and-agents.md
+-- docs/decisions/0045-machine-leases.md
 
 -- Prolong the lease that this agent has of one of the caller's own machines, or take one that is free or has run out;
 -- return false if another agent has it. A machine that its lease declared down returns to its state before.

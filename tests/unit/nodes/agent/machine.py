@@ -35,6 +35,7 @@ class Machine:
     lease: MachineLease | None = None
     deadlines: list[float] = field(default_factory=list)
     """When nothing may run any more, as the agent said it."""
+    disk_is_full: bool = False
     absences: int = 0
     """How many calls the store does not answer."""
 
@@ -54,8 +55,14 @@ class Machine:
             sink=self.events.append,
             poll_s=0.1,
             lease=self.lease,
-            renewed=self.deadlines.append,
+            renewed=self._put_off,
         )
+
+    def _put_off(self, deadline_s: float) -> bool:
+        if self.disk_is_full:
+            return False
+        self.deadlines.append(deadline_s)
+        return True
 
     def step(self, after_s: float = 0.2) -> None:
         self.clock.advance(after_s)

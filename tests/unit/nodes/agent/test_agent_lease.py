@@ -157,6 +157,16 @@ def test_an_agent_that_was_stopped_takes_what_the_watchdog_killed_for_no_fault(
     assert [key] == machine.driver.running, "nobody has given its place away"
 
 
+def test_a_renewal_that_the_watchdog_cannot_learn_of_does_not_count(machine: Machine) -> None:
+    machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.disk_is_full = True
+    machine.step(3.0)
+    machine.step(2.1)
+    assert [(key, "TERM")] == machine.driver.signals
+
+
 def test_a_program_that_ended_before_the_lease_did_is_reported(machine: Machine) -> None:
     job = machine.place(PATIENT)
     machine.step()
