@@ -164,6 +164,15 @@ def test_a_lease_in_use_is_passed_over(
     assert MachineState.OPEN == state_of(store, machine)
 
 
+def test_a_machine_in_use_keeps_no_other_open(store: PostgresStore, database_url: str) -> None:
+    first, second = add_a_cell(store, 2)
+    fall_silent(store, first, second)
+    with psycopg.connect(database_url) as other:
+        other.execute("SELECT FROM omega.machine WHERE id = %s FOR NO KEY UPDATE", (first,))
+        assert [second] == store.expire_machines()
+    assert [first] == store.expire_machines()
+
+
 def test_an_agent_that_comes_back_as_its_machine_expires_gets_it_back(
     database_url: str, store: PostgresStore, machine: int
 ) -> None:

@@ -31,7 +31,7 @@ from omega.model.resources import DEVICES_MAX, KINDS, named
 from omega.nodes.agent.hardware import found_capacity
 from omega.nodes.agent.live import LiveAgent, register
 from omega.nodes.agent.locks import alone_in
-from omega.nodes.agent.machine_lease import MachineLease, holder_of
+from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.printable import short
 from omega.reports.processes import AGENT, name_of
@@ -147,6 +147,7 @@ class AgentPlan:
         if self.on_silence is OnSilence.KEEP:
             if self.end_tasks:
                 raise BadInput("who keeps tasks cannot end them", field="--end-tasks")
+            Deadline(folder).remove()  # an agent before this one may have had a lease
             return None
         return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease)
 

@@ -64,7 +64,7 @@ class AnsweredConnection(psycopg.Connection[TupleRow]):
     silence_s_max: float = float("inf")
 
     def wait(
-        self, gen: Generator[Any, Any, _T], interval: float = LOOK_S, *_: Any, **__: Any
+        self, gen: Generator[Any, Any, _T], interval: float = LOOK_S, *_: object, **__: object
     ) -> _T:
         """Run the generator of a call. Raises OperationalError, and closes, after a silence."""
         return super().wait(self._heard(gen), LOOK_S)
