@@ -10,8 +10,9 @@ import pytest
 from omega.clock import ManualClock, RealClock
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Program, shell_line
+from omega.nodes.agent.linux_processes import process_of
 from omega.nodes.agent.output_file import OutputFile
-from omega.nodes.agent.process_driver import ProcessDriver
+from omega.nodes.agent.process_driver import WATCH_S, ProcessDriver
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 from tests.agent.agent_processes import a_launch
 from tests.agent.waiting import ended, runs, until
@@ -51,6 +52,26 @@ def test_those_who_fork_while_they_are_killed_are_killed(driver: ProcessDriver) 
     marker = os.fsencode(f"OMEGA_TASK_FOLDER={driver._folder / str(KEY)}")  # noqa: SLF001
 
     assert not [path for path in Path("/proc").glob("[0-9]*") if marker in _environment(path)]
+
+
+def test_who_was_seen_below_the_command_does_not_escape(
+    driver: ProcessDriver, tmp_path: Path
+) -> None:
+    """Without its environment and session only the parent, which soon ends, tells whose it is."""
+    ended_now = tmp_path / "now"
+    line = (
+        "env -i setsid sh -c 'echo $$; exec sleep 1000' & "
+        f"while ! test -e {ended_now}; do sleep 0.05; done"
+    )
+    driver.start(a_launch(line))
+    until(lambda: driver.output(KEY, Stream.STDOUT, 10)[0])
+    pid = int(driver.output(KEY, Stream.STDOUT, 10)[1])
+    until(lambda: (it := process_of(pid)) is not None and it.session == pid)
+    looked = RealClock().now() + 1.5 * WATCH_S
+    until(lambda: driver.look() and RealClock().now() > looked)
+    ended_now.touch()
+    ended(driver, KEY)
+    assert not runs(pid)
 
 
 def test_a_shell_that_its_program_stops_does_not_hold_up_a_kill(driver: ProcessDriver) -> None:

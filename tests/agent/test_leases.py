@@ -75,8 +75,8 @@ def test_a_machine_that_was_silent_is_open_again(two: CellAtWork, tmp_path: Path
     two.started.wait_for(lambda: 2 == two.store.use().open)
 
 
-def test_a_watchdog_ends_when_its_agent_is_gone_and_nothing_runs(
-    two: CellAtWork, tmp_path: Path
+def test_a_watchdog_is_started_again_and_ends_when_its_agent_is_gone_and_nothing_runs(
+    two: CellAtWork,
 ) -> None:
     def watchdogs() -> list[psutil.Process]:
         folder = str(two.folder / "m1")
@@ -84,6 +84,9 @@ def test_a_watchdog_ends_when_its_agent_is_gone_and_nothing_runs(
         return [it for it in found if {"watch", folder} <= set(it.info["cmdline"] or ())]
 
     two.started.wait_for(lambda: 1 == len(watchdogs()))
+    (first,) = watchdogs()
+    first.kill()
+    two.started.wait_for(lambda: [first.pid] != [it.pid for it in watchdogs()] != [])
     killed = two.agents.pop(0)
     two.started.processes.remove(killed)
     killed.kill()

@@ -21,7 +21,7 @@ import typer
 from omega.cli.cell.sizes import Size, read_attributes, refuse_bad_name
 from omega.cli.cell_access import cell_settings
 from omega.cli.node.drivers import ENGINE_HELP, task_drivers
-from omega.cli.node.watch import watched
+from omega.cli.node.watch import WatchdogProcess
 from omega.cli.options import EndWithParent
 from omega.clock import BootClock
 from omega.errors import BadInput
@@ -31,7 +31,7 @@ from omega.model.resources import DEVICES_MAX, KINDS, named
 from omega.nodes.agent.hardware import found_capacity
 from omega.nodes.agent.live import LiveAgent, register
 from omega.nodes.agent.locks import alone_in
-from omega.nodes.agent.machine_lease import MachineLease, holder_of
+from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.printable import short
 from omega.reports.processes import AGENT, name_of
@@ -145,6 +145,7 @@ class AgentPlan:
         if self.on_silence is OnSilence.KEEP:
             if self.end_tasks:
                 raise BadInput("it contradicts --on-silence keep", field="--end-tasks")
+            Deadline(folder).remove()  # an agent before this one may have had a lease
             return None
         return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease)
 
@@ -197,12 +198,12 @@ def command(
                 poll_s=settings.poll_interval_ms / 1_000,
                 lease=held,
             )
-            with watched(folder, plan.containers, is_wanted=held is not None):
-                agent.run(stop)
-                if plan.end_tasks:
-                    agent.end_tasks()
-                else:
-                    agent.be_absent(ABSENCE_S)
+            watchdog = WatchdogProcess(folder, plan.containers)
+            agent.run(stop, watchdog.ensure if held is not None else lambda: None)
+            if plan.end_tasks:
+                agent.end_tasks()
+            else:
+                agent.be_absent(ABSENCE_S)
             agent.leave()
 
 

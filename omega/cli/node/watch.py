@@ -8,8 +8,6 @@ Source   docs/decisions/0045-machine-leases.md.
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -51,14 +49,21 @@ def command(
         warnings().print(f"The watchdog of {folder} has killed {killed} tasks.", highlight=False)
 
 
-@contextmanager
-def watched(folder: Path, containers: str, *, is_wanted: bool) -> Iterator[None]:
-    """Have a watchdog at work during the block, and after it while there is something to watch."""
-    if is_wanted:
-        words = ["node", "watch", str(folder), "--containers", containers]
-        subprocess.Popen(
-            [sys.executable, "-m", "omega.cli", *words],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    yield
+class WatchdogProcess:
+    """The watchdog of an agent: a process, which is started again if it ends."""
+
+    def __init__(self, folder: Path, containers: str) -> None:
+        self._folder = folder
+        self._words = ["node", "watch", str(folder), "--containers", containers]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ensure(self) -> None:
+        """Start one if none is at work; one that outlived an earlier agent counts."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        if not is_locked(self._folder, WATCHDOG_LOCK):
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "omega.cli", *self._words],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )

@@ -336,8 +336,6 @@ class Agent:
         self._outputs.forget(task.key)
         del self._tasks[task.key]
 
-    # Starts and reports.
-
     def _start_waiting(self) -> bool:
         """Start waiting tasks, those first that were placed first, as far as there is room."""
         if not self._is_current:

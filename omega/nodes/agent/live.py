@@ -8,7 +8,7 @@ Source   docs/decisions/0044-programs-and-agents.md.
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -84,9 +84,15 @@ class LiveAgent:
         )
         self._reports = Timer(clock, REPORT_INTERVAL_MS)
 
-    def run(self, stop: threading.Event) -> None:
+    def run(self, stop: threading.Event, each_second: Callable[[], None]) -> None:
         """Work until the stop event is set; the clock's sleeps must end with it."""
-        drive(self._agent.life(stop, self._report), self._answer)
+
+        def report() -> Effects[None]:
+            if self._reports.due():
+                each_second()
+                yield from self._report()
+
+        drive(self._agent.life(stop, report), self._answer)
 
     def end_tasks(self) -> None:
         """Give the machine up and end its tasks: they are placed anew, here or elsewhere.
@@ -116,11 +122,10 @@ class LiveAgent:
             self._store.forget(AGENT, self._name)
 
     def _report(self) -> Effects[None]:
-        if self._reports.due():
-            facts = {"tasks": self._agent.running}
-            yield from called(
-                "report", lambda cell: cell.report(AGENT, self._name, pid=os.getpid(), facts=facts)
-            )
+        facts = {"tasks": self._agent.running}
+        yield from called(
+            "report", lambda cell: cell.report(AGENT, self._name, pid=os.getpid(), facts=facts)
+        )
 
     def _answer(self, effect: Effect) -> object:
         match effect:

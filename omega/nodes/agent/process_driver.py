@@ -299,11 +299,12 @@ class ProcessDriver:
 
     def _watch(self) -> None:
         """End tasks that use too much memory, cut long outputs, delete what was thrown away."""
-        limited = [
-            task for task in self._running.values() if task.launched.memory_mib and not task.end
-        ]
-        trees = self._trees.find([task.root for task in limited]) if limited else {}
-        for task in limited:
+        # Whoever was seen once stays the task's, so that all are looked at.
+        there = [task for task in self._running.values() if not task.end]
+        trees = self._trees.find([task.root for task in there]) if there else {}
+        for task in there:
+            if not task.launched.memory_mib:
+                continue
             used = sum(process.rss_bytes for process in trees[task.root]) // MIB
             if used > task.launched.memory_mib:
                 self._end_for_memory(task, used)

@@ -55,7 +55,8 @@ BEGIN
 END $$;
 
 -- Declare down the open or draining machines whose lease has run out; return them, ascending. What runs there is left to
--- whoever clears machines. A lease that somebody is using is passed over.
+-- whoever clears machines. A lease or machine that somebody is using is passed over, so that no login keeps the machines of
+-- others open.
 CREATE FUNCTION omega.expire_machines()
 RETURNS integer[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -63,10 +64,9 @@ DECLARE
 BEGIN
     PERFORM needs_read_committed();
     SELECT coalesce(array_agg(e.machine_id), '{}') INTO expired
-      FROM (SELECT l.machine_id FROM machine_lease l
-             WHERE l.expires_at <= clock_timestamp() AND l.state_before IS NULL
-               AND (SELECT m.state FROM machine m WHERE m.id = l.machine_id) IN (0, 1)
-             ORDER BY l.machine_id FOR UPDATE OF l SKIP LOCKED) AS e;
+      FROM (SELECT l.machine_id FROM machine_lease l JOIN machine m ON m.id = l.machine_id
+             WHERE l.expires_at <= clock_timestamp() AND l.state_before IS NULL AND m.state IN (0, 1)
+             ORDER BY l.machine_id FOR UPDATE OF l SKIP LOCKED FOR NO KEY UPDATE OF m SKIP LOCKED) AS e;
     RETURN declare_down(expired);
 END $$;
 
