@@ -79,7 +79,6 @@ def _group_to_wire(group: TaskGroup) -> dict[str, object]:
 
 
 def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
-    program = wire.get("program")
     return TaskGroup(
         tasks=whole(wire["tasks"]),
         cpu_milli=whole(wire["cpu_milli"]),
@@ -91,7 +90,7 @@ def _group_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
         constraints=tuple(map(_constraint_from_wire, many(wire["constraints"]))),
         spread_over=None if wire["spread_over"] is None else text(wire["spread_over"]),
         different_machines=truth(wire["different_machines"]),
-        program=None if program is None else program_from_wire(program),
+        program=None if wire.get("program") is None else program_from_wire(wire["program"]),
     )
 
 

@@ -15,6 +15,9 @@ from tests.fixtures.command_line import Omega
 
 pytestmark = pytest.mark.postgres
 
+HUNGRY = "import time; held = b'x' * 300_000_000; time.sleep(60)"
+"""A program that uses memory, and does not only ask for it."""
+
 
 def test_a_command_runs_elsewhere_as_if_it_ran_here(at_work: CellAtWork) -> None:
     ran = at_work.run("--", "sh", "-c", "echo out; echo err >&2; exit 3")
@@ -44,7 +47,7 @@ def test_the_environment_is_the_jobs_and_not_the_agents(at_work: CellAtWork) -> 
         (("--timeout=200ms", "--", "sleep", "60"), 124, ExitCause.TIMEOUT, "longer than it may"),
         (("--", "sh", "-c", "kill -9 $$"), 137, ExitCause.SIGNALLED, "SIGKILL"),
         (
-            ("--memory=32MiB", "--", sys.executable, "-c", "x = bytearray(10**9); input()"),
+            ("--memory=32MiB", "--", sys.executable, "-c", HUNGRY),
             137,
             ExitCause.OUT_OF_MEMORY,
             "more memory than it asked for",
@@ -64,7 +67,7 @@ def test_a_command_that_fails_says_how(
 
 def test_ctrl_c_cancels_the_job_and_ends_its_processes(at_work: CellAtWork, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
-    line = f"trap 'echo stopped >> {marks}; exit' TERM; echo ready > {marks}; sleep 60 & wait"
+    line = f"trap 'echo stopped >> {marks}; exit' TERM; echo ready > {marks}; while :; do sleep 0.1; done"
     command = [sys.executable, "-m", "omega.cli", "run", "--", "sh", "-c", line]
     waiting = subprocess.Popen(command)
     at_work.wait_for_file(marks)

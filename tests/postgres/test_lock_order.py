@@ -225,12 +225,6 @@ def hold_what_is_down(store: PostgresStore) -> Call:
     return lambda rival: rival.hold_machine(1, UUID(int=2), lease_ms=LONG_MS)
 
 
-def expire_machines(store: PostgresStore) -> Call:
-    add_a_cell(store, 2)
-    held(store)
-    return lambda rival: rival.expire_machines()
-
-
 def leave_machine(store: PostgresStore) -> Call:
     """On the other machine run the tasks that fall with their gangs."""
     gangs_on_both(store)
@@ -276,7 +270,6 @@ LOCKS: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]] = {
     set_state: MACHINES,
     set_state_of_held: LEASES + MACHINES,
     hold_what_is_down: LEASES[:1] + MACHINES[:1],
-    expire_machines: MACHINES,
     leave_machine: LEASES[1:] + EVERYTHING,
     renew: JOBS,
     hand_back: JOBS,

@@ -50,6 +50,7 @@ END $$;
 CREATE FUNCTION omega.lose_own_tasks(_machine integer)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
+    PERFORM needs_read_committed();
     PERFORM machine_revision(_machine);  -- which refuses a machine that is not the caller's own
     RETURN lose_tasks(ARRAY[_machine]);
 END $$;
