@@ -67,7 +67,8 @@ def test_a_command_that_fails_says_how(
 
 def test_ctrl_c_cancels_the_job_and_ends_its_processes(at_work: CellAtWork, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
-    line = f"trap 'echo stopped >> {marks}; exit' TERM; echo ready > {marks}; while :; do sleep 0.1; done"
+    trap = f"trap 'echo stopped >> {marks}; exit' TERM"
+    line = f"{trap}; echo ready > {marks}; while :; do sleep 0.1; done"
     command = [sys.executable, "-m", "omega.cli", "run", "--", "sh", "-c", line]
     waiting = subprocess.Popen(command)
     at_work.wait_for_file(marks)
