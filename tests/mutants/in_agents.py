@@ -83,8 +83,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "started-without-the-lease",
         AGENT,
         "_start_waiting",
-        "if «not self._is_current»:\n    return False\nnow_s",
-        "now_s is None",
+        "if «self._is_ending or not self._is_current»:\n    return False",
+        "self._is_ending",
         "A task that was placed elsewhere is started here, too.",
     ),
     of_agents(

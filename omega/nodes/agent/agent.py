@@ -20,9 +20,8 @@ from omega.clock import Clock
 from omega.errors import NotAllowed, StoreUnavailable
 from omega.events import ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
-from omega.limits import LIMITS
 from omega.model.allocations import Allocations
-from omega.model.arrays import holds, integers
+from omega.model.arrays import holds
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import JobSpec
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
@@ -31,7 +30,7 @@ from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.output_reporter import OutputReporter
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
-from omega.nodes.agent.store_calls import for_programs, if_running, to_record
+from omega.nodes.agent.store_calls import if_running, specs_of, to_record
 from omega.nodes.agent.task_driver import NotStarted, TaskDriver, TaskKey
 from omega.nodes.calling import called, parts_for_calls
 from omega.reports.exits import sentence_of
@@ -84,6 +83,7 @@ class Agent:
         self._renewed = renewed
         self._is_current = lease is None
         """Whether the cell's answers are newer than the last time that the lease ran out."""
+        self._is_ending = False
         self._outputs = OutputReporter(clock)
         self._tasks = {task.key: task for task in records.read()}
         self._specs: dict[int, JobSpec] = {}
@@ -110,8 +110,14 @@ class Agent:
             yield Wait(self._pause_s)
 
     def wind_down(self) -> Effects[None]:
-        """Take steps until nothing runs any more, after the cell has taken the tasks back."""
-        self._poll_due_s = self._clock.now()
+        """Stop all tasks, and take steps until nothing runs; nothing is started any more.
+
+        The lease is held meanwhile: the tasks must not run elsewhere before they have ended here.
+        """
+        self._is_ending = True
+        for task in self._tasks.values():
+            if task.phase is Phase.RUNNING:
+                self._stop(task, StopReason.FENCED)
         while self.running:
             yield from self.step()
             yield Wait(PAUSE_S_MAX)
@@ -226,21 +232,10 @@ class Agent:
             for task in self._tasks.values()
             if task.spec is None and task.is_live and task.key.job not in self._specs
         }
-        yield from self._read_programs(unknown)
+        self._specs.update((yield from specs_of(unknown)))
         for task in list(self._tasks.values()):
             if task.spec is None and task.is_live:
                 self._describe(task)
-
-    def _read_programs(self, jobs: set[int]) -> Effects[None]:
-        """Read jobs; one call returns only some of large ones."""
-        unread = sorted(jobs)
-        while unread:
-            part = integers(unread[: LIMITS.tasks_per_release_max])
-            read = yield from called("programs", for_programs(part))
-            if not read:  # these cannot be read, or have ended
-                unread = unread[len(part) :]
-            self._specs.update(read)
-            unread = [job for job in unread if job not in read]
 
     def _describe(self, task: AgentTask) -> None:
         """Give a task its job; one without a program is left to virtual nodes."""
@@ -338,7 +333,7 @@ class Agent:
 
     def _start_waiting(self) -> bool:
         """Start waiting tasks, those first that were placed first, as far as there is room."""
-        if not self._is_current:
+        if self._is_ending or not self._is_current:
             return False
         now_s, tasks = self._clock.now(), self._tasks.values()
         waiting = sorted(

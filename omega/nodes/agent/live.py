@@ -41,7 +41,7 @@ def register(
     capacity: Amounts,
     attributes: Mapping[str, str],
 ) -> OwnMachine:
-    """Have a machine of this name, capacity (kinds,) and attributes in the cell, and open.
+    """Have a machine of this name, capacity (kinds,) and attributes in the cell.
 
     Raises NotAllowed if another login stands for it, BadInput if it has left the cell.
     """
@@ -95,14 +95,14 @@ class LiveAgent:
         drive(self._agent.life(stop, report), self._answer)
 
     def end_tasks(self) -> None:
-        """Give the machine up and end its tasks: they are placed anew, here or elsewhere.
+        """End the tasks, then give the machine up: they are placed anew, here or elsewhere.
 
         Raises StoreUnavailable if the store is away.
         """
         assert self._lease is not None, "only who holds the machine can give it up"
-        self._store.leave_machine(self._machine, self._lease.holder)
         self._clock = BootClock()  # the stop event, which is set, ends the sleeps of the other
         drive(self._agent.wind_down(), self._answer)
+        self._store.leave_machine(self._machine, self._lease.holder)
         self._deadline.remove()
 
     def be_absent(self, absence_s: float) -> None:

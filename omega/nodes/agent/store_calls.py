@@ -5,14 +5,17 @@ Promise  Each may be repeated.
 Source   omega.store.agents.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from omega.framework.effects import Effects
+from omega.limits import LIMITS
 from omega.model.arrays import Ids, Mask, integers
 from omega.model.exits import TaskExit
 from omega.model.jobs import JobSpec
 from omega.nodes.agent.task_driver import TaskKey
+from omega.nodes.calling import called
 from omega.store.protocols import NodeStore
 
 
@@ -24,8 +27,20 @@ def if_running(keys: Sequence[TaskKey]) -> Callable[[NodeStore], Mask]:
     )
 
 
-def for_programs(jobs: Ids) -> Callable[[NodeStore], Mapping[int, JobSpec]]:
-    """Ask for these jobs."""
+def specs_of(jobs: Iterable[int]) -> Effects[dict[int, JobSpec]]:
+    """Read those of these jobs that run here and that this program can read."""
+    specs: dict[int, JobSpec] = {}
+    unread = sorted(jobs)
+    while unread:
+        part = unread[: LIMITS.tasks_per_release_max]
+        read = yield from called("programs", _for_programs(integers(part)))
+        specs.update(read)
+        # Of large jobs one call returns only some. If it returns none, there is nothing to return.
+        unread = [job for job in unread if job not in read] if read else unread[len(part) :]
+    return specs
+
+
+def _for_programs(jobs: Ids) -> Callable[[NodeStore], Mapping[int, JobSpec]]:
     return lambda store: store.programs(jobs)
 
 

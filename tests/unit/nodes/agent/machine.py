@@ -66,9 +66,9 @@ class Machine:
 
     def step(self, after_s: float = 0.2) -> None:
         self.clock.advance(after_s)
-        drive(self.agent.step(), self._answer)
+        drive(self.agent.step(), self.answer)
 
-    def _answer(self, effect: Effect) -> object:
+    def answer(self, effect: Effect) -> object:
         assert isinstance(effect, Call)
         if self.absences:
             self.absences -= 1

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from omega.errors import NotAllowed
+from omega.framework.effects import Effects, Wait
 from omega.lifecycle.states import State
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause
@@ -214,3 +215,37 @@ def test_the_next_agent_lets_tasks_run_until_the_deadline_of_the_one_before(
     machine.driver.end(key)
     machine.step()
     assert [Exit(cause=ExitCause.EXITED, code=0)] == machine.exits(job)
+
+
+def test_an_agent_that_ends_its_tasks_holds_the_machine_until_they_have_ended(
+    machine: Machine,
+) -> None:
+    """Or the cell would place them elsewhere while they are given their time to stop."""
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    steps = machine.agent.wind_down()
+    assert drive_until_waiting(machine, steps)
+    machine.place(PATIENT)
+    for _ in range(8):
+        machine.clock.advance(4.0)
+        assert drive_until_waiting(machine, steps)
+    assert [(key, "TERM")] == machine.driver.signals
+    assert [key] == machine.driver.running, "what is placed here meanwhile is not started"
+    assert [] == machine.store.expire_machines()
+    assert machine.keys(job) == [key], "it still has its place"
+    machine.driver.kill(key)
+    assert drive_until_waiting(machine, steps), "it sees the end"
+    assert not drive_until_waiting(machine, steps)
+    assert [] == machine.exits(job)
+
+
+def drive_until_waiting(machine: Machine, steps: Effects[None]) -> bool:
+    """Answer effects until the agent waits; return whether it goes on after that."""
+    answer: object = None
+    try:
+        while not isinstance(effect := steps.send(answer), Wait):
+            answer = machine.answer(effect)
+    except StopIteration:
+        return False
+    return True
