@@ -36,6 +36,8 @@ class Machine:
     deadlines: list[float] = field(default_factory=list)
     """When nothing may run any more, as the agent said it."""
     disk_is_full: bool = False
+    answers: tuple[str, ...] = ()
+    """While the store is away: the operations that it answers nevertheless."""
     absences: int = 0
     """How many calls the store does not answer."""
 
@@ -70,7 +72,7 @@ class Machine:
 
     def answer(self, effect: Effect) -> object:
         assert isinstance(effect, Call)
-        if self.absences:
+        if self.absences and effect.operation not in self.answers:
             self.absences -= 1
             raise StoreUnavailable("the server is away")
         return effect.make(self.store)

@@ -65,6 +65,21 @@ def test_a_restart_waits_for_the_lease(machine: Machine) -> None:
     assert [key] == machine.driver.running
 
 
+def test_a_renewal_alone_starts_nothing(machine: Machine) -> None:
+    """Whether the task still has its place is not known before the machine was asked about."""
+    machine.place(Program(command=("x",), restart=Restart(attempts=1, delay_ms=6_000)))
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.end(key, 1)
+    machine.step(0.0)
+    machine.absences = 10**6
+    machine.step(7.0)
+    machine.answers = ("hold",)
+    machine.step(10.0)
+    assert machine.deadlines[-1] > machine.clock.now(), "the lease is held again"
+    assert [] == machine.driver.running
+
+
 def test_a_task_that_is_stopping_is_killed_before_its_grace_is_over_if_the_lease_is(
     machine: Machine,
 ) -> None:
