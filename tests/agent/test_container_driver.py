@@ -10,12 +10,13 @@ from omega.clock import RealClock
 from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Program
-from omega.nodes.agent.container_driver import ContainerDriver
+from omega.nodes.agent.container_driver import LABEL_AGENT, ContainerDriver
+from omega.nodes.agent.container_engine import Engine
 from omega.nodes.agent.container_spec import exit_of_container
 from omega.nodes.agent.task_driver import Launch, NotStarted, TaskDriver
 from tests.agent.driver_contract import KEY, DriverContract
 from tests.agent.engines import IMAGE, podman_service
-from tests.agent.waiting import ended
+from tests.agent.waiting import ended, until
 
 pytestmark = pytest.mark.slow
 
@@ -95,7 +96,19 @@ class TestContainerDriver(DriverContract):
 
         assert not ended(driver, KEY).is_success
 
-    def test_a_container_that_others_remove_is_lost(self, driver: TaskDriver) -> None:
+    def test_a_running_container_that_others_remove_is_lost(self, driver: TaskDriver) -> None:
+        driver.start(self.a_launch("sleep 60"))
+        engine = Engine(self.engine)
+        label = f"{LABEL_AGENT}={self.agent}"
+        until(lambda: driver.look()[KEY] is None and bool(engine.containers(label)))
+        (entry,) = engine.containers(label)
+        engine.remove(entry["Id"])
+
+        assert ExitCause.LOST is ended(driver, KEY).cause
+
+    def test_an_exit_that_was_seen_stays_when_others_remove_the_container(
+        self, driver: TaskDriver
+    ) -> None:
         driver.start(self.a_launch("exit 0"))
         driver.signal(KEY, "KILL")
         ended(driver, KEY)
