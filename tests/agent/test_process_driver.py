@@ -51,6 +51,24 @@ def test_a_signal_that_ends_a_program_is_reported(driver: ProcessDriver, name: s
     assert driver.output(KEY, Stream.STDERR, 10) == (0, b"")
 
 
+@pytest.mark.parametrize("name", ["INT", "HUP", "QUIT"])
+def test_a_program_gets_signals_that_the_agent_was_started_to_ignore(
+    tmp_path: Path, name: str
+) -> None:
+    number = signal.Signals[f"SIG{name}"]
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        driver = ProcessDriver(tmp_path / "tasks", RealClock())
+        driver.start(a_launch("echo up; exec sleep 1000"))
+        until(lambda: driver.output(KEY, Stream.STDOUT, 10) == (3, b"up\n"))
+        driver.signal(KEY, name)
+
+        assert Exit(cause=ExitCause.SIGNALLED, signal=number) == ended(driver, KEY)
+        os.kill(os.getpid(), number)
+    finally:
+        signal.signal(number, before)
+
+
 def test_what_a_command_left_running_is_killed(driver: ProcessDriver, tmp_path: Path) -> None:
     left = "sleep 1000 & echo $!; setsid sh -c 'echo $$; sleep 1000' &"
     both_run = "while [ $(wc -l <../stdout) -lt 2 ]; do sleep 0.01; done"

@@ -92,6 +92,10 @@ def know_durations(store: Store) -> None:
     assert store.note_round("elastic", begun.number, memo)
 
 
+def attempts_of(work: AtWork, job: int) -> list[JobAttempted]:
+    return [it for it in list(work.events) if isinstance(it, JobAttempted) and it.job == job]
+
+
 def helpers_at_work(store: Store, jobs: Sequence[int]) -> int:
     return sum(it.placed - it.ended for job in jobs for it in store.helpers(job, jobs_max=10_000))
 
@@ -112,7 +116,9 @@ def test_a_service_of_a_thousand_tasks_is_placed_at_once_on_a_cell_full_of_helpe
         work.start(ServiceScheduler())
         wait_until(lambda: status_of(store, web).state is State.RUNNING, "the service to run")
 
-        attempts = [it for it in work.events if isinstance(it, JobAttempted) and it.job == web]
+        # The process says what it did after the commit by which the job runs.
+        wait_until(lambda: attempts_of(work, web), "the attempt to be told")
+        attempts = attempts_of(work, web)
         assert [(TASKS, 0)] == [(it.placed, it.left) for it in attempts]
         assert WANTED == status_of(store, job).placed, "nobody else was evicted"
         assert MACHINES * CORES - TASKS - WANTED == helpers_at_work(store, [job])

@@ -25,6 +25,7 @@ from omega.nodes.agent.process_start import (
     check_working_dir,
     command_of,
     environment,
+    handle_ignored_signals,
     home_of_agent,
 )
 from omega.nodes.agent.shell_script import SCRIPT, SHELL, UNABLE, exit_of_code
@@ -74,7 +75,7 @@ class ProcessDriver:
         outputs_max: int = 1_000,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Find what an earlier driver of this folder left.
+        """Find what an earlier driver of this folder left. Call it from the main thread.
 
         Args:
             folder: holds a folder for each task.
@@ -94,6 +95,7 @@ class ProcessDriver:
         self._warn = warn
         self._said: set[str] = set()
         self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
+        handle_ignored_signals()
         self._trash = Trash(self._folder / ".trash")
         self._trees = Trees()
         self._running: dict[TaskKey, _Task] = {}

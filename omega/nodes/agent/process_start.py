@@ -1,13 +1,15 @@
 """Starts of processes: what must hold before one, and the environment of the program.
 
 Goal     Refuse a program that cannot start, with a sentence for its user.
-Promise  A program sees no variable of the agent's own, which holds passwords.
+Promise  A program sees no variable of the agent's own, which holds passwords. It gets every signal,
+         whatever the agent was started from.
 Source   docs/decisions/0044-programs-and-agents.md.
 """
 
 import os
 import pwd
 import shutil
+import signal
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,19 @@ class Account:
     gid: int
     groups: tuple[int, ...]
     home: str
+
+
+def handle_ignored_signals() -> None:
+    """Replace the setting "ignored" of every signal by a handler that does nothing.
+
+    Programs inherit ignored signals, but not handlers, and a shell cannot undo it (POSIX `trap`).
+    Without this, the tasks of an agent that `nohup` or a script's `&` started could not be
+    interrupted. Call it from the main thread. Python itself ignores SIGPIPE and SIGXFSZ, and
+    `subprocess` sees to those two.
+    """
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda _number, _frame: None)
 
 
 def account_of(user: str | None, allowed: Set[str]) -> Account | None:
