@@ -64,7 +64,7 @@ test-postgres: $(READY) ## Run the tests that need a database
 .PHONY: prove
 prove: $(READY) ## Try much harder to break it: races, faults, long searches; a table at the end
 	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -m "not slow" -v \
-		tests/attack tests/contract tests/postgres tests/property $(ARGS)
+		tests/agent tests/attack tests/contract tests/postgres tests/property $(ARGS)
 
 # CI tests a sample of them only. The page that this writes, docs/mutants.md, says which test kills which.
 .PHONY: mutants

@@ -185,6 +185,13 @@ class ProgramEnded:
     is_success: bool
 
 
+@dataclass(frozen=True)
+class AgentWarned:
+    """An agent cannot do all that it should for its tasks, such as write to a full disk."""
+
+    why: str
+
+
 Event = (
     JobsLeased
     | JobsRecalled
@@ -205,6 +212,7 @@ Event = (
     | HelpersPlaced
     | HelpersEnded
     | ProgramEnded
+    | AgentWarned
 )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from omega.clock import Clock
 from omega.events import (
+    AgentWarned,
     Event,
     HelpersEnded,
     HelpersPlaced,
@@ -131,6 +132,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
             return {"store_faults": 1, f"faltered/{what}": 1}
         case MemoRefused():
             return {"memos_refused": 1}
+        case AgentWarned():
+            return {"agent_warnings": 1}
         case TasksEnded(tasks):
             return {"tasks_ended": tasks}
         case RateUnknown():

@@ -26,9 +26,13 @@ SUCCEEDED: Final = "succeeded"
 
 def in_words(it: Exit) -> str:
     """Return why a program ended: exited with code 3; was killed by SIGTERM."""
-    code = "" if it.code is None else f" with code {it.code}"
-    by = "" if it.signal is None else f" by {_signal_name(it.signal)}"
-    return f"{WORDS[it.cause]}{code}{by}"
+    words = WORDS[it.cause]
+    if it.code is not None:
+        return f"{words} with code {it.code}"
+    if it.signal is None:
+        return words
+    killed = "" if it.cause is ExitCause.SIGNALLED else f", {WORDS[ExitCause.SIGNALLED]}"
+    return f"{words}{killed} by {_signal_name(it.signal)}"
 
 
 def sentence_of(it: Exit) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 
 from omega.clock import Clock
 from omega.events import (
+    AgentWarned,
     Event,
     MachinesExpired,
     MemoRefused,
@@ -48,6 +49,8 @@ class ProcessLog:
                 self._log("WARNING", "rates", why)
             case MemoRefused(why):
                 self._log("WARNING", "memo", why)
+            case AgentWarned(why):
+                self._log("WARNING", "tasks", why)
             case MachinesExpired(machines):
                 self._log("WARNING", "machines", _expired(machines))
             case TurnChanged(None):

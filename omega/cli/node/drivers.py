@@ -5,7 +5,7 @@ Promise  Both use the same folders and labels.
 Source   omega.nodes.agent.
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,6 @@ from omega.clock import Clock
 from omega.nodes.agent.engine_search import container_driver, find_engine
 from omega.nodes.agent.own_machine import TaskDrivers
 from omega.nodes.agent.process_driver import ProcessDriver
-from omega.terminal.consoles import warn
 
 ENGINE_HELP: Final = "The engine for tasks with an image: one that is found, none, or this one."
 
@@ -22,11 +21,15 @@ def task_drivers(
     folder: Path,
     clock: Clock,
     containers: str,
+    warn: Callable[[str], None],
     *,
     users: Set[str] = frozenset(),
     env_dirs: Sequence[Path] = (),
 ) -> TaskDrivers:
-    """Return the drivers of an agent's folder. Raises SettingsError for an engine that is away."""
+    """Return the drivers of an agent's folder, which warn of what they cannot do.
+
+    Raises SettingsError for an engine that is away.
+    """
     match containers:
         case "auto":
             engine = find_engine()

@@ -25,6 +25,7 @@ from omega.cli.node.watch import WatchdogProcess
 from omega.cli.options import EndWithParent
 from omega.clock import BootClock
 from omega.errors import BadInput
+from omega.events import AgentWarned
 from omega.framework.retry import Retry
 from omega.model.arrays import Amounts
 from omega.model.resources import DEVICES_MAX, KINDS, named
@@ -191,6 +192,7 @@ def command(
                     folder,
                     clock,
                     plan.containers,
+                    lambda why: sink(AgentWarned(why)),
                     users=frozenset(plan.allow_user or []),
                     env_dirs=tuple(path.resolve() for path in plan.allow_env_dir or []),
                 ),

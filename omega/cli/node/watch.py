@@ -21,7 +21,7 @@ from omega.nodes.agent.machine_lease import Deadline
 from omega.nodes.agent.task_driver import TaskDriver
 from omega.nodes.agent.watchdog import Watchdog
 from omega.processes.stopping import stop_on_signals
-from omega.terminal.consoles import warnings
+from omega.terminal.consoles import warn, warnings
 
 
 def command(
@@ -33,7 +33,7 @@ def command(
         clock = BootClock(stop)
 
         def drivers() -> list[TaskDriver]:
-            return list(task_drivers(folder, clock, containers))
+            return list(task_drivers(folder, clock, containers, warn))
 
         try:
             with alone_in(folder, WATCHDOG_LOCK):

@@ -15,7 +15,7 @@ from typing import Final
 
 from omega.clock import BootClock, Clock
 from omega.errors import StoreUnavailable
-from omega.events import Sink
+from omega.events import AgentWarned, Sink
 from omega.framework.effects import Call, Effect, Effects, Wait, drive
 from omega.framework.retry import Retry
 from omega.framework.timer import Timer
@@ -28,7 +28,6 @@ from omega.nodes.agent.records import Records
 from omega.nodes.calling import called
 from omega.reports.processes import AGENT
 from omega.store.protocols import Store
-from omega.terminal.consoles import warn
 
 REPORT_INTERVAL_MS: Final = 1_000
 
@@ -75,7 +74,7 @@ class LiveAgent:
         self._agent = Agent(
             machine,
             drivers,
-            Records(folder / "records", warn),
+            Records(folder / "records", lambda why: sink(AgentWarned(why))),
             clock=clock,
             sink=sink,
             poll_s=poll_s,

@@ -4,6 +4,7 @@ import pytest
 
 from omega.clock import ManualClock
 from omega.events import (
+    AgentWarned,
     JobsLeased,
     MachinesExpired,
     MemoRefused,
@@ -33,14 +34,16 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_a_line_has_the_time_a_level_and_the_process(
     log: ProcessLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for event in (REFUSED, RateUnknown("none"), MemoRefused("too long"), TurnChanged((0, 2))):
+    warned = AgentWarned("no space")
+    for event in (REFUSED, RateUnknown("none"), MemoRefused("long"), warned, TurnChanged((0, 2))):
         log(event)
 
     at = "2000-01-01T00:00:00+00:00"
     assert [
         f"{at} WARNING batch 0: lease: connection refused",
         f"{at} WARNING batch 0: rates: none",
-        f"{at} WARNING batch 0: memo: too long",
+        f"{at} WARNING batch 0: memo: long",
+        f"{at} WARNING batch 0: tasks: no space",
         f"{at} INFO batch 0: turn: 1/2",
     ] == lines(capsys)
 

@@ -41,7 +41,12 @@ def test_every_cause_has_words(cause: ExitCause) -> None:
     [
         (Exit(cause=ExitCause.EXITED, code=3), "exited with code 3"),
         (Exit(cause=ExitCause.SIGNALLED, signal=15), "was killed by SIGTERM"),
-        (Exit(cause=ExitCause.TIMEOUT, signal=9), "ran longer than it may by SIGKILL"),
+        (Exit(cause=ExitCause.TIMEOUT, signal=9), "ran longer than it may, was killed by SIGKILL"),
+        (Exit(cause=ExitCause.TIMEOUT), "ran longer than it may"),
+        (
+            Exit(cause=ExitCause.OUT_OF_MEMORY, signal=9),
+            "used more memory than it asked for, was killed by SIGKILL",
+        ),
         (Exit(cause=ExitCause.LOST), "was lost"),
     ],
 )
