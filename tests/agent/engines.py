@@ -46,6 +46,7 @@ def podman_service() -> Iterator[str]:
         with (folder / "log").open("wb") as log:
             service = subprocess.Popen(
                 [*podman, "system", "service", "--time=0", f"unix://{socket}"],
+                cwd=folder,  # conmon writes files where it runs
                 env=env,
                 stdout=log,
                 stderr=log,

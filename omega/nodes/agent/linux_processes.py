@@ -1,6 +1,6 @@
 """Processes of a Linux machine: who belongs to whom, what they use, and signals to them.
 
-Goal     Find all processes of a task, also those that left its session, in one pass over /proc.
+Goal     Find all processes of a task, also those that left its session, in one read of /proc.
 Promise  A process is a pid and the tick at which it started: a pid that is used again is another
          process, and gets no signal that was meant for the first. No function raises for a
          process that has ended.
@@ -20,6 +20,8 @@ PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 STAT_BYTES_MAX: Final = 4096
 ENVIRON_BYTES_MAX: Final = 4 * 2**20
 """How far the environment of a process is read."""
+LISTINGS_MAX: Final = 50
+"""How often one look lists the processes while others are forked."""
 DEAD: Final = frozenset({"Z", "X", "x"})
 """States of processes that run no more: somebody only has to ask how they ended."""
 
@@ -61,9 +63,22 @@ def process_of(pid: int) -> LinuxProcess | None:
 
 
 def all_processes() -> dict[int, LinuxProcess]:
-    """Return all processes of the machine by pid, also those that only wait to be reaped."""
-    found = (process_of(int(name)) for name in os.listdir("/proc") if name.isdigit())
-    return {process.pid: process for process in found if process is not None}
+    """Return all processes of the machine by pid, also those that only wait to be reaped.
+
+    One listing is not enough: a process of it may fork and end before it is read, and its child is
+    in no listing then. Once all pids of a listing have been read, every process that runs has been,
+    or its parent ran when it was read.
+    """
+    processes: dict[int, LinuxProcess] = {}
+    seen: set[int] = set()
+    for _ in range(LISTINGS_MAX):
+        new = {int(name) for name in os.listdir("/proc") if name.isdigit()} - seen
+        if not new:
+            break
+        seen |= new
+        found = map(process_of, sorted(new))
+        processes.update((process.pid, process) for process in found if process is not None)
+    return processes
 
 
 def environment_of(pid: int) -> frozenset[bytes]:
