@@ -42,7 +42,11 @@ ENVIRONMENT_PREFIX = "OMEGA_"
 CONFIG_FILE = "OMEGA_CONFIG_FILE"
 TASK_VARIABLES = frozenset(
     f"OMEGA_{name}"
-    for name in ("JOB", "JOB_NAME", "TASK", "TASKS", "MACHINE", "RESTARTS", "TASK_FOLDER")
+    for name in (
+        *("JOB", "JOB_NAME", "TASK", "TASKS", "MACHINE", "RESTARTS", "TASK_FOLDER"),
+        *("MACHINES", "HOSTFILE"),  # of gangs
+        *("STEPS", "STEPS_DONE", "STEP_FILE"),  # of jobs in steps
+    )
 )
 """What agents tell the programs of tasks, which may run `omega` themselves."""
 NOT_SETTINGS = TASK_VARIABLES | {

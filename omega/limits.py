@@ -77,6 +77,8 @@ class Limits:
     """A century. A task that is to run longer has no duration and runs until it is cancelled."""
     path_length_max: int = 4_096
     """The path of a file or folder that a job names, as in Linux."""
+    address_length_max: int = 253
+    """The name of a host, as in DNS (RFC 1035)."""
     command_words_max: int = 1_000
     """The program of a task and its arguments."""
     variables_max: int = 1_000
@@ -84,6 +86,8 @@ class Limits:
     restarts_max: int = 1_000
     stop_grace_ms_max: int = 60 * 60 * 1_000
     """The longest time from the signal that asks a program to stop to the one that kills it."""
+    check_timeout_ms_max: int = 60 * 60 * 1_000
+    check_failures_max: int = 1_000
     output_bytes_kept: int = 64 * 2**10
     """The end of each output of a task that the store keeps."""
     machines_per_login_max: int = 1_000

@@ -18,10 +18,12 @@ pytest_plugins = [
     "tests.fixtures.command_line",
     "tests.fixtures.databases",
     "tests.fixtures.doses",
+    "tests.fixtures.fragile",
     "tests.fixtures.job_lists",
     "tests.fixtures.sweeps",
     "tests.fixtures.victims",
     "tests.fixtures.logins",
+    "tests.fixtures.sessions",
     "tests.fixtures.published_traces",
 ]
 

@@ -23,6 +23,7 @@ class ExitCause(Enum):
     EXITED = "exited"  # it ended itself, with a code
     SIGNALLED = "signalled"  # a signal ended it that the agent did not send
     TIMEOUT = "timeout"  # it ran longer than it may
+    UNHEALTHY = "unhealthy"  # its check failed too often
     OUT_OF_MEMORY = "out_of_memory"  # it used more memory than it asked for
     NOT_STARTED = "not_started"  # it could not be started; the detail says why
     LOST = "lost"  # it is gone, and nothing says how it ended: the machine was restarted

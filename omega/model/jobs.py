@@ -169,6 +169,11 @@ class JobSpec:
         return self.precedence + precedence_gap if self.preemptible else NEVER_YIELDS
 
     @property
+    def needs_all_tasks(self) -> bool:
+        """Whether it is a gang of which every task runs, or none."""
+        return self.minimum == self.tasks
+
+    @property
     def is_plain(self) -> bool:
         """Whether the job has one group and that is plain."""
         return len(self.groups) == 1 and self.groups[0].is_plain

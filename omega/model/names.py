@@ -10,6 +10,8 @@ Source   docs/decisions/0029-hostile-logins.md. str.isprintable follows Unicode'
 import re
 from typing import Final
 
+from omega.limits import LIMITS
+
 UNPRINTABLE_CHARACTERS: Final = (
     r"\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f"
@@ -17,6 +19,17 @@ UNPRINTABLE_CHARACTERS: Final = (
 """The characters, written as the inside of a regular expression's character class."""
 
 UNPRINTABLE: Final = re.compile(f"[{UNPRINTABLE_CHARACTERS}]")
+
+ADDRESS: Final = re.compile(rf"[A-Za-z0-9._:-]{{1,{LIMITS.address_length_max}}}")
+ADDRESS_RULE: Final = f"it is 1 to {LIMITS.address_length_max} letters, digits and . : _ -"
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text may be the address of a machine, as `omega.is_address` does.
+
+    It goes into lists of hosts and environments, whose separators it must not hold.
+    """
+    return ADDRESS.fullmatch(text) is not None
 
 
 def is_printable_name(text: str) -> bool:

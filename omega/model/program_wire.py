@@ -2,7 +2,7 @@
 
 Goal     Write a program down so that every store and every agent reads the same one.
 Promise  Lossless: `program_from_wire(program_to_wire(program)) == program`. Every key is always
-         there, and no other.
+         there but `check`, which programs without one lack; and no other.
 Source   docs/decisions/0044-programs-and-agents.md; omega.model.wire.
 """
 
@@ -10,13 +10,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from omega.model.programs import Program, Restart
+from omega.model.programs import Check, Program, Restart
 from omega.model.wire_values import many, text, whole
 
 
 def program_to_wire(program: Program) -> dict[str, object]:
     """Return the wire form of a program."""
-    return {**asdict(program), "command": list(program.command), "env": dict(program.env)}
+    wire = {**asdict(program), "command": list(program.command), "env": dict(program.env)}
+    if program.check is None:
+        del wire["check"]
+    else:
+        wire["check"]["command"] = list(program.check.command)
+    return wire
 
 
 def program_from_wire(wire: Mapping[str, Any]) -> Program:
@@ -42,10 +47,23 @@ def program_from_wire(wire: Mapping[str, Any]) -> Program:
             within_ms=whole(restart["within_ms"]),
             delay_ms=whole(restart["delay_ms"]),
         ),
+        check=_check_from_wire(wire["check"]) if "check" in wire else None,
     )
     if program_to_wire(program) != wire:
         raise ValueError("a program has a field that none has")
     return program
+
+
+def _check_from_wire(wire: Mapping[str, Any]) -> Check:
+    port = wire["port"]
+    return Check(
+        port=None if port is None else whole(port),
+        path=_text_or_none(wire["path"]),
+        command=tuple(map(text, many(wire["command"]))),
+        interval_ms=whole(wire["interval_ms"]),
+        timeout_ms=whole(wire["timeout_ms"]),
+        failures=whole(wire["failures"]),
+    )
 
 
 def _text_or_none(value: object) -> str | None:

@@ -16,6 +16,7 @@ WORDS: Final = {
     ExitCause.EXITED: "exited",
     ExitCause.SIGNALLED: "was killed",
     ExitCause.TIMEOUT: "ran longer than it may",
+    ExitCause.UNHEALTHY: "failed its check",
     ExitCause.OUT_OF_MEMORY: "used more memory than it asked for",
     ExitCause.NOT_STARTED: "could not be started",
     ExitCause.LOST: "was lost",

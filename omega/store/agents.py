@@ -39,6 +39,14 @@ class AgentStore(Protocol):
         """
         ...
 
+    def addresses(self, jobs: Ids) -> Mapping[int, Mapping[int, str]]:
+        """Return where the tasks of those of these gangs run, by job and task.
+
+        Only gangs that need all of their tasks, and have one on an own machine. The address is what
+        the agent of the task's machine said when it registered, or the machine's name.
+        """
+        ...
+
     def report_exits(self, exits: Sequence[TaskExit]) -> int:
         """End those of these tasks whose allocation began then; return how many there were.
 
@@ -57,13 +65,14 @@ class AgentStore(Protocol):
         """
         ...
 
-    def register_machine(self, machine: Machines) -> int:
+    def register_machine(self, machine: Machines, address: str | None = None) -> int:
         """Add one machine, or bring the one of its name up to date; return its id.
 
-        The login stands for what it adds. A machine that is there already gets this capacity and
-        these attributes. One that is down stays down: an operator may have taken it down. Raises
-        NotAllowed if it is not the login's own, and BadInput if it has left the cell or the login
-        stands for too many.
+        The login stands for what it adds. A machine that is there already gets this capacity, these
+        attributes and, unless it is None, this address, by which tasks on other machines reach it.
+        One that is down stays down: an operator may have taken it down. Raises NotAllowed if it is
+        not the login's own, and BadInput if it has left the cell, the login stands for too many, or
+        `is_address` is False of the address.
         """
         ...
 

@@ -103,6 +103,21 @@ class AgentContract(Contract):
         assert specs == list(told.values())
         assert {} == store.programs(integers())
 
+    def test_a_gang_is_told_where_its_tasks_run(self, store: Store) -> None:
+        here = store.register_machine(one_machine("here"), "10.0.0.1")
+        there = store.register_machine(one_machine("there"))
+        gang = a_running_job(store, a_spec(3, minimum=3), [there, here, there])
+        free = a_running_job(store, a_spec(2, minimum=1), [here, here])
+        waits = store.submit([a_spec(2, minimum=2)])
+
+        told = store.addresses(integers([free.id, gang.id, *waits, 10**9, gang.id]))
+
+        assert {gang.id: {0: "there", 1: "10.0.0.1", 2: "there"}} == told
+        assert {} == store.addresses(integers())
+
+        end(store, gang, 0)
+        assert {gang.id: {1: "10.0.0.1", 2: "there"}} == store.addresses(integers([gang.id]))
+
     def test_the_end_of_each_output_is_kept(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)
         job = a_running_job(store, a_spec(2), [machine] * 2)
@@ -208,6 +223,25 @@ class RegistrationContract(Contract):
         assert {"rack": "r1"} == attributes_of(after, 1)
         assert {} == attributes_of(after, 0)
         assert generation < after.generation
+
+    def test_an_address_stays_until_another_is_given(self, store: Store) -> None:
+        machine = store.register_machine(one_machine("it"), "10.0.0.1")
+        job = a_running_job(store, a_spec(1, minimum=1), [machine])
+        revision = store.machine_revision(machine)[0]
+        told: list[str] = []
+        for address in (None, "fe80::1", "node-1.example.org"):
+            store.register_machine(one_machine("it"), address)
+            told += store.addresses(integers([job.id]))[job.id].values()
+
+        assert ["10.0.0.1", "fe80::1", "node-1.example.org"] == told
+        assert revision == store.machine_revision(machine)[0]
+
+    @pytest.mark.parametrize("address", ["", "a,b", "a b", "a\nb", "\u0661", "x" * 254, "a/b"])
+    def test_an_address_holds_no_separator(self, store: Store, address: str) -> None:
+        with pytest.raises(BadInput, match="bad address: it is 1 to 253 letters, digits"):
+            store.register_machine(one_machine("it"), address)
+
+        assert 0 == len(store.snapshot().names)
 
     def test_a_smaller_capacity_holds_at_once(self, store: Store) -> None:
         machine = store.register_machine(one_machine("it", cpu_milli=4_000))

@@ -147,9 +147,9 @@ class Auditor(PassThrough):
         job, task = name
         return name not in live and task in self._shadow.live.get(job, {})
 
-    def register_machine(self, machine: Machines) -> int:
+    def register_machine(self, machine: Machines, address: str | None = None) -> int:
         """Register a machine, whose counters may rise by each change, and compare."""
-        number = super().register_machine(machine)
+        number = super().register_machine(machine, address)
         self._shadow.counters.pop(number, None)
         excess = self._shadow.used[number] - machine.capacity[0]
         self._shadow.tolerated[number] = np.asarray(np.maximum(excess, 0))

@@ -230,6 +230,7 @@ class ExitContract(Contract):
             lambda: store.report_exits(many),
             lambda: store.running(jobs, jobs.astype(np.intp), jobs),
             lambda: store.programs(jobs),
+            lambda: store.addresses(jobs),
             lambda: store.report_outputs(
                 [TaskOutput(it.job, it.task, 0, "stdout", 0, b"") for it in many]
             ),

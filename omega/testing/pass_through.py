@@ -115,9 +115,13 @@ class PassThrough:
         """Pass on."""
         self._store.report_outputs(outputs)
 
-    def register_machine(self, machine: Machines) -> int:
+    def addresses(self, jobs: Ids) -> Mapping[int, Mapping[int, str]]:
+        """Return where the tasks of those of these gangs run, by job and task."""
+        return self._store.addresses(jobs)
+
+    def register_machine(self, machine: Machines, address: str | None = None) -> int:
         """Pass on."""
-        return self._store.register_machine(machine)
+        return self._store.register_machine(machine, address)
 
     def hold_machine(self, machine: int, holder: UUID, *, lease_ms: int) -> bool:
         """Pass on."""

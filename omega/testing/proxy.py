@@ -11,9 +11,10 @@ Source   Shopify's toxiproxy, in what it does; docs/decisions/0009-errors-and-re
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import Enum
 from types import TracebackType
 from typing import Self
 
@@ -44,6 +45,13 @@ ABANDONED = "abandoned requests"
 DELAYED = "delays"
 
 
+class Way(Enum):
+    """A direction of data."""
+
+    REQUESTS = "requests"
+    REPLIES = "replies"
+
+
 class Proxy:
     """Listens inside a `with` block, and forwards each connection to a socket from `connect()`."""
 
@@ -69,8 +77,8 @@ class Proxy:
         self._lock = threading.Lock()
         self._flows: set[_Flow] = set()
         self._abandoned: list[_Flow] = []
-        self._open = threading.Event()
-        self._open.set()
+        self._open = {way: threading.Event() for way in Way}
+        self.resume()
         self._to_swallow = 0
         self._over = False
         self._thread = threading.Thread(target=self._accept, name="proxy", daemon=True)
@@ -96,7 +104,7 @@ class Proxy:
         trace: TracebackType | None,
     ) -> None:
         self._over = True
-        self._open.set()
+        self.resume()
         with suppress(OSError):  # so that `accept` returns
             socket.create_connection((LOOPBACK, self.port)).close()
         self._thread.join()
@@ -127,14 +135,16 @@ class Proxy:
         for flow in abandoned:
             flow.join()
 
-    def pause(self) -> None:
-        """Hold back all data in both directions, of new connections too."""
+    def pause(self, *ways: "Way") -> None:
+        """Hold back all data in these directions, or in both; of new connections too."""
         self.counts["pauses"] += 1
-        self._open.clear()
+        for way in ways or Way:
+            self._open[way].clear()
 
     def resume(self) -> None:
         """Forward what was held back."""
-        self._open.set()
+        for gate in self._open.values():
+            gate.set()
 
     def _accept(self) -> None:
         while True:
@@ -150,7 +160,7 @@ class Proxy:
             flow = _Flow(
                 client,
                 server,
-                gate=self._open,
+                gates=self._open,
                 disposition=self._disposition,
                 swallowed=self.swallowed,
                 abandoned=self._keep_abandoned,
@@ -206,7 +216,7 @@ class _Flow:
         client: socket.socket,
         server: socket.socket,
         *,
-        gate: threading.Event,
+        gates: Mapping[Way, threading.Event],
         disposition: Callable[[], str | None],
         swallowed: threading.Event,
         abandoned: Callable[["_Flow"], None],
@@ -214,7 +224,7 @@ class _Flow:
     ) -> None:
         self._client = client
         self._server = server
-        self._gate = gate
+        self._gates = gates
         self._disposition = disposition
         self._swallowed = swallowed
         self._abandoned = abandoned
@@ -240,7 +250,7 @@ class _Flow:
     def _pass_requests(self) -> None:
         with suppress(OSError):
             while data := self._client.recv(CHUNK):
-                self._gate.wait()
+                self._gates[Way.REQUESTS].wait()
                 disposition = self._disposition()
                 if disposition == CUT:
                     self.cut()
@@ -257,7 +267,7 @@ class _Flow:
     def _pass_replies(self) -> None:
         with suppress(OSError):
             while data := self._server.recv(CHUNK):
-                self._gate.wait()
+                self._gates[Way.REPLIES].wait()
                 if self._swallows.is_set():
                     # The server's side stays open, so that the server can send its whole reply.
                     _break(self._client, socket.SHUT_RDWR)

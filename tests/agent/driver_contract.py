@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from omega.model.exits import Exit, ExitCause
-from omega.model.programs import Program, shell_line
+from omega.model.programs import Check, Program, shell_line
 from omega.nodes.agent.task_driver import Launch, Stream, TaskDriver, TaskKey
 from tests.agent.waiting import ended, until
 
@@ -18,6 +18,9 @@ class DriverContract:
     """Tests that run against one driver; a subclass makes it."""
 
     image: str | None = None
+    serve: str
+    """A line that serves the working directory by HTTP on port $PORT, and goes on for ever."""
+    port: int
 
     @abstractmethod
     @pytest.fixture
@@ -38,6 +41,33 @@ class DriverContract:
     def text(self, driver: TaskDriver, key: TaskKey = KEY) -> str:
         """Return what a task wrote to standard output."""
         return driver.output(key, Stream.STDOUT, 100_000)[1].decode()
+
+    def test_a_command_checks_a_task_where_it_runs(self, driver: TaskDriver) -> None:
+        launch = self.a_launch("echo up; sleep 1000", env={"NAME": "it"})
+        driver.start(launch)
+        until(lambda: self.text(driver) == "up\n")
+
+        def check(line: str, timeout_ms: int = 60_000) -> str | None:
+            return driver.look_of(launch, Check(command=shell_line(line), timeout_ms=timeout_ms))()
+
+        assert check('test "$NAME" = it') is None
+        assert "the check exited with code 3" == check("echo no; exit 3")
+        assert "the check took longer than 0.5 s" == check("sleep 1000", timeout_ms=500)
+        assert driver.look()[KEY] is None
+
+    def test_a_server_is_checked_by_the_network(self, driver: TaskDriver) -> None:
+        launch = self.a_launch(f"PORT={self.port}; echo hi > here; {self.serve}")
+        driver.start(launch)
+
+        def check(port: int, path: str | None = None) -> str | None:
+            return driver.look_of(launch, Check(port=port, path=path, timeout_ms=60_000))()
+
+        missing = f"port {self.port}: HTTP status 404"
+        until(lambda: [driver.look()[KEY], check(self.port, "/there")] == [None, missing])
+        assert check(self.port, "/here?a=b") is None
+        assert check(self.port) is None
+        assert "Connection refused" in (check(1) or "")
+        assert "Connection refused" in (check(1, "/") or "")
 
     @pytest.mark.parametrize("code", [0, 3, 255])
     def test_a_code_is_reported_until_it_is_forgotten(self, driver: TaskDriver, code: int) -> None:

@@ -28,12 +28,16 @@ netns = "host"
 LINK = "engine.sock"
 
 
+def can_run_containers() -> bool:
+    """Return whether this machine can run an engine for tests."""
+    return os.geteuid() == 0 and all(map(shutil.which, NEEDED))
+
+
 @contextmanager
 def podman_service() -> Iterator[str]:
     """Yield the address of an engine that has the image IMAGE, or skip the test."""
-    missing = [name for name in NEEDED if shutil.which(name) is None]
-    if missing or os.geteuid() != 0:
-        pytest.skip(f"real containers need root and {', '.join(missing or NEEDED)}")
+    if not can_run_containers():
+        pytest.skip(f"real containers need root and {', '.join(NEEDED)}")
     # Not in pytest's folder: the path of a socket may have 107 bytes.
     with tempfile.TemporaryDirectory(prefix="omega-engine-") as name:
         folder = Path(name)

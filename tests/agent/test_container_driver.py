@@ -32,6 +32,8 @@ class TestContainerDriver(DriverContract):
     """The contract, with containers, and what only they can do."""
 
     image = IMAGE
+    serve = "exec busybox httpd -f -p $PORT -h ."
+    port = 8080
 
     @pytest.fixture
     def driver(self, tmp_path: Path, engine: str) -> Iterator[TaskDriver]:

@@ -24,7 +24,7 @@ ROWS: tuple[frozenset[str], ...] = (
 )
 HEIGHT = {package: height for height, row in enumerate(ROWS) for package in row}
 
-GROUND = frozenset({"errors", "clock", "events", "limits", "config"})
+GROUND = frozenset({"errors", "clock", "events", "limits", "config", "task"})
 """Modules directly in omega/, one package as far as imports go."""
 
 FOR_SCHEDULERS = frozenset({"model", "cell", "workload", "placement", "ordering", "framework"})

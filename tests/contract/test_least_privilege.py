@@ -10,11 +10,11 @@ from contextlib import ExitStack, closing
 import pytest
 
 from omega.store.postgres.assignment import assign_machines
-from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import OwnerStore, SchedulerStore, Store
 from omega.testing.contracts import StoreContract
 from omega.testing.pass_through import PassThrough
 from tests.fixtures.logins import STORES, Login, methods_of, user_of
+from tests.fixtures.sessions import OpenStore
 
 
 def shares() -> dict[str, set[str]]:
@@ -31,14 +31,14 @@ class TestPostgresStoreUnderLogins(StoreContract):
     """All of the contract."""
 
     @pytest.fixture
-    def store(self, database_url: str, login: Login) -> Iterator[Store]:
+    def store(self, database_url: str, login: Login, open_store: OpenStore) -> Iterator[Store]:
         """An empty cell, and a node that stands for all its machines."""
         assign_machines(database_url, user_of(login("node", "omega_node")), None)
         with ExitStack() as stores:
-            divided = PassThrough(stores.enter_context(closing(PostgresStore(database_url))))
+            divided = PassThrough(stores.enter_context(closing(open_store(database_url))))
             for role, methods in shares().items():
                 url = login(role.removeprefix("omega_"), role)
-                one = stores.enter_context(closing(PostgresStore(url)))
+                one = stores.enter_context(closing(open_store(url)))
                 for method in methods:
                     setattr(divided, method, getattr(one, method))
             yield divided

@@ -30,9 +30,7 @@ from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS, claim, grant
 from schedulers.batch import BatchScheduler
 from schedulers.ml_gpu import MlGpuScheduler
 from schedulers.service import ServiceScheduler
-
-AT_MOST_MS = 60_000
-"""No test depends on this: it only turns a hang into a failure."""
+from tests.fixtures.sessions import KeptLink, Sessions
 
 SCHEDULERS: dict[str, Scheduler] = {
     scheduler.kind: scheduler
@@ -79,7 +77,7 @@ class StoreUnderLoad(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistr
 
 
 @contextmanager
-def loaded_store(url: str) -> Iterator[StoreUnderLoad]:
+def loaded_store(url: str, sessions: Sessions) -> Iterator[StoreUnderLoad]:
     """Give the store of a cell like this.
 
     Machines 1 and 2 are open, 3 drains, 4 is down with a task on it, 5 is gone, 6 has shrunk
@@ -90,7 +88,7 @@ def loaded_store(url: str) -> Iterator[StoreUnderLoad]:
     being planned, and its lease is over. The token of each lease is the job's number. All count
     against a quota of their scheduler's, some against one of their tenant's too.
     """
-    link = Link(url, application_name="omega siege", statement_timeout_ms=AT_MOST_MS)
+    link = KeptLink(sessions, url, "omega siege")
     with closing(StoreUnderLoad(link)) as store:
         _fill(store)
         link.call(

@@ -1,30 +1,23 @@
 """Servers that go down at once, under load: one of our own, with fsync on, that comes back."""
 
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pytest
 
-from omega.clock import RealClock
 from omega.errors import StoreUnavailable
 from omega.lifecycle.states import State
-from omega.store.embedded import NAME, EmbeddedPostgres
-from omega.store.packaged_postgres import PackagedPostgres
-from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
 from omega.testing.races import hot_cell
 from omega.testing.rivals import Rivals
 from tests.fixtures.at_work import Plan, assert_whole, at_work, drain, wait_until
-from tests.fixtures.databases import RUN
 from tests.fixtures.doses import Dose, Tallier
+from tests.fixtures.fragile import Fragile
 from tests.fixtures.under_load import LAP, RIVALS, open_store, race_through
 
 pytestmark = pytest.mark.postgres
@@ -32,34 +25,6 @@ pytestmark = pytest.mark.postgres
 SCHEDULERS = 2
 JOBS = 200
 TASKS = 3
-
-
-@dataclass(frozen=True)
-class Fragile:
-    """A server that can be crashed."""
-
-    url: str
-    home: Path
-
-    def crash(self) -> None:
-        """Shut it down at once, as `pg_ctl -m immediate` does, and start it again.
-
-        Nothing is written on the way down: it has to recover from its log.
-        """
-        postmaster = psutil.Process(int((self.home / "postmaster.pid").read_text().split()[0]))
-        postmaster.send_signal(signal.SIGQUIT)
-        postmaster.wait()
-        PackagedPostgres(self.home, RealClock()).start()
-
-
-@pytest.fixture
-def fragile(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Fragile]:
-    """A private server with empty tables."""
-    # Not below `tmp_path`, which other runs of pytest may close to the server's user.
-    data_dir = pytestconfig.stash[RUN] / tmp_path.name
-    with EmbeddedPostgres(data_dir) as postgres:
-        migrate(postgres.url)
-        yield Fragile(postgres.url, data_dir / NAME)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from omega.store.postgres.functions import rendered
 from tests.fixtures.doses import Dose, Tallier
+from tests.fixtures.sessions import Sessions
 from tests.postgres.hostile_calls import OUTER, PARAMETERS, Call, Function, calls
 from tests.postgres.store_under_load import StoreUnderLoad, assert_sound, loaded_store
 
@@ -16,8 +17,8 @@ WRITTEN = {name for sql in rendered() for name in re.findall(r"CREATE FUNCTION o
 
 
 @pytest.fixture
-def cell(database_url: str) -> Iterator[StoreUnderLoad]:
-    with loaded_store(database_url) as store:
+def cell(database_url: str, sessions: Sessions) -> Iterator[StoreUnderLoad]:
+    with loaded_store(database_url, sessions) as store:
         yield store
 
 

@@ -5,7 +5,7 @@ themselves would be retried by the store and are rare: here each row is held in 
 the call holds meanwhile is looked at.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -42,6 +42,7 @@ from omega.testing.steps import (
     submit_and_lease,
 )
 from tests.fixtures.locks import in_the_way
+from tests.fixtures.sessions import OpenStore
 
 Call = Callable[[PostgresStore], object]
 
@@ -300,10 +301,19 @@ def each_of(
     )
 
 
-def assert_holds_nothing_after(url: str, row: Rows, call: Call, *, order: tuple[Rows, ...]) -> None:
+@pytest.fixture
+def rival(database_url: str, open_store: OpenStore) -> Iterator[PostgresStore]:
+    """The store that is called, in a session of its own."""
+    with closing(open_store(database_url, application_name="omega rival")) as rival:
+        yield rival
+
+
+def assert_holds_nothing_after(
+    url: str, rival: PostgresStore, row: Rows, call: Call, *, order: tuple[Rows, ...]
+) -> None:
     """Hold a row; whoever comes to wait for it may hold what is before it, and nothing else."""
     after = order[order.index(row) + 1 :]
-    with closing(PostgresStore(url)) as rival, psycopg.connect(url) as onlooker:
+    with psycopg.connect(url) as onlooker:
         with in_the_way(url, row.lock, lambda: call(rival)) as (_, future):
             assert not future.done(), "it locks this row, or it could be changed meanwhile"
             assert list(after) == [other for other in after if other.are_free(onlooker)]
@@ -314,26 +324,36 @@ def assert_holds_nothing_after(url: str, row: Rows, call: Call, *, order: tuple[
 
 @each_of(LOCKS)
 def test_who_waits_for_a_row_holds_none_that_comes_after_it(
-    database_url: str, store: PostgresStore, prepared: Callable[[PostgresStore], Call], row: Rows
+    database_url: str,
+    store: PostgresStore,
+    rival: PostgresStore,
+    prepared: Callable[[PostgresStore], Call],
+    row: Rows,
 ) -> None:
-    assert_holds_nothing_after(database_url, row, prepared(store), order=LOCKS[prepared])
+    assert_holds_nothing_after(database_url, rival, row, prepared(store), order=LOCKS[prepared])
 
 
 @each_of(CHARGED)
 def test_quotas_stand_between_jobs_and_machines(
-    database_url: str, store: PostgresStore, prepared: Callable[[PostgresStore], Call], row: Rows
+    database_url: str,
+    store: PostgresStore,
+    rival: PostgresStore,
+    prepared: Callable[[PostgresStore], Call],
+    row: Rows,
 ) -> None:
     limit(store)
 
-    assert_holds_nothing_after(database_url, row, prepared(store), order=CHARGED[prepared])
+    assert_holds_nothing_after(database_url, rival, row, prepared(store), order=CHARGED[prepared])
 
 
 @pytest.mark.parametrize("row", SHARDS_OF_QUOTAS, ids=str)
 def test_who_locks_all_shards_of_quotas_takes_them_in_order(
-    database_url: str, store: PostgresStore, row: Rows
+    database_url: str, store: PostgresStore, rival: PostgresStore, row: Rows
 ) -> None:
     """Evictions need exact sums."""
     limit(store)
     order = (*JOBS, *SHARDS_OF_QUOTAS, *MACHINES)
 
-    assert_holds_nothing_after(database_url, row, commit_that_breaks_a_gang(store), order=order)
+    assert_holds_nothing_after(
+        database_url, rival, row, commit_that_breaks_a_gang(store), order=order
+    )

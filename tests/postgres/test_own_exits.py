@@ -97,6 +97,18 @@ def test_an_agent_hears_only_of_jobs_on_its_machines(
     ).tolist()
 
 
+def test_an_agent_hears_where_gangs_run_that_have_a_task_on_its_machines(
+    store: PostgresStore, agent: Store, machines: list[int], mine: int
+) -> None:
+    here = a_running_job(store, a_spec(2, minimum=2), [mine, machines[1]])
+    there = a_running_job(store, a_spec(2, minimum=2), machines[1:2] * 2)
+    part = a_running_job(store, a_spec(2, minimum=1), machines[:2])
+
+    told = agent.addresses(integers([here.id, there.id, part.id]))
+
+    assert {here.id: {0: "machine-1", 1: "machine-2"}} == told
+
+
 def test_a_job_that_a_later_version_wrote_is_left_out(
     store: PostgresStore, agent: Store, mine: int, database_url: str
 ) -> None:

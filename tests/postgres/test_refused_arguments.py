@@ -15,6 +15,7 @@ from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claims_of_job
 from omega.testing.steps import claim, submit_and_lease
 from tests.fixtures.at_work import wait_until
+from tests.fixtures.sessions import Sessions
 from tests.postgres.hostile_values import HUGE_AND_PLAIN
 from tests.postgres.store_under_load import StoreUnderLoad, loaded_store
 from tests.postgres.submissions import WORK, constraint, group, job
@@ -23,8 +24,8 @@ ZEROS = "0, " * (KINDS - 2) + "0"
 
 
 @pytest.fixture
-def cell(database_url: str) -> Iterator[StoreUnderLoad]:
-    with loaded_store(database_url) as store:
+def cell(database_url: str, sessions: Sessions) -> Iterator[StoreUnderLoad]:
+    with loaded_store(database_url, sessions) as store:
         yield store
 
 

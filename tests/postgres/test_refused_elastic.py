@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.fixtures.sessions import Sessions
 from tests.postgres.store_under_load import StoreUnderLoad, loaded_store
 from tests.postgres.submissions import WORK, a_phase, elastic, group, job
 
@@ -71,8 +72,8 @@ REFUSED = [
 
 
 @pytest.fixture
-def cell(database_url: str) -> Iterator[StoreUnderLoad]:
-    with loaded_store(database_url) as store:
+def cell(database_url: str, sessions: Sessions) -> Iterator[StoreUnderLoad]:
+    with loaded_store(database_url, sessions) as store:
         yield store
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from omega.model.resources import KINDS
+from tests.fixtures.sessions import Sessions
 from tests.postgres.store_under_load import StoreUnderLoad, loaded_store
 
 ZEROS = "0, " * (KINDS - 2) + "0"
@@ -40,13 +41,14 @@ def registered(
     amounts: str = f"'{{1, {ZEROS}}}'",
     catalogue: str = """{"names": ["zone"], "values": [["z1", "z2"]]}""",
     codes: str = "'{1}'",
+    address: str = "NULL",
 ) -> str:
-    return f"register_machine(1, {name}, {amounts}, '{catalogue}', {codes})"
+    return f"register_machine(1, {name}, {amounts}, '{catalogue}', {codes}, {address})"
 
 
 @pytest.fixture
-def cell(database_url: str) -> Iterator[StoreUnderLoad]:
-    with loaded_store(database_url) as store:
+def cell(database_url: str, sessions: Sessions) -> Iterator[StoreUnderLoad]:
+    with loaded_store(database_url, sessions) as store:
         yield store
 
 
@@ -81,6 +83,8 @@ REFUSED = [
     (f"are_running({MANY}, {MANY}, {MANY})", "a list of at most 1000"),
     ("read_programs(NULL)", "bad array"),
     (f"read_programs({MANY})", "a list of at most 1000"),
+    ("read_addresses(NULL)", "bad array"),
+    (f"read_addresses({MANY})", "a list of at most 1000"),
     ("machine_revision(NULL)", "there is no machine null"),
     ("machine_revision(1000)", "there is no machine 1000"),
     *(
@@ -108,6 +112,7 @@ REFUSED = [
     (registered(codes="'{3}'"), "each of a value"),
     (registered(catalogue="""{"names": ["zone"], "values": [["z2", "z1"]]}"""), "does not go on"),
     (registered(catalogue="[]"), "no names"),
+    *((registered(address=it), "bad address") for it in ("''", "'a,b'", "E'a\\n'", "'\u00e4'")),
 ]
 FUNCTIONS = sorted({call.partition("(")[0] for call, _ in REFUSED})
 
@@ -135,6 +140,8 @@ def test_what_is_in_form_is_taken(cell: StoreUnderLoad) -> None:
         "lose_own_tasks(4)",
         "expire_machines()",
         registered(),
+        registered(address="'fe80::1'"),
+        "read_addresses('{1}')",
     ):
         with cell.rolled_back():
             assert cell.attempt(f"SELECT omega.{call}", ()) is None, call

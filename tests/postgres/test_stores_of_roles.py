@@ -69,6 +69,7 @@ CALLS = {
     "placements": methodcaller("placements", JOB.id),
     "precedence_gap": methodcaller("precedence_gap"),
     "programs": methodcaller("programs", NONE),
+    "addresses": methodcaller("addresses", NONE),
     "quotas": methodcaller("quotas"),
     "register_machine": methodcaller("register_machine", a_cell(1, first=7)),
     "recall": methodcaller("recall", "batch", 1, None, lease_ms=1_000),

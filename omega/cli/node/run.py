@@ -28,21 +28,25 @@ from omega.errors import BadInput
 from omega.events import AgentWarned
 from omega.framework.retry import Retry
 from omega.model.arrays import Amounts
+from omega.model.names import ADDRESS_RULE, is_address
 from omega.model.resources import DEVICES_MAX, KINDS, named
 from omega.nodes.agent.hardware import found_capacity
 from omega.nodes.agent.live import LiveAgent, register
 from omega.nodes.agent.locks import alone_in
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
+from omega.nodes.agent.own_address import address_towards
 from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.printable import short
 from omega.reports.processes import AGENT, name_of
 from omega.reports.wording import amounts
 from omega.store.opening import store_at
+from omega.store.postgres.databases import host_of
 from omega.terminal.consoles import Output
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import DataDir, number_option
 from omega.terminal.process_log import ProcessLog
 from omega.terminal.rng import rng_from_seed
+from omega.workload.quantities import shown
 
 AGENTS: Final = "agents"
 """The folder of agents' state in the data folder."""
@@ -91,6 +95,14 @@ class AgentPlan:
     reserve_memory: Annotated[
         str, typer.Option(metavar="SIZE", help="To leave for others, of what there is.")
     ] = "0"
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST",
+            help="Where tasks on other machines reach those here; that of the network interface"
+            " towards the database if not given.",
+        ),
+    ] = None
     state_dir: Annotated[
         Path | None,
         typer.Option(
@@ -150,6 +162,16 @@ class AgentPlan:
             return None
         return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease)
 
+    def own_address(self, url: str) -> str:
+        """Return the machine's address, of an agent of the cell at this URL. Raises BadInput."""
+        if self.address is None:
+            return address_towards(host_of(url))
+        if not is_address(self.address):
+            raise BadInput(
+                f"{shown(self.address)} is no address: {ADDRESS_RULE}", field="--address"
+            )
+        return self.address
+
     def machine(self) -> str:
         """Return the machine's name. Raises BadInput."""
         name = self.name or socket.gethostname()
@@ -179,7 +201,12 @@ def command(
             sink = ProcessLog(name_of(AGENT, name), clock)
             retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
             machine = register(
-                store, retry, name, capacity=plan.capacity(folder), attributes=attributes
+                store,
+                retry,
+                name,
+                capacity=plan.capacity(folder),
+                attributes=attributes,
+                address=plan.own_address(url),
             )
             offered = amounts(named(machine.capacity))
             Output().console.print(f"{short(name)} offers {offered}.", highlight=False)

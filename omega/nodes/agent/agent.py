@@ -20,18 +20,20 @@ from omega.clock import Clock
 from omega.errors import NotAllowed, StoreUnavailable
 from omega.events import ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
-from omega.model.allocations import Allocations
 from omega.model.arrays import holds
 from omega.model.exits import Exit, ExitCause, TaskExit
-from omega.model.jobs import JobSpec
+from omega.model.programs import Check
 from omega.nodes.agent.agent_task import AgentTask, Phase, StopReason
+from omega.nodes.agent.checks import Checks, Look
 from omega.nodes.agent.launch import launch_of
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.output_reporter import OutputReporter
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
+from omega.nodes.agent.placements import Placements
 from omega.nodes.agent.records import Records
-from omega.nodes.agent.store_calls import if_running, specs_of, to_record
-from omega.nodes.agent.task_driver import NotStarted, TaskDriver, TaskKey
+from omega.nodes.agent.step_reporter import StepReporter
+from omega.nodes.agent.store_calls import to_record
+from omega.nodes.agent.task_driver import Launch, NotStarted, TaskDriver, TaskKey
 from omega.nodes.calling import called, parts_for_calls
 from omega.reports.exits import sentence_of
 
@@ -85,15 +87,14 @@ class Agent:
         """Whether the cell's answers are newer than the last time that the lease ran out."""
         self._is_ending = False
         self._outputs = OutputReporter(clock)
+        self._checks = Checks(drivers.in_background)
+        self._steps = StepReporter(clock, drivers)
         self._tasks = {task.key: task for task in records.read()}
-        self._specs: dict[int, JobSpec] = {}
-        """By job, for those with tasks here."""
         self._held = sum(
             (task.amounts for task in self._tasks.values() if task.holds_room),
             start=np.zeros_like(machine.capacity),
         )
-        self._revision = -1
-        self._mark = 0  # everything that is live, the first time
+        self._placements = Placements(machine.id, self._tasks)
         self._poll_due_s = 0.0
         self._failures = 0
         self._pause_s = PAUSE_S_MIN
@@ -138,6 +139,7 @@ class Agent:
         self._fence()  # and the calls may have taken long
         acted = self._see_ends()
         self._stop_late_tasks()
+        self._check()
         reported = False
         if self._failures == 0:
             try:
@@ -185,66 +187,17 @@ class Agent:
                 self._records.write(task)
                 self._signal(task, signal)
 
-    # Changes in the cell.
-
     def _poll(self) -> Effects[bool]:
-        """Ask whether the machine has changed; if so, read what is new and what is lost."""
-        machine = self._machine.id
-        revision, mark = yield from called(
-            "revision", lambda store: store.machine_revision(machine)
-        )
+        """Ask whether the machine has changed; if so, stop the tasks that have lost their place."""
+        lost = yield from self._placements.read(in_any_case=not self._is_current)
         self._failures = 0
         self._poll_due_s = self._clock.now() + self._poll_s
-        if revision == self._revision and self._is_current:
-            self._mark = mark  # a transaction that had not ended by now is not older than this
+        if lost is None:
             return False
-        since = self._mark
-        found, next_mark = yield from called(
-            "allocations", lambda store: store.allocations_since(since)
-        )
-        yield from self._find_lost()
-        yield from self._accept(found.only(found.machine == machine))
-        self._mark, self._revision = next_mark, revision
+        for task in lost:
+            self._stop(task, StopReason.LOST)
         self._is_current = self._has_lease()
-        jobs = {key.job for key in self._tasks}
-        self._specs = {job: spec for job, spec in self._specs.items() if job in jobs}
         return True
-
-    def _find_lost(self) -> Effects[None]:
-        """Stop the tasks of which the store has no allocation any more."""
-        live = [task for task in self._tasks.values() if task.is_live]
-        keys = [task.key for task in live]
-        for part in parts_for_calls(len(keys)):
-            runs = yield from called("running", if_running(keys[part]))
-            for task, still in zip(live[part], runs.tolist(), strict=True):
-                if not still:
-                    self._stop(task, StopReason.LOST)
-
-    def _accept(self, found: Allocations) -> Effects[None]:
-        """Take in the tasks that are new, and read the jobs that are not known."""
-        columns = (found.job.tolist(), found.task.tolist(), found.started_ms.tolist())
-        for row, named in enumerate(zip(*columns, strict=True)):
-            key = TaskKey(*named)
-            if key not in self._tasks:
-                self._tasks[key] = AgentTask(key, found.amounts[row])
-        unknown = {
-            task.key.job
-            for task in self._tasks.values()
-            if task.spec is None and task.is_live and task.key.job not in self._specs
-        }
-        self._specs.update((yield from specs_of(unknown)))
-        for task in list(self._tasks.values()):
-            if task.spec is None and task.is_live:
-                self._describe(task)
-
-    def _describe(self, task: AgentTask) -> None:
-        """Give a task its job; one without a program is left to virtual nodes."""
-        task.spec = self._specs.get(task.key.job)
-        if task.spec is None:
-            if task.phase is Phase.WAITING:
-                task.failed_to_start("this agent cannot read its job")
-        elif task.program is None:
-            del self._tasks[task.key]
 
     # Changes on the machine.
 
@@ -283,7 +236,7 @@ class Agent:
         """End what an earlier agent started and no record tells of."""
         if is_over:
             driver.forget(key)
-        elif self._revision >= 0:  # what the cell wants of it is known
+        elif self._placements.are_known:
             driver.signal(key, "KILL")
 
     def _after_end(self, task: AgentTask) -> None:
@@ -306,9 +259,22 @@ class Agent:
             elif task.is_to_be_killed(now_s):
                 self._signal(task, "KILL")
 
-    def _stop(self, task: AgentTask, reason: StopReason) -> None:
+    def _check(self) -> None:
+        """Stop the programs whose checks fail; they are started again as other failures are."""
+        for task, why in self._checks.step(self._tasks.values(), self._clock.now(), self._look_of):
+            self._stop(task, StopReason.UNHEALTHY, why)
+
+    def _look_of(self, task: AgentTask, check: Check) -> Look:
+        driver = self._drivers.of(task)
+        assert driver is not None, "it runs"
+        return driver.look_of(self._launch_of(task), check)
+
+    def _launch_of(self, task: AgentTask) -> Launch:
+        return launch_of(task, machine=self._machine.name)
+
+    def _stop(self, task: AgentTask, reason: StopReason, why: str = "") -> None:
         held = task.holds_room
-        signal = task.stop(reason, self._clock.now())
+        signal = task.stop(reason, self._clock.now(), why)
         if task.phase is Phase.OVER:
             if held:
                 self._held -= task.amounts
@@ -332,20 +298,25 @@ class Agent:
         del self._tasks[task.key]
 
     def _start_waiting(self) -> bool:
-        """Start waiting tasks, those first that were placed first, as far as there is room."""
+        """Start waiting tasks, those first that were placed first, as far as there is room.
+
+        One that was evicted from here, and placed here again, waits until nothing of it runs.
+        """
         if self._is_ending or not self._is_current:
             return False
         now_s, tasks = self._clock.now(), self._tasks.values()
         waiting = sorted(
-            (t for t in tasks if t.phase is Phase.WAITING and t.spec is not None),
+            (t for t in tasks if t.phase is Phase.WAITING and t.is_described),
             key=lambda task: (task.key.started_ms, task.key),
         )
         started = 0
+        stopping = {task.key.of_job for task in tasks if task.runs}
         for task in waiting:
             if started == STARTS_PER_STEP or not self._has_lease():
                 break
             needed = 0 if task.holds_room else task.amounts
-            if task.start_due_s <= now_s and holds(self._held + needed <= self._machine.capacity):
+            has_room = holds(self._held + needed <= self._machine.capacity)
+            if task.start_due_s <= now_s and has_room and task.key.of_job not in stopping:
                 self._start(task)
                 started += 1
         return bool(started)
@@ -358,7 +329,7 @@ class Agent:
         try:
             if driver is None:
                 raise NotStarted("this machine runs no containers")
-            started = launch_of(task, machine=self._machine.name)
+            started = self._launch_of(task)
             task.started(self._clock.now())
             if self._records.write(task):
                 driver.start(started)
@@ -372,10 +343,11 @@ class Agent:
             self._records.write(task)
 
     def _report(self) -> Effects[bool]:
-        """Report outputs, and the exits of tasks that have ended; drop these."""
+        """Report outputs and steps, and the exits of tasks that have ended; drop these."""
         ended = [task for task in self._tasks.values() if task.phase is Phase.ENDED]
-        with_output = [task for task in self._tasks.values() if task.runs]
-        yield from self._outputs.report([*with_output, *ended], self._drivers, at_once=bool(ended))
+        told = [*(task for task in self._tasks.values() if task.runs), *ended]
+        yield from self._outputs.report(told, self._drivers, at_once=bool(ended))
+        yield from self._steps.report(told, at_once=bool(ended))
         for part in parts_for_calls(len(ended)):
             exits = [
                 TaskExit(task.key.job, task.key.task, task.key.started_ms, task.exit)

@@ -38,6 +38,7 @@ class StopReason(Enum):
 
     LOST = "lost"  # the cell gave its place away, or its job is over
     TIMEOUT = "timeout"
+    UNHEALTHY = "unhealthy"
     FENCED = "fenced"  # the lease on the machine is about to run out
 
 
@@ -57,8 +58,31 @@ class AgentTask:
     restarts: list[float] = field(default_factory=list)
     """When it was started again."""
     reason: StopReason | None = None
+    why: str = ""
+    """What is to be said of that reason."""
     kill_due_s: float = 0.0
     exit: Exit | None = None
+    addresses: tuple[str, ...] | None = None
+    """Where each task of its gang runs, by task, empty of those that are over; None if unknown."""
+
+    steps_done: int | None = None
+    """Of a job in steps, how many were on record when it was placed here; None if unknown."""
+    run_ms: int = 0
+    """Of a job in steps, for how long it had run before its last start."""
+
+    @property
+    def is_described(self) -> bool:
+        """Whether all is known that it is to be told when it starts."""
+        if self.spec is None:
+            return False
+        knows_peers = self.addresses is not None or not self.spec.needs_all_tasks
+        return knows_peers and (self.steps_done is not None or self.spec.work is None)
+
+    def run_ms_at(self, now_s: float) -> int:
+        """Return for how long its job has run, as far as that is seen from this task."""
+        if not self.runs or self.started_s is None:
+            return self.run_ms
+        return self.run_ms + max(0, round((now_s - self.started_s) * 1_000))
 
     @property
     def program(self) -> Program | None:
@@ -107,8 +131,8 @@ class AgentTask:
         self.phase = Phase.ENDED
         self.exit = Exit(cause=cause, restarts=len(self.restarts), detail=why)
 
-    def stop(self, reason: StopReason, now_s: float) -> str | None:
-        """Record that it is to stop; return the signal to send, if something of it runs."""
+    def stop(self, reason: StopReason, now_s: float, why: str = "") -> str | None:
+        """Record that it is to stop, and why; return the signal to send, if something runs."""
         if self.phase in (Phase.WAITING, Phase.ENDED):
             assert reason is StopReason.LOST
             self.phase = Phase.OVER
@@ -117,7 +141,7 @@ class AgentTask:
         elif self.phase is Phase.RUNNING:
             program = self.program
             grace_ms = GRACE_UNKNOWN_MS if program is None else program.stop_grace_ms
-            self.phase, self.reason = Phase.STOPPING, reason
+            self.phase, self.reason, self.why = Phase.STOPPING, reason, why
             self.kill_due_s = now_s + grace_ms / 1_000
             return self._stop_signal
         return None
@@ -147,6 +171,7 @@ class AgentTask:
     def ended(self, seen: Exit, now_s: float) -> None:
         """Record the exit of its program: it ends, waits for its restart, or is over."""
         assert self.runs
+        self.run_ms = self.run_ms_at(now_s)
         if self.reason is StopReason.LOST:
             self.phase = Phase.OVER
             return
@@ -157,6 +182,8 @@ class AgentTask:
             return
         if self.reason is StopReason.TIMEOUT:
             seen = replace(seen, cause=ExitCause.TIMEOUT, code=None)
+        elif self.reason is StopReason.UNHEALTHY:
+            seen = replace(seen, cause=ExitCause.UNHEALTHY, code=None, detail=self.why)
         if not seen.is_success and self._may_restart(now_s):
             self.restarts.append(now_s)
             self.phase, self.reason = Phase.WAITING, None

@@ -20,11 +20,19 @@ from typing import Any, Final
 from omega.clock import Clock
 from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
+from omega.model.programs import Check
 from omega.nodes.agent.container_engine import Engine, EngineError
 from omega.nodes.agent.container_spec import exit_of_container, spec_of
 from omega.nodes.agent.env_file import variables_of_file
+from omega.nodes.agent.network_checks import answers, connects
 from omega.nodes.agent.output_file import OutputFile
-from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
+from omega.nodes.agent.task_driver import (
+    Launch,
+    NotStarted,
+    Stream,
+    TaskKey,
+    why_of_check,
+)
 
 POLL_S: Final = 0.2
 """The time between two questions to the engine."""
@@ -154,6 +162,17 @@ class ContainerDriver:
         self._ids.pop(key, None)
         self._restarts.pop(key, None)
         del self._shown[key]
+
+    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        """Return a function that checks a task that runs; see `TaskDriver`."""
+        container, timeout_s = self._ids.get(launch.key), check.timeout_ms / 1_000
+        if container is None or launch.key in self._starting:
+            return lambda: None  # its image may still be on its way
+        return lambda: _check(self._engine, container, check, timeout_s)
+
+    def steps(self, key: TaskKey) -> int | None:
+        """Return None: a container shares no file with the agent."""
+        return None
 
     def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
         """Return how many bytes a task has written so far, and the last of them.
@@ -285,3 +304,20 @@ class ContainerDriver:
         """Let go of the engine; containers run on."""
         self._pool.shutdown()
         self._client.close()
+
+
+def _check(engine: str, container: str, check: Check, timeout_s: float) -> str | None:
+    """Check a container, in a thread; return why that failed, or None."""
+    try:
+        with closing(Engine(engine)) as client:
+            if check.port is None:
+                code = client.execute(container, check.command, timeout_s)
+                return why_of_check(code, timeout_s)
+            address = client.address(container)
+    except EngineError as error:
+        return f"the check could not be made: {error}"
+    if address is None:
+        return "its container has no address on this machine"
+    if check.path is None:
+        return connects(address, check.port, timeout_s)
+    return answers(address, check.port, check.path, timeout_s)

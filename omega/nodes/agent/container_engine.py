@@ -8,7 +8,8 @@ Source   The Docker Engine API, which `podman system service` speaks, too.
 import socket
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Timer
 from typing import Any, Final
 
 import docker
@@ -16,8 +17,11 @@ import docker.errors
 import docker.types
 import requests.exceptions
 
+from omega.nodes.agent.own_address import LOOPBACK
+
 TIMEOUT_S: Final = 30
 MISSING: Final = 404
+READ_BYTES: Final = 65_536
 UNIX: Final = "unix://"
 
 
@@ -89,6 +93,27 @@ class Engine:
         with _translated():
             self._api.kill(container, signal=signal)
 
+    def execute(self, container: str, command: Sequence[str], timeout_s: float) -> int | None:
+        """Run a command in a container; return its exit code, or None if it takes longer.
+
+        What it writes is dropped. One that takes longer goes on until the container ends.
+        """
+        with _translated():
+            started = self._api.exec_create(container, list(command))["Id"]
+            output = self._api.exec_start(started, socket=True)
+            _read_to_end(output, timeout_s)
+            seen = self._api.exec_inspect(started)
+        return None if seen["Running"] else int(seen["ExitCode"])
+
+    def address(self, container: str) -> str | None:
+        """Return where this machine reaches a container's ports; None: nowhere."""
+        settings = self.inspect(container)
+        if settings["HostConfig"].get("NetworkMode") == "host":
+            return LOOPBACK
+        of_all = settings["NetworkSettings"]
+        networks = (of_all, *(of_all.get("Networks") or {}).values())
+        return next((it["IPAddress"] for it in networks if it.get("IPAddress")), None)
+
     def remove(self, container: str) -> None:
         """Remove a container, running or not; harmless if it is gone."""
         try:
@@ -124,6 +149,26 @@ def _probe(address: str) -> None:
             probe.connect(address.removeprefix(UNIX))
         except OSError as error:
             raise EngineError(str(error.strerror), is_missing=False) from error
+
+
+def _read_to_end(output: socket.SocketIO, timeout_s: float) -> None:
+    """Read what the engine sends, until it ends or the time is up, and close the connection."""
+    connection: socket.socket = output._sock  # type: ignore[attr-defined]  # noqa: SLF001 - the SDK closes none that it hands out
+    too_long = Timer(timeout_s, _shut_down, [connection])
+    too_long.daemon = True
+    too_long.start()
+    try:
+        while output.read(READ_BYTES):
+            pass
+    finally:
+        too_long.cancel()
+        output.close()
+        connection.close()
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):  # it may be closed by now
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ def spec_of(launch: Launch, from_file: Mapping[str, str]) -> dict[str, Any]:
     program = launch.program
     spec: dict[str, Any] = {
         "environment": {
+            **launch.defaults,
             **from_file,
             **dict(program.env),
             **launch.env,

@@ -2,12 +2,22 @@
 
 Goal     Let a program know which task it is, without asking the cell.
 Promise  Names begin with OMEGA_; jobs cannot set these themselves.
-Source   docs/guide/agents.md; Slurm's SLURM_ARRAY_TASK_ID, Nomad's NOMAD_ALLOC_INDEX.
+Source   docs/guide/agents.md; Slurm's SLURM_ARRAY_TASK_ID, Nomad's NOMAD_ALLOC_INDEX; the
+         initialization of torch.distributed from the environment; Open MPI's hostfile.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from omega.model.jobs import JobSpec
 from omega.model.resources import DEVICES, Kind
 from omega.nodes.agent.agent_task import AgentTask
-from omega.nodes.agent.task_driver import Launch
+from omega.nodes.agent.task_driver import Launch, TaskKey
+from omega.task import STEPS_DONE
+
+PORT_FIRST: Final = 20_000
+PORTS: Final = 10_000
+"""The ports of gangs: below those that Linux gives to outgoing connections, from 32,768."""
 
 
 def launch_of(task: AgentTask, *, machine: str) -> Launch:
@@ -15,6 +25,7 @@ def launch_of(task: AgentTask, *, machine: str) -> Launch:
     spec, program = task.spec, task.program
     assert spec is not None
     assert program is not None
+    peers = task.addresses or ()
     return Launch(
         key=task.key,
         program=program,
@@ -25,9 +36,33 @@ def launch_of(task: AgentTask, *, machine: str) -> Launch:
             "OMEGA_TASKS": str(spec.tasks),
             "OMEGA_MACHINE": machine,
             "OMEGA_RESTARTS": str(len(task.restarts)),
+            **_steps_of(task, spec),
+            **({"OMEGA_MACHINES": ",".join(peers)} if peers else {}),
         },
+        defaults=_meeting_place(task.key, peers) if peers else {},
+        peers=peers,
         cpu_milli=int(task.amounts[Kind.CPU_MILLI]),
         memory_mib=int(task.amounts[Kind.MEMORY_MIB]),
         gpus=tuple(task.amounts[DEVICES].nonzero()[0].tolist()),
         restarts=len(task.restarts),
     )
+
+
+def _steps_of(task: AgentTask, spec: JobSpec) -> Mapping[str, str]:
+    if spec.work is None:
+        return {}
+    return {"OMEGA_STEPS": str(spec.work.steps), STEPS_DONE: str(task.steps_done or 0)}
+
+
+def _meeting_place(key: TaskKey, peers: Sequence[str]) -> Mapping[str, str]:
+    """Return the variables by which torch.distributed finds the other tasks.
+
+    Each task sees its own GPUs alone, so that its local rank is 0.
+    """
+    return {
+        "MASTER_ADDR": peers[0],
+        "MASTER_PORT": str(PORT_FIRST + key.job % PORTS),
+        "RANK": str(key.task),
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": str(len(peers)),
+    }

@@ -39,13 +39,16 @@ def register(
     *,
     capacity: Amounts,
     attributes: Mapping[str, str],
+    address: str | None = None,
 ) -> OwnMachine:
     """Have a machine of this name, capacity (kinds,) and attributes in the cell.
+
+    Tasks on other machines reach it by its address.
 
     Raises NotAllowed if another login stands for it, BadInput if it has left the cell.
     """
     one = Machines((name,), capacity[None, :], {key: [it] for key, it in attributes.items()})
-    number = retry("register", lambda: store.register_machine(one))
+    number = retry("register", lambda: store.register_machine(one, address))
     return OwnMachine(id=number, name=name, capacity=capacity)
 
 

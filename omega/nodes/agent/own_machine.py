@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from omega.model.arrays import Amounts
 from omega.nodes.agent.agent_task import AgentTask
+from omega.nodes.agent.checks import Begin, in_a_thread
 from omega.nodes.agent.task_driver import TaskDriver
 
 
@@ -29,6 +30,8 @@ class TaskDrivers:
 
     processes: TaskDriver
     containers: TaskDriver | None = None
+    in_background: Begin = in_a_thread
+    """Begins the checks of programs."""
 
     def of(self, task: AgentTask) -> TaskDriver | None:
         """Return the driver of a task's program; None if it needs containers and none run here."""

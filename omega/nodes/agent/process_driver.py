@@ -9,7 +9,6 @@ Source   docs/decisions/0044-programs-and-agents.md; Nomad's raw_exec and its ex
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,13 @@ from typing import Final
 
 from omega.clock import Clock
 from omega.model.exits import Exit, ExitCause
+from omega.model.programs import Check
 from omega.nodes.agent.env_file import variables_of_file
 from omega.nodes.agent.linux_processes import boot_id, send
+from omega.nodes.agent.network_checks import answers, connects
+from omega.nodes.agent.own_address import LOOPBACK
 from omega.nodes.agent.process_start import (
+    Surroundings,
     account_of,
     check_folder,
     check_working_dir,
@@ -27,9 +30,11 @@ from omega.nodes.agent.process_start import (
     environment,
     handle_ignored_signals,
     home_of_agent,
+    hostfile,
 )
 from omega.nodes.agent.shell_script import SCRIPT, SHELL, UNABLE, exit_of_code
 from omega.nodes.agent.shells import free_shell, reap, shell_of, status_of, verified
+from omega.nodes.agent.small_files import create_small
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
 from omega.nodes.agent.trash import Trash
@@ -166,46 +171,69 @@ class ProcessDriver:
         except OSError as error:
             self._warn_once("the folder of a task could not be deleted", error)
 
+    def steps(self, key: TaskKey) -> int | None:
+        """Return how many steps a task says that its job has made; None if it says nothing."""
+        task = self._running.get(key) or self._ended.get(key)
+        return None if task is None else task.folder.read_steps(task.launched.run)
+
     def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
         """Return how many bytes a task has written so far, and the last of them."""
         return TaskFolder(self._folder, key).output(stream).read(bytes_max)
 
-    def _start(self, launch: Launch, folder: TaskFolder, launched: Launched) -> Shell:
+    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        """Return a function that checks a task that runs; see `TaskDriver`."""
+        timeout_s = check.timeout_ms / 1_000
+        if check.port is not None:
+            port, path = check.port, check.path
+            if path is None:
+                return lambda: connects(LOOPBACK, port, timeout_s)
+            return lambda: answers(LOOPBACK, port, path, timeout_s)
+        task = self._running.get(launch.key)
+        if task is None:
+            return lambda: "it does not run"
+        try:
+            it = self._surroundings(launch, task.folder, task.folder.run(task.launched.run))
+            command = command_of(check.command, it.env["PATH"], it.working_dir)
+        except NotStarted as error:
+            why = str(error)
+            return lambda: why
+        return lambda: it.succeeds(command, timeout_s)
+
+    def _surroundings(self, launch: Launch, folder: TaskFolder, run: Path) -> Surroundings:
+        """Return where and as whom a program runs. Raises NotStarted."""
         program = launch.program
         account = account_of(program.user, self._users)
         if account is not None:
             check_folder(self._folder, account)
         home = home_of_agent() if account is None else account.home
         from_file = variables_of_file(program.env_file, self._env_dirs)
-        env = environment(launch, folder.path, folder.work, home, from_file)
+        env = environment(launch, folder, run, home, from_file)
         if program.working_dir is not None:
             check_working_dir(program.working_dir)
-        working_dir = Path(program.working_dir or folder.work)
-        command = command_of(program, env["PATH"], working_dir)
+        return Surroundings(account, env, Path(program.working_dir or folder.work))
+
+    def _start(self, launch: Launch, folder: TaskFolder, launched: Launched) -> Shell:
+        run = folder.run(launched.run)
+        if launch.program.image is not None:
+            raise NotStarted("the program has an image, and this driver runs processes")
+        it = self._surroundings(launch, folder, run)
+        account = it.account
+        command = command_of(launch.program.command, it.env["PATH"], it.working_dir)
         folder.path.mkdir(mode=0o700, exist_ok=True)
         folder.path.chmod(0o700 if account is None else 0o711)
-        run = folder.run(launched.run)
         run.mkdir(mode=0o700)
+        if launch.peers:
+            create_small(folder.hostfile(run), hostfile(launch.peers))
         folder.work.mkdir(mode=0o700, exist_ok=True)
         if account is not None:
-            for own in (folder.work, run):
+            for own in (folder.work, run, *run.iterdir()):
                 os.chown(own, account.uid, account.gid, follow_symlinks=False)
         folder.write_launch(launched)
         outputs: list[int] = []
         try:
             outputs.extend(folder.output(stream).open() for stream in Stream)
-            process = subprocess.Popen(
-                [SHELL, "-c", SCRIPT, "omega-task", str(run), *command],
-                stdin=subprocess.DEVNULL,
-                stdout=outputs[0],
-                stderr=outputs[1],
-                cwd=working_dir,
-                env=env,
-                start_new_session=True,
-                user=account.uid if account is not None else None,
-                group=account.gid if account is not None else None,
-                extra_groups=account.groups if account is not None else None,
-            )
+            words = [SHELL, "-c", SCRIPT, "omega-task", str(run), *command]
+            process = it.start(words, *outputs)
         finally:
             for output in outputs:
                 os.close(output)

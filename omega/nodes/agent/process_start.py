@@ -10,18 +10,24 @@ import os
 import pwd
 import shutil
 import signal
-from collections.abc import Mapping, Set
+import subprocess
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from omega.model.programs import Program
-from omega.nodes.agent.task_driver import Launch, NotStarted
+from omega.nodes.agent.task_driver import Launch, NotStarted, why_of_check
+from omega.nodes.agent.task_folder import TaskFolder
+from omega.task import STEP_FILE, STEPS_DONE
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LANG: Final = "C.UTF-8"
 MARKER: Final = "OMEGA_TASK_FOLDER"
 """The variable by which processes are found that left their task's session."""
+HOSTFILE: Final = "OMEGA_HOSTFILE"
+"""The variable that names the list of a gang's machines."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,47 @@ class Account:
     gid: int
     groups: tuple[int, ...]
     home: str
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where, as whom and with which variables the processes of a task run."""
+
+    account: Account | None
+    """None: the agent's own."""
+    env: Mapping[str, str]
+    working_dir: Path
+
+    def start(self, command: Sequence[str], stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
+        """Start a process in a session of its own. Raises OSError."""
+        account = self.account
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=self.working_dir,
+            env=self.env,
+            start_new_session=True,
+            user=None if account is None else account.uid,
+            group=None if account is None else account.gid,
+            extra_groups=None if account is None else account.groups,
+        )
+
+    def succeeds(self, command: Sequence[str], timeout_s: float) -> str | None:
+        """Run a command to its end, or until its time is up; return why it failed, or None."""
+        try:
+            process = self.start(command, subprocess.DEVNULL, subprocess.DEVNULL)
+        except OSError as error:
+            return f"the check could not be started: {error.strerror}"
+        code: int | None = None
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return why_of_check(code, timeout_s)
 
 
 def handle_ignored_signals() -> None:
@@ -74,32 +121,42 @@ def home_of_agent() -> str:
 
 
 def environment(
-    launch: Launch, folder: Path, work: Path, home: str, from_file: Mapping[str, str]
+    launch: Launch, folder: TaskFolder, run: Path, home: str, from_file: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return all variables of a program; what its user wrote wins over what is always there."""
+    """Return all variables of a program; what its user wrote wins over what is always there.
+
+    `run` is the folder of this start.
+    """
     gpus = ",".join(map(str, launch.gpus))
     return {
         "PATH": PATH,
         "HOME": home,
         "LANG": LANG,
-        "TMPDIR": str(work),
+        "TMPDIR": str(folder.work),
+        **launch.defaults,
         **from_file,
         **dict(launch.program.env),
         **launch.env,
         "CUDA_VISIBLE_DEVICES": gpus,
         "NVIDIA_VISIBLE_DEVICES": gpus,
-        MARKER: str(folder),
+        **({HOSTFILE: str(folder.hostfile(run))} if launch.peers else {}),
+        **({STEP_FILE: str(folder.step_file(run))} if STEPS_DONE in launch.env else {}),
+        MARKER: str(folder.path),
     }
 
 
-def command_of(program: Program, path: str, folder: Path) -> list[str]:
-    """Return the command with the full path of its program. Raises NotStarted.
+def hostfile(peers: Sequence[str]) -> str:
+    """Return the machines of a gang as Open MPI's launcher reads them: its tasks are slots."""
+    slots = Counter(peer for peer in peers if peer)
+    return "".join(f"{address} slots={number}\n" for address, number in slots.items())
+
+
+def command_of(command: Sequence[str], path: str, folder: Path) -> list[str]:
+    """Return a command with the full path of its program. Raises NotStarted.
 
     With its path, because the shell that runs it has commands of its own, such as `exit`.
     """
-    if program.image is not None:
-        raise NotStarted("the program has an image, and this driver runs processes")
-    name, *arguments = program.command
+    name, *arguments = command
     if "/" not in name:
         found = shutil.which(name, path=path) if name else None
         if found is None:

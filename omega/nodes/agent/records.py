@@ -43,7 +43,11 @@ class Records:
             "started_s": task.started_s,
             "restarts": task.restarts,
             "reason": None if task.reason is None else task.reason.value,
+            "why": task.why,
             "kill_due_s": task.kill_due_s,
+            "addresses": task.addresses,
+            "steps_done": task.steps_done,
+            "run_ms": task.run_ms,
         }
         try:
             write_small(self._path(task.key), json.dumps(record))
@@ -86,7 +90,11 @@ def _read(path: Path) -> AgentTask | None:
             started_s=None if said["started_s"] is None else float(said["started_s"]),
             restarts=[float(at) for at in said["restarts"]],
             reason=None if said["reason"] is None else StopReason(said["reason"]),
+            why=str(said.get("why", "")),
             kill_due_s=float(said["kill_due_s"]),
+            steps_done=None if (done := said.get("steps_done")) is None else int(done),
+            run_ms=int(said.get("run_ms", 0)),
+            addresses=None if (them := said.get("addresses")) is None else tuple(map(str, them)),
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -14,8 +14,9 @@ from omega.limits import LIMITS
 from omega.model.arrays import Ids, Mask, integers
 from omega.model.exits import TaskExit
 from omega.model.jobs import JobSpec
+from omega.model.progress import JobProgress
 from omega.nodes.agent.task_driver import TaskKey
-from omega.nodes.calling import called
+from omega.nodes.calling import called, parts_for_calls
 from omega.store.protocols import NodeStore
 
 
@@ -42,6 +43,34 @@ def specs_of(jobs: Iterable[int]) -> Effects[dict[int, JobSpec]]:
 
 def _for_programs(jobs: Ids) -> Callable[[NodeStore], Mapping[int, JobSpec]]:
     return lambda store: store.programs(jobs)
+
+
+def addresses_of(jobs: Iterable[int]) -> Effects[dict[int, Mapping[int, str]]]:
+    """Read where the tasks of these gangs run, by job and task."""
+    found: dict[int, Mapping[int, str]] = {}
+    wanted = sorted(jobs)
+    for part in parts_for_calls(len(wanted)):
+        found.update((yield from called("addresses", _for_addresses(integers(wanted[part])))))
+    return found
+
+
+def _for_addresses(jobs: Ids) -> Callable[[NodeStore], Mapping[int, Mapping[int, str]]]:
+    return lambda store: store.addresses(jobs)
+
+
+def progress_of(jobs: Iterable[int]) -> Effects[dict[int, tuple[int, int]]]:
+    """Read of these jobs in steps how many they have made, and their milliseconds."""
+    found: dict[int, tuple[int, int]] = {}
+    wanted = sorted(jobs)
+    for part in parts_for_calls(len(wanted)):
+        told = yield from called("progress", _for_progress(integers(wanted[part])))
+        columns = (told.job.tolist(), told.done.tolist(), told.run_ms.tolist())
+        found.update((job, (done, run_ms)) for job, done, run_ms in zip(*columns, strict=True))
+    return found
+
+
+def _for_progress(jobs: Ids) -> Callable[[NodeStore], JobProgress]:
+    return lambda store: store.progress(jobs)
 
 
 def to_record(exits: Sequence[TaskExit]) -> Callable[[NodeStore], int]:

@@ -7,14 +7,14 @@ Promise  Tasks outlive the agent: a new driver of the same folder finds all that
 Source   docs/decisions/0044-programs-and-agents.md; Nomad's task drivers.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
 from omega.errors import OmegaError
 from omega.model.exits import Exit
-from omega.model.programs import Program
+from omega.model.programs import Check, Program
 
 
 @dataclass(frozen=True, order=True)
@@ -24,6 +24,11 @@ class TaskKey:
     job: int
     task: int
     started_ms: int
+
+    @property
+    def of_job(self) -> tuple[int, int]:
+        """Which task it is of which job, whenever it was placed."""
+        return self.job, self.task
 
     def __str__(self) -> str:
         return f"{self.job}-{self.task}-{self.started_ms}"
@@ -49,6 +54,10 @@ class Launch:
     cpu_milli: int
     memory_mib: int
     """The most memory that it may use; 0: as much as there is."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Variables that the agent sets unless the program does."""
+    peers: tuple[str, ...] = ()
+    """Of a gang, the address of each task's machine, by task; empty of tasks that are over."""
     gpus: tuple[int, ...] = ()
     """The device slots that it may use."""
     restarts: int = 0
@@ -88,6 +97,24 @@ class TaskDriver(Protocol):
         """Drop what is kept of a task that has ended, but its output; harmless if unknown."""
         ...
 
+    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        """Return a function that checks a task that runs; it returns why that failed, or None.
+
+        It is called in another thread, and may take a little longer than the check's timeout.
+        """
+        ...
+
+    def steps(self, key: TaskKey) -> int | None:
+        """Return how many steps a task says that its job has made; None if it says nothing."""
+        ...
+
     def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
         """Return how many bytes a task has written so far, and the last of them."""
         ...
+
+
+def why_of_check(code: int | None, timeout_s: float) -> str | None:
+    """Return why a check by command failed, or None; a code of None is none in its time."""
+    if code is None:
+        return f"the check took longer than {timeout_s:g} s"
+    return None if code == 0 else f"the check exited with code {code}"

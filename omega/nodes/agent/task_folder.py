@@ -10,6 +10,8 @@ KEY/            the agent's
 ├── end         how that run ended, once the agent knows
 ├── stdout, stderr, and what OutputFile keeps beside them
 ├── run-N/      of the N-th start, the task's user's
+│   ├── hosts   the machines of its gang
+│   ├── steps   how far its job is, as the program says
 │   ├── shell   pid, start and boot of the shell that runs the command
 │   └── exit    what the shell saw of its end
 └── work/       the working directory, and TMPDIR
@@ -20,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from omega.limits import LIMITS
 from omega.model.exits import CODE_MAX, Exit, ExitCause
 from omega.nodes.agent.output_file import OutputFile
 from omega.nodes.agent.small_files import create_small, read_small, write_small
@@ -62,6 +65,22 @@ class TaskFolder:
     def run(self, number: int) -> Path:
         """Return the folder of one start."""
         return self.path / f"run-{number}"
+
+    @staticmethod
+    def hostfile(run: Path) -> Path:
+        """Return the list of a gang's machines, of one start."""
+        return run / "hosts"
+
+    @staticmethod
+    def step_file(run: Path) -> Path:
+        """Return where the program of one start writes how many steps its job has made."""
+        return run / "steps"
+
+    def read_steps(self, run: int) -> int | None:
+        """Return how many steps the program says; None if it says nothing of sense."""
+        text = (read_small(self.step_file(self.run(run))) or "").strip()
+        is_sane = text.isascii() and text.isdecimal() and len(text) < len(str(LIMITS.steps_max))
+        return int(text) if is_sane else None
 
     def next_run(self) -> int:
         """Return the number of the next start."""

@@ -17,6 +17,7 @@ from omega.model.arrays import Ids, Index, Mask, integers
 from omega.model.exits import PastExit, TaskExit, TaskOutput
 from omega.model.jobs import JobSpec
 from omega.model.machines import Machines, MachineState
+from omega.model.names import ADDRESS_RULE, is_address
 from omega.store.memory.elastic import MemoryElasticJobs
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.job_records import JobRecord
@@ -67,6 +68,18 @@ class MemoryAgents(MemoryElasticJobs):
         known = (self._jobs[number] for number in sorted(self._jobs.keys() & set(jobs.tolist())))
         return {job.id: job.spec for job in known if len(job.running)}
 
+    def addresses(self, jobs: Ids) -> Mapping[int, Mapping[int, str]]:
+        """Return where the tasks of those of these gangs run, by job and task."""
+        _refuse_too_many(jobs)
+        found: dict[int, dict[int, str]] = {}
+        for number in sorted(self._jobs.keys() & set(jobs.tolist())):
+            job = self._jobs[number]
+            if len(job.running) and job.spec.needs_all_tasks:
+                machines = self._allocations.rows["machine"][job.slot[job.running]].tolist()
+                tasks = job.running.tolist()
+                found[number] = dict(zip(tasks, map(self._machines.address, machines), strict=True))
+        return found
+
     def report_exits(self, exits: Sequence[TaskExit]) -> int:
         """End those of these tasks whose allocation began then; return how many there were."""
         _refuse_too_many(exits)
@@ -98,17 +111,22 @@ class MemoryAgents(MemoryElasticJobs):
             if self._slot(*name) is not None or self._exits.has(*name):
                 self._exits.keep(it)
 
-    def register_machine(self, machine: Machines) -> int:
+    def register_machine(self, machine: Machines, address: str | None = None) -> int:
         """Add one machine, or bring the one of its name up to date; return its id."""
         (name,) = machine.names
+        if address is not None and not is_address(address):
+            raise BadInput(f"bad address: {ADDRESS_RULE}", field="address")
         if name not in self._machines.names:
-            return int(self._machines.add(machine, self._next_transaction())[0])
+            number = int(self._machines.add(machine, self._next_transaction())[0])
+            self._machines.has_address(number, address)
+            return number
         number = self._machines.names.index(name) + 1
         if self._machines.state[number - 1] == MachineState.GONE:
             raise BadInput(f"machine {number} has left the cell", field="machine")
         if (self._machines.capacity[number - 1] != machine.capacity[0]).any():
             self.resize(number, machine.capacity[0], notice_ms=0)
         self._machines.describe(number, machine)
+        self._machines.has_address(number, address)
         return number
 
     def exits(self, job: int, *, exits_max: int = 100) -> list[PastExit]:

@@ -51,6 +51,7 @@ class MachineTable:
         self.generation = 0
         self.notices: dict[int, Notice] = {}
         """By machine id; a machine without a notice uses no more than its capacity."""
+        self._addresses: dict[int, str] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -82,6 +83,15 @@ class MachineTable:
             self.codes, codes = self._widened(described)
             self.codes[machine - 1] = codes[0]
             self.generation += 1
+
+    def has_address(self, machine: int, address: str | None) -> None:
+        """Note the address of a machine; None changes nothing."""
+        if address is not None:
+            self._addresses[machine] = address
+
+    def address(self, machine: int) -> str:
+        """Return the address of a machine, or its name if it has none."""
+        return self._addresses.get(machine, self.names[machine - 1])
 
     def _widened(self, machines: Machines) -> tuple[Codes, Codes]:
         """Add attributes of machines to the catalogue; return the codes of all, and of these."""

@@ -72,6 +72,15 @@ class PostgresAgents:
                 continue
         return readable
 
+    def addresses(self, jobs: Ids) -> Mapping[int, Mapping[int, str]]:
+        """Return where the tasks of those of these gangs run, by job and task."""
+        found: dict[int, dict[int, str]] = {}
+        for job, task, address in self._link.call(
+            "SELECT job_id, task, address FROM omega.read_addresses(%s)", (Big(jobs),)
+        ):
+            found.setdefault(int(job), {})[int(task)] = str(address)
+        return found
+
     def report_exits(self, exits: Sequence[TaskExit]) -> int:
         """End those of these tasks whose allocation began then; return how many there were."""
         how = [it.exit for it in exits]

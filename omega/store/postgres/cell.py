@@ -55,12 +55,14 @@ class PostgresCell:
         """Add machines; return their ids in order. Raises BadInput for a name already in use."""
         return np.asarray(self._encoded("add_machines", machines, list(machines.names)))
 
-    def register_machine(self, machine: Machines) -> int:
+    def register_machine(self, machine: Machines, address: str | None = None) -> int:
         """Add one machine, or bring the one of its name up to date; return its id."""
         (name,) = machine.names
-        return int(self._encoded("register_machine", machine, name))
+        return int(self._encoded("register_machine", machine, name, address))
 
-    def _encoded(self, function: str, machines: Machines, names: list[str] | str) -> Any:  # noqa: ANN401 - ids, or an id
+    def _encoded(
+        self, function: str, machines: Machines, names: list[str] | str, *more: str | None
+    ) -> Any:  # noqa: ANN401 - ids, or an id
         """Encode machines and call a function with them, until it answers; return the answer."""
         # Encoding reads the catalogue first. If others add machines meanwhile, the generation has
         # changed, the function returns null, and the machines are encoded again.
@@ -71,13 +73,14 @@ class PostgresCell:
             )
             catalogue, codes = _catalogue(stored).encode(machines)
             ((answer,),) = self._link.call(
-                f"SELECT omega.{function}(%s, %s, %s, %s, %s)",
+                f"SELECT omega.{function}(%s, %s, %s, %s, %s{', %s' * len(more)})",
                 (
                     generation,
                     names,
                     Int(machines.capacity.ravel()),
                     Jsonb({"names": catalogue.names, "values": catalogue.values}),
                     Int(codes.ravel()),
+                    *more,
                 ),
             )
         return answer

@@ -38,13 +38,25 @@ def beside(url: str, name: str) -> str:
 
 def name_of(url: str) -> str:
     """Return the name of the URL's database; libpq's default is the user's name."""
-    known: dict[str, object] = {
+    known = _known(url)
+    return known.get("dbname") or known["user"]
+
+
+def host_of(url: str) -> str | None:
+    """Return the first host of a database's URL; None if it is this machine, by a socket file."""
+    known = _known(url)
+    first, _, _ = (known.get("hostaddr") or known.get("host") or "").partition(",")
+    return None if not first or first.startswith(("/", "@")) else first
+
+
+def _known(url: str) -> dict[str, str]:
+    """Return what a URL says, and libpq's defaults of what it does not say."""
+    known = {
         option.keyword.decode(): option.val.decode()
         for option in pq.Conninfo.get_defaults()
         if option.val is not None
     }
-    known.update(conninfo_to_dict(url))
-    return str(known.get("dbname") or known.get("user"))
+    return {**known, **{key: str(value) for key, value in conninfo_to_dict(url).items()}}
 
 
 def suffixed(url: str, suffix: str) -> str:

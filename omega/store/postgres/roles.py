@@ -90,6 +90,7 @@ ROLES: Final = (
             "machine_revision",
             "are_running",
             "read_programs",
+            "read_addresses",
             "report_exits",
             "report_outputs",
             "read_catalogue",

@@ -6,6 +6,7 @@ Source   docs/decisions/0002-one-store-protocol.md.
 """
 
 from collections.abc import Mapping
+from typing import Self
 
 from omega.store.postgres.agents import PostgresAgents
 from omega.store.postgres.cell import PostgresCell
@@ -36,14 +37,14 @@ class PostgresStore(
         link = Link(
             url, application_name=application_name, statement_timeout_ms=statement_timeout_ms
         )
-        PostgresCell.__init__(self, link)
-        PostgresJobs.__init__(self, link)
-        PostgresElasticJobs.__init__(self, link)
-        PostgresAgents.__init__(self, link)
-        PostgresRounds.__init__(self, link)
-        PostgresTurns.__init__(self, link)
-        PostgresHoldings.__init__(self, link)
-        PostgresRegistry.__init__(self, link)
+        _connect(self, link)
+
+    @classmethod
+    def on(cls, link: Link) -> Self:
+        """Return a store whose calls go through this link, which it closes."""
+        store = cls.__new__(cls)
+        _connect(store, link)
+        return store
 
     def __repr__(self) -> str:
         return f"PostgresStore({self._link!r})"
@@ -56,3 +57,15 @@ class PostgresStore(
     def close(self) -> None:
         """Close the connection; closing twice is harmless."""
         self._link.close()
+
+
+def _connect(store: PostgresStore, link: Link) -> None:
+    """Give a store's parts their link."""
+    PostgresCell.__init__(store, link)
+    PostgresJobs.__init__(store, link)
+    PostgresElasticJobs.__init__(store, link)
+    PostgresAgents.__init__(store, link)
+    PostgresRounds.__init__(store, link)
+    PostgresTurns.__init__(store, link)
+    PostgresHoldings.__init__(store, link)
+    PostgresRegistry.__init__(store, link)

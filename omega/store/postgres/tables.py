@@ -123,8 +123,9 @@ machine_profile = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False, unique=True),
     Column("codes", ARRAY(Integer), nullable=False),
+    Column("address", Text),
 )
-"""Names and attributes of machines, which claims do not change, apart from rows that they do."""
+"""What claims do not change of machines, apart from the rows that they do change."""
 
 machine_change = Table(
     "machine_change",

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 
 from omega.clock import ManualClock
-from omega.testing.proxy import ABANDONED, CUT, DELAYED, LOOPBACK, SWALLOWED, NetworkRates, Proxy
+from omega.testing.proxy import (
+    ABANDONED,
+    CUT,
+    DELAYED,
+    LOOPBACK,
+    SWALLOWED,
+    NetworkRates,
+    Proxy,
+    Way,
+)
 
 
 class Shouting(socketserver.ThreadingTCPServer):
@@ -152,6 +161,22 @@ def test_what_is_held_back_goes_on_afterwards(server: Shouting) -> None:
         client.settimeout(60)
 
         assert [b"a\n"] == heard
+        assert b"B\n" == client.recv(100)
+
+
+def test_replies_alone_are_held_back(server: Shouting) -> None:
+    with proxy_to(server) as proxy, client_of(proxy) as client:
+        assert b"A" == ask(client, b"a")
+        proxy.pause(Way.REPLIES)
+        client.sendall(b"b\n")
+        client.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            client.recv(100)
+        heard = list(server.asked)
+        proxy.resume()
+        client.settimeout(60)
+
+        assert [b"a\n", b"b\n"] == heard
         assert b"B\n" == client.recv(100)
 
 

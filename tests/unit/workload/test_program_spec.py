@@ -5,7 +5,7 @@ import pytest
 from omega.errors import BadInput
 from omega.limits import LIMITS
 from omega.model.jobs import StepWork
-from omega.model.programs import Program, Restart
+from omega.model.programs import Check, Program, Restart
 from omega.workload.spec import parse_specs
 
 FULL = """\
@@ -24,6 +24,7 @@ groups:
     timeout: 30m
     stop: {signal: INT, grace: 1m}
     restart: {attempts: 3, within: 5m, delay: 2s}
+    check: {http: /health, port: 8080, interval: 5s, timeout: 500ms, failures: 2}
 """
 COMMAND = 'command: [python3, -m, report, "--day=1"]'
 SMALL = "name: a\nscheduler: b\ngroups: [{cpu: 1, %s}]\n"
@@ -48,6 +49,7 @@ def test_a_full_program_says_all_there_is_to_one() -> None:
         stop_signal="INT",
         stop_grace_ms=60_000,
         restart=Restart(attempts=3, within_ms=300_000, delay_ms=2_000),
+        check=Check(port=8080, path="/health", interval_ms=5_000, timeout_ms=500, failures=2),
     )
 
 
@@ -65,6 +67,15 @@ def test_a_full_program_says_all_there_is_to_one() -> None:
             Program(command=("/bin/sh", "-c", "a"), stop_signal="USR1"),
         ),
         ("image: i, stop: {grace: 0}", Program(command=(), image="i", stop_grace_ms=0)),
+        ("image: i, check: {tcp: 80}", Program(command=(), image="i", check=Check(port=80))),
+        (
+            "image: i, check: {run: 'test -e up'}",
+            Program(command=(), image="i", check=Check(command=("/bin/sh", "-c", "test -e up"))),
+        ),
+        (
+            "image: i, check: {command: [pg_isready], failures: 1}",
+            Program(command=(), image="i", check=Check(command=("pg_isready",), failures=1)),
+        ),
         (
             "image: i, restart: {attempts: 2}",
             Program(command=(), image="i", restart=Restart(attempts=2)),
@@ -131,6 +142,21 @@ def test_a_job_in_steps_and_elastic_workers_may_run_a_program() -> None:
         ("/srv/report", '"/a\\n"', 12, "working_dir", "cannot be printed"),
         ("timeout: 30m", "timeout: 0s", 13, "timeout", "it must be above 0"),
         ("timeout: 30m", "timeout: soon", 13, "timeout", "'soon' is not a duration"),
+        ("http: /health, port: 8080", "http: /health", 16, "check.http", "the port is missing"),
+        ("http: /health, port: 8080", "port: 8080", 16, "check", "the check says nothing: give"),
+        ("http: /health", "tcp: 80", 16, "check.port", "only http takes a port; there is tcp"),
+        ("http: /health", "tcp: 80, http: /", 16, "check.tcp", "there is http too; leave one"),
+        ("http: /health", "http: health", 16, "check.http", "'health' is no path such as /health"),
+        ("http: /health", "http: /a b", 16, "check.http", "'/a b' is no path"),
+        ("http: /health", "http: ''", 16, "check.http", "'' is no path such as"),
+        ("port: 8080", "port: 65536", 16, "check.port", "65535"),
+        ("port: 8080", "port: '80'", 16, "check.port", "whole number"),
+        ("http: /health, port: 8080", "command: ['']", 16, "check.command[0]", "must not be empty"),
+        ("http: /health, port: 8080", "command: a", 16, "check.command", "a list of words"),
+        ("interval: 5s", "interval: 0", 16, "check.interval", "it must be above 0"),
+        ("timeout: 500ms", "timeout: 2h", 16, "check.timeout", "more than 60 minutes"),
+        ("failures: 2", "failures: 0", 16, "check.failures", "1"),
+        ("failures: 2", "status: 200", 16, "check.status", "no such field"),
         (
             "signal: INT",
             "signal: STOP",

@@ -21,7 +21,7 @@ from omega.limits import LIMITS
 from omega.model.exits import CODE_MAX, SIGNAL_MAX, STREAMS, ExitCause
 from omega.model.jobs import NEVER_YIELDS
 from omega.model.outcomes import Verdict
-from omega.model.programs import RESERVED, SIGNALS
+from omega.model.programs import PORT_MAX, RESERVED, SIGNALS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
 from omega.store.postgres.tables import SHARDS
@@ -80,6 +80,7 @@ CONSTANTS = {
     "gpu_slices": GPU_SLICES,
     "never_yields": NEVER_YIELDS,
     "reserved": RESERVED,
+    "port_max": PORT_MAX,
     "signals": ",".join(SIGNALS),
     "parts_max": PARTS_MAX,
     "final_states": ", ".join(f"'{state.value}'" for state in State if state in FINAL),

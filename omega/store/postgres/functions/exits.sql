@@ -69,6 +69,31 @@ BEGIN
      ORDER BY e.id;
 END $$;
 
+-- The addresses of the machines of those of these gangs that need all of their tasks and have one on the caller's own
+-- machines: a row for each task that runs, and the name of a machine that has said no address. Of other jobs a login hears
+-- nothing.
+CREATE FUNCTION omega.read_addresses(_jobs bigint[])
+RETURNS TABLE (job_id bigint, task integer, address text) LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    own int4multirange := '{(,)}';
+BEGIN
+    IF length_of(_jobs) > ${tasks_per_release_max} THEN
+        RAISE EXCEPTION 'bad jobs: a list of at most ${tasks_per_release_max}' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF NOT is_owner() THEN
+        SELECT machines INTO own FROM own_machines(NULL);
+    END IF;
+    RETURN QUERY
+    SELECT a.job_id, a.task, coalesce(p.address, p.name)
+      FROM (SELECT DISTINCT u.id FROM unnest(_jobs) AS u (id)) AS w
+      JOIN job j ON j.id = w.id AND j.minimum = j.tasks
+      JOIN allocation a ON a.job_id = j.id
+      JOIN machine_profile p ON p.id = a.machine_id
+     WHERE (SELECT bool_or(own @> o.machine_id) FROM allocation o WHERE o.job_id = w.id)
+     ORDER BY a.job_id, a.task;
+END $$;
+
 -- The reason why such exits cannot be recorded; null if there is none. A code is -1, and a signal 0, where there is none.
 CREATE FUNCTION omega.problem_with_exits(
     _number integer, _causes text[], _codes integer[], _signals integer[], _restarts integer[], _details text[]

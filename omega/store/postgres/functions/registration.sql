@@ -17,12 +17,19 @@ RETURNS text LANGUAGE sql IMMUTABLE SET search_path = omega, pg_temp AS $$
         THEN 'an attribute or its value is empty, too long, or cannot be printed' END
 $$;
 
--- Add a machine to the cell, or bring its capacity and attributes up to date if it is there and the caller's own;
+-- Whether others may read this as the name or number of a host: it goes into environments and lists of hosts.
+CREATE FUNCTION omega.is_address(_text text)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(_text ~ '^[A-Za-z0-9._:-]{1,${address_length_max}}$', false)
+$$;
+
+-- Add a machine to the cell, or bring its capacity, attributes and address up to date if it is there and the caller's own;
 -- return its id, or null if the catalogue has changed since it was read. Its state is left: an operator may have taken it
--- down. The caller stands for what it adds. One call at a time: the cell's one row is locked first.
+-- down. So is its address if none is given. The caller stands for what it adds. One call at a time: the cell's one row is
+-- locked first.
 CREATE FUNCTION omega.register_machine(
     _generation bigint,      -- the generation at which the catalogue was read
-    _name text, _amounts integer[], _catalogue jsonb, _codes integer[]
+    _name text, _amounts integer[], _catalogue jsonb, _codes integer[], _address text
 ) RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     wrong text;
@@ -34,6 +41,9 @@ BEGIN
     wrong := problem_with_machines(ARRAY[_name], _amounts, _catalogue, _codes);
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION 'bad machines: %', wrong USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF _address IS NOT NULL AND NOT is_address(_address) THEN
+        RAISE EXCEPTION 'bad address: it is 1 to ${address_length_max} letters, digits and . : _ -' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT catalogue INTO before FROM cell WHERE generation = _generation FOR UPDATE;
     IF NOT FOUND THEN
@@ -47,13 +57,14 @@ BEGIN
         END IF;
     END IF;
     SELECT m.id, m.state, ARRAY[{{ m.${kind}_capacity }}] AS capacity,
-           p.codes || array_fill(0, ARRAY[cardinality(_codes) - cardinality(p.codes)]) AS codes
+           p.address, p.codes || array_fill(0, ARRAY[cardinality(_codes) - cardinality(p.codes)]) AS codes
       INTO known FROM machine_profile p JOIN machine m ON m.id = p.id WHERE p.name = _name;
     IF NOT FOUND THEN
         added := (add_machines(_generation, ARRAY[_name], _amounts, _catalogue, _codes))[1];
         IF NOT stands_for(added) THEN
             PERFORM assign_more(added);
         END IF;
+        UPDATE machine_profile SET address = _address WHERE id = added AND _address IS NOT NULL;
         RETURN added;
     ELSIF NOT stands_for(known.id) THEN
         RAISE EXCEPTION 'there is a machine named % already, for which % does not stand', _name, session_user
@@ -67,6 +78,9 @@ BEGIN
     IF known.codes <> _codes THEN
         PERFORM set_catalogue(_catalogue);
         UPDATE machine_profile SET codes = _codes WHERE id = known.id;
+    END IF;
+    IF known.address IS DISTINCT FROM coalesce(_address, known.address) THEN
+        UPDATE machine_profile SET address = _address WHERE id = known.id;
     END IF;
     RETURN known.id;
 END $$;

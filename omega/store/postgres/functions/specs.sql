@@ -29,14 +29,36 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
                         FROM jsonb_each(_it) AS v (name, it)) END
 $$;
 
+-- Whether these are the words of a command, or none.
+CREATE FUNCTION omega.is_command(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE WHEN NOT coalesce(omega.are_texts(_it), false) THEN false
+                WHEN _it = '[]' THEN true
+                ELSE jsonb_array_length(_it) <= ${command_words_max} AND _it ->> 0 <> '' END
+$$;
+
+-- Whether this is the check of a program in the wire form.
+CREATE FUNCTION omega.is_check(_it jsonb)
+RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT omega.has_only(_it, '{port,path,command,interval_ms,timeout_ms,failures}')
+       AND omega.is_command(_it -> 'command') AND (_it -> 'command' = '[]') = (_it -> 'port' <> 'null')
+       AND (_it -> 'port' = 'null' OR omega.is_whole(_it -> 'port', 1, ${port_max}))
+       AND CASE jsonb_typeof(_it -> 'path')
+                WHEN 'null' THEN true
+                WHEN 'string' THEN _it -> 'port' <> 'null' AND length(_it ->> 'path') <= ${path_length_max}
+                                   AND _it ->> 'path' COLLATE "C" ~ '^/[!-~]*$'
+                ELSE false END
+       AND omega.is_whole(_it -> 'interval_ms', 1, ${duration_ms_max})
+       AND omega.is_whole(_it -> 'timeout_ms', 1, ${check_timeout_ms_max})
+       AND omega.is_whole(_it -> 'failures', 1, ${check_failures_max})
+$$;
+
 -- Whether this is a program in the wire form.
 CREATE FUNCTION omega.is_program(_it jsonb)
 RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
-    SELECT omega.has_only(_it, '{command,env,env_file,image,user,working_dir,timeout_ms,stop_signal,stop_grace_ms,restart}')
+    SELECT omega.has_only(_it, '{command,env,env_file,image,user,working_dir,timeout_ms,stop_signal,stop_grace_ms,restart,check}')
        AND omega.are_variables(_it -> 'env')
-       AND CASE WHEN NOT omega.are_texts(_it -> 'command') THEN false
-                WHEN _it -> 'command' = '[]' THEN _it -> 'image' <> 'null'
-                ELSE jsonb_array_length(_it -> 'command') <= ${command_words_max} AND _it #>> '{command,0}' <> '' END
+       AND omega.is_command(_it -> 'command') AND (_it -> 'command' <> '[]' OR _it -> 'image' <> 'null')
        AND omega.is_name_or_null(_it -> 'image', ${name_length_max}) AND omega.is_name_or_null(_it -> 'user', ${name_length_max})
        AND omega.is_name_or_null(_it -> 'env_file', ${path_length_max})
        AND omega.is_name_or_null(_it -> 'working_dir', ${path_length_max})
@@ -48,6 +70,7 @@ RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
        AND omega.is_whole(_it #> '{restart,attempts}', 0, ${restarts_max})
        AND omega.is_whole(_it #> '{restart,within_ms}', 1, ${duration_ms_max})
        AND omega.is_whole(_it #> '{restart,delay_ms}', 0, ${duration_ms_max})
+       AND (NOT _it ? 'check' OR omega.is_check(_it -> 'check'))
 $$;
 
 -- Whether this is a task group in the wire form.

@@ -1,9 +1,10 @@
 """A task driver without processes: tests say when a program ends."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from omega.model.exits import Exit, ExitCause
+from omega.model.programs import Check
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 
 
@@ -15,6 +16,10 @@ class FakeDriver:
     launches: list[Launch] = field(default_factory=list)
     signals: list[tuple[TaskKey, str]] = field(default_factory=list)
     said: dict[tuple[TaskKey, Stream], bytes] = field(default_factory=dict)
+    checked: list[tuple[TaskKey, Check]] = field(default_factory=list)
+    fails_checks: str | None = None
+    """Why checks fail; None if they succeed."""
+    steps_made: dict[TaskKey, int] = field(default_factory=dict)
     refuses: str = ""
     """Why programs cannot be started; empty if they can."""
 
@@ -35,6 +40,13 @@ class FakeDriver:
     def forget(self, key: TaskKey) -> None:
         assert self.exits.get(key, "unknown") is not None, "it still runs"
         self.exits.pop(key, None)
+
+    def look_of(self, launch: Launch, check: Check) -> Callable[[], str | None]:
+        self.checked.append((launch.key, check))
+        return lambda: self.fails_checks
+
+    def steps(self, key: TaskKey) -> int | None:
+        return self.steps_made.get(key)
 
     def output(self, key: TaskKey, stream: Stream, bytes_max: int) -> tuple[int, bytes]:
         said = self.said.get((key, stream), b"")

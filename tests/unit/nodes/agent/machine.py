@@ -1,5 +1,6 @@
 """A machine with an agent, on a store in memory, whose programs tests end."""
 
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -8,10 +9,11 @@ from omega.clock import ManualClock
 from omega.errors import StoreUnavailable
 from omega.events import Event
 from omega.framework.effects import Call, Effect, drive
-from omega.model.exits import Exit
+from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.jobs import LeasedJob
 from omega.model.programs import Program
 from omega.nodes.agent.agent import Agent
+from omega.nodes.agent.checks import Look
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
@@ -38,6 +40,8 @@ class Machine:
     disk_is_full: bool = False
     answers: tuple[str, ...] = ()
     """While the store is away: the operations that it answers nevertheless."""
+    checks: "list[Future[str | None]]" = field(default_factory=list)
+    checks_hang: bool = False
     absences: int = 0
     """How many calls the store does not answer."""
 
@@ -51,7 +55,7 @@ class Machine:
         capacity = self.store.snapshot().rows.capacity[0]
         self.agent = Agent(
             OwnMachine(id=self.id, name="m1", capacity=capacity),
-            TaskDrivers(processes=self.driver),
+            TaskDrivers(processes=self.driver, in_background=self._check),
             Records(self.folder),
             clock=self.clock,
             sink=self.events.append,
@@ -59,6 +63,14 @@ class Machine:
             lease=self.lease,
             renewed=self._put_off,
         )
+
+    def _check(self, look: Look) -> "Future[str | None]":
+        """Check at once, unless checks hang."""
+        future: Future[str | None] = Future()
+        self.checks.append(future)
+        if not self.checks_hang:
+            future.set_result(look())
+        return future
 
     def _put_off(self, deadline_s: float) -> bool:
         if self.disk_is_full:
@@ -84,10 +96,21 @@ class Machine:
         grant(self.store, job, range(tasks), [on or self.id] * tasks)
         return job
 
+    def place_gang(self, program: Program = RUN) -> LeasedJob:
+        """Place four tasks that need each other: two here, the others elsewhere."""
+        job = a_leased_job(self.store, a_spec(4, minimum=4, program=program))
+        grant(self.store, job, range(4), [self.id, self.other] * 2)
+        return job
+
     def keys(self, job: LeasedJob) -> list[TaskKey]:
         live = self.store.allocations_of([job.id])
         columns = (live.job.tolist(), live.task.tolist(), live.started_ms.tolist())
         return sorted(TaskKey(*row) for row in zip(*columns, strict=True))
+
+    def end_elsewhere(self, key: TaskKey) -> None:
+        """Have a task of another machine succeed."""
+        ended = Exit(cause=ExitCause.EXITED, code=0)
+        assert self.store.report_exits([TaskExit(key.job, key.task, key.started_ms, ended)])
 
     def exits(self, job: LeasedJob) -> list[Exit]:
         return [it.exit for it in self.store.exits(job.id)]
