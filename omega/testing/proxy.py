@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback between a store and its database: a network that fails on demand.
+"""A proxy between a store and its database: a network that fails on demand.
 
 Goal     Lose requests and replies where real networks lose them: between two processes.
 Promise  A swallowed reply answers a request that the server received and carried out. A cut request
@@ -62,7 +62,9 @@ class Proxy:
         rates: NetworkRates = CALM,
         rng: np.random.Generator | None = None,
         clock: Clock | None = None,
+        listener: socket.socket | None = None,
     ) -> None:
+        """`listener` is where clients connect; without it, a free TCP port on loopback."""
         assert rates is CALM or rng is not None, "random faults need a generator"
         self._connect = connect
         self._rates = rates
@@ -73,7 +75,7 @@ class Proxy:
         )
         self._rng = rng
         self._clock = clock if clock is not None else RealClock()
-        self._listener = socket.create_server((LOOPBACK, 0))
+        self._listener = listener or socket.create_server((LOOPBACK, 0))
         self._lock = threading.Lock()
         self._flows: set[_Flow] = set()
         self._abandoned: list[_Flow] = []
@@ -105,8 +107,8 @@ class Proxy:
     ) -> None:
         self._over = True
         self.resume()
-        with suppress(OSError):  # so that `accept` returns
-            socket.create_connection((LOOPBACK, self.port)).close()
+        with suppress(OSError), socket.socket(self._listener.family) as last:
+            last.connect(self._listener.getsockname())  # so that `accept` returns
         self._thread.join()
         self._listener.close()
         for flow in self._all():

@@ -87,10 +87,15 @@ class CellAtWork:
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes of tasks below this test's folder."""
+        return self.processes_below(self.folder)
+
+    @staticmethod
+    def processes_below(folder: Path) -> list[psutil.Process]:
+        """Return the processes of tasks whose folders lie below this one."""
         found = []
         for process in psutil.process_iter():
             try:
-                if process.environ().get(MARKER, "").startswith(str(self.folder)):
+                if process.environ().get(MARKER, "").startswith(str(folder)):
                     found.append(process)
             except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
                 continue

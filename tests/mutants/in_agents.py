@@ -115,8 +115,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "exits-without-outputs",
         AGENT,
         "_report",
-        "[*with_output, *ended]",
-        "with_output",
+        "[*(task for task in self._tasks.values() if task.runs), *ended]",
+        "[task for task in self._tasks.values() if task.runs]",
         "The last lines of a program never arrive.",
     ),
     memory_mutant(
