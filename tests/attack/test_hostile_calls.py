@@ -137,6 +137,8 @@ class HostileCaller:
             drawn = self.claims(drawn)
         if function.name == "end_tasks" and self.rng.random() < 0.7:
             drawn |= self.ends()
+        if function.name == "register_machine" and self.rng.random() < 0.7:
+            drawn = self.registration(drawn)
         given = ", ".join(f"{name} => %s::{sql_type}" for name, sql_type in types.items())
         answer = self.logins[role].try_execute(
             f"SELECT * FROM omega.{function.name}({given})", [drawn[name] for name in types]
@@ -166,6 +168,18 @@ class HostileCaller:
         jobs, tasks, starts = ([str(row[n]) for row in running] for n in range(3))
         known = braced(starts) if self.rng.random() < 0.5 else None
         return {"_jobs": braced(jobs), "_tasks": braced(tasks), "_started_ms": known}
+
+    def registration(self, drawn: dict[str, Literal]) -> dict[str, Literal]:
+        """Return valid arguments of a new or an own machine; one of them at most is a drawn one."""
+        (generation, catalogue, width) = self.database.query(
+            "SELECT generation, catalogue::text, jsonb_array_length(catalogue -> 'names')"
+            " FROM omega.cell"
+        )[0]
+        name = f"own-{self.rng.integers(3)}"
+        valid = [str(generation), name, braced(["9"] * 11), catalogue, braced(["0"] * width), name]
+        arguments = dict(zip(drawn, valid, strict=True))
+        replaced = self.rng.permutation(list(arguments))[: int(self.rng.integers(0, 2))]
+        return arguments | {key: drawn[key] for key in replaced}
 
     def leased_jobs(self, function: Function) -> dict[str, Literal]:
         """Return leased jobs with their tokens, and as many entries of the other parameters."""
