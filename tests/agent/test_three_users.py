@@ -35,7 +35,7 @@ echo secret > $TMPDIR/secret; id -un; sed 1,2d /proc/net/dev | cut -d: -f1 | xar
 while [ ! -e "$GATE" ]; do sleep 0.05; done
 """
 CURIOUS = """\
-cat $OTHERS/tasks/*/work/secret $OTHERS/records/* 2>/dev/null || echo shut
+cd $OTHERS && cat tasks/*/*/secret records/* 2>/dev/null || echo shut
 for pid in $PIDS; do kill -0 $pid 2>/dev/null && echo may kill; done; echo tried
 """
 
