@@ -5,6 +5,9 @@ from tests.mutants.mutant import Mutant
 
 AGENT = "omega/nodes/agent/agent.py"
 TASK = "omega/nodes/agent/agent_task.py"
+CHECKS = "omega/nodes/agent/checks.py"
+LAUNCH = "omega/nodes/agent/launch.py"
+STEPS = "omega/nodes/agent/step_reporter.py"
 LEASE = "omega/nodes/agent/machine_lease.py"
 MEMORY = "omega/store/memory/agents.py"
 
@@ -118,6 +121,78 @@ MUTANTS: tuple[Mutant, ...] = (
         "[*(task for task in self._tasks.values() if task.runs), *ended]",
         "[task for task in self._tasks.values() if task.runs]",
         "The last lines of a program never arrive.",
+    ),
+    of_agents(
+        "next-copy-beside-the-first",
+        AGENT,
+        "_start_waiting",
+        "stopping = {task.key.of_job for task in tasks if task.runs}",
+        "stopping = set()",
+        "A task that is evicted and placed here again runs twice during the first copy's grace.",
+    ),
+    of_agents(
+        "hung-checks-without-end",
+        CHECKS,
+        "step",
+        "elif it.under_way is None and it.due_s <= now_s and «len(self._threads) < AT_ONCE_MAX»:",
+        "True",
+        "Each check that hangs costs a thread for good.",
+    ),
+    of_agents(
+        "check-of-another-start",
+        CHECKS,
+        "step",
+        "if it is None or it.started_s != task.started_s:",
+        "if it is None:",
+        "A program that has just been restarted is stopped for what the one before failed.",
+    ),
+    of_agents(
+        "failures-never-forgiven",
+        CHECKS,
+        "_finish",
+        "it.failed = 0 if why is None else it.failed + 1",
+        "it.failed = it.failed + (why is not None)",
+        "A service that misses three checks in a year is restarted.",
+    ),
+    of_agents(
+        "late-check-waited-for",
+        CHECKS,
+        "_finish",
+        "elif now_s >= it.late_s:",
+        "elif False:",
+        "A server that accepts connections and never answers counts as healthy.",
+    ),
+    of_agents(
+        "started-before-peers-are-known",
+        TASK,
+        "is_described",
+        "knows_peers = «self.addresses is not None or not self.spec.needs_all_tasks»",
+        "True",
+        "A task of a gang starts without the addresses of the others.",
+    ),
+    of_agents(
+        "last-task-is-the-master",
+        LAUNCH,
+        "_meeting_place",
+        '"MASTER_ADDR": «peers[0]»,',
+        "peers[-1]",
+        "The tasks of a gang on several machines never meet.",
+    ),
+    of_agents(
+        "every-task-speaks-for-its-job",
+        STEPS,
+        "_progress",
+        "if task.spec is None or task.spec.work is None or «task.key.task != REPORTER»:",
+        "False",
+        "The tasks of a gang overwrite each other's steps.",
+    ),
+    of_agents(
+        "last-steps-not-reported",
+        AGENT,
+        "_report",
+        "yield from self._steps.report(told, at_once=bool(ended))",
+        "yield from self._steps.report(told, at_once=False)",
+        "A training that ends loses the steps since the last report.",
     ),
     memory_mutant(
         "exit-of-another-start",

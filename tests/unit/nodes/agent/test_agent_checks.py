@@ -72,6 +72,25 @@ def test_a_success_between_failures_counts_them_anew(machine: Machine) -> None:
     assert [] == machine.driver.signals
 
 
+def test_a_new_start_counts_failures_anew(machine: Machine) -> None:
+    machine.place(Program(command=("serve",), check=CHECK, restart=Restart(attempts=1, delay_ms=0)))
+    machine.step()
+    (key,) = machine.driver.running
+    machine.driver.fails_checks = "it is ill"
+    for _ in range(2):
+        machine.step(after_s=10.0)
+        machine.step()
+    machine.driver.end(key, 1)
+    machine.step()
+    assert [key] == machine.driver.running
+
+    for _ in range(2):
+        machine.step(after_s=10.0)
+        machine.step()
+    assert 4 == len(machine.driver.checked)
+    assert [] == machine.driver.signals
+
+
 def test_an_unhealthy_program_that_stops_well_is_restarted_all_the_same(machine: Machine) -> None:
     program = Program(
         command=("serve",),
@@ -104,6 +123,30 @@ def test_a_check_that_hangs_fails_when_its_time_is_up(machine: Machine) -> None:
 
     machine.step(after_s=0.1)
     assert ["TERM"] == [signal for _, signal in machine.driver.signals]
+
+
+def test_a_start_that_no_step_has_seen_counts_anew() -> None:
+    def fail(look: Look) -> "Future[str | None]":
+        failed: Future[str | None] = Future()
+        failed.set_result("it is ill")
+        return failed
+
+    checks = Checks(fail)
+    task = AgentTask(
+        TaskKey(1, 0, 0),
+        machine_capacity(0, 0, 0, 0),
+        spec=a_spec(program=SERVES),
+        phase=Phase.RUNNING,
+        started_s=0.0,
+    )
+
+    def unhealthy(now_s: float) -> int:
+        return len(checks.step([task], now_s, lambda task, check: lambda: None))
+
+    assert [0, 0, 0] == [unhealthy(now_s) for now_s in (10.0, 20.0, 25.0)]
+    task.started_s = 25.0
+    assert [0, 0, 0] == [unhealthy(now_s) for now_s in (30.0, 35.0, 45.0)]
+    assert [0, 1] == [unhealthy(now_s) for now_s in (55.0, 65.0)]
 
 
 def test_checks_that_hang_hold_up_no_more_threads_than_there_may_be() -> None:
