@@ -90,6 +90,10 @@ class View:
         """What is left of each machine, less the claims being tried on: (machines, kinds)."""
         return self._shown_free
 
+    def room(self) -> Amounts:
+        """Return what tasks could be placed in: `free` of open machines, 0 of others."""
+        return np.where(self.open[:, np.newaxis], self.free, 0)
+
     @property
     def sequence(self) -> Sequences:
         """The sequence of each machine, which claims present as `seen`."""

@@ -49,7 +49,7 @@ class PlanningContext:
     decision_time: DecisionTime = NO_DECISION_TIME
     limits: Limits = LIMITS
     explains: bool = True
-    """Whether to diagnose why there is no room, for users to read; simulations do not."""
+    """Whether to record why there is no room, for users and for waking; simulations do not."""
     signals: Callable[[View, Sequence[LeasedJob]], Signals] | None = None
     """Returns the signals for a view on which these jobs will be placed; None: no signals."""
     preempts: bool = False
@@ -179,6 +179,8 @@ def _place(context: PlanningContext, view: View, together: Sequence[JobAttempt])
                 )
             if len(claims) < each.job.lacking:
                 claims = Claims.none()  # these claims of a gang would be refused
+            if not len(claims):
+                each.record_room(view)
             placed.append(claims)
             if len(placed) < len(together):
                 view.assume_claims(claims)

@@ -17,7 +17,7 @@ from omega.cell.view import View
 from omega.events import JobAttempted
 from omega.lifecycle.states import ParkReason
 from omega.limits import Limits
-from omega.model.arrays import Ids, Index, Mask, Verdicts, holds
+from omega.model.arrays import Amounts, Ids, Index, Mask, Verdicts, holds
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
@@ -58,6 +58,8 @@ class JobResult:
     """For NO_ROOM, why placement found no room; None if that is not known."""
     at_once: bool = False
     """Whether the last commit granted every task of the job, so that no earlier one can be lost."""
+    room: Amounts | None = None
+    """For NO_ROOM, the room of each machine as placement saw it last; None if that is not known."""
     looked_for_victims: bool = False
     """Whether, in a round, its diagnosis is that too little of what runs would make way."""
 
@@ -90,6 +92,7 @@ class JobAttempt:
         self.looks: str | None = None
         """Where victims were looked for in vain, as the end of a sentence; None: nowhere."""
         self.ending: AttemptEnd | None = None
+        self._room: Amounts | None = None
         self._limits = limits
         self._explains = explains
         if not len(job.unplaced):
@@ -111,6 +114,11 @@ class JobAttempt:
             self.to_place = replace(self.job, unplaced=self.pending[:most])
         self.tries += 1
         self.tasks_decided += len(self.to_place.unplaced)
+
+    def record_room(self, view: View) -> None:
+        """Record the room in which placement claims nothing; a parked job waits for more."""
+        if self._explains:
+            self._room = view.room()
 
     def record_evictions(self, evicted: Index) -> None:
         """Record that tasks of the job were evicted by this attempt's own claims."""
@@ -185,6 +193,7 @@ class JobAttempt:
             ending=self.ending,
             diagnosis=self._diagnosis(view),
             at_once=self.at_once,
+            room=self._room if self.ending is AttemptEnd.NO_ROOM else None,
         )
 
     def _diagnosis(self, view: View) -> Diagnosis | None:

@@ -21,6 +21,7 @@ from omega.framework.job_attempt import JobResult
 from omega.framework.leasing import Leasing
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
+from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
@@ -107,16 +108,19 @@ class JobPlanner:
         """Hand each job back, park it, or only drop its lease, by its disposition."""
         backs: list[HandBack] = []
         parkings: list[Parking] = []
+        rooms: list[Amounts] = []
         for one in attempted:
             match self._dispose(one):
                 case HandBack() as back:
                     backs.append(back)
                 case Parking() as parking:
                     parkings.append(parking)
+                    if one.room is not None:
+                        rooms.append(one.room)
                 case None:
                     pass  # its last commit or the loss of its lease has settled it
         yield from self._leasing.hand_back(backs)
-        yield from self._leasing.park(parkings)
+        yield from self._leasing.park(parkings, rooms)
         self._leasing.leases.drop(one.job.id for one in attempted)
 
     def _adapt(self, jobs: int, took_s: float) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 from omega.events import JobParked, JobsLeased, JobsRecalled, Sink
 from omega.framework.effects import Effects, called
 from omega.framework.waking import Waker
+from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
@@ -98,12 +99,12 @@ class Leasing:
             yield from called("hand_back", lambda store: store.hand_back(backs))
             self.leases.drop(back.job for back in backs)
 
-    def park(self, parkings: Sequence[Parking]) -> Effects[None]:
-        """Park jobs, and pass the reasons to the waker."""
+    def park(self, parkings: Sequence[Parking], rooms: Sequence[Amounts] = ()) -> Effects[None]:
+        """Park jobs; pass the reasons, and the rooms in which they found no place, to the waker."""
         if not parkings:
             return
         yield from called("park", lambda store: store.park(parkings))
-        self._waker.note([parking.reason for parking in parkings])
+        self._waker.note([parking.reason for parking in parkings], rooms)
         for parking in parkings:
             self._sink(JobParked(parking.job, parking.reason.value))
         self.leases.drop(parking.job for parking in parkings)

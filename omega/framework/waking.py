@@ -2,10 +2,11 @@
 
 Goal     Park no job for ever: while there is room for parked jobs, each check wakes about as many
          as fit.
-Promise  Parked jobs are read only if the view has gained room, if the cell's generation has
-         changed, if more is left of a quota than before, if this process has parked a job for
-         conflicts or over its quota since the last check, or if the last check woke some jobs and
-         not others. Jobs parked for a permanent reason are considered only if machines have joined,
+Promise  Parked jobs are read only if the view has gained room since the last check or since this
+         process parked a job for want of room, if the cell's generation has changed, if more is
+         left of a quota than before, if this process has parked a job for conflicts or over its
+         quota since the last check, or if the last check woke some jobs and not others. Jobs
+         parked for a permanent reason are considered only if machines have joined,
          opened or grown since: freed room does not help them. For a scheduler that preempts, the
          parked jobs are also read when a look at what yields is due (`yield_waking.py`).
 Source   Nomad's blocked evaluations, as comparisons of arrays.
@@ -54,18 +55,25 @@ class Waker:
         self._woken: set[int] = set()
         """Jobs woken since the view last gained room; they have been tried in that room."""
 
-    def note(self, reasons: Sequence[ParkReason]) -> None:
-        """Record why jobs are parked: after conflicts a job may fit although nothing changes."""
+    def note(self, reasons: Sequence[ParkReason], rooms: Sequence[Amounts] = ()) -> None:
+        """Record why jobs are parked: after conflicts a job may fit although nothing changes.
+
+        `rooms` are those in which placement found no place, as `View.room` returns them. Room that
+        was taken and freed again between two checks is a gain for these jobs.
+        """
         self._conflicts = self._conflicts or ParkReason.CONFLICTS in reasons
         if ParkReason.OVER_QUOTA in reasons:
             self._quotas_left.note()
+        for room in rooms:
+            if self._room is not None and room.shape == self._room.shape:
+                self._room = np.minimum(self._room, room)
 
     def check(self, view: View) -> Effects[int]:
         """Wake the parked jobs that have room in this view, or would if lower precedences made way.
 
         Return how many were woken.
         """
-        room = np.where(view.open[:, np.newaxis], view.free, 0)
+        room = view.room()
         could = np.where(view.open[:, np.newaxis], view.capacity, 0)
         moved = view.generation != self._generation or bool((could > self._could).any())
         gained = moved or self._room is None or bool((room > self._room).any())

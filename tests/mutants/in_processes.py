@@ -5,6 +5,7 @@ from tests.mutants.mutant import Part
 PROCESS = "omega/framework/process.py"
 METERING = "omega/framework/attempt_meter.py"
 LEASING = "omega/framework/leasing.py"
+WAKING = "omega/framework/waking.py"
 EFFECTS = "omega/framework/effects.py"
 JOBS = "omega/framework/job_planner.py"
 ROUNDS = "omega/framework/round_planner.py"
@@ -57,9 +58,17 @@ MUTANTS = (
         "parks-in-silence",
         LEASING,
         "park",
-        "self._waker.note([parking.reason for parking in parkings])",
+        "self._waker.note([parking.reason for parking in parkings], rooms)",
         "",
         "A job that lost to others stays parked though it has room.",
+    ),
+    mutant(
+        "room-freed-between-checks-missed",
+        WAKING,
+        "note",
+        "self._room = «np.minimum(self._room, room)»",
+        "self._room",
+        "A job larger than its cell stays parked after its first tasks have ended.",
     ),
     mutant(
         "decision-time-counts-twice",

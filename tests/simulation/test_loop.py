@@ -6,6 +6,7 @@ import pytest
 
 from omega.cell.view import View
 from omega.clock import ManualClock
+from omega.config import Settings
 from omega.events import JobsRescued, StoreCallFailed, TransactionJudged
 from omega.framework.attempt import PlanningContext, attempt
 from omega.framework.effects import Commit
@@ -27,7 +28,7 @@ from tests.simulation.worlds import (
     random_specs,
     rivals,
 )
-from tests.unit.framework.loops import InOrder, numbered_ids
+from tests.unit.framework.loops import Anywhere, InOrder, numbered_ids
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -77,6 +78,20 @@ def test_jobs_of_killed_schedulers_are_rescued_and_placed_once(seed: int) -> Non
     world.audited.audit()
     assert reaper.deaths > 0
     assert any(isinstance(event, JobsRescued) for event in world.events)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_job_larger_than_its_cell_runs_in_waves(seed: int) -> None:
+    """Its tasks take all room and free it again, mostly between two looks at parked jobs."""
+    world = World(seed, settings=Settings(lease_ms=20_000, rescue_interval_ms=20_000))
+    (job,) = world.audited.submit([a_spec(400, cpu_milli=1_000, duration_ms=2_000)])
+    process = a_process(world, Anywhere())
+    world.begin(process)
+
+    world.run()
+
+    assert 400 == process.fold.facts()["totals"]["tasks_placed"]
+    assert State.SUCCEEDED is status_of(world.audited, job).state
 
 
 def test_a_lease_is_renewed_as_long_as_its_holder_thinks() -> None:

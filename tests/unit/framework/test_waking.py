@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from omega.cell.view import View
 from omega.clock import ManualClock
 from omega.events import Event, JobsWoken
+from omega.framework.attempt import attempt
 from omega.framework.effects import drive
 from omega.framework.waking import Waker
 from omega.lifecycle.states import ParkReason, State
@@ -27,7 +28,7 @@ from omega.testing.steps import (
     status_of,
     submit_and_lease,
 )
-from tests.unit.framework.loops import a_driver
+from tests.unit.framework.loops import a_driver, a_replica
 
 
 class Watched(PassThrough):
@@ -84,6 +85,29 @@ class TestWaking:
         self.park(ParkReason.NO_ROOM, a_spec(cpu_milli=3_000))
         end(self.store, self.running, 0)
         self.check()
+
+        assert 0 == self.check()
+        assert 1 == self.store.looks
+
+    def test_room_that_was_taken_and_freed_since_the_last_check_is_a_gain(self) -> None:
+        end(self.store, self.running, 0)
+        self.check()
+        filler = a_running_job(self.store, a_spec(), [1])  # which takes the room again
+        (job,) = submit_and_lease(self.store, a_spec())
+        (result,) = drive(attempt(a_replica(), [job]), self.driver.answer)
+        assert result.room is not None
+        self.store.park([Parking(job.id, job.token, ParkReason.NO_ROOM, "full")])
+        self.waker.note([ParkReason.NO_ROOM], [result.room])
+        end(self.store, filler, 0)
+
+        assert 1 == self.check()
+        assert State.PENDING is status_of(self.store, job.id).state
+
+    def test_room_that_was_taken_and_freed_is_no_gain_for_those_parked_before(self) -> None:
+        self.park(ParkReason.NO_ROOM, a_spec(cpu_milli=3_000))
+        end(self.store, self.running, 0)
+        self.check()
+        end(self.store, a_running_job(self.store, a_spec(), [1]), 0)
 
         assert 0 == self.check()
         assert 1 == self.store.looks
