@@ -11,7 +11,7 @@ import psutil
 
 from benchmarks.environment import ROOT, revision_of
 from benchmarks.execution.systems import POLL_S, START_S_MAX, environment, process, tree
-from omega.clock import Clock
+from benchmarks.harness import Stage
 from omega.errors import OmegaError
 from omega.lifecycle.states import FINAL, State
 from omega.model.jobs import JobSpec, TaskGroup
@@ -25,12 +25,22 @@ CPU_MILLI: Final = 1_000
 OMEGA: Final = (sys.executable, "-m", "omega.cli")
 
 
+TUNED: Final = (
+    ("OMEGA_POLL_INTERVAL_MS", "5"),
+    ("OMEGA_BACKOFF_INITIAL_MS", "1"),
+    ("OMEGA_BACKOFF_MAX_MS", "5"),
+)
+"""Looks at jobs and machines as often as tasks of a few milliseconds end."""
+
+
 @dataclass(frozen=True)
 class OmegaUp:
     """The whole cell that one command starts."""
 
     name: str = "omega"
     label: str = "Omega, omega up"
+    settings: tuple[tuple[str, str], ...] = ()
+    """Variables of the environment."""
 
     def absence(self) -> str | None:
         """Return None: the embedded server is in the default environment of this project."""
@@ -41,21 +51,22 @@ class OmegaUp:
         return revision_of(ROOT) or "unknown"
 
     @contextmanager
-    def started(self, folder: Path, clock: Clock, slots: int) -> Iterator["RunningOmega"]:
+    def started(self, folder: Path, stage: Stage, slots: int) -> Iterator["RunningOmega"]:
         """Run `omega up` for the block."""
-        data = folder / "data"
+        data, env = folder / "data", environment(**dict(self.settings))
         command = (*OMEGA, "up", "--allow-root", f"--cpu={slots}", f"--schedulers={KIND}=1")
         with (
-            EmbeddedPostgres(data, clock=clock) as postgres,
-            process((*command, f"--data-dir={data}"), folder / "up.log", environment()) as up,
+            EmbeddedPostgres(data, clock=stage.clock) as postgres,
+            process((*command, f"--data-dir={data}"), folder / "up.log", env) as up,
             closing(PostgresStore(postgres.url, application_name="omega benchmark")) as store,
         ):
-            running = RunningOmega(store, clock, data, up.pid)
-            began_s = clock.now()
+            running = RunningOmega(store, stage, data, up.pid)
+            began_s = stage.clock.now()
             while not running.is_ready():
-                if up.poll() is not None or clock.now() - began_s > START_S_MAX:
+                if up.poll() is not None or stage.clock.now() - began_s > START_S_MAX:
                     raise OmegaError(f"omega up: {(folder / 'up.log').read_text()}")
-                clock.sleep(POLL_S)
+                stage.go_on()
+                stage.clock.sleep(POLL_S)
             yield running
 
 
@@ -64,7 +75,7 @@ class RunningOmega:
     """A cell with one agent."""
 
     store: PostgresStore
-    clock: Clock
+    stage: Stage
     data: Path
     pid: int
 
@@ -85,7 +96,8 @@ class RunningOmega:
             assert status is not None, "no job is removed here"
             if status.state in FINAL:
                 break
-            self.clock.sleep(POLL_S if tasks == 1 else 5 * POLL_S)
+            self.stage.go_on()
+            self.stage.clock.sleep(POLL_S if tasks == 1 else 5 * POLL_S)
         if (State.SUCCEEDED, tasks) != (status.state, status.ended):
             raise OmegaError(f"{status.failed} of {tasks} tasks failed; the job {status.state}")
 

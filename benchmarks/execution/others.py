@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from benchmarks.execution.systems import environment, process, said, tree
-from omega.clock import Clock
+from benchmarks.harness import Stage
 from omega.errors import OmegaError
 
 
@@ -40,7 +40,7 @@ class Hosted:
         return importlib.metadata.version(self.package)
 
     @contextmanager
-    def started(self, folder: Path, clock: Clock, slots: int) -> Iterator["RunningHost"]:
+    def started(self, folder: Path, stage: Stage, slots: int) -> Iterator["RunningHost"]:
         """Run the host for the block; it says when the system is ready."""
         program = Path(__file__).parent / "hosts" / f"{self.name}_host.py"
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -101,7 +101,7 @@ class Xargs:
         return said(["xargs", "--version"]).splitlines()[0]
 
     @contextmanager
-    def started(self, folder: Path, clock: Clock, slots: int) -> Iterator["RunningXargs"]:
+    def started(self, folder: Path, stage: Stage, slots: int) -> Iterator["RunningXargs"]:
         """Yield a way to run it: there is nothing to start."""
         yield RunningXargs(slots)
 

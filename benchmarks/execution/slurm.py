@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 
 from benchmarks.execution.systems import POLL_S, START_S_MAX, environment, process, said, tree
-from omega.clock import Clock
+from benchmarks.harness import Stage
 from omega.errors import OmegaError
 
 PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "sinfo")
@@ -77,7 +77,7 @@ class Slurm:
         return said([_path("slurmctld"), "-V"])
 
     @contextmanager
-    def started(self, folder: Path, clock: Clock, slots: int) -> Iterator["RunningSlurm"]:
+    def started(self, folder: Path, stage: Stage, slots: int) -> Iterator["RunningSlurm"]:
         """Run the three daemons for the block."""
         self._write(folder, slots)
         env = environment(SLURM_CONF=str(folder / "slurm.conf"), PATH=PATH)
@@ -97,12 +97,13 @@ class Slurm:
                 log = folder / f"{Path(command[0]).name}.out"
                 daemon = stack.enter_context(process(command, log, env))
                 daemons.append(daemon.pid)
-                began_s = clock.now()
+                began_s = stage.clock.now()
                 while not is_ready(env):
-                    if daemon.poll() is not None or clock.now() - began_s > START_S_MAX:
+                    if daemon.poll() is not None or stage.clock.now() - began_s > START_S_MAX:
                         raise OmegaError(f"{command[0]} does not start: {log.read_text()}")
-                    clock.sleep(POLL_S)
-            yield RunningSlurm(folder, clock, env, daemons)
+                    stage.go_on()
+                    stage.clock.sleep(POLL_S)
+            yield RunningSlurm(folder, stage, env, daemons)
 
     def _write(self, folder: Path, slots: int) -> None:
         for name in ("state", "spool", "work"):
@@ -126,7 +127,7 @@ class RunningSlurm:
     """A cluster whose records of ended jobs are read as they are written."""
 
     folder: Path
-    clock: Clock
+    stage: Stage
     env: Mapping[str, str]
     daemons: Sequence[int]
     read: int = field(default=0)
@@ -140,7 +141,8 @@ class RunningSlurm:
         self._typed(["sbatch", *array, "--wrap", line])
         records: list[str] = []
         while len(records) < tasks:
-            self.clock.sleep(POLL_S)
+            self.stage.go_on()
+            self.stage.clock.sleep(POLL_S)
             records += self._new_records()
         failed = sum("JobState=COMPLETED" not in record for record in records)
         if failed or len(records) > tasks:

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 import psutil
 
-from omega.clock import Clock
+from benchmarks.harness import Stage
 from omega.config import ENVIRONMENT_PREFIX
 from omega.errors import OmegaError
 
@@ -60,7 +60,7 @@ class System(Protocol):
         """Return its version, if it can run here."""
         ...
 
-    def started(self, folder: Path, clock: Clock, slots: int) -> AbstractContextManager[Running]:
+    def started(self, folder: Path, stage: Stage, slots: int) -> AbstractContextManager[Running]:
         """Start it with all that it keeps in a folder, and end it with the block."""
         ...
 

@@ -1,12 +1,13 @@
 """The benchmark of programs at toy size: every task is run, and what is absent has its reason."""
 
 import importlib.util
+import os
 import shutil
 from importlib.machinery import ModuleSpec
 
 import pytest
 
-from benchmarks.execution import SYSTEMS, slurm
+from benchmarks.execution import SYSTEMS
 from benchmarks.execution.measuring import Measured, Work
 from tests.benchmarks.conftest import PNG, Bench
 
@@ -49,7 +50,7 @@ def test_slurm_without_its_programs_is_absent(monkeypatch: pytest.MonkeyPatch) -
 
 def test_slurm_is_absent_for_users_who_are_not_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, path=None: f"/bin/{name}")
-    monkeypatch.setattr(slurm.os, "geteuid", lambda: 1_000)
+    monkeypatch.setattr(os, "geteuid", lambda: 1_000)
 
     assert "slurmd must be started by root" == SYSTEMS["slurm"].absence()
 
