@@ -163,10 +163,13 @@ def _row(system: System, ones: Sequence[Measured], absent: str | None) -> dict[s
         **_spread("short_per_s", [one.short_per_s for one in ones]),
         **_spread("short_overhead_ms", [1_000 * one.short_overhead_s for one in ones]),
         "long_tasks": sum(one.work.long_tasks for one in longs),
-        "long_s": round(sum(one.long_s or 0.0 for one in longs), 3),
+        "long_failed": next((one.long_failed for one in ones if one.long_failed), None),
+        "long_s": round(float(np.mean([one.long_s or 0.0 for one in longs])), 3) if longs else None,
         "long_overhead_ms": round(
             float(np.mean([1_000 * (one.long_overhead_s or 0.0) for one in longs])), 3
-        ),
+        )
+        if longs
+        else None,
         **_quantiles("first", first),
         **_quantiles("typed", typed),
         "memory_mib": round(float(np.median([one.memory_mib for one in ones])), 1),

@@ -38,6 +38,8 @@ class Measured:
     work: Work
     short_s: float = 0.0
     long_s: float | None = None
+    long_failed: str | None = None
+    """Why the long tasks did not end."""
     first_s: list[float] = field(default_factory=list)
     """From the submission of a lone task by the client to its output, by task."""
     typed_s: list[float] = field(default_factory=list)
@@ -88,8 +90,11 @@ def measured(stage: Stage, running: Running, folder: Path, work: Work) -> Measur
     stage.go_on()
     if work.long_tasks:
         began_s = clock.now()
-        running.run(("sleep", f"{work.long_s:g}"), work.long_tasks)
-        found.long_s = clock.now() - began_s
+        try:
+            running.run(("sleep", f"{work.long_s:g}"), work.long_tasks)
+            found.long_s = clock.now() - began_s
+        except OmegaError as error:
+            found.long_failed = str(error)  # what was measured before is kept
     return found
 
 

@@ -22,6 +22,8 @@ from omega.store.postgres.store import PostgresStore
 KIND: Final = "batch"
 CPU_MILLI: Final = 1_000
 """Of a task: one core is one slot."""
+PARKED_S_MAX: Final = 20.0
+"""A job that is parked for longer beside a free machine is not waited for."""
 OMEGA: Final = (sys.executable, "-m", "omega.cli")
 
 
@@ -29,8 +31,9 @@ TUNED: Final = (
     ("OMEGA_POLL_INTERVAL_MS", "5"),
     ("OMEGA_BACKOFF_INITIAL_MS", "1"),
     ("OMEGA_BACKOFF_MAX_MS", "5"),
+    ("OMEGA_LOSERS_FIRST", "true"),
 )
-"""Looks at jobs and machines as often as tasks of a few milliseconds end."""
+"""Looks as often as tasks of a few milliseconds end, and parks no job for want of room."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,19 @@ class RunningOmega:
         program = Program(command=tuple(command))
         group = TaskGroup(tasks=tasks, cpu_milli=CPU_MILLI, program=program)
         (job,) = self.store.submit([JobSpec(name="execution", scheduler=KIND, groups=(group,))])
+        active_s = self.stage.clock.now()
         while True:
             status = self.store.job(job)
             assert status is not None, "no job is removed here"
             if status.state in FINAL:
                 break
+            now_s = self.stage.clock.now()
+            active_s = active_s if status.state is State.PARKED else now_s
+            if now_s - active_s > PARKED_S_MAX:
+                raise OmegaError(
+                    f"parked for {PARKED_S_MAX:g} s with {status.ended} of {tasks} tasks ended:"
+                    f" {status.park_detail}"
+                )
             self.stage.go_on()
             self.stage.clock.sleep(POLL_S if tasks == 1 else 5 * POLL_S)
         if (State.SUCCEEDED, tasks) != (status.state, status.ended):
