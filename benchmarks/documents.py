@@ -10,6 +10,7 @@ from benchmarks.alternates import Alternates
 from benchmarks.commit import Commit
 from benchmarks.conflicts import Conflicts
 from benchmarks.end_to_end import EndToEnd
+from benchmarks.execution import Execution
 from benchmarks.fragmentation import Fragmentation
 from benchmarks.gavel import Gavel
 from benchmarks.gavel_policies import GavelPolicies
@@ -41,6 +42,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     Alternates,
     Preemption,
     EndToEnd,
+    Execution,
     Growth,
     SimSpeed,
     SideBySide,

@@ -1,0 +1,1 @@
+"""Programs that host the clients of other systems, each run by its path."""
