@@ -137,7 +137,8 @@ def texts() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     registered = [project["scripts"], *project["entry-points"].values()]
     verbs = re.findall(r'Verb\(\s*"([\w.]+)"', (ROOT / "omega/cli/main.py").read_text())
-    started = ("simulate_once", "postgres.client", "postgres.one_committer")
+    hosts = ("execution.hosts.dask_host", "execution.hosts.ray_host")
+    started = ("simulate_once", "postgres.client", "postgres.one_committer", *hosts)
     guide = (ROOT / "docs/guide/schedulers.md").read_text()
     return "\n".join(
         [
