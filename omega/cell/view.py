@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from omega.cell.open_room import OpenRoom
 from omega.cell.partition import part_of
 from omega.cell.signals import NO_SIGNALS, NOW, Seconds, Signals
 from omega.model.arrays import (
@@ -90,9 +91,10 @@ class View:
         """What is left of each machine, less the claims being tried on: (machines, kinds)."""
         return self._shown_free
 
-    def room(self) -> Amounts:
-        """Return what tasks could be placed in: `free` of open machines, 0 of others."""
-        return np.where(self.open[:, np.newaxis], self.free, 0)
+    def open_room(self) -> OpenRoom:
+        """Return what tasks could be placed in, less the claims being tried on."""
+        is_open = self.open[:, np.newaxis]
+        return OpenRoom(np.where(is_open, self.free, 0), np.where(is_open, self.capacity, 0))
 
     @property
     def sequence(self) -> Sequences:

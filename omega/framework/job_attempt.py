@@ -13,11 +13,12 @@ from typing import Final
 
 import numpy as np
 
+from omega.cell.open_room import OpenRoom
 from omega.cell.view import View
 from omega.events import JobAttempted
 from omega.lifecycle.states import ParkReason
 from omega.limits import Limits
-from omega.model.arrays import Amounts, Ids, Index, Mask, Verdicts, holds
+from omega.model.arrays import Ids, Index, Mask, Verdicts, holds
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import ACCEPTED, Verdict
@@ -58,8 +59,8 @@ class JobResult:
     """For NO_ROOM, why placement found no room; None if that is not known."""
     at_once: bool = False
     """Whether the last commit granted every task of the job, so that no earlier one can be lost."""
-    room: Amounts | None = None
-    """For NO_ROOM, the room of each machine as placement saw it last; None if that is not known."""
+    room: OpenRoom | None = None
+    """For NO_ROOM, the room as placement saw it last; None if that is not known."""
     looked_for_victims: bool = False
     """Whether, in a round, its diagnosis is that too little of what runs would make way."""
 
@@ -92,7 +93,7 @@ class JobAttempt:
         self.looks: str | None = None
         """Where victims were looked for in vain, as the end of a sentence; None: nowhere."""
         self.ending: AttemptEnd | None = None
-        self._room: Amounts | None = None
+        self._room: OpenRoom | None = None
         self._limits = limits
         self._explains = explains
         if not len(job.unplaced):
@@ -118,7 +119,7 @@ class JobAttempt:
     def record_room(self, view: View) -> None:
         """Record the room in which placement claims nothing; a parked job waits for more."""
         if self._explains:
-            self._room = view.room()
+            self._room = view.open_room()
 
     def record_evictions(self, evicted: Index) -> None:
         """Record that tasks of the job were evicted by this attempt's own claims."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from omega.cell.open_room import OpenRoom
 from omega.clock import Clock
 from omega.config import Settings
 from omega.framework.attempt import PlanningContext, attempt
@@ -21,7 +22,6 @@ from omega.framework.job_attempt import JobResult
 from omega.framework.leasing import Leasing
 from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
-from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
@@ -108,7 +108,7 @@ class JobPlanner:
         """Hand each job back, park it, or only drop its lease, by its disposition."""
         backs: list[HandBack] = []
         parkings: list[Parking] = []
-        rooms: list[Amounts] = []
+        rooms: list[OpenRoom] = []
         for one in attempted:
             match self._dispose(one):
                 case HandBack() as back:

@@ -10,10 +10,10 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
+from omega.cell.open_room import OpenRoom
 from omega.events import JobParked, JobsLeased, JobsRecalled, Sink
 from omega.framework.effects import Effects, called
 from omega.framework.waking import Waker
-from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
@@ -99,7 +99,7 @@ class Leasing:
             yield from called("hand_back", lambda store: store.hand_back(backs))
             self.leases.drop(back.job for back in backs)
 
-    def park(self, parkings: Sequence[Parking], rooms: Sequence[Amounts] = ()) -> Effects[None]:
+    def park(self, parkings: Sequence[Parking], rooms: Sequence[OpenRoom] = ()) -> Effects[None]:
         """Park jobs; pass the reasons, and the rooms in which they found no place, to the waker."""
         if not parkings:
             return

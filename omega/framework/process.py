@@ -29,6 +29,7 @@ from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leases, Leasing
 from omega.framework.machine_clearing import MachineClearing
 from omega.framework.planner import Planner
+from omega.framework.room_watch import RoomWatch
 from omega.framework.round_planner import RoundPlanner
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
 from omega.framework.signal_tracker import SignalTracker
@@ -90,11 +91,13 @@ class Process:
         self._clearing = MachineClearing(self.emit)
         # Each round wakes its own jobs, and looks for tasks that yield to them.
         is_woken_by_yields = self._preempts and self.scheduler.rounds is None
+        self._room_watch = RoomWatch(self.clock, self.settings.rescue_interval_ms)
         self._waker = Waker(
             kind,
             self.emit,
             self.scheduler.granularity,
             YieldWaking(self.clock) if is_woken_by_yields else None,
+            self._room_watch,
         )
         self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
         self._planner = self._make_planner()
@@ -120,9 +123,14 @@ class Process:
                 yield Wait(self._planner.idle_s())
 
     def cycle(self) -> Effects[int]:
-        """Do the periodic work that is due, then run a cycle of the planner; return its jobs."""
+        """Do the periodic work that is due, then run a cycle of the planner; return its jobs.
+
+        If it had none, room is looked for on behalf of parked jobs; those woken are returned.
+        """
         yield from self._housekeep()
         jobs = yield from self._planner.cycle()
+        if not jobs and self._room_watch.due():
+            jobs = yield from self._waker.check((yield from refreshed()))
         return jobs
 
     def end(self) -> Effects[None]:

@@ -90,7 +90,7 @@ class RoundPlanner:
         # Jobs for which victims were looked for in vain are parked with that for a reason; the next
         # round wakes them.
         parkings = [parking for one in attempted if (parking := _parking(one)) is not None]
-        yield from self._leasing.park(parkings)
+        yield from self._leasing.park(parkings, [view.open_room()] if parkings else [])
 
     def _note(self, state: RoundState, plan: RoundPlan) -> Effects[bool]:
         """Save the memo for the next round before this one is committed.

@@ -14,18 +14,16 @@ Source   Nomad's blocked evaluations, as comparisons of arrays.
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from omega.cell.open_room import OpenRoom
 from omega.cell.view import View
 from omega.events import JobsWoken, Sink
 from omega.framework.effects import Effects, called
 from omega.framework.quota_admission import QuotasLeft
+from omega.framework.room_watch import RoomWatch
 from omega.framework.wakeable import wakeable
 from omega.framework.yield_waking import YieldWaking
 from omega.lifecycle.states import ParkReason
-from omega.model.arrays import Amounts
 from omega.model.claims import Granularity
-from omega.model.machines import MachineRows
 from omega.store.leases import ParkedJob
 
 PARKED_MAX = 10_000
@@ -41,44 +39,54 @@ class Waker:
         sink: Sink,
         granularity: Granularity = Granularity.INCREMENTAL,
         yield_waking: YieldWaking | None = None,
+        room_watch: RoomWatch | None = None,
     ) -> None:
-        """`yield_waking` is for schedulers that preempt."""
+        """`yield_waking` is for schedulers that preempt.
+
+        `room_watch` is told when jobs are parked for want of room.
+        """
         self._kind = kind
         self._yield_waking = yield_waking
+        self._room_watch = room_watch
         self._sink = sink
-        self._room: Amounts | None = None
-        self._could = MachineRows.none().capacity  # capacity of open machines
+        self._room: OpenRoom | None = None
         self._generation = -1
         self._conflicts = False
         self._held_back = False
         self._quotas_left = QuotasLeft(granularity)
         self._woken: set[int] = set()
         """Jobs woken since the view last gained room; they have been tried in that room."""
+        self._hopeful: set[int] = set()
+        """Parked jobs not woken since machines last joined, opened or grown."""
 
-    def note(self, reasons: Sequence[ParkReason], rooms: Sequence[Amounts] = ()) -> None:
+    def note(self, reasons: Sequence[ParkReason], rooms: Sequence[OpenRoom] = ()) -> None:
         """Record why jobs are parked: after conflicts a job may fit although nothing changes.
 
-        `rooms` are those in which placement found no place, as `View.room` returns them. Room that
-        was taken and freed again between two checks is a gain for these jobs.
+        `rooms` are those in which placement found no place. What was taken, or closed, and came
+        back between two checks is a gain for these jobs.
         """
         self._conflicts = self._conflicts or ParkReason.CONFLICTS in reasons
         if ParkReason.OVER_QUOTA in reasons:
             self._quotas_left.note()
+        if ParkReason.NO_ROOM in reasons and self._room_watch is not None:
+            self._room_watch.begin()
         for room in rooms:
-            if self._room is not None and room.shape == self._room.shape:
-                self._room = np.minimum(self._room, room)
+            if self._room is not None:
+                self._room = self._room.lowest(room)
 
     def check(self, view: View) -> Effects[int]:
         """Wake the parked jobs that have room in this view, or would if lower precedences made way.
 
         Return how many were woken.
         """
-        room = view.room()
-        could = np.where(view.open[:, np.newaxis], view.capacity, 0)
-        moved = view.generation != self._generation or bool((could > self._could).any())
-        gained = moved or self._room is None or bool((room > self._room).any())
+        room, before = view.open_room(), self._room
+        if before is None or view.generation != self._generation:
+            moved = gained = True
+        else:
+            moved = bool((room.capacity > before.capacity).any())
+            gained = moved or bool((room.free > before.free).any())
         conflicts, self._conflicts = self._conflicts, False
-        self._room, self._could, self._generation = room, could, view.generation
+        self._room, self._generation = room, view.generation
         grew = yield from self._quotas_left.grew()
         if gained:
             self._woken.clear()
@@ -91,32 +99,36 @@ class Waker:
         parked = yield from called(
             "parked", lambda store: store.parked(self._kind, jobs_max=PARKED_MAX)
         )
+        ids = {job.id for job in parked}
+        self._hopeful = ids if moved else self._hopeful & ids
         admission, fit = self._quotas_left.admission(), list[int]()
         if of_room:
-            helped = [job for job in parked if self._may_be_helped(job, gained=gained, moved=moved)]
+            helped = [job for job in parked if self._may_be_helped(job, gained=gained)]
             fit = wakeable(view, helped, admission)
             self._held_back = 0 < len(fit) < len(helped)
         if looks is not None:
             have_room = set(fit)
             others = [job for job in parked if job.id not in have_room]
-            others = [job for job in others if moved or self._may_fit(job)]
+            others = [job for job in others if self._may_fit(job)]
             fit += yield from looks.look(view, others, admission)
         if not fit:
             return 0
         self._woken.update(fit)
+        self._hopeful.difference_update(fit)
         woken = yield from called("wake", lambda store: store.wake(fit))
         if woken:
             self._sink(JobsWoken(woken))
         return woken
 
-    def _may_be_helped(self, job: ParkedJob, *, gained: bool, moved: bool) -> bool:
+    def _may_be_helped(self, job: ParkedJob, *, gained: bool) -> bool:
         """Return whether the job may fit now, by its park reason and what has changed since."""
         if job.reason in (ParkReason.CONFLICTS, ParkReason.OVER_QUOTA):
             return True
         if job.id in self._woken or not (gained or self._held_back):
             return False
-        return moved or self._may_fit(job)
+        return self._may_fit(job)
 
     def _may_fit(self, job: ParkedJob) -> bool:
         """Return whether the reason for which the job is parked may not hold any more."""
-        return not job.reason.is_permanent or job.generation < self._generation
+        is_hopeful = job.id in self._hopeful or job.generation < self._generation
+        return is_hopeful or not job.reason.is_permanent

@@ -66,9 +66,17 @@ MUTANTS = (
         "room-freed-between-checks-missed",
         WAKING,
         "note",
-        "self._room = «np.minimum(self._room, room)»",
+        "self._room = «self._room.lowest(room)»",
         "self._room",
         "A job larger than its cell stays parked after its first tasks have ended.",
+    ),
+    mutant(
+        "grown-machine-forgotten",
+        WAKING,
+        "check",
+        "self._hopeful = ids if moved else «self._hopeful & ids»",
+        "set()",
+        "A job that a larger machine would hold stays parked if that machine was full just then.",
     ),
     mutant(
         "decision-time-counts-twice",

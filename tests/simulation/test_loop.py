@@ -92,6 +92,9 @@ def test_a_job_larger_than_its_cell_runs_in_waves(seed: int) -> None:
 
     assert 400 == process.fold.facts()["totals"]["tasks_placed"]
     assert State.SUCCEEDED is status_of(world.audited, job).state
+    waves, free_cores = 10, 40
+    assert 400 == waves * free_cores
+    assert world.engine.now_s < 1.6 * waves * 2.0  # a job that is parked is looked at soon
 
 
 def test_a_lease_is_renewed_as_long_as_its_holder_thinks() -> None:

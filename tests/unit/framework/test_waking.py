@@ -103,6 +103,29 @@ class TestWaking:
         assert 1 == self.check()
         assert State.PENDING is status_of(self.store, job.id).state
 
+    def test_a_machine_that_closed_and_opened_since_the_last_check_helps_those_it_could_hold(
+        self,
+    ) -> None:
+        self.store.set_state(integers([1]), MachineState.DOWN)
+        (job,) = submit_and_lease(self.store, a_spec())
+        (result,) = drive(attempt(a_replica(), [job]), self.driver.answer)
+        assert result.room is not None
+        self.store.park([Parking(job.id, job.token, ParkReason.NO_MACHINE_MATCHES, "closed")])
+        self.waker.note([ParkReason.NO_MACHINE_MATCHES], [result.room])
+        self.store.set_state(integers([1]), MachineState.OPEN)
+        end(self.store, self.running, 0)
+
+        assert 1 == self.check()
+
+    def test_a_machine_that_grew_while_it_was_full_helps_when_it_is_free(self) -> None:
+        (job,) = self.park(ParkReason.NEVER_FITS, a_spec(cpu_milli=8_000))
+        self.store.resize(1, machine_capacity(8_000, 16_384, 0, 0), notice_ms=0)
+        assert 0 == self.check()
+        end(self.store, self.running, 0, 1, 2, 3)
+
+        assert 1 == self.check()
+        assert State.PENDING is status_of(self.store, job).state
+
     def test_room_that_was_taken_and_freed_is_no_gain_for_those_parked_before(self) -> None:
         self.park(ParkReason.NO_ROOM, a_spec(cpu_milli=3_000))
         end(self.store, self.running, 0)
