@@ -253,7 +253,7 @@ def command_of(figure: type[Figure]) -> Callable[..., None]:
         if smoke:
             asked = replace(
                 asked,
-                x=asked.x[1::3],
+                x=asked.x[1::3][:2],
                 hours=SMOKE_HOURS,
                 week_hours=SMOKE_HOURS,
                 workers=1,

@@ -163,16 +163,9 @@ class Setting:
             }
             workload = recorded(self.trace, self.fill, frozenset(options.items()))
         else:
-            laws = CELLS[self.cell]
-            workload = uniform_workload(
+            workload = _drawn(
+                _start(self.cell, FILL if self.fill is None else self.fill, self.seed),
                 self.arrivals(),
-                machines=laws.machines,
-                cpus=laws.cpus,
-                memory_gib=laws.memory_gib,
-                prefill_tasks=round(
-                    (FILL if self.fill is None else self.fill) * CPUS * laws.machines
-                ),
-                rng=np.random.default_rng(self.seed),
             )
         if not self.obeyed:
             workload = anywhere(workload)
@@ -200,6 +193,29 @@ class Setting:
             arrivals_of(batch, horizon_s, for_batch),
             arrivals_of(laws.service, horizon_s, for_service),
         )
+
+
+@lru_cache(maxsize=4)
+def _start(cell: str, fill: float, seed: int) -> Workload:
+    """Return a cell with the tasks that are there at the start, and without jobs.
+
+    The settings of a figure differ in their jobs and schedulers, and share few of these.
+    """
+    laws = CELLS[cell]
+    return uniform_workload(
+        (),
+        machines=laws.machines,
+        cpus=laws.cpus,
+        memory_gib=laws.memory_gib,
+        prefill_tasks=round(fill * CPUS * laws.machines),
+        rng=np.random.default_rng(seed),
+    )
+
+
+def _drawn(start: Workload, arrivals: tuple[Arrival, ...]) -> Workload:
+    tasks = sum(arrival.spec.tasks for arrival in arrivals)
+    counts = {**start.counts, "jobs": len(arrivals), "tasks": tasks}
+    return replace(start, arrivals=arrivals, counts=counts)
 
 
 @lru_cache(maxsize=2)

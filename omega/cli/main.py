@@ -7,8 +7,9 @@ Source   typer.
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import Annotated, Final
 
@@ -75,6 +76,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def build(said: Sequence[str]) -> typer.Typer:
     """Return the command line with all verbs; those named in `said` are imported and can run."""
+    completing = any(name.endswith("_COMPLETE") for name in os.environ)
+    return _built(
+        tuple((name, _imported(name)) for name in VERBS if name in said or completing),
+    )
+
+
+def _imported(name: str) -> typer.Typer | Callable[..., None]:
+    module = import_module(f"omega.cli.{VERBS[name].module}")
+    found: typer.Typer | Callable[..., None] = getattr(module, "app", None) or module.command
+    return found
+
+
+@lru_cache(maxsize=32)  # a process may run many command lines
+def _built(can_run: tuple[tuple[str, typer.Typer | Callable[..., None]], ...]) -> typer.Typer:
     app = typer.Typer(
         help=GUIDE,
         rich_markup_mode="rich",
@@ -83,21 +98,16 @@ def build(said: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_before)
-    completing = any(name.endswith("_COMPLETE") for name in os.environ)
+    imported = dict(can_run)
     for name, verb in VERBS.items():
-        if name in said or completing:
-            _add(app, name, verb)
+        runs = imported.get(name, _not_asked_for)
+        if isinstance(runs, typer.Typer):
+            app.add_typer(runs, name=name, help=verb.about)
+        elif name in imported:
+            app.command(name)(runs)
         else:
-            app.command(name, help=verb.about)(_not_asked_for)
+            app.command(name, help=verb.about)(runs)
     return app
-
-
-def _add(app: typer.Typer, name: str, verb: Verb) -> None:
-    module = import_module(f"omega.cli.{verb.module}")
-    if hasattr(module, "app"):
-        app.add_typer(module.app, name=name, help=verb.about)
-    else:
-        app.command(name)(module.command)
 
 
 def _not_asked_for() -> None:

@@ -8,6 +8,7 @@ Source   Entry points of the group `omega.schedulers`; Nomad's factory map.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -53,6 +54,7 @@ def find_scheduler(kind: str) -> type[Scheduler]:
     return _load(found[0])
 
 
+@cache  # each call reads the metadata of all installed packages
 def _entries() -> Iterable[EntryPoint]:
     return entry_points(group=ENTRY_POINT_GROUP)
 

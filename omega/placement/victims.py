@@ -115,6 +115,8 @@ class _Way:
         self._alive = yields[of] & (self._at >= 0)
         self._work_left = WORK_MAX
         self._budget = Budget(NODES_MAX)
+        self._known: dict[tuple[int | bytes, ...], _Options] = {}
+        """Options by what decides them: most plans differ on few machines."""
         self._gang: dict[int, Index] = {}
         """By job that is a gang and yields: its tasks on these machines."""
         self._slack = np.maximum(occupants.placed - occupants.minimum, 0)
@@ -274,18 +276,22 @@ class _Way:
             )
             emptied = np.minimum(room_on(self._view, self._job, group, rows), wanted)
         self._work_left -= int(emptied.sum())
-        here = self._by_row(may_go)
+        here, free = self._by_row(may_go), self._view.free[rows]
         for number in np.flatnonzero(emptied).tolist():
             if self._budget.is_spent and self._job.spec.groups[group].gpus:
                 return  # each number of tasks with GPUs is tried out, which takes longer
-            row = int(rows[number])
-            least = self._least(group, row, here.get(row, np.zeros(0, np.intp)))
-            options = _Options(row, [0], [[]])
-            for tasks in range(1, int(emptied[number]) + 1):
-                victims = least(tasks) if tasks > as_it_is[number] else []
-                options.cost.append(len(victims) * PER_TASK + int(self._rank[victims].sum()))
-                options.victims.append(victims)
-            yield options
+            row, most = int(rows[number]), int(emptied[number])
+            mine = here.get(row, np.zeros(0, np.intp))
+            key = (group, row, int(as_it_is[number]), most, free[number].tobytes(), mine.tobytes())
+            if key not in self._known or self._job.spec.groups[group].gpus:
+                least = self._least(group, row, mine)
+                options = _Options(row, [0], [[]])
+                for tasks in range(1, most + 1):
+                    victims = least(tasks) if tasks > as_it_is[number] else []
+                    options.cost.append(len(victims) * PER_TASK + int(self._rank[victims].sum()))
+                    options.victims.append(victims)
+                self._known[key] = options
+            yield self._known[key]
 
     def _by_row(self, may_go: Mask) -> dict[int, Index]:
         """Return the positions of these tasks by row of the view, in order of rank."""

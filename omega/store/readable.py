@@ -37,10 +37,15 @@ def readable_text(value: Mapping[str, object], *, bytes_max: int) -> str:
         raise BadInput(f"an object of {len(text)} bytes is longer than {bytes_max}")
     level: list[object] = [value]
     for _ in range(LIMITS.json_depth_max):
-        inner = [one for container in level for one in _inside(container)]
-        if any(isinstance(one, int) and abs(one) > sys.float_info.max for one in inner):
-            raise BadInput("an object has a number that is more than a double holds")
-        level = [one for one in inner if isinstance(one, Mapping | list | tuple)]
+        inner: list[object] = []
+        for container in level:
+            for one in _inside(container):
+                if isinstance(one, int):
+                    if abs(one) > sys.float_info.max:
+                        raise BadInput("an object has a number that is more than a double holds")
+                elif isinstance(one, Mapping | list | tuple):
+                    inner.append(one)
+        level = inner
     if level:
         raise BadInput(f"an object has more than {LIMITS.json_depth_max} levels")
     return text

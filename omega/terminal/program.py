@@ -9,6 +9,7 @@ Source   docs/decisions/0009-errors-and-retries.md.
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import typer
@@ -24,6 +25,8 @@ DEBUG: Final = "OMEGA_DEBUG"
 NO: Final = frozenset({"", "0", "false", "no", "off"})
 """Values of an environment variable that mean no."""
 DONE, FAILED, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
+_command: Final = lru_cache(maxsize=32)(typer.main.get_command)
+"""What typer makes of an app: to make it takes longer than most command lines take to be read."""
 BAD_USAGE_ERRORS: Final = typer.BadParameter.__bases__
 """The errors that typer raises for arguments that it cannot read."""
 
@@ -65,7 +68,7 @@ def run_command_line(
 def _run(app: typer.Typer, said: Sequence[str], program: str) -> int:
     """Run the command line, and return its exit code."""
     try:
-        code = app(said, prog_name=program, standalone_mode=False)
+        code = _command(app)(said, prog_name=program, standalone_mode=False)
     except Exception as error:
         if not isinstance(error, BAD_USAGE_ERRORS):
             raise

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from graphlib import CycleError, TopologicalSorter
 
 import pytest
@@ -88,7 +89,7 @@ def _registers(decorators: Sequence[ast.expr]) -> bool:
 def used_in(source: Source) -> set[str]:
     """Return every name that a module uses; not those that it only defines."""
     used: set[str] = set()
-    for node in source.nodes:
+    for node in source.nodes_of(ast.Name, ast.Attribute, ast.ImportFrom, ast.Constant):
         match node:
             case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
                 used.add(name)
@@ -102,15 +103,17 @@ def used_in(source: Source) -> set[str]:
 def unused(sources: Sequence[Source], elsewhere: str) -> list[str]:
     """Name what is defined in these files and used in none of them, nor named `elsewhere`."""
     users: dict[str, int] = defaultdict(int)
-    for source in sources:
+    there: list[tuple[str, list[str]]] = []
+    for source in map(copy, sources):  # of the copies, one at a time has a tree
         for name in used_in(source):
             users[name] += 1
+        there.append((source.path, defined(source)))
     words = set(re.findall(r"\w+", elsewhere))
     return [
-        f"{source.path}: {name}"
-        for source in sources
-        if not source.path.startswith((*SHIPPED, *WAITING))
-        for name in defined(source)
+        f"{path}: {name}"
+        for path, names in there
+        if not path.startswith((*SHIPPED, *WAITING))
+        for name in names
         if not users[name] and name not in words and name not in CALLED_FROM_OUTSIDE
     ]
 

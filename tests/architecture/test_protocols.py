@@ -13,7 +13,7 @@ PATH = "omega/store/protocols.py"
 
 def protocols_of(source: Source) -> Iterator[tuple[ast.ClassDef, list[str]]]:
     """Return each protocol with the names of the methods that it declares itself."""
-    for node in source.nodes:
+    for node in source.nodes_of(ast.ClassDef):
         if isinstance(node, ast.ClassDef) and any(map(_is_protocol, node.bases)):
             functions = ast.FunctionDef | ast.AsyncFunctionDef
             yield node, [each.name for each in node.body if isinstance(each, functions)]

@@ -96,7 +96,7 @@ def is_not_too_long(source: Source) -> Iterator[str]:
 
 def has_short_functions(source: Source) -> Iterator[str]:
     """A function is seen at a glance."""
-    for node in source.nodes:
+    for node in source.nodes_of(ast.FunctionDef, ast.AsyncFunctionDef):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > FUNCTION_LINES_MAX:
@@ -123,7 +123,7 @@ def leaves_the_time_to_the_clock(source: Source) -> Iterator[str]:
                 f"{source.path}:{line} imports {name}. Take a Clock from omega.clock as an"
                 " argument; in a test, use a ManualClock or wait for an event"
             )
-    for node in source.nodes:
+    for node in source.nodes_of(ast.Attribute):
         match node:
             case ast.Attribute(attr="now" | "utcnow" | "today", value=owner) if ast.unparse(
                 owner
@@ -138,7 +138,7 @@ def keeps_sql_at_home(source: Source) -> Iterator[str]:
     """One place talks to the database."""
     if source.path.startswith(SQL_HOMES):
         return
-    for node in source.nodes:
+    for node in source.nodes_of(ast.Constant):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.match(node.value):
             yield (
                 f"{source.path}:{node.lineno} holds SQL. Put the statement into"
@@ -155,11 +155,11 @@ def prints_through_the_terminal(source: Source) -> Iterator[str]:
     for line, name in source.imports:
         if PRINTERS.fullmatch(name) or name == "rich.console":
             yield f"{source.path}:{line} imports {name}. {advice}"
-    for node in source.nodes:
+    for node in source.nodes_of(ast.Call, ast.Attribute, ast.keyword):
         match node:
             case ast.Call(func=ast.Name("print" | "input")):
                 yield f"{source.path}:{node.lineno} calls {ast.unparse(node.func)}. {advice}"
-            case ast.Attribute() if PRINTERS.fullmatch(ast.unparse(node)):
+            case ast.Attribute() if PRINTERS.fullmatch(_dotted(node)):
                 yield f"{source.path}:{node.lineno} uses {ast.unparse(node)}. {advice}"
             case ast.Call(func=ast.Name(what), keywords=given) if what in shown:
                 if "console" not in {one.arg for one in given}:
@@ -183,7 +183,7 @@ def takes_its_rng_from_outside(source: Source) -> Iterator[str]:
                 " its type np.random.Generator"
             )
     product = source.parts[0] in {"omega", "schedulers"} and source.parts[1] != "testing"
-    for node in source.nodes:
+    for node in source.nodes_of(ast.Attribute, ast.Call):
         match node:
             case ast.Attribute(
                 value=ast.Attribute(value=ast.Name("np" | "numpy"), attr="random"), attr=what
@@ -207,7 +207,7 @@ def takes_its_rng_from_outside(source: Source) -> Iterator[str]:
 
 def imports_openly(source: Source) -> Iterator[str]:
     """What a module needs is there when it runs, under its full name."""
-    for node in source.nodes:
+    for node in source.nodes_of(ast.Name, ast.Attribute, ast.alias, ast.ImportFrom):
         match node:
             case (
                 ast.Name("TYPE_CHECKING")
@@ -232,6 +232,15 @@ def names_nobody_elses_place(source: Source) -> Iterator[str]:
                 else "Write a path that exists elsewhere: relative, or under the user's folders"
             )
             yield f"{source.path}:{number} holds {found[0]!r}. {advice}"
+
+
+def _dotted(node: ast.expr) -> str:
+    """Return `a.b.c` of a chain of names; of anything else, what no pattern matches."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return ".".join([*([node.id] if isinstance(node, ast.Name) else [""]), *reversed(names)])
 
 
 def _is_bare_package(source: Source) -> bool:

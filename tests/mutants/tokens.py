@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 from itertools import zip_longest
 
 import numpy as np
@@ -46,7 +47,7 @@ class Token:
         """Whether it is a string, or a piece of one."""
         return self.text[:1] in ("'", '"')
 
-    @property
+    @cached_property
     def content(self) -> str:
         """What is compared: the text, whichever quotation marks it has."""
         return self.text.replace('"', "'") if self.is_string else self.text

@@ -68,6 +68,8 @@ class AllocationTable:
     def live(self, since: int = 0) -> Allocations:
         """Return a copy of the allocations granted by transactions with a number above `since`."""
         logged = self._log.since(since)
+        if logged is not None and not len(logged):
+            return NO_ALLOCATIONS
         rows = self.rows if logged is None else self.rows[logged]
         return _columns(rows[(rows["job"] > 0) & (rows["granted_by"] > since)])
 
@@ -83,3 +85,6 @@ def _columns(rows: np.ndarray[tuple[int], np.dtype[np.void]]) -> Allocations:
     ]
     freeze(*columns)
     return Allocations(*columns)
+
+
+NO_ALLOCATIONS = _columns(np.zeros(0, dtype=ROW))

@@ -39,4 +39,6 @@ class RowLog:
         if number < self._from:
             return None
         first = bisect_right(self._numbers, number)
+        if first == len(self._numbers):
+            return integers()
         return distinct(np.concatenate([integers(), *self._rows[first:]]))

@@ -22,7 +22,7 @@ def entries(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
             ("roomiest", "tests.contract.stranger:RoomiestScheduler"),
         )
     ]
-    monkeypatch.setattr(registry, "entry_points", lambda *, group: list(found))
+    monkeypatch.setattr(registry, "_entries", lambda: list(found))
     return found
 
 

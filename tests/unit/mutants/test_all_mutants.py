@@ -3,13 +3,14 @@
 import ast
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.architecture.tree import ROOT
 from tests.mutants.all_mutants import MUTANTS
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import Mutant, Planted
 from tests.mutants.runner import COPIED
 from tests.mutants.tokens import Kind, tokens_of
 from tests.unit.mutants.rewriting import reformatted, renamed, renamed_token
@@ -39,6 +40,12 @@ def reformatted_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return rewritten(tmp_path_factory.mktemp("reformatted"), reformatted)
 
 
+@cache
+def planted(mutant: Mutant) -> Planted:
+    """Plant it in the code as it is."""
+    return mutant.planted(ROOT)
+
+
 def contents(code: str, mutant: Mutant) -> list[str]:
     return [token.content for token in tokens_of(code, is_sql=mutant.is_sql)]
 
@@ -46,20 +53,20 @@ def contents(code: str, mutant: Mutant) -> list[str]:
 @every_mutant
 def test_a_mutant_changes_the_file_in_one_place(mutant: Mutant) -> None:
     """If it has no place: look for the code that it was a fault of, and change its fragment."""
-    planted = mutant.planted(ROOT)
-    text = planted.path.read_text(encoding="utf-8")
-    replaced = text[len(planted.before) : len(text) - len(planted.after)]
+    ours = planted(mutant)
+    text = ours.path.read_text(encoding="utf-8")
+    replaced = text[len(ours.before) : len(text) - len(ours.after)]
 
-    assert text == planted.before + replaced + planted.after
-    assert contents(replaced, mutant) != contents(planted.fault, mutant)
-    assert planted.path.relative_to(ROOT).parts[0] in COPIED
+    assert text == ours.before + replaced + ours.after
+    assert contents(replaced, mutant) != contents(ours.fault, mutant)
+    assert ours.path.relative_to(ROOT).parts[0] in COPIED
 
 
 @every_mutant
 def test_a_mutant_is_planted_after_all_names_have_changed(
     mutant: Mutant, renamed_tree: Path
 ) -> None:
-    ours, theirs = mutant.planted(ROOT), mutant.planted(renamed_tree)
+    ours, theirs = planted(mutant), mutant.planted(renamed_tree)
     # A state, say, that only the fault mentions, stays what it is.
     known = mutant.before + "".join(mutant.borrows or ())
     expected = [
@@ -75,7 +82,7 @@ def test_a_mutant_is_planted_after_all_names_have_changed(
 
 @every_mutant
 def test_a_mutant_is_planted_whatever_the_layout(mutant: Mutant, reformatted_tree: Path) -> None:
-    ours, theirs = mutant.planted(ROOT), mutant.planted(reformatted_tree)
+    ours, theirs = planted(mutant), mutant.planted(reformatted_tree)
 
     assert ours.at == theirs.at
     assert ours.text != theirs.text
@@ -86,7 +93,7 @@ def test_a_mutant_is_planted_whatever_the_layout(mutant: Mutant, reformatted_tre
     "mutant", [m for m in MUTANTS if not m.is_sql], ids=lambda mutant: mutant.name
 )
 def test_a_mutant_in_python_is_python(mutant: Mutant) -> None:
-    assert ast.parse(mutant.planted(ROOT).text).body
+    assert ast.parse(planted(mutant).text).body
 
 
 def test_the_tests_of_a_mutant_exist() -> None:

@@ -239,7 +239,7 @@ def test_a_job_that_is_listed_twice_is_refused(omega: Omega) -> None:
 
 @pytest.mark.parametrize("audit", [(), ("--audit",)])
 def test_all_machines_may_be_down_at_once(omega: Omega, audit: tuple[str, ...]) -> None:
-    alone = ("--machines", 1, "--prefill-tasks", 0, "--hours", 0.1)
+    alone = ("--machines", 1, "--prefill-tasks", 0, "--hours", 0.03)
     down = ("--machine-failures-every", 0.005, "--machine-repair", 1_000, "--plot", "x.png")
     told = document(omega("sim", *asked("run"), *alone, *down, *audit, "--json", "-"))
 

@@ -11,6 +11,8 @@ from tests.fixtures.command_line import Omega, document
 from tests.fixtures.job_lists import CELL
 from tests.unit.framework.loops import InOrder
 
+SHORT = (*CELL, "--hours", 0.04)
+
 
 class Stranger(InOrder):
     """Somebody else's scheduler."""
@@ -27,7 +29,7 @@ def stranger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def summary(omega: Omega, jobs: Path, *options: object) -> dict[str, Any]:
-    ran = omega("sim", "run", "--jobs", jobs, *CELL, "--queue", "live", *options, "--json", "-")
+    ran = omega("sim", "run", "--jobs", jobs, *SHORT, "--queue", "live", *options, "--json", "-")
     told: dict[str, Any] = document(ran)["summary"]
     del told["wall_s"]
     return told
@@ -46,7 +48,7 @@ def test_all_ways_to_synchronise_place_the_jobs(omega: Omega, jobs: Path, sync: 
 
 def test_one_seed_gives_one_document(omega: Omega, jobs: Path) -> None:
     def of(seed: int) -> object:
-        return summary(omega, jobs, "--batch-schedulers", 3, "--seed", seed, "--hours", 0.03)
+        return summary(omega, jobs, "--batch-schedulers", 3, "--seed", seed, "--hours", 0.02)
 
     assert of(1) == of(1)
     assert of(1) != of(2)
@@ -54,7 +56,7 @@ def test_one_seed_gives_one_document(omega: Omega, jobs: Path) -> None:
 
 def test_replicas_of_a_kind_share_the_work(omega: Omega, jobs: Path) -> None:
     ran = omega(
-        *("sim", "run", "--jobs", jobs, *CELL, "--queue", "live"),
+        *("sim", "run", "--jobs", jobs, *SHORT, "--queue", "live"),
         *("--batch-schedulers", 2, "--t-job-batch", 1.5, "--json", "-"),
     )
     busy = {row["scheduler"]: row["think_started"] for row in document(ran)["rows"]}
@@ -76,7 +78,7 @@ def test_rounds_play_beside_schedulers_that_place_job_by_job(omega: Omega, jobs:
 
     assert told["batch"]["tasks_placed"] > 0
     assert told["service"]["tasks_placed"] > 0
-    # Of 360 s a round begins every 5, and each is decided on for 10 s.
+    # Of 144 s a round begins every 5, and each is decided on for 10 s.
     assert 0.5 < told["service"]["think_started"] <= 1
 
 
@@ -87,9 +89,10 @@ def test_what_fails_is_cleared_and_placed_anew(omega: Omega, jobs: Path) -> None
     assert told["batch"]["tasks_placed"] > 0
 
 
+@pytest.mark.usefixtures("here")
 def test_a_live_run_can_be_drawn_and_swept(omega: Omega, jobs: Path, tmp_path: Path) -> None:
     plot = tmp_path / "run.png"
-    options = (*CELL, "--queue", "live", "--hours", 0.03)
+    options = (*CELL, "--queue", "live", "--hours", 0.02)
 
     assert 0 == omega("sim", "run", "--jobs", jobs, *options, "--plot", plot).code
     assert plot.read_bytes().startswith(b"\x89PNG")

@@ -18,7 +18,8 @@ from tests.fixtures.job_lists import CELL
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 KINDS = ("batch", "service")
-FULL = (*CELL[:2], "--prefill-tasks", 70, "--hours", 0.05, "--queue", "live")
+HOURS = 0.02
+FULL = (*CELL[:2], "--prefill-tasks", 70, "--hours", HOURS, "--queue", "live")
 """Of 80 cores, ten are free."""
 PREEMPTING = (*FULL, "--placing", "service=service", "--t-job-service", 1)
 
@@ -112,7 +113,7 @@ def test_who_has_precedence_evicts_and_the_document_says_whom(omega: Omega, jobs
     assert batch["tasks_evicted"] > 0
     assert {"batch": 0, "service": batch["tasks_evicted"], "start": 0} == batch["tasks_evicted_by"]
     assert batch["tasks_evicted"] == told["tasks_evicted"]
-    assert told["evictions_per_hour"] == pytest.approx(told["tasks_evicted"] / 0.05)
+    assert told["evictions_per_hour"] == pytest.approx(told["tasks_evicted"] / HOURS)
     assert 0 < batch["jobs_not_whole_again"] + (batch["whole_again_mean_s"] is not None)
     assert 0 == service["tasks_evicted"] == told["start_tasks_evicted"] == batch["tasks_lost"]
     assert 0 == told["start"]["tasks_evicted"], "what is there all the time stays"
@@ -156,6 +157,7 @@ def test_batch_preempts_if_it_is_set_to(omega: Omega, jobs: Path) -> None:
     assert 0 < told["batch"]["tasks_evicted_by"]["batch"] == told["tasks_evicted"]
 
 
+@pytest.mark.usefixtures("here")
 def test_mixes_and_gaps_are_varied(omega: Omega, jobs: Path) -> None:
     swept = document(
         omega(
@@ -175,7 +177,7 @@ def test_mixes_and_gaps_are_varied(omega: Omega, jobs: Path) -> None:
 
 
 def test_tasks_of_a_traces_start_queue_again_if_that_is_asked_for(omega: Omega) -> None:
-    trace = ("sim", "run", "--trace", SAMPLES / "google-2011", "--hours", 0.2, "--queue", "live")
+    trace = ("sim", "run", "--trace", SAMPLES / "google-2011", "--hours", 0.1, "--queue", "live")
     gone, again = (
         document(omega(*trace, "--t-job-service", 1, *options, "--json", "-"))["summary"]
         for options in ((), ("--requeue-start",))

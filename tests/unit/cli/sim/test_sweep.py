@@ -87,7 +87,8 @@ def test_a_sweep_of_a_trace_finds_what_runs_find(omega: Omega, here: Here) -> No
 def test_two_processes_find_what_one_finds(
     omega: Omega, jobs: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    options = ("--jobs", jobs, "--vary", "t-job-service=log:1..100/3", "--json", "-")
+    live = ("--queue", "live", "--precedence-mix", "service=100")
+    options = ("--jobs", jobs, *live, "--vary", "t-job-service=log:1..100/3", "--json", "-")
     many = document(omega(*SWEEP, *options, "--workers", 2))
     request.getfixturevalue("here")
     one = document(omega(*SWEEP, *options))
