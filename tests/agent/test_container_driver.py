@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
+import docker
+import docker.errors
 import pytest
 
 from omega.clock import RealClock
 from omega.errors import SettingsError
 from omega.model.exits import Exit, ExitCause
-from omega.model.programs import Program
+from omega.model.programs import Check, Program, shell_line
 from omega.nodes.agent.container_driver import LABEL_AGENT, ContainerDriver
 from omega.nodes.agent.container_engine import Engine
 from omega.nodes.agent.container_spec import exit_of_container
@@ -121,6 +123,21 @@ class TestContainerDriver(DriverContract):
         other.forget(KEY)
 
         assert driver.look()[KEY] is not None
+
+    def test_the_engine_is_asked_for_its_version_once(
+        self, driver: TaskDriver, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Podman runs the system's package manager to answer, some times over."""
+
+        def ask(_: docker.APIClient) -> str:
+            raise docker.errors.DockerException("it was asked again")
+
+        monkeypatch.setattr(docker.APIClient, "_retrieve_server_version", ask)
+        launch = self.a_launch("sleep 1000")
+        driver.start(launch)
+        until(lambda: driver.look()[KEY] is None and KEY not in self.opened[0]._starting)  # noqa: SLF001
+
+        assert driver.look_of(launch, Check(command=shell_line(":"), timeout_ms=60_000))() is None
 
     def test_processes_are_refused(self, driver: TaskDriver) -> None:
         program = Program(command=("true",))

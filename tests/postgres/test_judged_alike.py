@@ -1,9 +1,11 @@
 """The function in Postgres decides as the slow twin does: same verdicts, rows and sequences."""
 
+from collections.abc import Iterator
 from uuid import UUID
 
 import numpy as np
 import psycopg
+import pytest
 from hypothesis import assume, given
 from psycopg import sql
 
@@ -52,33 +54,33 @@ TABLES = (
 
 def hold(connection: psycopg.Connection, case: Case) -> None:
     """Make the tables hold what the case's judge is given."""
-    for table in TABLES:
-        connection.execute(sql.SQL(EMPTY).format(sql.Identifier(table)))
-    rows = case.rows
-    for at in range(len(rows)):
-        numbers = [
-            int(column[at]) for column in (rows.id, rows.sequence, rows.revision, rows.state)
-        ]
-        tolerated = np.maximum(rows.used[at] - rows.capacity[at], 0).tolist()
-        amounts = [*rows.capacity[at].tolist(), *rows.used[at].tolist()]
-        connection.execute(MACHINE, [*numbers, tolerated, *amounts])
-    tokens = {
-        part.job: part.token if held else SOMEBODY
-        for part, held in zip(case.transaction.jobs, case.context.lease_held, strict=True)
-    }
-    for job, known in case.jobs.items():
-        unplaced = sorted(set(range(TASKS_MAX)) - known.placed)
-        state = "planning" if job in tokens else "pending" if unplaced else "running"
-        told = (known.scheduler, known.precedence, known.preemptible)
-        counts = (TASKS_MAX, known.minimum, len(known.placed), len(known.over))
-        connection.execute(
-            JOB,
-            (job, *told, *counts, unplaced, state, tokens.get(job)),
-        )
-        connection.execute(SPEC, (job, known.tenant))
-        for task, (machine, amounts) in known.runs.items():
-            connection.execute(ALLOCATION, [job, task, machine, *amounts])
-    connection.commit()
+    with connection.transaction():
+        for table in TABLES:
+            connection.execute(sql.SQL(EMPTY).format(sql.Identifier(table)))
+        rows = case.rows
+        for at in range(len(rows)):
+            numbers = [
+                int(column[at]) for column in (rows.id, rows.sequence, rows.revision, rows.state)
+            ]
+            tolerated = np.maximum(rows.used[at] - rows.capacity[at], 0).tolist()
+            amounts = [*rows.capacity[at].tolist(), *rows.used[at].tolist()]
+            connection.execute(MACHINE, [*numbers, tolerated, *amounts])
+        tokens = {
+            part.job: part.token if held else SOMEBODY
+            for part, held in zip(case.transaction.jobs, case.context.lease_held, strict=True)
+        }
+        for job, known in case.jobs.items():
+            unplaced = sorted(set(range(TASKS_MAX)) - known.placed)
+            state = "planning" if job in tokens else "pending" if unplaced else "running"
+            told = (known.scheduler, known.precedence, known.preemptible)
+            counts = (TASKS_MAX, known.minimum, len(known.placed), len(known.over))
+            connection.execute(
+                JOB,
+                (job, *told, *counts, unplaced, state, tokens.get(job)),
+            )
+            connection.execute(SPEC, (job, known.tenant))
+            for task, (machine, amounts) in known.runs.items():
+                connection.execute(ALLOCATION, [job, task, machine, *amounts])
 
 
 def set_quotas(store: PostgresStore, case: Case) -> None:
@@ -87,23 +89,29 @@ def set_quotas(store: PostgresStore, case: Case) -> None:
         store.set_quota(quota)
 
 
+@pytest.fixture
+def superuser(database_url: str) -> Iterator[psycopg.Connection]:
+    """One session for all cases: to begin one costs more than to judge a case."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
 @examples(1_200)
 @given(case=cases())
 def test_the_function_agrees_with_the_slow_twin(
-    store: PostgresStore, database_url: str, case: Case
+    store: PostgresStore, superuser: psycopg.Connection, case: Case
 ) -> None:
     assume(case.transaction.jobs)
-    with psycopg.connect(database_url) as connection:
-        hold(connection, case)
-        set_quotas(store, case)
-        actual = store.commit(case.transaction)
-        expected = judge_slowly(case.rows, case.transaction, case.context)
-        live = connection.execute("SELECT job_id, task, machine_id FROM omega.allocation")
+    hold(superuser, case)
+    set_quotas(store, case)
+    actual = store.commit(case.transaction)
+    expected = judge_slowly(case.rows, case.transaction, case.context)
+    live = superuser.execute("SELECT job_id, task, machine_id FROM omega.allocation")
 
-        assert [] == differences(expected, actual)
-        assert running(case, expected) == set(live)
-        broken = connection.execute(QUOTA_VIOLATIONS).fetchall()
-        assert [] == broken
+    assert [] == differences(expected, actual)
+    assert running(case, expected) == set(live)
+    broken = superuser.execute(QUOTA_VIOLATIONS).fetchall()
+    assert [] == broken
 
 
 def running(case: Case, outcome: Outcome) -> set[tuple[int, int, int]]:
@@ -129,13 +137,12 @@ def running(case: Case, outcome: Outcome) -> set[tuple[int, int, int]]:
 @examples(300)
 @given(case=cases())
 def test_the_same_id_is_answered_alike_and_applied_once(
-    store: PostgresStore, database_url: str, case: Case
+    store: PostgresStore, superuser: psycopg.Connection, case: Case
 ) -> None:
     assume(case.transaction.jobs)
-    with psycopg.connect(database_url) as connection:
-        hold(connection, case)
-        set_quotas(store, case)
-        first = store.commit(case.transaction)
-        again = store.commit(case.transaction)
+    hold(superuser, case)
+    set_quotas(store, case)
+    first = store.commit(case.transaction)
+    again = store.commit(case.transaction)
 
-        assert [] == differences(first, again)
+    assert [] == differences(first, again)

@@ -168,7 +168,7 @@ class ContainerDriver:
         container, timeout_s = self._ids.get(launch.key), check.timeout_ms / 1_000
         if container is None or launch.key in self._starting:
             return lambda: None  # its image may still be on its way
-        return lambda: _check(self._engine, container, check, timeout_s)
+        return lambda: _check(self._connected, container, check, timeout_s)
 
     def steps(self, key: TaskKey) -> int | None:
         """Return None: a container shares no file with the agent."""
@@ -203,7 +203,7 @@ class ContainerDriver:
         key, image, gpus = launch.key, launch.program.image, launch.gpus
         assert image is not None
         try:
-            client = Engine(self._engine)
+            client = self._connected()
         except EngineError as error:
             raise NotStarted(f"the container engine does not answer: {error}") from error
         with closing(client):
@@ -221,6 +221,10 @@ class ContainerDriver:
                 with suppress(EngineError):
                     client.remove(container)
                 raise NotStarted(f"the container was not started: {error}") from error
+
+    def _connected(self) -> Engine:
+        """Return a connection of this thread's own. Raises EngineError."""
+        return Engine(self._engine, version=self._client.version)
 
     def _get_image(self, client: Engine, image: str) -> None:
         """See to it that the engine has an image. Raises NotStarted."""
@@ -306,10 +310,12 @@ class ContainerDriver:
         self._client.close()
 
 
-def _check(engine: str, container: str, check: Check, timeout_s: float) -> str | None:
+def _check(
+    connected: Callable[[], Engine], container: str, check: Check, timeout_s: float
+) -> str | None:
     """Check a container, in a thread; return why that failed, or None."""
     try:
-        with closing(Engine(engine)) as client:
+        with closing(connected()) as client:
             if check.port is None:
                 code = client.execute(container, check.command, timeout_s)
                 return why_of_check(code, timeout_s)

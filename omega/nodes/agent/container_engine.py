@@ -37,12 +37,23 @@ class EngineError(Exception):
 class Engine:
     """A connection to Docker or Podman, for one thread."""
 
-    def __init__(self, address: str) -> None:
-        """Connect. Raises EngineError."""
+    def __init__(self, address: str, *, version: str | None = None) -> None:
+        """Connect. Raises EngineError.
+
+        Args:
+            address: where the engine listens.
+            version: the version of its API, if an earlier connection has asked for it. Podman
+                asks the system's package manager, some times over, before it tells it.
+        """
         with _translated():
             _probe(address)
-            self._client = docker.DockerClient(base_url=address, timeout=TIMEOUT_S)
+            self._client = docker.DockerClient(base_url=address, version=version, timeout=TIMEOUT_S)
             self._api = self._client.api
+
+    @property
+    def version(self) -> str:
+        """The version of the API that this connection speaks."""
+        return str(self._api.api_version)
 
     def close(self) -> None:
         """Let go of the engine."""
