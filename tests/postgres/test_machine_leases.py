@@ -24,8 +24,8 @@ from tests.fixtures.locks import in_the_way
 from tests.fixtures.logins import Login, user_of
 
 SHORT_MS = 50
-TURNS = 15
 RIVALS = 3
+TURNS = 15
 """How often each of several rivals holds the machine."""
 HELD_BY_ANN = f"SELECT omega.hold_machine(1, '{ANN}', {LONG_MS})"
 

@@ -21,7 +21,7 @@ from omega.nodes.agent.machine_lease import Deadline
 from omega.nodes.agent.task_driver import TaskDriver
 from omega.nodes.agent.watchdog import Watchdog
 from omega.processes.stopping import stop_on_signals
-from omega.terminal.consoles import warn, warnings
+from omega.terminal.consoles import warn
 
 
 def command(
@@ -46,7 +46,7 @@ def command(
         except BadInput:  # another watchdog is at work
             return
     if killed:
-        warnings().print(f"The watchdog of {folder} has killed {killed} tasks.", highlight=False)
+        warn(f"the watchdog of {folder} has killed {killed} tasks")
 
 
 class WatchdogProcess:
