@@ -33,6 +33,7 @@ from omega.terminal.program_output import standard_outputs
 POLL_S: Final = 0.05
 POLL_S_MAX: Final = 0.5
 WAITS_SAID_AFTER_S: Final = 3.0
+"""For so long nothing of the job has run."""
 TIMED_OUT, NOT_RUN, NOT_STARTED, SIGNALLED, KILLED = 124, 125, 127, 128, 137
 EXITS_READ: Final = 1_000
 EXITS_SAID: Final = 5
@@ -78,15 +79,17 @@ class RunningJob:
 
     def wait(self, stop: Event) -> int | None:
         """Pass outputs on until the job is over; return its exit code, or None if to stop."""
-        began_s, pause_s = self._clock.now(), POLL_S
+        idle_since_s, ended, pause_s = self._clock.now(), 0, POLL_S
         while True:
             status = self._status()
+            if status.placed or status.ended > ended:
+                idle_since_s, ended = self._clock.now(), status.ended
             printed = self._follower.follow()
             if status.state in FINAL:
                 return self._code(status)
             if stop.is_set():
                 return None
-            if self._clock.now() - began_s > WAITS_SAID_AFTER_S:
+            if self._clock.now() - idle_since_s > WAITS_SAID_AFTER_S:
                 self._tell_why(status)
             pause_s = POLL_S if printed else min(POLL_S_MAX, pause_s * 1.1)
             self._clock.sleep(pause_s)
