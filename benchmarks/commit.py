@@ -284,7 +284,7 @@ SMOKE: Final = Commit(
     clients=(2,),
     machines=40,
     rounds=1,
-    seconds=0.5,
+    seconds=0.2,
 )
 
 

@@ -269,7 +269,7 @@ SMOKE: Final = Conflicts(
     machines=20,
     tasks_mean=3,
     arrival_ms=20,
-    seconds=2.0,
+    seconds=1.0,
 )
 SMOKE_OF_TRACE: Final = replace(
     SMOKE, schedulers=(1,), fill=(AS_RECORDED,), gap_ms=(0,), seconds=0.5

@@ -32,7 +32,7 @@ pytest_plugins = [
 settings.register_profile(
     "house",
     deadline=None,
-    max_examples=25,
+    max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("prove", settings.get_profile("house"), max_examples=1_000)

@@ -6,9 +6,9 @@ Promise  A scheduler is imported only when it is asked for. One that cannot be u
 Source   Entry points of the group `omega.schedulers`; Nomad's factory map.
 """
 
-from collections.abc import Iterable
+import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -54,9 +54,14 @@ def find_scheduler(kind: str) -> type[Scheduler]:
     return _load(found[0])
 
 
-@cache  # each call reads the metadata of all installed packages
-def _entries() -> Iterable[EntryPoint]:
-    return entry_points(group=ENTRY_POINT_GROUP)
+def _entries() -> tuple[EntryPoint, ...]:
+    return _entries_on(tuple(sys.path))
+
+
+@lru_cache(maxsize=4)
+def _entries_on(_path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Read the metadata of all packages on this path, which takes as long as placing a job."""
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
 def load_entry(entry: EntryPoint, where: str) -> Any:  # noqa: ANN401 - whatever is registered
