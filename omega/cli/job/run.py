@@ -82,7 +82,7 @@ class RunningJob:
         idle_since_s, ended, pause_s = self._clock.now(), 0, POLL_S
         while True:
             status = self._status()
-            if status.placed or status.ended > ended:
+            if status.placed > status.ended or status.ended > ended:
                 idle_since_s, ended = self._clock.now(), status.ended
             printed = self._follower.follow()
             if status.state in FINAL:
