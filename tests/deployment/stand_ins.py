@@ -19,9 +19,9 @@ from tests.architecture.tree import ROOT
 NEEDED = ("podman", "runc", "docker-compose", "debootstrap", "iptables")
 IMAGE = f"docker.io/library/omega-scheduler:{__version__}"
 PACKAGES = "postgresql,libsqlite3-0,libffi8,libbz2-1.0,liblzma5,ca-certificates"
-GIVEN_ROOT = "OMEGA_TEST_BASE_ROOT"
+GIVEN_ROOT = "STAND_IN_ROOT"
 """A folder that debootstrap made before, to save the time."""
-BUILD_OPTIONS = "OMEGA_TEST_BUILD_OPTIONS"
+BUILD_OPTIONS = "STAND_IN_BUILD_OPTIONS"
 """Options of `podman build` by which pip finds its index on this machine, such as --volume."""
 CONF = """\
 [engine]
@@ -54,6 +54,9 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
 fi
 exec "$@" -c "listen_addresses=*" -k /tmp
 """
+
+
+UNUSED = shutil.ignore_patterns("__pycache__", "test", "tests", "include", "share", "*.a")
 
 
 @dataclass(frozen=True)
@@ -128,7 +131,9 @@ def _make_images(engine: Engine) -> None:
     entrypoint.chmod(0o755)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if not (root / f"usr/local/bin/python{version}").exists():
-        shutil.copytree(sys.base_prefix, root / "usr/local", symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(
+            sys.base_prefix, root / "usr/local", symlinks=True, dirs_exist_ok=True, ignore=UNUSED
+        )
     programs = next((root / "usr/lib/postgresql").glob("*/bin"))
     path = f"/usr/local/bin:/{programs.relative_to(root)}:/usr/bin:/bin:/usr/sbin:/sbin"
     tar = engine.folder / "base.tar"
