@@ -129,11 +129,13 @@ def _make_images(engine: Engine) -> None:
     entrypoint = root / "usr/local/bin/docker-entrypoint.sh"
     entrypoint.write_text(ENTRYPOINT, "utf-8")
     entrypoint.chmod(0o755)
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if not (root / f"usr/local/bin/python{version}").exists():
-        shutil.copytree(
-            sys.base_prefix, root / "usr/local", symlinks=True, dirs_exist_ok=True, ignore=UNUSED
-        )
+    if not (root / "usr/local/bin/python3").exists():
+        local = root / "usr/local"
+        shutil.copytree(sys.base_prefix, local, symlinks=True, dirs_exist_ok=True, ignore=UNUSED)
+    # The copied script of pip names the folder that it was copied from.
+    pip = root / "usr/local/bin/pip"
+    pip.write_text('#!/bin/sh\nexec /usr/local/bin/python3 -m pip "$@"\n', "utf-8")
+    pip.chmod(0o755)
     programs = next((root / "usr/lib/postgresql").glob("*/bin"))
     path = f"/usr/local/bin:/{programs.relative_to(root)}:/usr/bin:/bin:/usr/sbin:/sbin"
     tar = engine.folder / "base.tar"
