@@ -59,6 +59,11 @@ test-fast: $(READY) ## Run the tests that need no database and little time
 test-postgres: $(READY) ## Run the tests that need a database
 	@$(PYTEST) $(PARALLEL) -m postgres $(ARGS)
 
+# Needs root, podman, runc, docker-compose, debootstrap and minutes, so that it is no part of `test`.
+.PHONY: test-containers
+test-containers: $(READY) ## Build the image and run docker-compose.yml, with stand-ins for its base images
+	@$(PYTEST) -n 0 tests/deployment/compose_at_work.py $(ARGS)
+
 # The same tests in their long dose and on every kind of server, each named as it ends. To do one
 # part of it: make prove ARGS="-k serial", say.
 .PHONY: prove

@@ -53,6 +53,7 @@ VERBS: Final = {
     "scheduler": Verb("scheduler.commands", "Run a scheduler, or list those that can be run."),
     "node": Verb("node.commands", "Run a machine's tasks, or simulate the machines."),
     "sim": Verb("sim.commands", "Compare architectures in virtual time, before one is deployed."),
+    "health": Verb("health.command", "Say whether one process of this machine is ready."),
     "status": Verb("status.command", "Show the cell, the queue and the processes."),
 }
 """The verbs in the order of the help."""

@@ -190,7 +190,8 @@ class Process:
             yield from self._clearing.check(view)
             yield from self._waker.check(view)
         if self._reports.due():
-            kind, facts = self.scheduler.kind, self.fold.facts()
+            kind = self.scheduler.kind
+            facts = {**self.fold.facts(), "refreshed_s_ago": self.fold.refreshed_s_ago()}
             yield from called(
                 "report",
                 lambda store: store.report(kind, self.replica, pid=self.pid, facts=facts),

@@ -53,6 +53,7 @@ class SchedulerFold:
         self._samples: deque[tuple[float, Mapping[str, float]]] = deque([(self._began, {})])
         self._waits = Histogram()
         self._view_ages = Histogram()
+        self._refreshed: float | None = None
         self._lock = threading.Lock()
 
     def __call__(self, event: Event) -> None:
@@ -79,6 +80,11 @@ class SchedulerFold:
             }
             return {**facts, "measures": measures(facts)}
 
+    def refreshed_s_ago(self) -> float | None:
+        """Return how long ago the process read the cell; None if it has not yet."""
+        with self._lock:
+            return None if self._refreshed is None else self._clock.now() - self._refreshed
+
     def _sample(self, now: float) -> None:
         """Save a copy of the totals, `_SAMPLES_PER_WINDOW` times in a window; drop old copies."""
         if now - self._samples[-1][0] >= WINDOW_S / _SAMPLES_PER_WINDOW:
@@ -94,6 +100,7 @@ class SchedulerFold:
     def _count(self, event: Event) -> None:
         if isinstance(event, ViewRefreshed):
             self._view_ages.add(event.age_s)
+            self._refreshed = self._clock.now()
         if isinstance(event, JobsLeased):
             for wait_s in event.first_waits_s:
                 self._waits.add(wait_s)

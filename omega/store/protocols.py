@@ -85,6 +85,10 @@ class ProcessRegistry(Protocol):
         """Replace the report of this process."""
         ...
 
+    def own_report(self, kind: str, replica: str) -> ProcessReport | None:
+        """Return the last report of this process under the caller's login, None without any."""
+        ...
+
     def forget(self, kind: str, replica: str) -> None:
         """Remove the report of a process that has ended cleanly."""
         ...

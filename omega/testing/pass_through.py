@@ -309,6 +309,10 @@ class PassThrough:
         """Pass on."""
         return self._store.reports()
 
+    def own_report(self, kind: str, replica: str) -> ProcessReport | None:
+        """Pass on."""
+        return self._store.own_report(kind, replica)
+
     def forget(self, kind: str, replica: str) -> None:
         """Pass on."""
         self._store.forget(kind, replica)

@@ -43,6 +43,19 @@ class RegistryContract(Contract):
         assert {"jobs": 2} == dict(report.facts)
         assert before.started_ms == report.started_ms
 
+    def test_a_process_reads_its_own_report(self, store: Store) -> None:
+        store.report("batch", "0", pid=1, facts={"jobs": 1})
+        store.report("batch", "1", pid=2, facts={"jobs": 2})
+
+        own = store.own_report("batch", "1")
+
+        assert own is not None
+        assert ("batch", "1", 2, {"jobs": 2}) == (own.kind, own.replica, own.pid, dict(own.facts))
+        assert own.seen_ms_ago >= 0
+        assert {report.started_ms for report in store.reports()} >= {own.started_ms}
+        assert store.own_report("batch", "2") is None
+        assert store.own_report("service", "1") is None
+
     def test_each_replica_speaks_for_itself_oldest_first(self, store: Store) -> None:
         for kind, replica in [("service", "0"), ("batch", "1"), ("batch", "0")]:
             store.report(kind, replica, pid=1, facts={})

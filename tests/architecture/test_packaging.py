@@ -12,6 +12,7 @@ from tests.architecture.tree import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PIN = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.]*)")
 FILES = ("requirements.txt", "requirements-dev.txt")
+SERVICE = "requirements-service.txt"
 
 
 def lines_of(file: str) -> list[str]:
@@ -35,7 +36,7 @@ def declared() -> list[Requirement]:
     return [requirement for requirement in found if requirement.name != PROJECT["name"]]
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", [*FILES, SERVICE])
 def test_a_requirement_is_a_name_and_a_version(file: str) -> None:
     """No index, no address, no option: where packages come from is the installer's to say."""
     strange = [line for line in lines_of(file) if not PIN.fullmatch(line)]
@@ -61,6 +62,16 @@ def test_the_runtime_pins_hold_no_tools() -> None:
     tools = [Requirement(text).name for text in PROJECT["optional-dependencies"]["dev"]]
 
     assert [] == [name for name in tools if f"{name}==" in runtime and name != "packaging"]
+
+
+def test_a_service_runs_with_the_versions_of_the_tests() -> None:
+    runtime = lines_of("requirements.txt")
+    services = lines_of(SERVICE)
+    wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["ml-gpu"]]
+    named = {line.partition("==")[0] for line in services}
+
+    assert [] == [line for line in services if line not in runtime]
+    assert [] == [text for text in wanted if Requirement(text).name not in named]
 
 
 def test_every_verb_is_listed_by_help() -> None:

@@ -29,6 +29,7 @@ TYPES = {
     "enforce_notice": "integer",
     "report_process": "text text integer jsonb",
     "forget_process": "text text",
+    "read_report": "text text",
     "report_progress": "bigint[] bigint[] bigint[]",
     "end_tasks": "bigint[] integer[] bigint[]",
     "cancel_job": "bigint",

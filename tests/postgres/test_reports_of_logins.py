@@ -40,6 +40,19 @@ def test_another_login_replaces_and_removes_nothing(
     assert [{"by": "alice"}] == facts_of(store)
 
 
+def test_a_login_reads_its_own_report_and_no_other(
+    store: PostgresStore, alice: ProcessRegistry, bob: ProcessRegistry
+) -> None:
+    alice.report("batch", "0", pid=1, facts={"by": "alice"})
+    assert bob.own_report("batch", "0") is None
+    assert store.own_report("batch", "0") is None
+
+    bob.report("batch", "0", pid=2, facts={"by": "bob"})
+    own = [registry.own_report("batch", "0") for registry in (alice, bob)]
+
+    assert [1, 2] == [report.pid for report in own if report is not None]
+
+
 def test_a_report_waits_for_no_other_login(
     store: PostgresStore, alice: ProcessRegistry, login: Login
 ) -> None:

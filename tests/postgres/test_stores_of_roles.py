@@ -62,6 +62,7 @@ CALLS = {
     "now_ms": methodcaller("now_ms"),
     "occupants": methodcaller("occupants", NONE),
     "yielding": methodcaller("yielding", 0),
+    "own_report": methodcaller("own_report", "batch", "0"),
     "output": methodcaller("output", JOB.id, 0, "stdout"),
     "output_sizes": methodcaller("output_sizes", JOB.id),
     "park": methodcaller("park", [Parking(JOB.id, JOB.token, ParkReason.NO_ROOM, "full")]),

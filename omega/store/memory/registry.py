@@ -54,6 +54,11 @@ class MemoryRegistry:
             for (kind, replica), said in by_start
         ]
 
+    def own_report(self, kind: str, replica: str) -> ProcessReport | None:
+        """Return the last report of this process, None without any; there are no logins here."""
+        named = (each for each in self.reports() if (each.kind, each.replica) == (kind, replica))
+        return next(named, None)
+
     def forget(self, kind: str, replica: str) -> None:
         """Remove the report of a process that has ended cleanly."""
         self._said.pop((kind, replica), None)

@@ -25,7 +25,7 @@ from omega.errors import (
     StoreUnavailable,
 )
 from omega.limits import LIMITS
-from omega.store.postgres import json_text, packing
+from omega.store.postgres import json_text, packing, refusals
 
 COLLISIONS_MAX = 5
 """How often one call is repeated after a deadlock, serialization failure or lock timeout."""
@@ -142,7 +142,7 @@ class Link:
         return self._connection
 
     def _connect(self) -> AnsweredConnection:
-        """Connect; raise NotAllowed if the server refuses the login for its password."""
+        """Connect; raise NotAllowed if the server refuses the login, whenever it tries."""
         try:
             connection = AnsweredConnection.connect(
                 self._url,
@@ -164,9 +164,10 @@ class Link:
                 ),
             )
         except psycopg.OperationalError as failure:
-            if not _refuses_password(failure):
+            refusal = refusals.refusal(self._url, failure)
+            if refusal is None:
                 raise
-            raise NotAllowed(_refusal(failure)) from failure
+            raise NotAllowed(refusal) from failure
         if self._statement_timeout_ms > 0:
             connection.silence_s_max = self._statement_timeout_ms / 1_000 + SILENCE_S
         return connection
@@ -205,28 +206,6 @@ class Link:
 
         at_fault = f"{_sentence(mismatch)}; run: omega db migrate"
         return revision.mismatch(self._url) or at_fault
-
-
-def _refuses_password(failure: psycopg.OperationalError) -> bool:
-    """Return whether the server has refused a login for its password, or for the lack of one.
-
-    libpq has no SQLSTATE for a connection that has failed, so that the server's words decide. The
-    refusal of a server that speaks another language is taken for an outage.
-    """
-    needs_one = failure.pgconn is not None and failure.pgconn.needs_password
-    return needs_one or "password authentication failed" in str(failure)
-
-
-def _refusal(failure: psycopg.OperationalError) -> str:
-    """Return the sentence about a refused password."""
-    conn = failure.pgconn
-    user = "the login" if conn is None else conn.user.decode(errors="replace")
-    why = (
-        "it asks for a password, and OMEGA_DATABASE_URL has none"
-        if conn is not None and conn.needs_password
-        else "it refuses the password of OMEGA_DATABASE_URL"
-    )
-    return f"the server does not let {user} in: {why}"
 
 
 def _sentence(error: psycopg.Error) -> str:

@@ -43,6 +43,13 @@ class PostgresRegistry:
             for kind, replica, pid, started_ms, seen_ms_ago, facts in rows
         ]
 
+    def own_report(self, kind: str, replica: str) -> ProcessReport | None:
+        """Return the last report of this process under the caller's login, None without any."""
+        rows = self._link.call("SELECT * FROM omega.read_report(%s, %s)", (kind, replica))
+        for pid, started_ms, seen_ms_ago, facts in rows:
+            return ProcessReport(kind, replica, pid, started_ms, seen_ms_ago, an_object(facts))
+        return None
+
     def forget(self, kind: str, replica: str) -> None:
         """Remove the report of a process that has ended cleanly."""
         self._link.call("SELECT omega.forget_process(%s, %s)", (kind, replica))

@@ -52,6 +52,16 @@ def facts_of(*events: Event, elapsed_s: float = 4.0) -> Facts:
     return fold.facts()
 
 
+def test_it_says_how_long_ago_the_cell_was_read() -> None:
+    clock = ManualClock()
+    fold = SchedulerFold(clock)
+
+    assert fold.refreshed_s_ago() is None
+    fold(ViewRefreshed(rows=3, age_s=9.0, took_s=0.1, full=True))
+    clock.advance(4.0)
+    assert 4.0 == fold.refreshed_s_ago()
+
+
 def test_nothing_yet_is_told_as_nothing() -> None:
     facts = facts_of(elapsed_s=0.0)
 

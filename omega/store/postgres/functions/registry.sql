@@ -34,6 +34,15 @@ BEGIN
         ON CONFLICT (kind, replica, login) DO UPDATE SET facts = excluded.facts, seen_at = excluded.seen_at, pid = excluded.pid;
 END $$;
 
+-- The caller's own report of a process, as a health check beside that process reads it; no row if there is none. Reports
+-- of other logins are not shown.
+CREATE FUNCTION omega.read_report(_kind text, _replica text)
+RETURNS TABLE (pid integer, started_ms bigint, seen_ms_ago bigint, facts jsonb) LANGUAGE sql STABLE AS $$
+    SELECT p.pid, (extract(epoch FROM p.started_at) * 1000)::bigint,
+           (extract(epoch FROM clock_timestamp() - p.seen_at) * 1000)::bigint, p.facts
+      FROM omega.process p WHERE p.kind = _kind AND p.replica = _replica AND p.login = session_user
+$$;
+
 -- Remove the report of a process that has ended. Other logins' reports of that name are kept, unless the owner calls.
 CREATE FUNCTION omega.forget_process(_kind text, _replica text)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$

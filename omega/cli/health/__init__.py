@@ -1,0 +1,1 @@
+"""`omega health`: a check of one process, for what supervises it."""
