@@ -17,7 +17,7 @@ from psycopg import sql
 from sqlalchemy import make_url
 
 from omega.cli.cell_access import DEMO
-from omega.errors import SchemaMismatch, StoreUnavailable
+from omega.errors import NotAllowed, SchemaMismatch, StoreUnavailable
 from omega.lifecycle.states import State
 from omega.model.resources import COLUMNS
 from omega.store.postgres.databases import suffixed
@@ -70,7 +70,7 @@ def wait_for_reports(demo: subprocess.Popen[str], url: str, number: int) -> list
             with suppress(subprocess.TimeoutExpired):
                 demo.wait(POLL_S)
             assert demo.returncode is None, demo.communicate()[0]
-            with suppress(StoreUnavailable, SchemaMismatch):
+            with suppress(StoreUnavailable, SchemaMismatch, NotAllowed):
                 reports = store.reports()
                 if len(reports) >= number:
                     return reports
