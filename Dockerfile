@@ -25,7 +25,7 @@ RUN pip install --no-deps .
 # Below the system's highest number for users of its own, and with a folder for an agent's state that a
 # new volume takes its owner from.
 RUN useradd --system --uid 990 --create-home --home-dir /home/omega omega \
-    && install --directory --owner omega /var/lib/omega/agent
+    && install --directory --owner omega /var/lib/omega
 USER omega
 WORKDIR /home/omega
 
