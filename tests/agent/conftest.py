@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from omega.lifecycle.states import FINAL
 from omega.nodes.agent.process_start import MARKER
 from omega.store.postgres.store import PostgresStore
-from tests.fixtures.command_line import Started
+from tests.fixtures.command_line import Started, running
 
 SOON = {
     "OMEGA_RESCUE_INTERVAL_MS": "100",
@@ -102,29 +103,56 @@ class CellAtWork:
         return found
 
 
+@contextmanager
+def cell_in(folder: Path, url: str) -> Iterator[CellAtWork]:
+    """Run a scheduler on a database; end it, and agents and tasks, when the block is over."""
+    with pytest.MonkeyPatch.context() as patch, running(folder) as started:
+        for name, value in {"OMEGA_DATABASE_URL": url, **SOON}.items():
+            patch.setenv(name, value)
+        store = PostgresStore(url)
+        cell = CellAtWork(store, started, folder)
+        started("scheduler", "run", "batch")
+        yield cell
+        for agent in cell.agents:
+            agent.kill()
+            agent.wait()
+        for deadline in folder.glob("*/deadline"):
+            deadline.unlink()  # which ends the watchdog
+        for process in cell.processes():
+            if process.pid != os.getpid():
+                process.kill()
+        violations = store.verify()
+        store.close()
+        assert [] == list(violations)
+
+
 @pytest.fixture
-def at_work(
-    database_url: str,
-    started: Started,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[CellAtWork]:
+def without_agents(database_url: str, tmp_path: Path) -> Iterator[CellAtWork]:
+    """A cell that has a scheduler, to which a test adds its agents."""
+    with cell_in(tmp_path, database_url) as cell:
+        yield cell
+
+
+@pytest.fixture
+def at_work(without_agents: CellAtWork) -> CellAtWork:
     """A cell at work; its tasks' processes end with the test."""
-    for name, value in {"OMEGA_DATABASE_URL": database_url, **SOON}.items():
-        monkeypatch.setenv(name, value)
-    store = PostgresStore(database_url)
-    cell = CellAtWork(store, started, tmp_path)
-    started("scheduler", "run", "batch")
-    cell.start_agent()
-    yield cell
-    for agent in cell.agents:
-        agent.kill()
-        agent.wait()
-    for deadline in tmp_path.glob("*/deadline"):
-        deadline.unlink()  # which ends the watchdog
-    for process in cell.processes():
-        if process.pid != os.getpid():
-            process.kill()
-    violations = store.verify()
-    store.close()
-    assert [] == list(violations)
+    without_agents.start_agent()
+    return without_agents
+
+
+@pytest.fixture(scope="module")
+def shared_cell(
+    module_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CellAtWork]:
+    """The cell of `shared`."""
+    with cell_in(tmp_path_factory.mktemp("shared"), module_database_url) as cell:
+        cell.start_agent()
+        yield cell
+
+
+@pytest.fixture
+def shared(shared_cell: CellAtWork) -> Iterator[CellAtWork]:
+    """A cell at work, for all tests of a module that leave its processes alone."""
+    yield shared_cell
+    shared_cell.started.wait_for(lambda: not shared_cell.processes())
+    assert [] == list(shared_cell.store.verify())

@@ -21,23 +21,23 @@ HUNGRY = "import time; held = b'x' * 300_000_000; time.sleep(60)"
 """A program that uses memory, and does not only ask for it."""
 
 
-def test_a_command_runs_elsewhere_as_if_it_ran_here(at_work: CellAtWork) -> None:
-    ran = at_work.run("--", "sh", "-c", "echo out; echo err >&2; exit 3")
+def test_a_command_runs_elsewhere_as_if_it_ran_here(shared: CellAtWork) -> None:
+    ran = shared.run("--", "sh", "-c", "echo out; echo err >&2; exit 3")
 
     assert (3, "out\n", "err\n") == (ran.returncode, ran.stdout, ran.stderr)
 
 
-def test_each_task_knows_which_it_is(at_work: CellAtWork) -> None:
-    ran = at_work.run("--tasks=20", "--cpu=100m", "--", "sh", "-c", "echo $OMEGA_TASK")
+def test_each_task_knows_which_it_is(shared: CellAtWork, omega: Omega) -> None:
+    ran = omega("run", "--tasks=20", "--cpu=100m", "--", "sh", "-c", "echo $OMEGA_TASK")
 
-    assert 0 == ran.returncode, ran.stderr
-    assert list(range(20)) == sorted(map(int, ran.stdout.split()))
+    assert 0 == ran.code, ran.err
+    assert list(range(20)) == sorted(map(int, ran.out.split()))
 
 
-def test_the_environment_is_the_jobs_and_not_the_agents(at_work: CellAtWork) -> None:
-    ran = at_work.run("--gang", "--env=GREETING=hi there", "--", "env")
+def test_the_environment_is_the_jobs_and_not_the_agents(shared: CellAtWork, omega: Omega) -> None:
+    ran = omega("run", "--gang", "--env=GREETING=hi there", "--", "env")
 
-    said = dict(line.split("=", 1) for line in ran.stdout.splitlines())
+    said = dict(line.split("=", 1) for line in ran.out.splitlines())
     assert "hi there" == said["GREETING"]
     ours = {name for name in said if name.startswith("OMEGA_")}
     assert TASK_VARIABLES - OF_STEPS == ours
@@ -58,32 +58,37 @@ def test_the_environment_is_the_jobs_and_not_the_agents(at_work: CellAtWork) -> 
     ],
 )
 def test_a_command_that_fails_says_how(
-    at_work: CellAtWork, words: tuple[str, ...], code: int, cause: ExitCause, sentence: str
+    shared: CellAtWork,
+    omega: Omega,
+    words: tuple[str, ...],
+    code: int,
+    cause: ExitCause,
+    sentence: str,
 ) -> None:
-    ran = at_work.run(*words)
+    ran = omega("run", *words)
 
-    assert code == ran.returncode, ran.stderr
-    assert sentence in ran.stderr
-    (ended,) = at_work.store.exits(at_work.store.jobs()[0].id)
+    assert code == ran.code, ran.err
+    assert sentence in ran.err
+    (ended,) = shared.store.exits(shared.store.jobs()[0].id)
     assert cause is ended.exit.cause
 
 
-def test_ctrl_c_cancels_the_job_and_ends_its_processes(at_work: CellAtWork, tmp_path: Path) -> None:
+def test_ctrl_c_cancels_the_job_and_ends_its_processes(shared: CellAtWork, tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     trap = f"trap 'echo stopped >> {marks}; exit' TERM"
     line = f"{trap}; echo ready > {marks}; while :; do sleep 0.1; done"
     command = [sys.executable, "-m", "omega.cli", "run", "--", "sh", "-c", line]
     waiting = subprocess.Popen(command)
-    at_work.wait_for_file(marks)
+    shared.wait_for_file(marks)
     waiting.send_signal(signal.SIGINT)
 
     assert 130 == waiting.wait()
-    at_work.started.wait_for(lambda: not at_work.processes())
+    shared.started.wait_for(lambda: not shared.processes())
     assert ["ready", "stopped"] == marks.read_text().split()
-    assert State.CANCELLED is at_work.store.jobs()[0].state
+    assert State.CANCELLED is shared.store.jobs()[0].state
 
 
-def test_outputs_stream_while_the_program_runs(at_work: CellAtWork, tmp_path: Path) -> None:
+def test_outputs_stream_while_the_program_runs(shared: CellAtWork, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     line = f"echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo second"
     command = [sys.executable, "-m", "omega.cli", "run", "--", "sh", "-c", line]
@@ -95,11 +100,11 @@ def test_outputs_stream_while_the_program_runs(at_work: CellAtWork, tmp_path: Pa
     assert 0 == waiting.returncode
 
 
-def test_logs_and_exits_stay_after_the_end(at_work: CellAtWork, omega: Omega) -> None:
-    ran = at_work.run(
-        "--name=talks", "--tasks=2", "--cpu=1", "--", "sh", "-c", "echo $OMEGA_TASK; exit 4"
+def test_logs_and_exits_stay_after_the_end(shared: CellAtWork, omega: Omega) -> None:
+    ran = omega(
+        "run", "--name=talks", "--tasks=2", "--cpu=1", "--", "sh", "-c", "echo $OMEGA_TASK; exit 4"
     )
-    assert 4 == ran.returncode
+    assert 4 == ran.code
 
     assert {"0", "1"} == set(omega("logs", "talks").out.split())
     assert "1\n" == omega("logs", "talks", "--task", 1).out
@@ -109,9 +114,9 @@ def test_logs_and_exits_stay_after_the_end(at_work: CellAtWork, omega: Omega) ->
     assert 1 == omega("logs", "talks", "--task", 2).code
 
 
-def test_escapes_of_programs_do_not_reach_a_terminal(at_work: CellAtWork, omega: Omega) -> None:
+def test_escapes_of_programs_do_not_reach_a_terminal(shared: CellAtWork, omega: Omega) -> None:
     """What `omega logs` writes to a pipe is what the program wrote; a terminal gets it escaped."""
-    at_work.run("--name=rude", "--", "printf", r"\033[2Jgone\n")
+    omega("run", "--name=rude", "--", "printf", r"\033[2Jgone\n")
     script = (
         "import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'omega.cli', 'logs', 'rude']))"
     )
@@ -143,8 +148,8 @@ def test_tasks_outlive_their_agent_and_their_ends_are_reported_once(
     assert 1 == len(begun.read_text().split()), "it was started once"
 
 
-def test_a_second_agent_of_the_same_folder_is_refused(at_work: CellAtWork, omega: Omega) -> None:
-    folder = at_work.folder / "m1"
+def test_a_second_agent_of_the_same_folder_is_refused(shared: CellAtWork, omega: Omega) -> None:
+    folder = shared.folder / "m1"
     ran = omega("node", "run", "--allow-root", "--name=m1", f"--state-dir={folder}")
 
     assert 2 == ran.code
@@ -152,34 +157,31 @@ def test_a_second_agent_of_the_same_folder_is_refused(at_work: CellAtWork, omega
 
 
 def test_an_agent_that_is_told_to_ends_its_tasks_which_run_again_later(
-    at_work: CellAtWork, tmp_path: Path
+    without_agents: CellAtWork, tmp_path: Path
 ) -> None:
     begun = tmp_path / "begun"
     gate = tmp_path / "gate"
-    at_work.kill_agent()
-    agent = at_work.start_agent("--end-tasks")
+    agent = without_agents.start_agent("--end-tasks")
     line = f"echo $$ >> {begun}; while [ ! -e {gate} ]; do sleep 0.05; done"
-    job = at_work.submitted("--", "sh", "-c", line)
-    at_work.wait_for_file(begun)
-    at_work.agents.remove(agent)
-    at_work.started.processes.remove(agent)
+    job = without_agents.submitted("--", "sh", "-c", line)
+    without_agents.wait_for_file(begun)
+    without_agents.agents.remove(agent)
+    without_agents.started.processes.remove(agent)
     agent.send_signal(signal.SIGTERM)
     assert 0 == agent.wait()
-    assert [] == at_work.processes()
-    status = at_work.store.job(job)
+    assert [] == without_agents.processes()
+    status = without_agents.store.job(job)
     assert status is not None
     assert status.state in (State.PENDING, State.PLANNING, State.PARKED)
 
     gate.touch()
-    at_work.start_agent()
-    at_work.wait_until_over(job)
-    assert State.SUCCEEDED is at_work.store.jobs()[0].state
+    without_agents.start_agent()
+    without_agents.wait_until_over(job)
+    assert State.SUCCEEDED is without_agents.store.jobs()[0].state
     assert 2 == len(begun.read_text().split())
 
 
-def test_root_must_be_allowed(
-    at_work: CellAtWork, omega: Omega, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_root_must_be_allowed(omega: Omega, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     for words in (("node", "run"), ("up",)):
         ran = omega(*words)

@@ -29,12 +29,11 @@ def wait_for_lines(at_work: CellAtWork, path: Path, lines: int) -> list[str]:
 
 
 @pytest.fixture
-def two(at_work: CellAtWork) -> CellAtWork:
-    """A cell whose only agents have short leases, on two machines."""
-    at_work.kill_agent()
-    at_work.start_agent(SHORT, name="m1")
-    at_work.start_agent(SHORT, name="m2")
-    return at_work
+def two(without_agents: CellAtWork) -> CellAtWork:
+    """A cell whose agents have short leases, on two machines."""
+    without_agents.start_agent(SHORT, name="m1")
+    without_agents.start_agent(SHORT, name="m2")
+    return without_agents
 
 
 def submitted(at_work: CellAtWork, folder: Path) -> int:

@@ -13,6 +13,8 @@ from omega.testing.steps import a_running_job, add_a_cell, grant, submit_and_lea
 from tests.fixtures.command_line import Omega, Ran
 from tests.fixtures.logins import Login
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 LONG_AGO = "UPDATE omega.allocation SET started_at = started_at - interval '2 h'"
 
 

@@ -23,6 +23,8 @@ from omega.testing.steps import (
 from omega.testing.twin import row_differences
 from tests.fixtures.command_line import Omega, document, summary
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 ZONES: dict[str, list[str | None]] = {"zone": ["z1", "z1", "z2"], "rack": ["r1", None, "r1"]}
 
 

@@ -13,6 +13,8 @@ from omega.testing.builders import a_spec
 from omega.testing.steps import a_leased_job, a_running_job, add_a_cell
 from tests.fixtures.command_line import Omega, Ran
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 
 @pytest.fixture(autouse=True)
 def _cell(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

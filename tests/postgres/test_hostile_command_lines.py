@@ -19,6 +19,8 @@ from tests.fixtures.command_line import Omega
 from tests.fixtures.doses import Dose, Tallier
 from tests.postgres.hostile_words import command_lines, commands, write_files
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 COMMANDS = {command.path: command for command in commands()}
 
 

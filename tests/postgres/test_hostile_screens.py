@@ -24,6 +24,8 @@ from omega.testing.steps import LONG_MS, a_running_job
 from tests.fixtures.command_line import Omega
 from tests.unit.cli.hostile_texts import HOSTILE, LONG, raw_in, without_styles
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 STORABLE = [text for text in HOSTILE.values() if "\0" not in text and "\ud800" not in text]
 TEXTS = {
     "escapes": "|".join(STORABLE[:6]),

@@ -25,6 +25,8 @@ from omega.testing.exit_contract import BADLY, WELL, an_exit, counts, started
 from omega.testing.steps import a_running_job, add_a_cell, places
 from tests.fixtures.logins import Login, user_of
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 
 @pytest.fixture
 def machines(store: PostgresStore) -> list[int]:

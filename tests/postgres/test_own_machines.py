@@ -26,6 +26,8 @@ from omega.testing.steps import a_leased_job, a_running_job, add_a_cell, end, gr
 from tests.fixtures.at_work import settings
 from tests.fixtures.logins import Login, user_of
 
+pytestmark = pytest.mark.usefixtures("kept_sessions")
+
 Assign = Callable[..., int]
 
 
