@@ -26,6 +26,9 @@ Dispose = Callable[[JobResult], Disposition]
 
 NO_ROOM_ATTEMPTS_MAX = 3
 """Fruitless attempts before a job that finds no room is parked: a view may have been stale."""
+NO_ROOM_DIVISOR: Final = 20
+"""A job without room waits for a task to end, not for others to get out of its way: its delays are
+this many times shorter than after conflicts."""
 LOST: Final = frozenset({None, ParkReason.CONFLICTS, ParkReason.NO_ROOM})
 """Reasons to park that are due to other jobs; None: no reason to park yet."""
 
@@ -50,9 +53,10 @@ def disposition(attempted: JobResult, settings: Settings, rng: np.random.Generat
         return HandBack(job.id, job.token, wait_ms, progressed=attempted.placed > 0)
     if reason is not None:
         return Parking(job.id, job.token, reason, _detail(attempted, fruitless))
+    divisor = 1 if attempted.ending is AttemptEnd.CONFLICTS else NO_ROOM_DIVISOR
     wait_ms = delay_ms(
         max(1, fruitless),
-        initial_ms=settings.backoff_initial_ms,
+        initial_ms=max(1, settings.backoff_initial_ms // divisor),
         longest_ms=settings.backoff_max_ms,
         rng=rng,
     )

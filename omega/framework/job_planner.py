@@ -8,6 +8,7 @@ Source   Omega (EuroSys 2013), section 3.4; docs/decisions/0004-the-job-queue.md
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -25,6 +26,10 @@ from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
 
+IDLE_S_MIN: Final = 0.005
+IDLE_GROWTH: Final = 1.3
+"""After a cycle with jobs the first wait is short and the next ones grow, up to the poll interval:
+jobs whose tasks run in waves are soon pending again."""
 CYCLE_S = 0.5
 """How long the attempts at the jobs of one lease call should take. If they take longer, jobs wait
 under a lease that idle replicas could attempt."""
@@ -59,11 +64,14 @@ class JobPlanner:
         )
         self._claims_max = scheduler.claims_per_transaction
         self._jobs_to_lease = self._jobs_per_attempt
+        self._idle_s = IDLE_S_MIN
 
     def cycle(self) -> Effects[int]:
         """Lease jobs and attempt them; return how many were leased."""
         began = self._clock.now()
         jobs = yield from self._lease()
+        if jobs:
+            self._idle_s = IDLE_S_MIN
         for together in self._parts(jobs):
             if not (yield from self._between()):
                 break
@@ -78,7 +86,9 @@ class JobPlanner:
 
     def idle_s(self) -> float:
         """Return the seconds to wait when there are no jobs, randomised so that replicas differ."""
-        return self._settings.poll_interval_ms / 1_000 * (0.5 + self._rng.random())
+        idle_s, self._idle_s = self._idle_s, self._idle_s * IDLE_GROWTH
+        longest_s = self._settings.poll_interval_ms / 1_000
+        return min(idle_s, longest_s) * (0.5 + self._rng.random())
 
     def _lease(self) -> Effects[Sequence[LeasedJob]]:
         jobs = yield from self._leasing.lease(self._jobs_to_lease)

@@ -187,6 +187,22 @@ MUTANTS: tuple[Mutant, ...] = (
         "The tasks of a gang overwrite each other's steps.",
     ),
     of_agents(
+        "asks-rarely-after-an-end",
+        AGENT,
+        "step",
+        "«self._poll_pause_s = POLL_PAUSE_S_MIN»",
+        "pass",
+        "Between two short tasks a machine is idle for a poll interval.",
+    ),
+    of_agents(
+        "ends-are-not-heard",
+        "omega/nodes/agent/child_wait.py",
+        "__enter__",
+        "«self._handler = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)»",
+        "self._handler = signal.getsignal(signal.SIGCHLD)",
+        "The end of a program is noticed up to a tenth of a second late.",
+    ),
+    of_agents(
         "last-steps-not-reported",
         AGENT,
         "_report",

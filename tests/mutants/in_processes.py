@@ -47,6 +47,14 @@ MUTANTS = (
         "A job whose lease is lost is planned by two.",
     ),
     mutant(
+        "waves-wait-for-the-poll-interval",
+        JOBS,
+        "cycle",
+        "if jobs:\n«self._idle_s = IDLE_S_MIN»",
+        "pass",
+        "Once idle, a scheduler looks for the next tasks of a job as rarely as ever.",
+    ),
+    mutant(
         "leases-too-much",
         JOBS,
         "_adapt",

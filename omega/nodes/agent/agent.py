@@ -39,7 +39,13 @@ from omega.reports.exits import sentence_of
 
 PAUSE_S_MIN: Final = 0.01
 PAUSE_S_MAX: Final = 0.1
-"""The time between two looks at the tasks grows from one to the other while nothing happens."""
+"""The time between two looks at the tasks grows from one to the other while nothing happens. The
+end of a child process ends it."""
+POLL_PAUSE_S_MIN: Final = 0.003
+"""The first pause between two looks at the machine's row, after room was freed or tasks have
+started. Those after it grow up to the agent's `poll_s`."""
+PAUSE_GROWTH: Final = 1.3
+"""By how much each pause is longer than the one before."""
 STORE_PAUSE_S_MAX: Final = 2.0
 """The longest time until a store that did not answer is asked again."""
 STARTS_PER_STEP: Final = 50
@@ -96,6 +102,7 @@ class Agent:
         )
         self._placements = Placements(machine.id, self._tasks)
         self._poll_due_s = 0.0
+        self._poll_pause_s = POLL_PAUSE_S_MIN
         self._failures = 0
         self._pause_s = PAUSE_S_MIN
 
@@ -107,8 +114,9 @@ class Agent:
                 yield from after_each()
             except StoreUnavailable as error:
                 self._store_failed(error)
-            self._pause_s = PAUSE_S_MIN if did_something else min(PAUSE_S_MAX, self._pause_s * 1.3)
-            yield Wait(self._pause_s)
+            grown_s = min(PAUSE_S_MAX, self._pause_s * PAUSE_GROWTH)
+            self._pause_s = PAUSE_S_MIN if did_something else grown_s
+            yield Wait(min(self._pause_s, max(0.0, self._poll_due_s - self._clock.now())))
 
     def wind_down(self) -> Effects[None]:
         """Stop all tasks, and take steps until nothing runs; nothing is started any more.
@@ -147,8 +155,9 @@ class Agent:
             except StoreUnavailable as error:
                 self._store_failed(error)
         started = self._start_waiting()
-        if reported or started:
-            self._poll_due_s = self._clock.now()  # room was freed: soon there is more to do
+        if reported or started:  # room was freed: soon there is more to do
+            self._poll_due_s = self._clock.now()
+            self._poll_pause_s = POLL_PAUSE_S_MIN
         return changed or acted or reported or started
 
     @property
@@ -191,7 +200,8 @@ class Agent:
         """Ask whether the machine has changed; if so, stop the tasks that have lost their place."""
         lost = yield from self._placements.read(in_any_case=not self._is_current)
         self._failures = 0
-        self._poll_due_s = self._clock.now() + self._poll_s
+        self._poll_due_s = self._clock.now() + self._poll_pause_s
+        self._poll_pause_s = min(self._poll_s, self._poll_pause_s * PAUSE_GROWTH)
         if lost is None:
             return False
         for task in lost:

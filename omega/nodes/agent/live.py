@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from omega.framework.timer import Timer
 from omega.model.arrays import Amounts
 from omega.model.machines import Machines
 from omega.nodes.agent.agent import Agent
+from omega.nodes.agent.child_wait import ChildWait
 from omega.nodes.agent.machine_lease import Deadline, MachineLease
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
@@ -87,14 +89,15 @@ class LiveAgent:
         self._reports = Timer(clock, REPORT_INTERVAL_MS)
 
     def run(self, stop: threading.Event, each_second: Callable[[], None]) -> None:
-        """Work until the stop event is set; the clock's sleeps must end with it."""
+        """Work until the stop event is set, which a signal may do. Call it from the main thread."""
 
         def report() -> Effects[None]:
             if self._reports.due():
                 each_second()
                 yield from self._report()
 
-        drive(self._agent.life(stop, report), self._answer)
+        with ChildWait() as children:
+            drive(self._agent.life(stop, report), partial(self._answer, wait=children.wait))
 
     def end_tasks(self) -> None:
         """End the tasks, then give the machine up: they are placed anew, here or elsewhere.
@@ -103,7 +106,7 @@ class LiveAgent:
         """
         assert self._lease is not None, "only who holds the machine can give it up"
         self._clock = BootClock()  # the stop event, which is set, ends the sleeps of the other
-        drive(self._agent.wind_down(), self._answer)
+        drive(self._agent.wind_down(), partial(self._answer, wait=self._clock.sleep))
         self._store.leave_machine(self._machine, self._lease.holder)
         self._deadline.remove()
 
@@ -129,12 +132,12 @@ class LiveAgent:
             "report", lambda cell: cell.report(AGENT, self._name, pid=os.getpid(), facts=facts)
         )
 
-    def _answer(self, effect: Effect) -> object:
+    def _answer(self, effect: Effect, wait: Callable[[float], None]) -> object:
         match effect:
             case Call(_, make):
                 return make(self._store)
             case Wait(seconds):
-                self._clock.sleep(seconds)
+                wait(seconds)
                 return None
             case _:
                 raise AssertionError(f"an agent yields no {type(effect).__name__}")

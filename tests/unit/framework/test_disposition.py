@@ -75,7 +75,17 @@ def test_a_job_with_progress_soon_gets_its_next_chance() -> None:
 
     assert isinstance(disposition, HandBack)
     assert disposition.progressed
-    assert 50 <= disposition.delay_ms <= 100
+    assert 2 <= disposition.delay_ms <= 5
+
+
+def test_a_job_without_room_is_tried_again_sooner_than_one_that_conflicted() -> None:
+    settings = SETTINGS.model_copy(update={"backoff_initial_ms": 1})
+    no_room = disposition_of(AttemptEnd.NO_ROOM, settings=settings)
+    conflicted = disposition_of(AttemptEnd.CONFLICTS)
+
+    assert isinstance(no_room, HandBack)
+    assert isinstance(conflicted, HandBack)
+    assert (True, True) == (no_room.delay_ms <= 1, 50 <= conflicted.delay_ms <= 100)
 
 
 def test_delays_grow_with_attempts_without_progress() -> None:

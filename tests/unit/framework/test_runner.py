@@ -289,11 +289,26 @@ class TestProcess:
         assert 3 == len(self.seen(StoreCallFailed))
 
     def test_it_sleeps_when_idle_and_not_in_step_with_others(self) -> None:
+        self.clock.sleeps_max = 40
         self.a_process().run()
 
-        assert 3 == len(self.clock.slept)
-        assert all(0.1 <= seconds <= 0.3 for seconds in self.clock.slept)
-        assert 3 == len(set(self.clock.slept))
+        last = self.clock.slept[-10:]
+        assert all(0.1 <= seconds <= 0.3 for seconds in last)
+        assert 10 == len(set(last))
+
+    def test_its_waits_are_short_after_a_job_and_grow(self) -> None:
+        self.clock.sleeps_max = 40
+        process = self.a_process()
+        process.run()
+        before_the_job = self.clock.slept[-1]
+        self.store.submit([a_spec()])
+        self.clock.slept.clear()
+        self.stop.clear()
+        process.run()
+
+        assert before_the_job >= 0.1
+        assert self.clock.slept[0] < 0.01
+        assert self.clock.slept[-1] >= 0.1
 
     def test_it_stops_after_the_commit_under_way_and_gives_back_the_rest(self) -> None:
         jobs = self.store.submit([a_spec() for _ in range(8)])
