@@ -353,7 +353,8 @@ def test_an_agent_asks_soon_after_it_has_freed_room_and_then_less_often(machine:
     job = machine.place()
     for _ in range(20):  # until it asks as rarely as it ever does
         machine.step()
-    machine.driver.end(*machine.keys(job), 0)
+    (key,) = machine.keys(job)
+    machine.driver.end(key, 0)
     stop, asked_s, began_s = Event(), list[float](), machine.clock.now()
 
     def answer(effect: Effect) -> object:
