@@ -3,14 +3,16 @@
 Goal: the Dockerfile and docker-compose.yml work, also where a process or Postgres fails.
 Promise: all but the base images is real: engine, networks, volumes, restarts. The base images are
 stand-ins of Debian's Postgres and a copied Python. The engine has no service manager that would
-run the health checks, so the test does. It takes two minutes on two cores, after debootstrap's one.
+run the health checks, so the test does.
 """
 
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -93,12 +95,22 @@ class Composed:
         script = f"{write}\nomega submit /tmp/{name}.yaml"
         self.compose("run", "--rm", "-T", "cli", "sh", "-c", script)
 
+    def freeze(self, service: str, signal_: signal.Signals = signal.SIGSTOP) -> None:
+        """Freeze what runs in a container: its init would be frozen by itself."""
+        init = self.inspect(service, ".State.Pid")
+        for child in Path(f"/proc/{init}/task/{init}/children").read_text("ascii").split():
+            os.kill(int(child), signal_)
+
+    def thaw(self, service: str) -> None:
+        """Let what is frozen run on."""
+        self.freeze(service, signal.SIGCONT)
+
     def freeze_at_work(self, service: str) -> None:
         """Freeze a frozen scheduler anew, at a time when it has jobs leased."""
 
         def has_leases() -> bool:
-            self.send("CONT", service)
-            self.send("STOP", service)
+            self.thaw(service)
+            self.freeze(service)
             return bool(self.jobs("planning"))
 
         until(has_leases)
@@ -134,9 +146,12 @@ def composed(engine: Engine) -> Iterator[Composed]:
     assert PROJECT not in engine.podman("network", "ls")
 
 
-def test_the_image_runs_as_nobody_and_has_no_simulator(engine: Engine) -> None:
+def test_the_image_runs_as_nobody_and_has_no_simulator(
+    engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
     ((image,), (base,)) = [json.loads(engine.podman("inspect", name)) for name in (IMAGE, PYTHON)]
-    print(f"\nThe image has {image['Size']:,} bytes, its base {base['Size']:,} of them.")
+    with capsys.disabled():
+        sys.stdout.write(f"\nimage: {image['Size']:,} bytes, {base['Size']:,} of them its base\n")
     user = engine.podman("run", "--rm", "--network=none", IMAGE, "id", "-u")
     look = (
         "import scipy, highspy, importlib.util as u; names = 'matplotlib dask distributed numba"
@@ -169,12 +184,12 @@ def test_a_cell_at_work(composed: Composed) -> None:
 
 def a_killed_schedulers_jobs_go_to_the_other(composed: Composed) -> None:
     for replica in ("batch-1", "batch-2"):
-        composed.send("STOP", replica)
+        composed.freeze(replica)
     composed.submit("taken-over", jobs=MANY)
     composed.freeze_at_work("batch-1")
     composed.send("KILL", "batch-1")
     assert composed.jobs("planning"), "it held nothing"
-    composed.send("CONT", "batch-2")
+    composed.thaw("batch-2")
     until(lambda: composed.jobs("succeeded").count("taken-over") == MANY)
     assert "exited" == composed.inspect("batch-1", ".State.Status")
 
@@ -199,11 +214,11 @@ def health_says_that_postgres_is_away(composed: Composed) -> None:
 
 
 def schedulers_that_are_stopped_hand_back_their_leases(composed: Composed) -> None:
-    composed.send("STOP", "batch-2")
+    composed.freeze("batch-2")
     composed.submit("handed-back", jobs=MANY)
     composed.freeze_at_work("batch-2")
     composed.send("TERM", "batch-2")
-    composed.send("CONT", "batch-2")
+    composed.thaw("batch-2")
     until(lambda: composed.inspect("batch-2", ".State.Status") == "exited")
     composed.compose("stop", "service", "ml-gpu", "nodes", "agent")
     assert not composed.jobs("planning")
