@@ -121,9 +121,9 @@ class Execution:
             note=f"{self.slots} slots; means of {self.repeats} rounds; lone tasks: median",
         )
         (left, right), names = picture.panels[0], [row["label"] for row in rows]
-        bars(left, names, {"tasks of true, 1/s": [row["short_per_s"] for row in rows]})
-        bars(right, names, {"first output, ms": [row["first_p50_ms"] for row in rows]})
-        for panel, name in ((left, "tasks of true, 1/s"), (right, "first output of a lone, ms")):
+        bars(left, names, {"": [row["short_per_s"] for row in rows]})
+        bars(right, names, {"": [row["first_p50_ms"] for row in rows]})
+        for panel, name in ((left, "tasks of true, 1/s"), (right, "first output of a lone task, ms")):
             panel.set_xscale("log")
             panel.set_xlabel(name)
         return picture

@@ -75,12 +75,12 @@ class Picture:
             panel.yaxis.set_major_formatter(PLAIN_NUMBERS)
 
     def save(self, path: Path) -> None:
-        """Write the file: the title on top, then one legend, the panels and the note."""
+        """Write the file: the title on top, then one legend if a series has a name, the panels, the note."""
         found: dict[str, Any] = {}
         for panel in self.panels.flat:
             handles, labels = panel.get_legend_handles_labels()
             found.update(dict(zip(labels, handles, strict=True)))
-        longest = max(len(label) for label in found) + LETTERS_OF_HANDLE
+        longest = max((len(label) for label in found), default=0) + LETTERS_OF_HANDLE
         side_by_side = int(self._width * LETTERS_AN_INCH_OF_LEGEND / longest)
         columns = max(1, min(len(found), side_by_side))
 
