@@ -2,9 +2,9 @@
 
 Goal     Have views, nodes and agents read everything anew when the database may have lost commits
          that they have seen: by a promotion, a restore or a crash.
-Promise  A mark says of which incarnation it is. No two histories have a mark, a generation, the number
-         of a job or that of a machine in common, unless more than JOBS_PASSED_OVER submissions or
-         MACHINES_PASSED_OVER machines were lost.
+Promise  A mark says of which incarnation it is. No two have a mark or a generation in common, nor,
+         if commits may have been lost between them, the number of a job or of a machine, unless
+         more than JOBS_PASSED_OVER submissions or MACHINES_PASSED_OVER machines were lost.
 Source   docs/decisions/0049-incarnations.md.
 """
 

@@ -92,8 +92,8 @@ cell = Table(
 """One row. It is written when machines are added, attributes change or the owner sets the gap; no
 commit writes it.
 
-`changes_from`: from this transaction on, every change of a machine is on record. `incarnation` is the
-microsecond in which the present one began; 0: none has. Machines get numbers above `machines_from`.
+`changes_from`: from this transaction on, every change of a machine is on record. `incarnation`:
+the microsecond in which the present one began. Machines get numbers above `machines_from`.
 """
 
 machine = Table(
