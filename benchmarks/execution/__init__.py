@@ -123,7 +123,10 @@ class Execution:
         (left, right), names = picture.panels[0], [row["label"] for row in rows]
         bars(left, names, {"": [row["short_per_s"] for row in rows]})
         bars(right, names, {"": [row["first_p50_ms"] for row in rows]})
-        for panel, name in ((left, "tasks of true, 1/s"), (right, "first output of a lone task, ms")):
+        for panel, name in (
+            (left, "tasks of true, 1/s"),
+            (right, "first output of a lone task, ms"),
+        ):
             panel.set_xscale("log")
             panel.set_xlabel(name)
         return picture

@@ -75,7 +75,7 @@ class Picture:
             panel.yaxis.set_major_formatter(PLAIN_NUMBERS)
 
     def save(self, path: Path) -> None:
-        """Write the file: the title on top, then one legend if a series has a name, the panels, the note."""
+        """Write the file: the title, one legend if a series has a name, the panels, the note."""
         found: dict[str, Any] = {}
         for panel in self.panels.flat:
             handles, labels = panel.get_legend_handles_labels()
