@@ -4,7 +4,8 @@ Goal     A call of a function is one line of code.
 Promise  Every database error is raised as one of omega.errors, chosen by its SQLSTATE. Calls that
          end in deadlocks, serialization failures or lock timeouts are repeated here and counted. A
          broken connection is replaced at the next call, also one whose server is silent for longer
-         than its statement may take. No message has the URL's password.
+         than its statement may take. After a restart, promotion or restore of the server, a new
+         incarnation is begun before a call is answered. No message has the URL's password.
 Source   docs/decisions/0009-errors-and-retries.md.
 """
 
@@ -26,6 +27,7 @@ from omega.errors import (
 )
 from omega.limits import LIMITS
 from omega.store.postgres import json_text, packing, refusals
+from omega.store.postgres.incarnations import INCARNATION_UNKNOWN
 
 COLLISIONS_MAX = 5
 """How often one call is repeated after a deadlock, serialization failure or lock timeout."""
@@ -110,7 +112,7 @@ class Link:
         SchemaMismatch, NotAllowed, BadInput if the database refuses an argument, and
         InvariantBroken if a CHECK failed.
         """
-        return self._translating(lambda: self._call(query, parameters))
+        return self._translating(lambda: self._call_in_incarnation(query, parameters))
 
     def each(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters, in one transaction."""
@@ -121,6 +123,19 @@ class Link:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _call_in_incarnation(
+        self, query: str, parameters: Sequence[Any] | Mapping[str, Any]
+    ) -> list[TupleRow]:
+        """Call; if an incarnation has to be begun first, begin it and call again."""
+        try:
+            return self._call(query, parameters)
+        except psycopg.Error as refusal:
+            if refusal.sqlstate != INCARNATION_UNKNOWN:
+                raise
+        self.counts["incarnations"] += 1
+        self._call("SELECT omega.begin_incarnation()", ())
+        return self._call(query, parameters)
 
     def _call(self, query: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[TupleRow]:
         with self._open().cursor(row_factory=tuple_row, binary=True) as cursor:

@@ -86,6 +86,7 @@ def _run(url: str, revision: str, *, make_roles: bool = False) -> None:
             if make_roles:
                 _make_roles(connection)
             _grant(connection)
+            _execute(connection, f"SELECT {SCHEMA}.begin_incarnation()")
         else:
             command.downgrade(config, revision)
 
