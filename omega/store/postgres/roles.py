@@ -155,7 +155,7 @@ OWNERS: Final = (
     "remove_quota",
     "assign_machines",
     "forget_changes",
-    "prune_incarnation",
+    "prune_history",
 )
 """Functions that the owner's commands call. A function in no list is called only by functions."""
 

@@ -1,24 +1,17 @@
 -- Incarnations of the database: whether what readers remember of it is still its past. A promotion, a restore or a crash
 -- may have lost commits that somebody has seen. docs/decisions/0049-incarnations.md
 
--- Whether the present incarnation has begun since this server may last have lost commits. The row of the unlogged table
--- is lost in every recovery from a crash, and so in every promotion and restore of a running server; a server that was
--- stopped and started has another start time; a row that was loaded from a dump has another transaction number.
-CREATE FUNCTION omega.incarnation_is_known()
-RETURNS boolean LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
-BEGIN
-    -- A standby cannot read unlogged tables. It only repeats what a primary does.
-    IF pg_is_in_recovery() THEN
-        RETURN true;
-    END IF;
-    RETURN EXISTS (SELECT FROM incarnation i WHERE i.started_at = pg_postmaster_start_time() AND i.xmin = i.born::xid);
-END $$;
-
--- Refuse to answer until an incarnation has begun: the caller may remember what this database has lost.
+-- Refuse to answer unless the present incarnation has begun since this server may last have lost commits: the caller may
+-- remember what was lost. The row of the unlogged table is lost in every recovery from a crash, and so in every promotion
+-- and restore of a running server; a server that was stopped and started has another start time; a row that was loaded
+-- from a dump has another transaction number. A standby cannot read unlogged tables, and only repeats what a primary does.
+-- Without a search_path of its own, which would take longer than all the rest.
 CREATE FUNCTION omega.needs_incarnation()
-RETURNS void LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+RETURNS void LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    IF NOT incarnation_is_known() THEN
+    IF pg_is_in_recovery() THEN
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM omega.incarnation i WHERE i.started_at = pg_postmaster_start_time() AND i.xmin = i.born::xid) THEN
         RAISE EXCEPTION 'this server was started, promoted or restored, and no incarnation has begun since'
               USING ERRCODE = '${incarnation_unknown}', HINT = 'SELECT omega.begin_incarnation()';
     END IF;
@@ -36,7 +29,7 @@ DECLARE
 BEGIN
     PERFORM needs_read_committed();
     SELECT c.incarnation INTO before FROM cell c FOR UPDATE;  -- one caller at a time
-    IF incarnation_is_known() THEN
+    IF EXISTS (SELECT FROM incarnation i WHERE i.started_at = pg_postmaster_start_time() AND i.xmin = i.born::xid) THEN
         RETURN;
     END IF;
     was_stopped := EXISTS (SELECT FROM incarnation i WHERE i.xmin = i.born::xid);  -- and did not crash
