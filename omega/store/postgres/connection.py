@@ -11,7 +11,6 @@ Source   docs/decisions/0009-errors-and-retries.md.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any, TypeVar
 
 import psycopg
@@ -101,27 +100,32 @@ class Link:
 
     def _call(self, query: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[TupleRow]:
         connection = self._open()
-        with ExitStack() as stack:
-            if not connection.keeps_settings:
-                self._enter_transaction(connection, stack)
-            cursor = stack.enter_context(connection.cursor(row_factory=tuple_row, binary=True))
-            cursor.execute(query, parameters, prepare=connection.keeps_settings)
+        if not connection.keeps_settings:
+            return self._call_with_settings(connection, query, parameters)
+        with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
+            cursor.execute(query, parameters, prepare=True)
             return cursor.fetchall() if cursor.description else []
+
+    def _call_with_settings(
+        self,
+        connection: AnsweredConnection,
+        query: str,
+        parameters: Sequence[Any] | Mapping[str, Any],
+    ) -> list[TupleRow]:
+        """Call in a transaction that begins with our settings; all of it is sent together."""
+        with connection.pipeline() as pipeline, connection.transaction():
+            connection.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
+            with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
+                cursor.execute(query, parameters, prepare=False)
+                pipeline.sync()
+                return cursor.fetchall() if cursor.description else []
 
     def _each(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         connection = self._open()
-        with ExitStack() as stack:
-            if connection.keeps_settings:
-                stack.enter_context(connection.transaction())
-            else:
-                self._enter_transaction(connection, stack)
-            stack.enter_context(connection.cursor()).executemany(query, rows)
-
-    def _enter_transaction(self, connection: AnsweredConnection, stack: ExitStack) -> None:
-        """Begin a transaction with our settings; what is sent is not waited for one by one."""
-        stack.enter_context(connection.pipeline())
-        stack.enter_context(connection.transaction())
-        connection.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
+        with connection.transaction(), connection.cursor() as cursor:
+            if not connection.keeps_settings:
+                cursor.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
+            cursor.executemany(query, rows)
 
     def _open(self) -> AnsweredConnection:
         if self._connection is None or self._connection.closed:
