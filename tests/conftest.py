@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.fixtures.doses",
     "tests.fixtures.fragile",
     "tests.fixtures.pairs",
+    "tests.fixtures.poolers",
     "tests.fixtures.job_lists",
     "tests.fixtures.sweeps",
     "tests.fixtures.victims",

@@ -165,10 +165,14 @@ class Rememberers:
 
     def work(self) -> None:
         """Place what is pending, end what is over in half an hour, hear of everything."""
-        while self.scheduler.step():
-            pass
+        self.place()
         self.nodes.step(self.store.now_ms() + HOUR_MS // 2)
         self.remember()
+
+    def place(self) -> None:
+        """Place what is pending."""
+        while self.scheduler.step():
+            pass
 
     def remember(self) -> None:
         self.view = self.refresher.refresh(self.view)
@@ -228,6 +232,8 @@ def test_what_was_lost_is_forgotten_by_all(loss: Loss, they: Rememberers) -> Non
     store.add_machines(two_machines("old", 1))
     they.jobs()
     they.work()
+    ended_in_the_lost_part, *_ = they.jobs()
+    they.place()
     loss.save()
     they.reconnect()
     lost_machines = store.add_machines(two_machines("lost", 3)).tolist()
@@ -245,6 +251,10 @@ def test_what_was_lost_is_forgotten_by_all(loss: Loss, they: Rememberers) -> Non
     assert whole.catalogue == they.view.catalogue
     on_first = store.allocations_on(whole.rows.id[:1])
     assert keys_of(on_first.only(on_first.duration_ms < 0)) == they.tasks.keys()
+    for job in (ended_in_the_lost_part, jobs[0]):
+        status = store.job(job)
+        assert status is not None
+        assert State.SUCCEEDED is status.state
     states = store.use().jobs_by_state
     assert {State.RUNNING, State.SUCCEEDED} == {state for state, count in states.items() if count}
     they.nodes.step(store.now_ms() + 2 * HOUR_MS)

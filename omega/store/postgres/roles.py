@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omega.store.postgres.column_types import SCHEMA
-from omega.store.postgres.connection import SEARCH_PATH
+from omega.store.postgres.connecting import SEARCH_PATH
 from omega.store.postgres.tables import metadata
 
 SECRETS: Final = {"job": frozenset({"lease_token"})}

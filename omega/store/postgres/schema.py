@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 from omega.errors import NotAllowed, SchemaMismatch
 from omega.store.postgres import roles
 from omega.store.postgres.column_types import SCHEMA
-from omega.store.postgres.connection import SEARCH_PATH
+from omega.store.postgres.connecting import SEARCH_PATH
 from omega.store.postgres.functions import DROP_ALL, rendered
 from omega.store.postgres.restrictions import RestrictionResult, restrict
 from omega.store.postgres.revision import alembic_config, answering, engine
