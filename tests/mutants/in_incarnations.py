@@ -8,6 +8,7 @@ LINK = "omega/store/postgres/connection.py"
 CONNECTING = "omega/store/postgres/connecting.py"
 incarnation = Part("incarnation", ("tests/postgres/test_incarnations.py",))
 pooler = Part("pooler", ("tests/postgres/test_poolers.py",))
+wait = Part("wait", ("tests/postgres/test_waits.py",))
 MUTANTS = (
     incarnation(
         "copies-not-noticed",
@@ -56,5 +57,13 @@ MUTANTS = (
         "((«connection.keeps_settings»,),) = connection.execute(_ARE_KEPT",
         "_",
         "A pooler that drops what a client asks for leaves statements without a limit of time.",
+    ),
+    wait(
+        "deaf-while-it-waits",
+        "omega/store/postgres/answered.py",
+        "_silence_s_max",
+        "self.stop is not None and self.stop.is_set()",
+        "False",
+        "A process that waits for a synchronous standby is killed, and keeps its leases.",
     ),
 )

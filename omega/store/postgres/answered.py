@@ -6,6 +6,7 @@ Source   psycopg's `Connection.wait`; docs/decisions/0009-errors-and-retries.md.
 """
 
 from collections.abc import Generator
+from threading import Event
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -13,6 +14,8 @@ from psycopg.rows import TupleRow
 
 LOOK_S: Final = 0.1
 """The time between two looks at a silent connection."""
+STOP_S: Final = 5.0
+"""How long a process that is to end waits for a server that says nothing."""
 _T = TypeVar("_T")
 
 
@@ -24,6 +27,10 @@ class AnsweredConnection(psycopg.Connection[TupleRow]):
     """
 
     silence_s_max: float = float("inf")
+    stop: Event | None = None
+    """While it is set, silence is borne for STOP_S at most."""
+    gave_up_on: int | None = None
+    """The number of the server's process that was silent for too long."""
     keeps_settings: bool = True
     """Whether the settings of this connection hold for all of its transactions."""
 
@@ -41,9 +48,15 @@ class AnsweredConnection(psycopg.Connection[TupleRow]):
             while True:
                 ready = yield waited_for
                 looks = 0 if ready else looks + 1
-                if looks * LOOK_S > self.silence_s_max:
+                if looks * LOOK_S > self._silence_s_max():
+                    self.gave_up_on = self.info.backend_pid
                     self.close()
                     raise psycopg.OperationalError("the server does not answer")
                 waited_for = gen.send(ready)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
+
+    def _silence_s_max(self) -> float:
+        if self.stop is not None and self.stop.is_set():
+            return min(STOP_S, self.silence_s_max)
+        return self.silence_s_max

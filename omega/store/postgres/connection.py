@@ -11,6 +11,7 @@ Source   docs/decisions/0009-errors-and-retries.md.
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from threading import Event
 from typing import Any, TypeVar
 
 import psycopg
@@ -29,6 +30,7 @@ from omega.store.postgres import json_text, packing
 from omega.store.postgres.answered import AnsweredConnection
 from omega.store.postgres.connecting import connect, with_settings
 from omega.store.postgres.incarnations import INCARNATION_UNKNOWN
+from omega.store.postgres.waits import cause_of_wait
 
 COLLISIONS_MAX = 5
 """How often one call is repeated after a deadlock, serialization failure or lock timeout."""
@@ -52,8 +54,17 @@ _T = TypeVar("_T")
 class Link:
     """A connection to one database, for one thread."""
 
-    def __init__(self, url: str, *, application_name: str, statement_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        application_name: str,
+        statement_timeout_ms: int,
+        stop: Event | None = None,
+    ) -> None:
+        """While `stop` is set, a server that says nothing is soon given up."""
         self._url = url
+        self._stop = stop
         self._application_name = application_name
         self._statement_timeout_ms = statement_timeout_ms
         self._connection: AnsweredConnection | None = None
@@ -137,11 +148,13 @@ class Link:
         return self._connection
 
     def _connect(self) -> AnsweredConnection:
-        return connect(
+        connection = connect(
             self._url,
             application_name=self._application_name,
             statement_timeout_ms=self._statement_timeout_ms,
         )
+        connection.stop = self._stop
+        return connection
 
     def _translating(self, work: Callable[[], _T]) -> _T:
         collisions = 0
@@ -165,7 +178,16 @@ class Link:
                 raise BadInput(f"a text cannot be written as UTF-8: {refused}") from refused
             except psycopg.Error as silence:
                 # QueryCanceled, AdminShutdown or a lost connection: the effect is unknown.
-                raise StoreUnavailable(_sentence(silence)) from silence
+                raise StoreUnavailable(self._silence(silence)) from silence
+
+    def _silence(self, failure: psycopg.Error) -> str:
+        """Return why no answer came; for a server that was silent, what it waits for."""
+        silent = self._connection
+        if silent is None or silent.gave_up_on is None:
+            return _sentence(failure)
+        why = cause_of_wait(self._url, silent.gave_up_on)
+        silent.gave_up_on = None  # asked once
+        return _sentence(failure) if why is None else f"{_sentence(failure)}: {why}"
 
     def _denied(self, denied: psycopg.Error) -> str:
         assert self._connection is not None, "who is not connected has not been asked"
