@@ -19,6 +19,8 @@ pytest_plugins = [
     "tests.fixtures.databases",
     "tests.fixtures.doses",
     "tests.fixtures.fragile",
+    "tests.fixtures.pairs",
+    "tests.fixtures.poolers",
     "tests.fixtures.job_lists",
     "tests.fixtures.sweeps",
     "tests.fixtures.victims",

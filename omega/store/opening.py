@@ -8,6 +8,7 @@ Source   docs/decisions/0010-embedded-postgres.md.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 
 from omega.config import Settings
 from omega.store.postgres.store import PostgresStore
@@ -29,10 +30,16 @@ def server(settings: Settings) -> Iterator[str]:
         yield embedded.url
 
 
-def store_at(url: str, settings: Settings, application_name: str) -> PostgresStore:
-    """Return the store of the database with this URL; the caller closes it."""
+def store_at(
+    url: str, settings: Settings, application_name: str, stop: Event | None = None
+) -> PostgresStore:
+    """Return the store of the database with this URL; the caller closes it.
+
+    While `stop` is set, a server that says nothing is soon given up.
+    """
     return PostgresStore(
         url,
         application_name=application_name,
         statement_timeout_ms=settings.statement_timeout_ms,
+        stop=stop,
     )

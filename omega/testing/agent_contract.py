@@ -55,7 +55,6 @@ class AgentContract(Contract):
 
         assert sorted(set(told)) == told
         assert told[:1] == [store.machine_revision(there)[0]]
-        assert int(row_of(store, here).revision[0]) == told[-1]
 
     def test_the_mark_of_a_revision_is_one_for_deltas(self, store: Store) -> None:
         here, _, _ = add_a_cell(store)

@@ -150,7 +150,10 @@ class Racer:
     def _look(self) -> None:
         """Read the changes, and the running tasks, which may be evicted."""
         changes = self._asking(lambda: self._store.changes_since(self._view.mark))
-        self._view.catch_up(changes)
+        if changes.generation == self._view.generation:
+            self._view.catch_up(changes)
+        else:  # the server has crashed meanwhile
+            self._view = View(self._asking(self._store.snapshot))
         live = self._asking(self._store.allocations)
         self._others = list(
             zip(live.job.tolist(), live.task.tolist(), live.machine.tolist(), strict=True)

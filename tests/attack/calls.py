@@ -34,6 +34,7 @@ TYPES = {
     "end_tasks": "bigint[] integer[] bigint[]",
     "cancel_job": "bigint",
     "read_mark": "",
+    "begin_incarnation": "",
     "read_quotas": "",
     "verify": "",
     "set_state": "integer[] smallint",

@@ -32,7 +32,8 @@ def truncate_tables(owner: Session) -> None:
     """Empty all tables except those of the schema itself."""
     ((tables,),) = owner.execute(
         "SELECT string_agg(format('omega.%I', tablename), ', ') FROM pg_tables"
-        " WHERE schemaname = 'omega' AND tablename NOT IN ('alembic_version', 'cell')"
+        " WHERE schemaname = 'omega'"
+        "   AND tablename NOT IN ('alembic_version', 'cell', 'incarnation')"
     )
     owner.execute(f"TRUNCATE {tables} RESTART IDENTITY")
 

@@ -238,7 +238,7 @@ def test_a_server_that_says_nothing_is_given_up(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection stays open and TCP is content, as with a server that was stopped."""
-    monkeypatch.setattr("omega.store.postgres.connection.SILENCE_S", 0.2)
+    monkeypatch.setattr("omega.store.postgres.connecting.SILENCE_S", 0.2)
     with (
         Proxy(connection_to(database_url)) as proxy,
         closing(

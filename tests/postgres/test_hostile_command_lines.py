@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from omega.cli.main import VERBS
 from omega.errors import StoreUnavailable
+from omega.nodes.agent.child_wait import ChildWait
 from omega.store.postgres.store import PostgresStore
 from omega.terminal.program import BAD_USAGE, DONE, FAILED, INTERRUPTED
 from omega.testing.builders import a_spec
@@ -33,9 +34,20 @@ class OverWhenWaitedFor(threading.Event):
         return super().wait(timeout)
 
 
+STOPS: list[OverWhenWaitedFor] = []
+"""Those of the present test; an agent does not wait for them, but for its children."""
+
+
 @contextmanager
 def stop_soon() -> Iterator[threading.Event]:
-    yield OverWhenWaitedFor()
+    STOPS.append(OverWhenWaitedFor())
+    yield STOPS[-1]
+
+
+def stop_all(_children: ChildWait, _seconds: float) -> None:
+    """Stop whoever would wait for its children."""
+    for stop in STOPS:
+        stop.set()
 
 
 def no_demo(*_: object) -> NoReturn:
@@ -48,6 +60,8 @@ def _bounded(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     """Have commands work in the test's own database and folder, and none go on for ever."""
     monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ChildWait, "wait", stop_all)
+    STOPS.clear()
     for verb, *_ in COMMANDS:
         module = import_module(f"omega.cli.{VERBS[verb].module}")
         for name, instead in (

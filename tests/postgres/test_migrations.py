@@ -88,9 +88,7 @@ def test_machines_and_views_of_them_outlive_down_and_up(
         assert [] == row_differences(view.rows(), store.snapshot().rows)
         assert machines[1:2] == [notice.machine for notice in store.notices()]
         a_running_job(store, a_spec(), machines[:1])
-        view.catch_up(store.changes_since(view.mark))
-
-        assert [] == row_differences(store.snapshot().rows, view.rows())
+        assert store.changes_since(view.mark).generation > view.generation
         assert [] == list(store.verify())
     assert _columns(database_url) == _columns(empty_database_url)
 

@@ -9,7 +9,7 @@ from sqlalchemy import make_url
 
 from omega.errors import NotAllowed
 from omega.store.postgres import revision, roles, schema
-from omega.store.postgres.connection import SEARCH_PATH
+from omega.store.postgres.connecting import SEARCH_PATH
 from omega.store.postgres.roles import REVISION, ROLES, SECRETS, Role
 from omega.store.postgres.tables import metadata
 

@@ -93,7 +93,7 @@ def simulate(
     ):
         if end_with_parent:
             stop_with_parent(stop)
-        with closing(store_at(url, settings, "omega node")) as store:
+        with closing(store_at(url, settings, "omega node", stop)) as store:
             _run(store, settings, RealClock(stop), stop, replica, its)
 
 

@@ -195,7 +195,7 @@ def command(
         if end_with_parent:
             stop_with_parent(stop)
         folder = plan.state_dir or settings.data_dir / AGENTS / name.replace("/", "_")
-        with alone_in(folder), closing(store_at(url, settings, "omega agent")) as store:
+        with alone_in(folder), closing(store_at(url, settings, "omega agent", stop)) as store:
             clock = BootClock(stop)
             held = plan.machine_lease(folder)
             sink = ProcessLog(name_of(AGENT, name), clock)

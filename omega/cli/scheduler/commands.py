@@ -91,11 +91,11 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
             stop_with_parent(stop)
         turns = TurnSettings(kind, replica, gap, settings.lease_ms, parts or 0, fixed)
         clock = RealClock(stop)
-        with closing(store_at(url, settings, name)) as store:
+        with closing(store_at(url, settings, name, stop)) as store:
             SchedulerProcess(
                 scheduler=scheduler,
                 store=store,
-                open_store=lambda: store_at(url, settings, f"{name} heartbeat"),
+                open_store=lambda: store_at(url, settings, f"{name} heartbeat", stop),
                 clock=clock,
                 settings=settings,
                 sink=ProcessLog(name_of(kind, replica), clock),

@@ -19,7 +19,7 @@ import psycopg
 from omega.errors import StoreUnavailable
 from omega.store.postgres import roles
 from omega.store.postgres.column_types import SCHEMA
-from omega.store.postgres.connection import SEARCH_PATH
+from omega.store.postgres.connecting import SEARCH_PATH
 
 FUNCTIONS: Final = (
     "^(pg_(try_)?advisory_(xact_)?lock(_shared)?"

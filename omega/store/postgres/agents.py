@@ -17,6 +17,7 @@ from omega.model.exits import Exit, ExitCause, PastExit, TaskExit, TaskOutput
 from omega.model.jobs import JobSpec
 from omega.model.wire import spec_from_wire
 from omega.store.postgres.connection import Link
+from omega.store.postgres.incarnations import joined
 from omega.store.postgres.json_text import decoded
 from omega.store.postgres.packing import Big, Int
 from omega.store.readable import readable_sentence
@@ -49,10 +50,10 @@ class PostgresAgents:
 
     def machine_revision(self, machine: int) -> tuple[int, int]:
         """Return the revision of an own machine's row, and the mark of the read."""
-        ((revision, mark),) = self._link.call(
-            "SELECT revision, mark FROM omega.machine_revision(%s)", (machine,)
+        ((revision, mark, incarnation),) = self._link.call(
+            "SELECT revision, mark, incarnation FROM omega.machine_revision(%s)", (machine,)
         )
-        return int(revision), int(mark)
+        return joined(incarnation, revision), joined(incarnation, mark)
 
     def running(self, job: Ids, task: Index, started_ms: Ids) -> Mask:
         """Return which of these tasks have the allocation that began then, on own machines."""

@@ -24,7 +24,7 @@ from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import KINDS
-from omega.store.postgres.allocations import read_allocations
+from omega.store.postgres.allocations import read_allocations, read_own_allocations
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
 from omega.store.postgres.packing import Big, Int, unpack_machines
@@ -308,7 +308,7 @@ class PostgresCell:
 
         A login that stands for some machines only gets the allocations on these.
         """
-        return read_allocations(self._link, "own_allocations(%s)", mark)
+        return read_own_allocations(self._link, mark)
 
     def now_ms(self) -> int:
         """Return the store's clock, in milliseconds since the epoch."""

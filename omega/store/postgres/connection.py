@@ -4,13 +4,15 @@ Goal     A call of a function is one line of code.
 Promise  Every database error is raised as one of omega.errors, chosen by its SQLSTATE. Calls that
          end in deadlocks, serialization failures or lock timeouts are repeated here and counted. A
          broken connection is replaced at the next call, also one whose server is silent for longer
-         than its statement may take. No message has the URL's password.
+         than its statement may take. After a restart, promotion or restore of the server, a new
+         incarnation is begun before a call is answered. No message has the URL's password.
 Source   docs/decisions/0009-errors-and-retries.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from threading import Event
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -24,19 +26,14 @@ from omega.errors import (
     SchemaMismatch,
     StoreUnavailable,
 )
-from omega.limits import LIMITS
-from omega.store.postgres import json_text, packing, refusals
+from omega.store.postgres import json_text, packing
+from omega.store.postgres.answered import AnsweredConnection
+from omega.store.postgres.connecting import connect, with_settings
+from omega.store.postgres.incarnations import INCARNATION_UNKNOWN
+from omega.store.postgres.waits import cause_of_wait
 
 COLLISIONS_MAX = 5
 """How often one call is repeated after a deadlock, serialization failure or lock timeout."""
-
-SEARCH_PATH: Final = "omega,pg_temp"
-"""With pg_temp named last, temporary tables, which any login may create, hide none of Omega's."""
-
-SILENCE_S: Final = 5.0
-"""How long after the end of its statement's time a server that says nothing counts as gone."""
-LOOK_S: Final = 0.1
-"""The time between two looks at a silent connection."""
 
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 _SCHEMA = (
@@ -54,43 +51,20 @@ _REFUSED = (
 _T = TypeVar("_T")
 
 
-class AnsweredConnection(psycopg.Connection[TupleRow]):
-    """A connection that fails when its server is silent for too long.
-
-    The server keeps the time of statements. It cannot if it is stopped, or if what it says is
-    lost on the way; TCP would then wait for hours.
-    """
-
-    silence_s_max: float = float("inf")
-
-    def wait(
-        self, gen: Generator[Any, Any, _T], interval: float = LOOK_S, timeout: float | None = None
-    ) -> _T:
-        """Run the generator of a call. Raises OperationalError, and closes, after a silence."""
-        limit = {} if timeout is None else {"timeout": timeout}  # older versions have none
-        return super().wait(self._heard(gen), interval, **limit)
-
-    def _heard(self, gen: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
-        # Silence is counted in looks: the time in which this process was stopped does not count.
-        looks = 0
-        try:
-            waited_for = next(gen)
-            while True:
-                ready = yield waited_for
-                looks = 0 if ready else looks + 1
-                if looks * LOOK_S > self.silence_s_max:
-                    self.close()
-                    raise psycopg.OperationalError("the server does not answer")
-                waited_for = gen.send(ready)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-
 class Link:
     """A connection to one database, for one thread."""
 
-    def __init__(self, url: str, *, application_name: str, statement_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        application_name: str,
+        statement_timeout_ms: int,
+        stop: Event | None = None,
+    ) -> None:
+        """While `stop` is set, a server that says nothing is soon given up."""
         self._url = url
+        self._stop = stop
         self._application_name = application_name
         self._statement_timeout_ms = statement_timeout_ms
         self._connection: AnsweredConnection | None = None
@@ -110,7 +84,7 @@ class Link:
         SchemaMismatch, NotAllowed, BadInput if the database refuses an argument, and
         InvariantBroken if a CHECK failed.
         """
-        return self._translating(lambda: self._call(query, parameters))
+        return self._translating(lambda: self._call_in_incarnation(query, parameters))
 
     def each(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters, in one transaction."""
@@ -122,14 +96,46 @@ class Link:
             self._connection.close()
             self._connection = None
 
+    def _call_in_incarnation(
+        self, query: str, parameters: Sequence[Any] | Mapping[str, Any]
+    ) -> list[TupleRow]:
+        """Call; if an incarnation has to be begun first, begin it and call again."""
+        try:
+            return self._call(query, parameters)
+        except psycopg.Error as refusal:
+            if refusal.sqlstate != INCARNATION_UNKNOWN:
+                raise
+        self.counts["incarnations"] += 1
+        self._call("SELECT omega.begin_incarnation()", ())
+        return self._call(query, parameters)
+
     def _call(self, query: str, parameters: Sequence[Any] | Mapping[str, Any]) -> list[TupleRow]:
-        with self._open().cursor(row_factory=tuple_row, binary=True) as cursor:
+        connection = self._open()
+        if not connection.keeps_settings:
+            return self._call_with_settings(connection, query, parameters)
+        with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
             cursor.execute(query, parameters, prepare=True)
             return cursor.fetchall() if cursor.description else []
+
+    def _call_with_settings(
+        self,
+        connection: AnsweredConnection,
+        query: str,
+        parameters: Sequence[Any] | Mapping[str, Any],
+    ) -> list[TupleRow]:
+        """Call in a transaction that begins with our settings; all of it is sent together."""
+        with connection.pipeline() as pipeline, connection.transaction():
+            connection.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
+            with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
+                cursor.execute(query, parameters, prepare=False)
+                pipeline.sync()
+                return cursor.fetchall() if cursor.description else []
 
     def _each(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
         connection = self._open()
         with connection.transaction(), connection.cursor() as cursor:
+            if not connection.keeps_settings:
+                cursor.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
             cursor.executemany(query, rows)
 
     def _open(self) -> AnsweredConnection:
@@ -142,34 +148,12 @@ class Link:
         return self._connection
 
     def _connect(self) -> AnsweredConnection:
-        """Connect; raise NotAllowed if the server refuses the login, whenever it tries."""
-        try:
-            connection = AnsweredConnection.connect(
-                self._url,
-                autocommit=True,
-                application_name=self._application_name,
-                connect_timeout=10,
-                options=" ".join(
-                    f"-c {name}={value}"
-                    for name, value in {
-                        "statement_timeout": self._statement_timeout_ms,
-                        "lock_timeout": LIMITS.lock_wait_ms_max,
-                        "jit": "off",
-                        "max_parallel_workers_per_gather": 0,
-                        "timezone": "UTC",
-                        # After waiting for a row a function must see its newest version (0003).
-                        "default_transaction_isolation": r"read\ committed",
-                        "search_path": SEARCH_PATH,
-                    }.items()
-                ),
-            )
-        except psycopg.OperationalError as failure:
-            refusal = refusals.refusal(self._url, failure)
-            if refusal is None:
-                raise
-            raise NotAllowed(refusal) from failure
-        if self._statement_timeout_ms > 0:
-            connection.silence_s_max = self._statement_timeout_ms / 1_000 + SILENCE_S
+        connection = connect(
+            self._url,
+            application_name=self._application_name,
+            statement_timeout_ms=self._statement_timeout_ms,
+        )
+        connection.stop = self._stop
         return connection
 
     def _translating(self, work: Callable[[], _T]) -> _T:
@@ -194,7 +178,16 @@ class Link:
                 raise BadInput(f"a text cannot be written as UTF-8: {refused}") from refused
             except psycopg.Error as silence:
                 # QueryCanceled, AdminShutdown or a lost connection: the effect is unknown.
-                raise StoreUnavailable(_sentence(silence)) from silence
+                raise StoreUnavailable(self._silence(silence)) from silence
+
+    def _silence(self, failure: psycopg.Error) -> str:
+        """Return why no answer came; for a server that was silent, what it waits for."""
+        silent = self._connection
+        if silent is None or silent.gave_up_on is None:
+            return _sentence(failure)
+        why = cause_of_wait(self._url, silent.gave_up_on)
+        silent.gave_up_on = None  # asked once
+        return _sentence(failure) if why is None else f"{_sentence(failure)}: {why}"
 
     def _denied(self, denied: psycopg.Error) -> str:
         assert self._connection is not None, "who is not connected has not been asked"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from omega.store.postgres.column_types import SCHEMA
-from omega.store.postgres.connection import SEARCH_PATH
+from omega.store.postgres.connecting import SEARCH_PATH
 from omega.store.postgres.tables import metadata
 
 SECRETS: Final = {"job": frozenset({"lease_token"})}
@@ -38,6 +38,7 @@ ROLES: Final = (
     Role(
         "omega_scheduler",
         calls=(
+            "begin_incarnation",
             "read_mark",
             "read_machines",
             "read_profiles",
@@ -76,6 +77,7 @@ ROLES: Final = (
     Role(
         "omega_node",
         calls=(
+            "begin_incarnation",
             "own_allocations",
             "end_tasks",
             "report_process",
@@ -104,7 +106,14 @@ ROLES: Final = (
     ),
     Role(
         "omega_submitter",
-        calls=("submit_jobs", "cancel_job", "read_quotas", "read_progress", "read_phases"),
+        calls=(
+            "begin_incarnation",
+            "submit_jobs",
+            "cancel_job",
+            "read_quotas",
+            "read_progress",
+            "read_phases",
+        ),
         reads=(
             "job",
             "job_spec",
@@ -118,6 +127,7 @@ ROLES: Final = (
     Role(
         "omega_reader",
         calls=(
+            "begin_incarnation",
             "read_mark",
             "read_machines",
             "read_profiles",

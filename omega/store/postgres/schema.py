@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 from omega.errors import NotAllowed, SchemaMismatch
 from omega.store.postgres import roles
 from omega.store.postgres.column_types import SCHEMA
-from omega.store.postgres.connection import SEARCH_PATH
+from omega.store.postgres.connecting import SEARCH_PATH
 from omega.store.postgres.functions import DROP_ALL, rendered
 from omega.store.postgres.restrictions import RestrictionResult, restrict
 from omega.store.postgres.revision import alembic_config, answering, engine
@@ -86,6 +86,7 @@ def _run(url: str, revision: str, *, make_roles: bool = False) -> None:
             if make_roles:
                 _make_roles(connection)
             _grant(connection)
+            _execute(connection, f"SELECT {SCHEMA}.begin_incarnation()")
         else:
             command.downgrade(config, revision)
 

@@ -6,6 +6,7 @@ Source   docs/decisions/0002-one-store-protocol.md.
 """
 
 from collections.abc import Mapping
+from threading import Event
 from typing import Self
 
 from omega.store.postgres.agents import PostgresAgents
@@ -32,10 +33,19 @@ class PostgresStore(
     """A cell, its queue and its registry in one Postgres database."""
 
     def __init__(
-        self, url: str, *, application_name: str = "omega", statement_timeout_ms: int = 30_000
+        self,
+        url: str,
+        *,
+        application_name: str = "omega",
+        statement_timeout_ms: int = 30_000,
+        stop: Event | None = None,
     ) -> None:
+        """While `stop` is set, a server that says nothing is soon given up."""
         link = Link(
-            url, application_name=application_name, statement_timeout_ms=statement_timeout_ms
+            url,
+            application_name=application_name,
+            statement_timeout_ms=statement_timeout_ms,
+            stop=stop,
         )
         _connect(self, link)
 

@@ -40,6 +40,7 @@ from omega.store.postgres.column_types import (
     written_by,
 )
 from omega.store.postgres.exit_tables import declare_exits
+from omega.store.postgres.incarnations import declare_incarnation
 from omega.store.postgres.machine_lease_table import declare_machine_leases
 
 SHARDS = 16
@@ -83,13 +84,16 @@ cell = Table(
         server_default=text("pg_current_xact_id()"),
     ),
     Column("precedence_gap", Integer, nullable=False, server_default=text(str(PRECEDENCE_GAP))),
+    Column("incarnation", BigInteger, nullable=False, server_default="0"),
+    Column("machines_from", Integer, nullable=False, server_default="0"),
     CheckConstraint("single", name="one_row"),
     CheckConstraint("precedence_gap >= 1", name="gap_is_positive"),
 )
 """One row. It is written when machines are added, attributes change or the owner sets the gap; no
 commit writes it.
 
-`changes_from`: from this transaction on, every change of a machine is on record.
+`changes_from`: from this transaction on, every change of a machine is on record. `incarnation`:
+the microsecond in which the present one began. Machines get numbers above `machines_from`.
 """
 
 machine = Table(
@@ -272,6 +276,7 @@ ended_task = Table(
 
 declare_exits(metadata)
 declare_machine_leases(metadata)
+declare_incarnation(metadata)
 
 transaction = Table(
     "transaction",

@@ -24,11 +24,17 @@ from omega.model.outcomes import Verdict
 from omega.model.programs import PORT_MAX, RESERVED, SIGNALS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
+from omega.store.postgres.incarnations import (
+    INCARNATION_UNKNOWN,
+    JOBS_PASSED_OVER,
+    MACHINES_PASSED_OVER,
+)
 from omega.store.postgres.tables import SHARDS
 
 # The order matters: a function of LANGUAGE sql needs the functions that it calls.
 FILES = (
     "arguments.sql",
+    "incarnations.sql",
     "claim_arrays.sql",
     "nodes.sql",
     "reading.sql",
@@ -83,6 +89,9 @@ CONSTANTS = {
     "port_max": PORT_MAX,
     "signals": ",".join(SIGNALS),
     "parts_max": PARTS_MAX,
+    "incarnation_unknown": INCARNATION_UNKNOWN,
+    "jobs_passed_over": JOBS_PASSED_OVER,
+    "machines_passed_over": MACHINES_PASSED_OVER,
     "final_states": ", ".join(f"'{state.value}'" for state in State if state in FINAL),
     "exit_causes": ",".join(cause.value for cause in ExitCause),
     "exit_code_max": CODE_MAX,

@@ -2,7 +2,7 @@
 -- it ended and what it wrote. Every read is by a primary key. docs/decisions/0044-programs-and-agents.md
 
 -- The revision of one of the caller's own machines, and the mark of the calling statement: agents ask for it often.
-CREATE FUNCTION omega.machine_revision(_machine integer, OUT revision bigint, OUT mark bigint)
+CREATE FUNCTION omega.machine_revision(_machine integer, OUT revision bigint, OUT mark bigint, OUT incarnation bigint)
 LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
 BEGIN
     IF NOT stands_for(_machine) THEN
@@ -10,8 +10,9 @@ BEGIN
         RAISE EXCEPTION 'machine % is none for which % stands', coalesce(_machine::text, 'null'), session_user
             USING ERRCODE = 'insufficient_privilege';
     END IF;
-    SELECT m.revision, pg_snapshot_xmin(pg_current_snapshot())::text::bigint INTO revision, mark
-      FROM machine m WHERE m.id = _machine;
+    PERFORM needs_incarnation();
+    SELECT m.revision, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.incarnation INTO revision, mark, incarnation
+      FROM machine m CROSS JOIN cell c WHERE m.id = _machine;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'there is no machine %', coalesce(_machine::text, 'null') USING ERRCODE = 'invalid_parameter_value';
     END IF;

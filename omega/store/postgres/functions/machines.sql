@@ -23,7 +23,7 @@ BEGIN
     ELSIF NOT follows((SELECT catalogue FROM cell), _catalogue) THEN
         RAISE EXCEPTION 'bad machines: the catalogue does not go on from the one before' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT coalesce(max(id), 0) INTO first FROM machine;
+    SELECT greatest(coalesce(max(m.id), 0), (SELECT machines_from FROM cell)) INTO first FROM machine m;
     SELECT name INTO taken
       FROM (SELECT unnest(_names) AS name UNION ALL SELECT name FROM machine_profile WHERE name = ANY (_names)) AS n
      GROUP BY name HAVING count(*) > 1 ORDER BY name LIMIT 1;

@@ -22,6 +22,7 @@ BEGIN
     IF FOUND THEN
         RAISE EXCEPTION 'bad job %', wrong USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM needs_incarnation();  -- the numbers of jobs of another must not come again
     WITH submitted AS MATERIALIZED (
         SELECT nextval(pg_get_serial_sequence('omega.job', 'id')) AS id, s.spec,
                (SELECT sum((g ->> 'tasks')::integer) FROM jsonb_array_elements(s.spec -> 'groups') AS g)::integer AS tasks

@@ -20,9 +20,11 @@ $$;
 
 -- The mark of the calling statement.
 CREATE FUNCTION omega.read_mark(OUT mark bigint, OUT generation bigint)
-LANGUAGE sql STABLE AS $$
-    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation FROM omega.cell c
-$$;
+LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+BEGIN
+    PERFORM needs_incarnation();
+    SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, c.generation INTO mark, generation FROM cell c;
+END $$;
 
 -- The names and attributes of all machines, ascending by id; they change only with the generation.
 CREATE FUNCTION omega.read_profiles(OUT generation bigint, OUT catalogue jsonb, OUT names text[], OUT codes integer[])
@@ -55,6 +57,7 @@ BEGIN
     IF (_of >= 1) IS NOT TRUE THEN
         RAISE EXCEPTION 'bad parts: they are parts of %', coalesce(_of::text, 'null') USING ERRCODE = 'invalid_parameter_value';
     END IF;
+    PERFORM needs_incarnation();
     WITH named AS MATERIALIZED (
         SELECT n.enough,
                ARRAY(SELECT c.id
@@ -177,16 +180,20 @@ BEGIN
              GROUP BY a.machine_id) AS y;
 END $$;
 
--- ... and for a node, on its own machines: all of them if some were assigned to it since the mark.
+-- ... and for a node, on its own machines: all of them if some were assigned to it since the mark, or if the mark is of
+-- another incarnation.
 CREATE FUNCTION omega.own_allocations(
-    _mark bigint,
+    _mark bigint, _incarnation bigint,
     OUT mark bigint, OUT jobs bigint[], OUT tasks integer[], OUT machines integer[],
-    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[]
-) LANGUAGE sql STABLE AS $$
-    SELECT l.*
-      FROM omega.own_machines(_mark) AS o,
-           LATERAL omega.live_allocations(CASE WHEN NOT o.are_new THEN _mark END, NULL, nullif(o.machines, '{(,)}'), NULL) AS l
-$$;
+    OUT started_ms bigint[], OUT durations_ms bigint[], OUT amounts integer[], OUT incarnation bigint
+) LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+BEGIN
+    PERFORM needs_incarnation();
+    SELECT l.*, c.incarnation INTO mark, jobs, tasks, machines, started_ms, durations_ms, amounts, incarnation
+      FROM cell c, own_machines(_mark) AS o,
+           LATERAL live_allocations(CASE WHEN NOT o.are_new AND c.incarnation = _incarnation THEN _mark END, NULL,
+                                    nullif(o.machines, '{(,)}'), NULL) AS l;
+END $$;
 
 -- Machines used above their capacity: by how much, and for how much longer that is tolerated.
 CREATE FUNCTION omega.read_notices(OUT machine integer, OUT excess integer[], OUT ends_in_ms bigint)

@@ -2,9 +2,11 @@
 
 -- What the codes of attributes mean, and the generation at which they mean it.
 CREATE FUNCTION omega.read_catalogue(OUT generation bigint, OUT catalogue jsonb)
-LANGUAGE sql STABLE AS $$
-    SELECT c.generation, c.catalogue FROM omega.cell c
-$$;
+LANGUAGE plpgsql STABLE SET search_path = omega, pg_temp AS $$
+BEGIN
+    PERFORM needs_incarnation();
+    SELECT c.generation, c.catalogue INTO generation, catalogue FROM cell c;
+END $$;
 
 -- The reason why a login of a node may not add these attributes to the catalogue; null if there is none.
 CREATE FUNCTION omega.problem_with_additions(_before jsonb, _after jsonb)

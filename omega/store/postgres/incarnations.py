@@ -1,0 +1,55 @@
+"""Histories: what of this database readers may remember, and since when.
+
+Goal     Have views, nodes and agents read everything anew when the database may have lost commits
+         that they have seen: by a promotion, a restore or a crash.
+Promise  A mark says of which incarnation it is. No two have a mark or a generation in common, nor,
+         if commits may have been lost between them, the number of a job or of a machine, unless
+         more than JOBS_PASSED_OVER submissions or MACHINES_PASSED_OVER machines were lost.
+Source   docs/decisions/0049-incarnations.md.
+"""
+
+from typing import Final
+
+from sqlalchemy import Column, DateTime, MetaData, Table, text
+
+from omega.store.postgres.column_types import TransactionNumber
+
+INCARNATION_UNKNOWN: Final = "OM001"
+"""The SQLSTATE of calls that were refused because a incarnation has to be begun first."""
+JOBS_PASSED_OVER: Final = 1_000_000
+"""After commits may have been lost, numbers of jobs go on at the next multiple of this."""
+MACHINES_PASSED_OVER: Final = 1_000
+"""How many numbers of machines are passed over then."""
+_OF_TRANSACTION: Final = 64
+"""Bits of a mark that say of which transaction it is; those above say of which incarnation."""
+
+
+def joined(incarnation: int, number: int) -> int:
+    """Return a mark, or another number that grows, as one of a incarnation."""
+    return incarnation << _OF_TRANSACTION | number
+
+
+def divided(joint: int) -> tuple[int, int]:
+    """Return the incarnation and the number of a joined number."""
+    return joint >> _OF_TRANSACTION, joint & ((1 << _OF_TRANSACTION) - 1)
+
+
+def declare_incarnation(metadata: MetaData) -> None:
+    """Declare the row that a recovery of the server loses; see incarnations.sql."""
+    Table(
+        "incarnation",
+        metadata,
+        Column(
+            "started_at",
+            DateTime(timezone=True),
+            nullable=False,
+            server_default=text("pg_postmaster_start_time()"),
+        ),
+        Column(
+            "born",
+            TransactionNumber(),
+            nullable=False,
+            server_default=text("pg_current_xact_id()"),
+        ),
+        prefixes=["UNLOGGED"],
+    )

@@ -1,0 +1,69 @@
+"""Faults in what is noticed of databases that lose commits, and of poolers."""
+
+from tests.mutants.mutant import Part
+
+SQL = "omega/store/postgres/functions/incarnations.sql"
+READING = "omega/store/postgres/functions/reading.sql"
+LINK = "omega/store/postgres/connection.py"
+CONNECTING = "omega/store/postgres/connecting.py"
+incarnation = Part("incarnation", ("tests/postgres/test_incarnations.py",))
+pooler = Part("pooler", ("tests/postgres/test_poolers.py",))
+wait = Part("wait", ("tests/postgres/test_waits.py",))
+MUTANTS = (
+    incarnation(
+        "copies-not-noticed",
+        SQL,
+        "needs_incarnation",
+        "WHERE i.started_at = pg_postmaster_start_time() AND i.xmin",
+        "WHERE i.xmin",
+        "After a copy of the server's files was put back, views stay wrong.",
+    ),
+    incarnation(
+        "same-generation-again",
+        SQL,
+        "begin_incarnation",
+        "generation = greatest(generation + 1, now_us)",
+        "generation = generation",
+        "After a promotion, views and profiles of what was lost are patched for ever.",
+    ),
+    incarnation(
+        "numbers-come-again",
+        SQL,
+        "begin_incarnation",
+        "(nextval(numbers) / ${jobs_passed_over} + 1) * ${jobs_passed_over}",
+        "nextval(numbers)",
+        "A user's number of a lost job cancels a stranger's.",
+    ),
+    incarnation(
+        "marks-of-lost-commits",
+        READING,
+        "own_allocations",
+        "CASE WHEN NOT o.are_new AND c.incarnation = _incarnation THEN _mark END",
+        "CASE WHEN NOT o.are_new THEN _mark END",
+        "Nodes never end tasks whose ends were lost.",
+    ),
+    pooler(
+        "settings-left-to-the-pooler",
+        CONNECTING,
+        "_connect",
+        "connection.keeps_settings = False\nreturn connection",
+        "return connection",
+        "Statements run without a limit of time, and leave their names on servers of others.",
+    ),
+    pooler(
+        "dropped-settings-not-noticed",
+        CONNECTING,
+        "_connect",
+        "((«connection.keeps_settings»,),) = connection.execute(_ARE_KEPT",
+        "_",
+        "A pooler that drops what a client asks for leaves statements without a limit of time.",
+    ),
+    wait(
+        "deaf-while-it-waits",
+        "omega/store/postgres/answered.py",
+        "_silence_s_max",
+        "self.stop is not None and self.stop.is_set()",
+        "False",
+        "A process that waits for a synchronous standby is killed, and keeps its leases.",
+    ),
+)
