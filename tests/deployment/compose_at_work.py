@@ -188,7 +188,6 @@ def a_killed_schedulers_jobs_go_to_the_other(composed: Composed) -> None:
     composed.submit("taken-over", jobs=MANY)
     composed.freeze_at_work("batch-1")
     composed.send("KILL", "batch-1")
-    assert composed.jobs("planning"), "it held nothing"
     composed.thaw("batch-2")
     until(lambda: composed.jobs("succeeded").count("taken-over") == MANY)
     assert "exited" == composed.inspect("batch-1", ".State.Status")
