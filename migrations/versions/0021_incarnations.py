@@ -20,7 +20,8 @@ def upgrade() -> None:
     op.execute("""
         CREATE UNLOGGED TABLE omega.incarnation (
             started_at timestamptz NOT NULL DEFAULT pg_postmaster_start_time(),
-            born xid8 NOT NULL DEFAULT pg_current_xact_id()
+            born xid8 NOT NULL DEFAULT pg_current_xact_id(),
+            folder text NOT NULL
         )
     """)
 

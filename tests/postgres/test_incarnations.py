@@ -127,13 +127,21 @@ class BackupPutBack(Loss):
 class DumpLoaded(Loss):
     """A dump is loaded into the same database of the same server, which goes on."""
 
-    numbers_return = True
-
     def save(self) -> None:
         self.server.dump()
 
     def lose(self) -> None:
         self.server.load_the_dump()
+
+
+class DatabaseCopied(Loss):
+    """A copy that the server has made of the database takes its place."""
+
+    def save(self) -> None:
+        self.server.copy_database("saved")
+
+    def lose(self) -> None:
+        self.server.replace_database("saved")
 
 
 class Rememberers:
@@ -204,7 +212,16 @@ class Rememberers:
 
 
 @pytest.fixture(
-    params=[Killed, Stopped, BackendKilled, Promoted, CopyPutBack, BackupPutBack, DumpLoaded]
+    params=[
+        Killed,
+        Stopped,
+        BackendKilled,
+        Promoted,
+        CopyPutBack,
+        BackupPutBack,
+        DumpLoaded,
+        DatabaseCopied,
+    ]
 )
 def loss(request: pytest.FixtureRequest, server: OneServer) -> Loss:
     kind: type[Loss] = request.param

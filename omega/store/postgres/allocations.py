@@ -26,7 +26,8 @@ def read_own_allocations(link: Link, mark: int) -> tuple[Allocations, int]:
     """Read what was granted on own machines since a mark; return it and the next mark."""
     incarnation, since = divided(mark)
     ((next_mark, *columns, now),) = link.call(
-        f"SELECT {_COLUMNS}, incarnation FROM omega.own_allocations(%s, %s)", (since, incarnation)
+        f"SELECT {_COLUMNS}, incarnation FROM omega.own_allocations(%s::bigint, %s::bigint)",
+        (since, incarnation),
     )
     return _allocations(*columns), joined(now, next_mark)
 

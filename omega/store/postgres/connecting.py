@@ -9,6 +9,7 @@ Source   PostgreSQL's manual, "Database Connection Control Functions"; pgbouncer
 
 from collections.abc import Mapping
 from typing import Any, Final
+from uuid import uuid4
 
 import psycopg
 from psycopg import IsolationLevel
@@ -33,10 +34,8 @@ DEFAULTS: Final = {
 }
 NO_SETTINGS: Final = "unsupported startup parameter"
 """What pgbouncer says of settings that it cannot pass on, in English only."""
-_ARE_KEPT: Final = """
-    SELECT current_setting('search_path') = %s
-           AND extract(epoch FROM current_setting('lock_timeout')::interval) * 1000 = %s
-"""
+TOKEN: Final = "omega.connection"
+"""A setting without effect: a server that has its value has the others of this connection."""
 
 
 def settings_of(statement_timeout_ms: int) -> dict[str, str]:
@@ -89,19 +88,23 @@ def _connect(url: str, application_name: str, settings: Mapping[str, str]) -> An
     ways: dict[str, Any] = {
         "autocommit": True,
         "application_name": application_name,
-        **{name: value for name, value in DEFAULTS.items() if known.get(name) is None},
+        **{name: value for name, value in DEFAULTS.items() if not known.get(name)},
     }
+    token = uuid4().hex
     options = " ".join(
-        f"-c {name}={value}".replace("read ", r"read\ ") for name, value in settings.items()
+        f"-c {name}={value}".replace("read ", r"read\ ")
+        for name, value in {**settings, TOKEN: token}.items()
     )
     try:
         connection = AnsweredConnection.connect(url, options=options, **ways)
     except psycopg.OperationalError as failure:
         if NO_SETTINGS not in str(failure):
             raise
-        connection = AnsweredConnection.connect(url, **ways)
+        # An empty one, because the URL or the environment may have options of its own.
+        connection = AnsweredConnection.connect(url, options="", **ways)
         connection.keeps_settings = False
         return connection
-    asked = (SEARCH_PATH, LIMITS.lock_wait_ms_max)
-    ((connection.keeps_settings,),) = connection.execute(_ARE_KEPT, asked, prepare=False).fetchall()
+    asked = f"SELECT current_setting('{TOKEN}', true)".encode()
+    ((has,),) = connection.execute(asked, prepare=False).fetchall()
+    connection.keeps_settings = has == token
     return connection

@@ -2,22 +2,23 @@
 
 Goal     Have views, nodes and agents read everything anew when the database may have lost commits
          that they have seen: by a promotion, a restore or a crash.
-Promise  A mark says of which incarnation it is. No two have a mark or a generation in common, nor,
-         if commits may have been lost between them, the number of a job or of a machine, unless
-         more than JOBS_PASSED_OVER submissions or MACHINES_PASSED_OVER machines were lost.
+Promise  A mark says of which incarnation it is. No two have a mark or a generation in common. If
+         commits may have been lost between them, numbers of jobs and machines that were lost do
+         not come again, unless they were more than JOBS_PASSED_OVER or MACHINES_PASSED_OVER, or
+         one backup is restored again: then jobs are drawn a place, and machines have the same.
 Source   docs/decisions/0049-incarnations.md.
 """
 
 from typing import Final
 
-from sqlalchemy import Column, DateTime, MetaData, Table, text
+from sqlalchemy import Column, DateTime, MetaData, Table, Text, text
 
 from omega.store.postgres.column_types import TransactionNumber
 
 INCARNATION_UNKNOWN: Final = "OM001"
 """The SQLSTATE of calls that were refused because a incarnation has to be begun first."""
 JOBS_PASSED_OVER: Final = 1_000_000
-"""After commits may have been lost, numbers of jobs go on at the next multiple of this."""
+"""After commits may have been lost, jobs go on at a multiple of this, at least so much further."""
 MACHINES_PASSED_OVER: Final = 1_000
 """How many numbers of machines are passed over then."""
 _OF_TRANSACTION: Final = 64
@@ -51,5 +52,6 @@ def declare_incarnation(metadata: MetaData) -> None:
             nullable=False,
             server_default=text("pg_current_xact_id()"),
         ),
+        Column("folder", Text, nullable=False),
         prefixes=["UNLOGGED"],
     )

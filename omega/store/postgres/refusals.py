@@ -21,13 +21,16 @@ from psycopg.conninfo import conninfo_to_dict
 TRY_S: Final = 5.0
 """How long the second try waits for each message of the server."""
 TRACE_BYTES_MAX: Final = 64 * 2**10
-CODE: Final = re.compile(rb'ErrorResponse\t S "[^"]*" V "[^"]*" C "([0-9A-Z]{5})"')
+CODE: Final = re.compile(rb'ErrorResponse\t S "[^"]*" (?:V "[^"]*" )?C "([0-9A-Z]{5})"')
 
 PASSWORD, DATABASE, RIGHT, LOGIN = "28P01", "3D000", "42501", "28000"
+POOLERS: Final = "08P01"
+"""What pgbouncer says of every refusal: its words decide."""
 REFUSED: Final = frozenset({PASSWORD, DATABASE, RIGHT, LOGIN})
 """Waiting helps against none of them; 57P03 (starting up) and 53300 (full) are waited for."""
 WORDS: Final = {
     "password authentication failed": PASSWORD,
+    "SASL authentication failed": PASSWORD,
     "no pg_hba.conf entry": LOGIN,
     "is not permitted to log in": LOGIN,
     "permission denied for database": RIGHT,
@@ -42,7 +45,7 @@ def refusal(url: str, failure: psycopg.OperationalError) -> str | None:
     if conn is not None and conn.needs_password:
         return _sentence(url, "it asks for a password, and OMEGA_DATABASE_URL has none")
     codes = codes_of_a_try(url)
-    if codes is None:
+    if codes is None or POOLERS in codes:
         codes = [code for words, code in WORDS.items() if words in str(failure)]
     if not codes or not REFUSED.issuperset(codes):
         return None
