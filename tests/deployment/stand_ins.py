@@ -18,9 +18,13 @@ from tests.architecture.tree import ROOT
 
 NEEDED = ("podman", "runc", "docker-compose", "debootstrap", "iptables")
 IMAGE = f"docker.io/library/omega-scheduler:{__version__}"
+PYTHON = "docker.io/library/python:3.13-slim"
+POSTGRES = "docker.io/library/postgres:18"
 PACKAGES = "postgresql,libsqlite3-0,libffi8,libbz2-1.0,liblzma5,ca-certificates"
 GIVEN_ROOT = "STAND_IN_ROOT"
 """A folder that debootstrap made before, to save the time."""
+GIVEN_PYTHON = "STAND_IN_PYTHON"
+"""The folder of the Python to copy, in place of the one that the tests run on."""
 BUILD_OPTIONS = "STAND_IN_BUILD_OPTIONS"
 """Options of `podman build` by which pip finds its index on this machine, such as --volume."""
 CONF = """\
@@ -54,9 +58,24 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
 fi
 exec "$@" -c "listen_addresses=*" -k /tmp
 """
-
-
-UNUSED = shutil.ignore_patterns("__pycache__", "test", "tests", "include", "share", "*.a")
+PYTHON_FILE = """\
+FROM localhost/base
+COPY python /usr/local
+RUN ldconfig && python3 -m ensurepip --default-pip
+"""
+POSTGRES_FILE = """\
+FROM localhost/base
+COPY docker-entrypoint.sh /usr/local/bin/
+ENV PATH=/usr/local/bin:/{programs}:/usr/bin:/bin:/usr/sbin:/sbin
+ENV LANG=C.UTF-8
+ENV PGDATA=/var/lib/postgresql/18/docker
+ENTRYPOINT ["docker-entrypoint.sh"]
+CMD ["postgres"]
+STOPSIGNAL SIGINT
+"""
+UNUSED = shutil.ignore_patterns(
+    "__pycache__", "site-packages", "EXTERNALLY-MANAGED", "test", "tests", "*.a"
+)
 
 
 @dataclass(frozen=True)
@@ -95,7 +114,7 @@ def engine_with_images() -> Iterator[Engine]:
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if os.geteuid() != 0 or missing:
         pytest.skip(f"real containers need root and {', '.join(missing or NEEDED)}")
-    if Path(sys.base_prefix) == Path("/usr"):
+    if _python() == Path("/usr"):
         pytest.skip("the stand-in needs a Python in a folder of its own, not the system's")
     # Not in pytest's folder: the path of a socket may have 107 bytes.
     with tempfile.TemporaryDirectory(prefix="omega-compose-") as name:
@@ -126,31 +145,31 @@ def _make_images(engine: Engine) -> None:
     if not root.exists():
         command = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm"]
         ran([*command, str(root)], engine.env)
-    entrypoint = root / "usr/local/bin/docker-entrypoint.sh"
+    tar = engine.folder / "base.tar"
+    ran(["tar", "-C", str(root), "--exclude=./usr/local/*", "-cf", str(tar), "."], engine.env)
+    engine.podman("import", str(tar), "localhost/base")
+    tar.unlink()
+    context = engine.folder / "context"
+    _copy_python(context / "python")
+    entrypoint = context / "docker-entrypoint.sh"
     entrypoint.write_text(ENTRYPOINT, "utf-8")
     entrypoint.chmod(0o755)
-    if not (root / "usr/local/bin/python3").exists():
-        local = root / "usr/local"
-        shutil.copytree(sys.base_prefix, local, symlinks=True, dirs_exist_ok=True, ignore=UNUSED)
-    # The copied script of pip names the folder that it was copied from.
-    pip = root / "usr/local/bin/pip"
-    pip.write_text('#!/bin/sh\nexec /usr/local/bin/python3 -m pip "$@"\n', "utf-8")
-    pip.chmod(0o755)
-    programs = next((root / "usr/lib/postgresql").glob("*/bin"))
-    path = f"/usr/local/bin:/{programs.relative_to(root)}:/usr/bin:/bin:/usr/sbin:/sbin"
-    tar = engine.folder / "base.tar"
-    ran(["tar", "-C", str(root), "-cf", str(tar), "."], engine.env)
-    for name, changes in {
-        "python:3.13-slim": [f"ENV PATH={path}"],
-        "postgres:18": [
-            f"ENV PATH={path}",
-            "ENV PGDATA=/var/lib/postgresql/18/docker",
-            'ENTRYPOINT ["docker-entrypoint.sh"]',
-            'CMD ["postgres"]',
-        ],
-    }.items():
-        said = [word for change in changes for word in ("--change", change)]
-        engine.podman("import", *said, str(tar), f"docker.io/library/{name}")
-    tar.unlink()
-    options = os.environ.get(BUILD_OPTIONS, "--network host").split()
+    programs = next((root / "usr/lib/postgresql").glob("*/bin")).relative_to(root)
+    for tag, file in ((PYTHON, PYTHON_FILE), (POSTGRES, POSTGRES_FILE)):
+        (context / "Containerfile").write_text(file.format(programs=programs), "utf-8")
+        engine.podman("build", "--pull=never", "--network=none", "--tag", tag, str(context))
+    options = os.environ.get(BUILD_OPTIONS, "--network=host").split()
     engine.podman("build", "--pull=never", *options, "--tag", IMAGE, ".")
+
+
+def _copy_python(folder: Path) -> None:
+    """Copy the library and the programs of a Python, without what was installed into it."""
+    python = _python()
+    shutil.copytree(python / "lib", folder / "lib", symlinks=True, ignore=UNUSED)
+    (folder / "bin").mkdir()
+    for program in (python / "bin").glob("python*"):
+        shutil.copy2(program, folder / "bin", follow_symlinks=False)
+
+
+def _python() -> Path:
+    return Path(os.environ.get(GIVEN_PYTHON, sys.base_prefix))
