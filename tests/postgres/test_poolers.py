@@ -5,8 +5,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import make_conninfo
 
-from omega.errors import BadInput, StoreUnavailable
+from omega.errors import BadInput, NotAllowed, StoreUnavailable
 from omega.store.postgres.connection import Link
 from omega.store.postgres.schema import migrate
 from omega.store.postgres.store import PostgresStore
@@ -61,6 +62,17 @@ def test_settings_that_a_pooler_drops_are_noticed(
 ) -> None:
     with closing(linked(session_pooler.through(database_url))) as link:
         assert [("7s", "2s", "omega,pg_temp", "read committed")] == link.call(SETTINGS)
+
+
+def test_a_wrong_password_is_refused_in_a_sentence(
+    pooler_with_passwords: Pooler, database_url: str
+) -> None:
+    url = make_conninfo(pooler_with_passwords.through(database_url), password="wrong")
+    with (
+        closing(linked(url)) as link,
+        pytest.raises(NotAllowed, match="refuses the password of OMEGA_DATABASE_URL"),
+    ):
+        link.call("SELECT 1")
 
 
 def test_a_database_is_made_through_a_pooler(pooler: Pooler, empty_database_url: str) -> None:
