@@ -62,8 +62,9 @@ def _bounded(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ChildWait, "wait", stop_all)
     STOPS.clear()
-    for verb, *_ in COMMANDS:
-        module = import_module(f"omega.cli.{VERBS[verb].module}")
+    modules = {f"omega.cli.{VERBS[verb].module}" for verb, *_ in COMMANDS}
+    for path in modules | {"omega.cli.node.run"}:  # which the verb's own module only imports
+        module = import_module(path)
         for name, instead in (
             ("stop_on_signals", stop_soon),
             ("stop_with_parent", lambda _stop: None),
