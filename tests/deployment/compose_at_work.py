@@ -36,7 +36,7 @@ FOR_A_SECOND = "duration: 1s"
 BY_THE_AGENT = 'command: ["true"]\n    constraints: ["real in yes"]'
 DEADLINE_S = 300.0
 SERVICES = ("batch-1", "batch-2", "service", "ml-gpu", "nodes", "agent")
-STANDING = SERVICES[1:]
+UP_THROUGHOUT = SERVICES[1:]
 """Those that are there after the first scheduler was killed."""
 MANY = 3_000
 """Jobs enough that a scheduler is at work on them while the test looks."""
@@ -201,11 +201,11 @@ def a_crashed_scheduler_is_started_again(composed: Composed) -> None:
 
 def health_says_that_postgres_is_away(composed: Composed) -> None:
     composed.compose("stop", "postgres")
-    until(lambda: not any(map(composed.is_healthy, STANDING)))
+    until(lambda: not any(map(composed.is_healthy, UP_THROUGHOUT)))
     assert "0" == composed.inspect("postgres", ".State.ExitCode")
     composed.compose("start", "postgres")
-    until(lambda: all(map(composed.is_healthy, STANDING)))
-    for service in STANDING:
+    until(lambda: all(map(composed.is_healthy, UP_THROUGHOUT)))
+    for service in UP_THROUGHOUT:
         assert "running" == composed.inspect(service, ".State.Status"), service
     assert "0" == composed.inspect("batch-2", ".RestartCount")
     composed.submit("after-it", tasks=20)
@@ -222,5 +222,5 @@ def schedulers_that_are_stopped_hand_back_their_leases(composed: Composed) -> No
     composed.compose("stop", "service", "ml-gpu", "nodes", "agent")
     assert not composed.jobs("planning")
     assert composed.jobs("pending")
-    for service in STANDING:
+    for service in UP_THROUGHOUT:
         assert "0" == composed.inspect(service, ".State.ExitCode"), service
