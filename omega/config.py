@@ -60,8 +60,10 @@ command line shows tracebacks, and for the tests the server and the folder of pu
 
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 UNREADABLE_URL: Final = (
-    "OMEGA_DATABASE_URL cannot be read; write %, @, / and : in the password as %25, %40, %2F, %3A"
+    "OMEGA_{} cannot be read; write %, @, / and : in the password as %25, %40, %2F, %3A"
 )
+URLS: Final = ("database_url", "read_from")
+"""The settings that may hold passwords; what they hold is never printed."""
 PORT_MAX: Final = 65_535
 
 SPEEDUP_MIN: Final = 0.001
@@ -106,6 +108,8 @@ class Settings(BaseSettings):
         default_factory=lambda: platformdirs.user_data_path("omega")
     )
     """The folder in which the embedded Postgres stores the cell."""
+    read_from: SecretStr | None = None
+    """A standby of the cell's server, on which verbs that only read do so."""
     statement_timeout_ms: Milliseconds = 30_000
 
     lease_ms: LeaseLength = 10_000
@@ -152,9 +156,10 @@ class Settings(BaseSettings):
         return self
 
     def _problems(self) -> Iterator[str]:
-        url = self.database_url
-        if url is not None:
-            yield from _url_problems(url.get_secret_value())
+        for name in URLS:
+            url: SecretStr | None = getattr(self, name)
+            if url is not None:
+                yield from _url_problems(name, url.get_secret_value())
         if self.lease_ms <= 2 * self.heartbeat_interval_ms:
             yield (
                 f"lease_ms ({self.lease_ms}) must outlast two heartbeats of heartbeat_interval_ms"
@@ -224,15 +229,16 @@ def _config_file() -> Path:
     return Path(named)
 
 
-def _url_problems(url: str) -> Iterator[str]:
-    """Yield what is wrong with the database's URL, without quoting any of it."""
+def _url_problems(name: str, url: str) -> Iterator[str]:
+    """Yield what is wrong with the URL of a database, without quoting any of it."""
+    unreadable = UNREADABLE_URL.format(name.upper())
     if not url.startswith(DATABASE_SCHEMES):
-        yield f"database_url must start with {' or '.join(DATABASE_SCHEMES)}"
+        yield f"{name} must start with {' or '.join(DATABASE_SCHEMES)}"
         return
     try:
         said = conninfo_to_dict(url)
     except (psycopg.Error, UnicodeError):  # their messages quote the URL
-        yield UNREADABLE_URL
+        yield unreadable
         return
     # A character that is not escaped ends the password early. The parser takes the rest of the
     # password for the host, the port or the path, so those are searched for signs of it.
@@ -240,9 +246,9 @@ def _url_problems(url: str) -> Iterator[str]:
     ports = [port for port in str(said.get("port") or "").split(",") if port]
     strays = (authority.partition("@")[2], path, str(said.get("host") or "").removeprefix("@"))
     if any("@" in part for part in strays) or not all(map(_is_port, ports)):
-        yield UNREADABLE_URL
+        yield unreadable
     elif not all(map(_can_be_asked_for, str(said.get("host") or "").split(","))):
-        yield "database_url names a host that there cannot be"
+        yield f"{name} names a host that there cannot be"
 
 
 def _can_be_asked_for(host: str) -> bool:
@@ -277,5 +283,5 @@ def _problem(detail: ErrorDetails, arguments: dict[str, Any]) -> str:
     if detail["type"] == "extra_forbidden":
         return f"{origin} is no setting{did_you_mean(name, Settings.model_fields)}"
     reason = str(detail["msg"]).replace("Input should be", "must be").removeprefix("Value error, ")
-    value = "" if name == "database_url" else f", not {shortened(repr(detail['input']))}"
+    value = "" if name in URLS else f", not {shortened(repr(detail['input']))}"
     return f"{origin} {reason}{value}"

@@ -2,7 +2,8 @@
 
 Goal     Open the store in the same way for all verbs.
 Promise  A demo's cell is a separate database: only `omega demo` and verbs with `--demo` use it.
-Source   omega.store.opening; omega.store.postgres.databases.
+         Verbs that only read do so on a standby if they are told one, and say how old its state is.
+Source   omega.store.opening; omega.store.postgres.databases; PostgreSQL's manual, "Hot Standby".
 """
 
 from collections.abc import Iterator
@@ -15,13 +16,24 @@ import typer
 from omega.config import Settings, load_settings
 from omega.store.opening import server, store_at
 from omega.store.postgres.databases import suffixed
+from omega.store.postgres.standbys import state_of_standby
 from omega.store.postgres.store import PostgresStore
+from omega.terminal.consoles import warn
 
 DEMO: Final = "_demo"
 """Suffix that turns the name of the cell's database into that of the demo's."""
 
 DemoOption = Annotated[
     bool, typer.Option("--demo", help="Look at the cell that the last demo left.")
+]
+ReadFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--read-from",
+        metavar="URL",
+        help="Read from this server, a standby of the cell's; OMEGA_READ_FROM: always.",
+        show_default=False,
+    ),
 ]
 
 
@@ -51,4 +63,28 @@ def cell_store(
         cell_settings(data_dir, demo=demo) as (settings, url),
         closing(store_at(url, settings, name)) as store,
     ):
+        yield store
+
+
+@contextmanager
+def cell_reader(
+    data_dir: Path | None,
+    read_from: str | None,
+    *,
+    demo: bool = False,
+    name: str = "omega",
+) -> Iterator[PostgresStore]:
+    """Yield the store that verbs read from which write nothing; it may be a standby's.
+
+    If it is, how old its state is is said on standard error.
+    """
+    settings = load_settings(data_dir=data_dir, read_from=read_from)
+    if settings.read_from is None:
+        with cell_store(data_dir, demo=demo, name=name) as store:
+            yield store
+        return
+    url = settings.read_from.get_secret_value()
+    cell = suffixed(url, DEMO) if demo else url
+    warn(state_of_standby(cell, statement_timeout_ms=settings.statement_timeout_ms))
+    with closing(store_at(cell, settings, name)) as store:
         yield store

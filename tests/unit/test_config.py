@@ -10,7 +10,14 @@ import platformdirs
 import pytest
 from pydantic import ValidationError
 
-from omega.config import DAY_MS, UNREADABLE_URL, Settings, environment_names, load_settings
+from omega.config import (
+    DAY_MS,
+    UNREADABLE_URL,
+    URLS,
+    Settings,
+    environment_names,
+    load_settings,
+)
 from omega.errors import SettingsError
 from omega.limits import LIMITS
 
@@ -217,11 +224,12 @@ def test_every_setting_has_an_environment_name() -> None:
         "postgresql://boss:WRONG@[::1/cell",
     ],
 )
-def test_a_database_url_that_cannot_be_read_is_told_without_a_piece_of_it(url: str) -> None:
+@pytest.mark.parametrize("name", URLS)
+def test_a_url_that_cannot_be_read_is_told_without_a_piece_of_it(name: str, url: str) -> None:
     with pytest.raises(SettingsError) as caught:
-        load_settings(database_url=url)
+        load_settings(**{name: url})
 
-    assert (UNREADABLE_URL,) == caught.value.problems
+    assert (UNREADABLE_URL.format(name.upper()),) == caught.value.problems
     told = "".join(traceback.format_exception(caught.value))
     assert not any(piece in told for piece in ("WRONG@", "WRONG%", "pw99", "sslmodus"))
 

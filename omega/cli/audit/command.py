@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from omega.cli.audit.screens import audit_screen
-from omega.cli.cell_access import DemoOption, cell_store
+from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.config import DAY_MS
 from omega.errors import BadInput
 from omega.reports.audit import AuditReport
@@ -35,6 +35,7 @@ def command(
         ),
     ] = None,
     data_dir: DataDir = None,
+    read_from: ReadFrom = None,
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
@@ -51,7 +52,7 @@ def command(
     output = Output(json_to)
     allowed = NO_POLICY if policy is None else read_policy(policy)
     over_ms = _window(over) or allowed.over_ms or DAY_MS
-    with cell_store(data_dir, demo=demo, name="omega audit") as store:
+    with cell_reader(data_dir, read_from, demo=demo, name="omega audit") as store:
         report = AuditReport.read(store, allowed, over_ms)
     output.document(
         parameters={

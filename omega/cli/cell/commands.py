@@ -20,7 +20,7 @@ from omega.cli.cell import states as cell_states
 from omega.cli.cell.machine_lines import closed_table
 from omega.cli.cell.machine_names import choose
 from omega.cli.cell.machine_screen import machine_screen
-from omega.cli.cell_access import DemoOption, cell_store
+from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader, cell_store
 from omega.cli.loading import add_machines, place_running
 from omega.cli.options import TraceOptions, read_trace_options
 from omega.cli.screens import cell_line, cell_table
@@ -93,6 +93,7 @@ def show(
         str | None, typer.Argument(metavar="[MACHINE]", help="One machine, by its name.")
     ] = None,
     data_dir: DataDir = None,
+    read_from: ReadFrom = None,
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
@@ -101,7 +102,7 @@ def show(
     Of one machine: what it has, what is free, its state, and what runs there with its precedence.
     """
     output = Output(json_to)
-    with cell_store(data_dir, demo=demo) as store:
+    with cell_reader(data_dir, read_from, demo=demo) as store:
         if machine is not None:
             snapshot = store.snapshot()
             (at,) = snapshot.rows.where(choose(snapshot, [machine], None).id).tolist()

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.cell_access import DemoOption, cell_store, cell_url
+from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader, cell_url
 from omega.cli.db import doctor, prune
 from omega.reports.machines import overdue
 from omega.reports.printable import printable
@@ -77,7 +77,12 @@ def migrate(data_dir: DataDir = None) -> None:
 
 
 @app.command()
-def verify(data_dir: DataDir = None, demo: DemoOption = False, json_to: JsonTo = None) -> None:
+def verify(
+    data_dir: DataDir = None,
+    read_from: ReadFrom = None,
+    demo: DemoOption = False,
+    json_to: JsonTo = None,
+) -> None:
     """Check every invariant in the database; exit 1 and list them when any is broken.
 
     Live tasks whose allocated amounts differ from their job's request are listed, too: no commit
@@ -86,7 +91,7 @@ def verify(data_dir: DataDir = None, demo: DemoOption = False, json_to: JsonTo =
     It also says what is overdue on machines that failed or shrank while no scheduler ran.
     """
     output = Output(json_to)
-    with cell_store(data_dir, demo=demo) as store:
+    with cell_reader(data_dir, read_from, demo=demo) as store:
         violations = [*store.verify(), *store.verify_amounts()]
         late = overdue(store.use(), store.notices(), store.reports())
     output.document(

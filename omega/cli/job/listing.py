@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from omega.cli.cell_access import DemoOption, cell_store
+from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.job.screens import jobs_table
 from omega.lifecycle.states import State
 from omega.reports.jobs import row_of
@@ -27,6 +27,7 @@ def command(
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many at most.")] = 50,
     data_dir: DataDir = None,
+    read_from: ReadFrom = None,
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
@@ -35,7 +36,7 @@ def command(
     For example, what waits in vain: [bold]omega jobs --state parked[/]
     """
     output = Output(json_to)
-    with cell_store(data_dir, demo=demo) as store:
+    with cell_reader(data_dir, read_from, demo=demo) as store:
         jobs = store.jobs(state=state, scheduler=scheduler, jobs_max=limit)
     output.document(
         parameters={

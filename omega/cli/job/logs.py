@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import typer
 
-from omega.cli.cell_access import cell_store
+from omega.cli.cell_access import ReadFrom, cell_reader
 from omega.cli.job.following import OutputFollower
 from omega.cli.job.show import JobNamed, named_job
 from omega.clock import RealClock
@@ -43,6 +43,7 @@ def command(
         bool, typer.Option("--follow", "-f", help="Go on until the job is over.")
     ] = False,
     data_dir: DataDir = None,
+    read_from: ReadFrom = None,
 ) -> None:
     """Print what a job's tasks wrote.
 
@@ -51,7 +52,7 @@ def command(
     outputs = {
         name: one for name, one in standard_outputs().items() if stream.value in ("both", name)
     }
-    with stop_on_signals() as stop, cell_store(data_dir) as store:
+    with stop_on_signals() as stop, cell_reader(data_dir, read_from) as store:
         status = named_job(store, job)
         if task is not None and task >= status.tasks:
             raise OmegaError(

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from omega.cli.cell_access import DemoOption, cell_store
+from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.job.screens import job_screen
 from omega.errors import OmegaError
 from omega.reports.jobs import JobReport, find_job
@@ -28,12 +28,13 @@ JobNamed = Annotated[
 def command(
     job: JobNamed,
     data_dir: DataDir = None,
+    read_from: ReadFrom = None,
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
     """Show one job: where its tasks run, why not, or how they ended."""
     output = Output(json_to)
-    with cell_store(data_dir, demo=demo) as store:
+    with cell_reader(data_dir, read_from, demo=demo) as store:
         report = JobReport.read(store, named_job(store, job).id)
     if report is None:
         raise OmegaError(f"there is no job {short(job)} any more")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from omega.cli.cell_access import DemoOption, cell_store
+from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader, cell_store
 from omega.cli.quota.screens import quotas_table
 from omega.errors import BadInput, OmegaError
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
@@ -90,13 +90,18 @@ def set_quota(  # noqa: PLR0913, PLR0917 - a parameter is an option
 
 
 @app.command("list")
-def list_quotas(data_dir: DataDir = None, demo: DemoOption = False, json_to: JsonTo = None) -> None:
+def list_quotas(
+    data_dir: DataDir = None,
+    read_from: ReadFrom = None,
+    demo: DemoOption = False,
+    json_to: JsonTo = None,
+) -> None:
     """List all quotas: what each allows, what is used of it, and what is left.
 
     A dash is what is not limited. A job counts while something of it runs.
     """
     output = Output(json_to)
-    with cell_store(data_dir, demo=demo) as store:
+    with cell_reader(data_dir, read_from, demo=demo) as store:
         uses = store.quotas()
     output.document(
         parameters={"demo": demo},

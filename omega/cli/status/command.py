@@ -16,7 +16,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from omega.cli.cell.machine_lines import machines_line
-from omega.cli.cell_access import DemoOption, cell_store
+from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.quota.screens import used_up_line
 from omega.cli.screens import (
     LEGEND,
@@ -47,6 +47,7 @@ def command(
         bool, typer.Option("--watch", "-w", help="Again each second, until Ctrl-C.")
     ] = False,
     data_dir: DataDir = None,
+    read_from: ReadFrom = None,
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
@@ -57,7 +58,7 @@ def command(
     if watch and json_to is not None:
         raise BadInput("watching has no end, and a document has: leave one out", field="--json")
     output = Output(json_to)
-    with cell_store(data_dir, demo=demo, name="omega status") as store:
+    with cell_reader(data_dir, read_from, demo=demo, name="omega status") as store:
         if watch:
             with stop_on_signals() as stop:
                 _watch(store, output, RealClock(stop), stop)

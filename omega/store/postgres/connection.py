@@ -34,6 +34,10 @@ from omega.store.postgres.waits import cause_of_wait
 
 COLLISIONS_MAX = 5
 """How often one call is repeated after a deadlock, serialization failure or lock timeout."""
+READ_ONLY = (
+    "the server takes no writes: it is a standby, or set to read only; name the primary in"
+    " OMEGA_DATABASE_URL, or all servers and target_session_attrs=read-write"
+)
 
 _COLLISIONS = (errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable)
 _SCHEMA = (
@@ -182,6 +186,9 @@ class Link:
 
     def _silence(self, failure: psycopg.Error) -> str:
         """Return why no answer came; for a server that was silent, what it waits for."""
+        if isinstance(failure, errors.ReadOnlySqlTransaction):
+            self.close()  # of several hosts, another may be the primary by now
+            return READ_ONLY
         silent = self._connection
         if silent is None or silent.gave_up_on is None:
             return _sentence(failure)
