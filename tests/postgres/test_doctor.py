@@ -108,7 +108,7 @@ def test_a_healthy_server_gives_no_complaint(
         or set(complaints(rows)) <= OF_THE_MACHINE
     )
     assert all(row["found"] for row in rows.values())
-    assert len(rows) <= 31, "more than a screen takes"
+    assert len(rows) <= 34, "more than a screen takes"
     screen = " ".join(omega("db", "doctor").out.split())
     assert all(what in screen for what in rows)
 
@@ -319,7 +319,7 @@ def test_checkpoints_that_were_asked_for_are_counted(
 
 def test_compiling_is_told_where_a_pooler_dropped_what_we_ask_for(database_url: str) -> None:
     def look(link: Link) -> Finding:
-        return settings.jit(read_server_state(link, ManualClock()))
+        return settings.jit(read_server_state(link, ManualClock(), database_url))
 
     with closing(
         Link(database_url, application_name="omega tests", statement_timeout_ms=30_000)

@@ -52,7 +52,9 @@ def command(
     [bold red]unsafe[/], and what is no good says why it matters here and what to run.
     Changes nothing. Any login will do; what it may not see is [magenta]not seen[/].
 
-    Exit code 1 if anything is unsafe, so that data can be lost or is already wrong; else 0.
+    A URL of several hosts is asked of each: two that take writes are told, and a standby that is
+    away. Exit code 1 if anything is unsafe, so that data can be lost, is already wrong, or nothing
+    is committed; else 0.
     """
     output = Output(json_to)
     with cell_url(data_dir, demo=demo) as url:

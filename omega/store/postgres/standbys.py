@@ -25,6 +25,7 @@ def state_of_standby(url: str, *, statement_timeout_ms: int) -> str:
         ((is_standby, age_s, waiting_bytes),) = link.call(STATE)
     if not is_standby:
         return "read from a server that is no standby"
-    age = "no commit since it was started" if age_s is None else f"commits up to {max(0.0, age_s):,.1f} s ago"
+    seconds = None if age_s is None else f"{max(0.0, age_s):,.1f}"
+    age = f"commits up to {seconds} s ago" if seconds else "no commit since it was started"
     behind = f", and {waiting_bytes:,} bytes wait to be repeated" if waiting_bytes > 0 else ""
     return f"read from a standby that has repeated {age}{behind}"

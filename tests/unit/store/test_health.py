@@ -6,6 +6,7 @@ import pytest
 
 from omega.store.postgres.access import Access, Member, is_disabled
 from omega.store.postgres.health import logins, settings, state
+from omega.store.postgres.health.copies import Copies
 from omega.store.postgres.health.examination import diagnose
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.postgres.health.server_state import (
@@ -29,7 +30,9 @@ SETTINGS = {
     "max_wal_size": Setting("1024", "MB"),
     "checkpoint_timeout": Setting("5", "min"),
     "jit": Setting("off"),
+    "archive_mode": Setting("off"),
     "autovacuum": Setting("on"),
+    "synchronous_standby_names": Setting(""),
     "track_counts": Setting("on"),
     "autovacuum_naptime": Setting("60", "s"),
 }
@@ -62,6 +65,7 @@ HEALTHY = ServerState(
     checkpoints_requested=3,
     round_trips_s=(0.0001, 0.0002),
     commits_s=(0.001, 0.002, 0.003),
+    copies=Copies(),
 )
 
 PLANNER = Member("planner", connections_max=20, connections=4)

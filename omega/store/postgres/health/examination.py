@@ -2,7 +2,7 @@
 
 Goal     All findings, worst first.
 Promise  The examination changes nothing, and any role's login may do it.
-Source   omega.store.postgres.health.server_state, settings, state, logins.
+Source   omega.store.postgres.health.server_state, settings, state, survival, logins.
 """
 
 from contextlib import closing
@@ -11,7 +11,7 @@ from typing import Final
 from omega.clock import Clock
 from omega.store.postgres.access import Access, catalogue_connection, read_access
 from omega.store.postgres.connection import Link
-from omega.store.postgres.health import logins, settings, state
+from omega.store.postgres.health import logins, settings, state, survival
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.postgres.health.server_state import ServerState, read_server_state
 
@@ -22,7 +22,7 @@ def examine(url: str, clock: Clock, *, open_for_s: float) -> list[Finding]:
     """Examine the server of the URL; transactions open for more than `open_for_s` are reported."""
     link = Link(url, application_name="omega doctor", statement_timeout_ms=STATEMENT_TIMEOUT_MS)
     with closing(link):
-        server = read_server_state(link, clock)
+        server = read_server_state(link, clock, url)
     # Not with the link, whose own timeouts hide those of the database.
     with catalogue_connection(url) as connection:
         access = read_access(connection)
@@ -42,6 +42,9 @@ def diagnose(server: ServerState, access: Access, *, open_for_s: float) -> list[
         state.sessions(server, open_for_s),
         state.prepared(server, open_for_s),
         state.replication_slots(server),
+        survival.synchronous_standbys(server),
+        survival.archive(server),
+        survival.hosts(server),
         state.round_trip(server),
         state.commit(server),
         *(judge(access) for judge in logins.LOGINS),

@@ -15,8 +15,10 @@ from typing import Final
 from omega.clock import Clock
 from omega.errors import NotAllowed
 from omega.store.postgres.connection import Link
+from omega.store.postgres.health.copies import Copies, read_copies, required
 
 SETTINGS: Final = (
+    "archive_mode",
     "autovacuum",
     "autovacuum_naptime",
     "checkpoint_timeout",
@@ -32,6 +34,7 @@ SETTINGS: Final = (
     "shared_buffers",
     "superuser_reserved_connections",
     "synchronous_commit",
+    "synchronous_standby_names",
     "track_counts",
 )
 UNITS: Final = {"8kB": 8_192, "kB": 2**10, "MB": 2**20, "min": 60, "s": 1, "ms": 0.001, "B": 1}
@@ -186,15 +189,29 @@ class ServerState:
     checkpoints_requested: int
     round_trips_s: tuple[float, ...]
     commits_s: tuple[float, ...]
-    """Empty on a standby, and for a login that may not write to the log."""
+    """Empty on a standby, without a synchronous standby that is asked for, and for a login that may
+    not write to the log."""
+    copies: Copies
+
+    @property
+    def waits_for_standbys(self) -> bool:
+        """Whether commits wait for standbys that are not there."""
+        return waits_for_standbys(self.settings, self.copies)
 
     def setting(self, name: str) -> Setting:
         """Return a setting; "0" if an older server lacks it."""
         return self.settings.get(name, Setting("0"))
 
 
-def read_server_state(link: Link, clock: Clock) -> ServerState:
-    """Read everything once."""
+def waits_for_standbys(settings: Mapping[str, Setting], copies: Copies) -> bool:
+    """Return whether commits wait for standbys of which some are not there."""
+    names = settings["synchronous_standby_names"].value
+    there = sum(one.is_synchronous or one.sync_state is None for one in copies.standbys)
+    return there < required(names)
+
+
+def read_server_state(link: Link, clock: Clock, url: str) -> ServerState:
+    """Read everything once. `url` is that of the link."""
     ((login, database, is_standby),) = link.call(
         "SELECT current_user::text, current_database()::text, pg_is_in_recovery()"
     )
@@ -211,6 +228,8 @@ def read_server_state(link: Link, clock: Clock) -> ServerState:
     ((timed, requested),) = link.call(CHECKPOINTS if new else CHECKPOINTS_BEFORE_17)
     ((behind,),) = link.call(HORIZON)
     tables = [TableState(*row) for row in link.call(TABLES)]
+    copies = read_copies(link, url)
+    commits = not is_standby and not waits_for_standbys(settings, copies)
     return ServerState(
         login=login,
         database=database,
@@ -228,7 +247,8 @@ def read_server_state(link: Link, clock: Clock) -> ServerState:
         checkpoints_timed=timed,
         checkpoints_requested=requested,
         round_trips_s=_times(link, clock, "SELECT 1", ROUND_TRIPS),
-        commits_s=() if is_standby else _commits(link, clock),
+        commits_s=_commits(link, clock) if commits else (),
+        copies=copies,
     )
 
 
