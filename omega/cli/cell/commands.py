@@ -7,6 +7,7 @@ Source   omega.workload.sources; what changes machines: omega.cli.cell.states, o
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import numpy as np
@@ -34,6 +35,7 @@ from omega.reports.machines import MachineReport, state_name, states_of
 from omega.reports.printable import printable, short
 from omega.reports.wording import things
 from omega.store.loading import NOTHING
+from omega.store.status import Notice
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo, Seed
 from omega.terminal.rng import rng_from_seed
@@ -123,15 +125,7 @@ def show(
                 ]
                 for state in (MachineState.DRAINING, MachineState.DOWN)
             },
-            "notices": [
-                {
-                    "machine": snapshot.names[at],
-                    "excess": named(notice.excess),
-                    "ends_in_ms": notice.ends_in_ms,
-                }
-                for notice in notices
-                for at in snapshot.rows.where(integers([notice.machine])).tolist()
-            ],
+            "notices": _notices(snapshot, notices),
             "capacity": dict(use.capacity),
             "used": dict(use.used),
             "allocated": allocated(use),
@@ -149,6 +143,20 @@ def show(
     console.print(_shapes_table(shapes))
     if attributes:
         console.print(_attributes_table(attributes))
+
+
+def _notices(snapshot: Snapshot, notices: Sequence[Notice]) -> list[dict[str, object]]:
+    """Return the notices as JSON types."""
+    return [
+        {
+            "machine": snapshot.names[at],
+            "excess": named(notice.excess),
+            "ends_in_ms": notice.ends_in_ms,
+        }
+        for notice in notices
+        for at in snapshot.rows.where(integers([notice.machine])).tolist()
+    ]
+
 
 
 app.command("add")(cell_sizes.add)

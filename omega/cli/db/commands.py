@@ -15,8 +15,6 @@ from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader, cell_url
 from omega.cli.db import doctor, prune
 from omega.reports.machines import overdue
 from omega.reports.printable import printable
-from omega.store.postgres import revision, schema
-from omega.store.postgres import roles as declared
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
 from omega.terminal.terminal import PrintableConsole
@@ -49,6 +47,10 @@ def init(
     who may make temporary tables or take advisory locks. It says what it has set, and
     which SQL sets the rest. What is set already stays. Repeat it after making logins.
     """
+    # Alembic and SQLAlchemy load slowly, and no other verb here needs them.
+    from omega.store.postgres import revision, schema  # noqa: PLC0415
+    from omega.store.postgres import roles as declared  # noqa: PLC0415
+
     with cell_url(data_dir) as url:
         before = revision.current(url)
         limits = schema.migrate(url, make_roles=roles)
@@ -68,6 +70,8 @@ def init(
 @app.command()
 def migrate(data_dir: DataDir = None) -> None:
     """Bring the tables and functions up to date with this version of omega."""
+    from omega.store.postgres import revision, schema  # noqa: PLC0415 - as above
+
     with cell_url(data_dir) as url:
         before = revision.current(url)
         schema.migrate(url)

@@ -18,7 +18,6 @@ from omega.cli.cell_access import DemoOption, cell_url
 from omega.clock import RealClock
 from omega.config import DAY_MS
 from omega.reports.printable import printable
-from omega.store.postgres.health.examination import examine
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo, number_option
@@ -56,6 +55,9 @@ def command(
     away. Exit code 1 if anything is unsafe, so that data can be lost, is already wrong, or nothing
     is committed; else 0.
     """
+    # SQLAlchemy loads slowly, and the other verbs of `omega db` do not need it.
+    from omega.store.postgres.health.examination import examine  # noqa: PLC0415
+
     output = Output(json_to)
     with cell_url(data_dir, demo=demo) as url:
         findings = examine(url, RealClock(), open_for_s=open_for)

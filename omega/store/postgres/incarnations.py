@@ -11,10 +11,6 @@ Source   docs/decisions/0049-incarnations.md.
 
 from typing import Final
 
-from sqlalchemy import Column, DateTime, MetaData, Table, Text, text
-
-from omega.store.postgres.column_types import TransactionNumber
-
 INCARNATION_UNKNOWN: Final = "OM001"
 """The SQLSTATE of calls that were refused because a incarnation has to be begun first."""
 JOBS_PASSED_OVER: Final = 1_000_000
@@ -33,25 +29,3 @@ def joined(incarnation: int, number: int) -> int:
 def divided(joint: int) -> tuple[int, int]:
     """Return the incarnation and the number of a joined number."""
     return joint >> _OF_TRANSACTION, joint & ((1 << _OF_TRANSACTION) - 1)
-
-
-def declare_incarnation(metadata: MetaData) -> None:
-    """Declare the row that a recovery of the server loses; see incarnations.sql."""
-    Table(
-        "incarnation",
-        metadata,
-        Column(
-            "started_at",
-            DateTime(timezone=True),
-            nullable=False,
-            server_default=text("pg_postmaster_start_time()"),
-        ),
-        Column(
-            "born",
-            TransactionNumber(),
-            nullable=False,
-            server_default=text("pg_current_xact_id()"),
-        ),
-        Column("folder", Text, nullable=False),
-        prefixes=["UNLOGGED"],
-    )

@@ -40,7 +40,7 @@ from omega.store.postgres.column_types import (
     written_by,
 )
 from omega.store.postgres.exit_tables import declare_exits
-from omega.store.postgres.incarnations import declare_incarnation
+from omega.store.postgres.incarnation_table import declare_incarnation
 from omega.store.postgres.machine_lease_table import declare_machine_leases
 
 SHARDS = 16
