@@ -8,6 +8,7 @@ from omega.clock import RealClock
 from omega.store.postgres.health.examination import examine
 from omega.store.postgres.health.findings import Finding, Severity
 from tests.fixtures.at_work import wait_until
+from tests.fixtures.command_line import Omega
 from tests.fixtures.pairs import OneServer, url_of
 
 pytestmark = pytest.mark.postgres
@@ -62,13 +63,17 @@ def test_an_archive_that_fails_is_told(server: OneServer) -> None:
     assert failing.found.startswith("000000010000000000000001 could not be archived; ")
 
 
-def test_two_servers_that_take_writes_are_told(server: OneServer) -> None:
+def test_two_servers_that_take_writes_are_told(
+    server: OneServer, omega: Omega, monkeypatch: pytest.MonkeyPatch
+) -> None:
     standby = server.standby("standby")
     url = url_of(server, standby)
     both = found_at(url)[HOSTS]
     standby.promote()
     wait_until(lambda: standby.did("SELECT pg_is_in_recovery()") == [(False,)], "the promotion")
     split = found_at(url)[HOSTS]
+    monkeypatch.setenv("OMEGA_DATABASE_URL", url)
+    ill = omega("health", "batch")
     folders = (server.folder, standby.folder)
     server.stop()
     one = found_at(url)[HOSTS]
@@ -83,6 +88,8 @@ def test_two_servers_that_take_writes_are_told(server: OneServer) -> None:
         split.found,
     )
     assert split.why.startswith("split brain")
+    assert 1 == ill.code
+    assert f"omega: split brain: {a}, {b} take writes;" in " ".join(ill.err.split())
     assert (Severity.LOOK, f"{a} does not answer, {b} takes writes (timeline 2)") == (
         one.severity,
         one.found,

@@ -158,7 +158,6 @@ def _notices(snapshot: Snapshot, notices: Sequence[Notice]) -> list[dict[str, ob
     ]
 
 
-
 app.command("add")(cell_sizes.add)
 app.command("resize")(cell_sizes.resize)
 app.command("drain")(cell_states.drain)

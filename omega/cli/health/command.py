@@ -22,6 +22,7 @@ from omega.framework.registry import registered
 from omega.reports.health import HealthLimits, problem_with, ready_line, view_age_ms
 from omega.reports.processes import AGENT, NOT_SCHEDULERS, SILENT_AFTER_MS, name_of
 from omega.store.opening import store_at
+from omega.store.postgres.health.copies import read_hosts, split_brain
 from omega.store.status import ProcessReport
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo, number_option
@@ -65,8 +66,9 @@ def command(
 ) -> None:
     """Say whether one process of this machine is ready.
 
-    It is if it runs, is connected and reports, and a scheduler's view is fresh. Run this with the
-    database URL of the process. Exit code 0 if it is ready, else 1.
+    It is if it runs, is connected and reports, and a scheduler's view is fresh. Of several hosts in
+    the URL, no two may take writes. Run this with the database URL of the process. Exit code 0 if
+    it is ready, else 1.
 
     For example [bold]omega health batch --replica 1[/] or [bold]omega health nodes[/]
     """
@@ -103,12 +105,12 @@ def _own_report(
     url: str, settings: Settings, kind: str, replica: str, timeout_s: float
 ) -> ProcessReport | str:
     """Return the report, or the reason why there is none, in words."""
-    answers: SimpleQueue[ProcessReport | Exception | None] = SimpleQueue()
+    answers: SimpleQueue[ProcessReport | Exception | str | None] = SimpleQueue()
 
     def ask() -> None:
         store = store_at(url, settings, "omega health")
         try:
-            answers.put(store.own_report(kind, replica))
+            answers.put(split_brain(read_hosts(url)) or store.own_report(kind, replica))
         except Exception as error:  # given to who waits for the answer
             answers.put(error)
         finally:

@@ -127,6 +127,14 @@ def read_hosts(url: str) -> tuple[Host, ...]:
     )
 
 
+def split_brain(hosts: Sequence[Host]) -> str | None:
+    """Return, as a sentence, which of these hosts take writes; None if at most one does."""
+    rivals = [one.name for one in hosts if one.state is not None and not one.state.is_standby]
+    if len(rivals) < 2:  # noqa: PLR2004 - one has no rival
+        return None
+    return f"split brain: {', '.join(rivals)} take writes; see: omega db doctor"
+
+
 def _distinct(names: Sequence[str], ports: Sequence[str]) -> list[str]:
     """Return the names, with their ports if several hosts have the same name."""
     if len(set(names)) == len(names) or len(ports) != len(names):
