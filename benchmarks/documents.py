@@ -17,6 +17,7 @@ from benchmarks.gavel_policies import GavelPolicies
 from benchmarks.gpu_rounds import GpuRounds
 from benchmarks.growth import Growth
 from benchmarks.harness import Benchmark, Findings
+from benchmarks.idle_agents import IdleAgents
 from benchmarks.paper import FIGURES
 from benchmarks.parsync import ParSync
 from benchmarks.placement import Placement
@@ -44,6 +45,7 @@ KINDS: Final[tuple[type[Benchmark], ...]] = (
     EndToEnd,
     Execution,
     Growth,
+    IdleAgents,
     SimSpeed,
     SideBySide,
     Swim,

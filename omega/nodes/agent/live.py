@@ -31,7 +31,9 @@ from omega.nodes.calling import called
 from omega.reports.processes import AGENT
 from omega.store.protocols import Store
 
-REPORT_INTERVAL_MS: Final = 1_000
+REPORT_INTERVAL_MS: Final = 4_000
+"""Less than half of SILENT_AFTER_MS. In a large cell, reports are a part of what agents cost."""
+EACH_SECOND_MS: Final = 1_000
 
 
 def register(
@@ -87,13 +89,15 @@ class LiveAgent:
             renewed=self._deadline.write,
         )
         self._reports = Timer(clock, REPORT_INTERVAL_MS)
+        self._seconds = Timer(clock, EACH_SECOND_MS)
 
     def run(self, stop: threading.Event, each_second: Callable[[], None]) -> None:
         """Work until the stop event is set, which a signal may do. Call it from the main thread."""
 
         def report() -> Effects[None]:
-            if self._reports.due():
+            if self._seconds.due():
                 each_second()
+            if self._reports.due():
                 yield from self._report()
 
         with ChildWait() as children:
