@@ -180,6 +180,8 @@ class Agent:
             raise NotAllowed(f"another agent holds the machine {self._machine.name}")
         renewed = replace(lease, asked_s=asked_s)
         if self._renewed(renewed.kill_due_s):  # else the watchdog goes by the deadline before
+            if self._clock.now() >= lease.kill_due_s:
+                self._fence()  # the watchdog may have killed before it knew the new one
             lease.asked_s = asked_s
 
     def _has_lease(self) -> bool:

@@ -40,12 +40,14 @@ class Watchdog:
         """Watch until there is nothing to watch; return how many tasks were killed."""
         killed = 0
         while not stop.is_set():
+            # First: the agent takes a deadline that it has put off before it passed for kept.
+            now_s = self._clock.now()
             deadline_s = self._deadline.read()
             if deadline_s is None:
                 # The agent may not have had its first answer from the database yet.
                 if self._is_alone():
                     break
-            elif self._clock.now() >= deadline_s:
+            elif now_s >= deadline_s:
                 here = self._kill()
                 killed += here
                 if not here and self._is_alone():

@@ -1,5 +1,6 @@
 """A machine with an agent, on a store in memory, whose programs tests end."""
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,8 @@ class Machine:
     disk_is_full: bool = False
     answers: tuple[str, ...] = ()
     """While the store is away: the operations that it answers nevertheless."""
+    meanwhile: dict[str, Callable[[], None]] = field(default_factory=dict)
+    """What happens while a call of an operation is answered."""
     checks: "list[Future[str | None]]" = field(default_factory=list)
     checks_hang: bool = False
     absences: int = 0
@@ -87,6 +90,7 @@ class Machine:
         if self.absences and effect.operation not in self.answers:
             self.absences -= 1
             raise StoreUnavailable("the server is away")
+        self.meanwhile.get(effect.operation, lambda: None)()
         return effect.make(self.store)
 
     def place(

@@ -173,6 +173,29 @@ def test_an_agent_that_was_stopped_takes_what_the_watchdog_killed_for_no_fault(
     assert [key] == machine.driver.running, "nobody has given its place away"
 
 
+@pytest.mark.parametrize(("call_s", "killed"), [(2.0, False), (3.0, True)])
+def test_what_the_watchdog_killed_while_the_store_renewed_the_lease_is_no_fault(
+    machine: Machine, call_s: float, *, killed: bool
+) -> None:
+    """The call began in time and was answered after the deadline that the watchdog knew."""
+    job = machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+
+    def slowly() -> None:
+        machine.clock.advance(call_s)
+        if machine.clock.now() >= machine.deadlines[-1]:
+            machine.driver.kill(key, 9)
+
+    machine.meanwhile["hold"] = slowly
+    machine.step(4.9)
+    del machine.meanwhile["hold"]
+    assert killed == (key not in machine.driver.running)
+    assert [] == machine.exits(job)
+    machine.step(START_AGAIN_S)
+    assert [key] == machine.driver.running, "it still has its place"
+
+
 def test_a_renewal_that_the_watchdog_cannot_learn_of_does_not_count(machine: Machine) -> None:
     machine.place(PATIENT)
     machine.step()
