@@ -203,6 +203,14 @@ MUTANTS: tuple[Mutant, ...] = (
         "The end of a program is noticed up to a tenth of a second late.",
     ),
     of_agents(
+        "killed-during-a-renewal",
+        AGENT,
+        "_renew",
+        "if «self._clock.now() >= lease.kill_due_s»:",
+        "False",
+        "A task that the watchdog has killed fails for good, though its machine was only slow.",
+    ),
+    of_agents(
         "last-steps-not-reported",
         AGENT,
         "_report",

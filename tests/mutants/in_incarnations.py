@@ -5,10 +5,13 @@ from tests.mutants.mutant import Part
 SQL = "omega/store/postgres/functions/incarnations.sql"
 READING = "omega/store/postgres/functions/reading.sql"
 LINK = "omega/store/postgres/connection.py"
+SURVIVAL = "omega/store/postgres/health/survival.py"
 CONNECTING = "omega/store/postgres/connecting.py"
 incarnation = Part("incarnation", ("tests/postgres/test_incarnations.py",))
 pooler = Part("pooler", ("tests/postgres/test_poolers.py",))
 wait = Part("wait", ("tests/postgres/test_waits.py",))
+standby = Part("standby", ("tests/postgres/test_standbys.py",))
+doctor = Part("doctor", ("tests/unit/store/test_survival.py",))
 MUTANTS = (
     incarnation(
         "copies-not-noticed",
@@ -65,5 +68,37 @@ MUTANTS = (
         "self.stop is not None and self.stop.is_set()",
         "False",
         "A process that waits for a synchronous standby is killed, and keeps its leases.",
+    ),
+    standby(
+        "stays-on-a-server-that-takes-no-writes",
+        LINK,
+        "_silence",
+        "«self.close()»\nreturn READ_ONLY",
+        "pass",
+        "After a failover that demotes a server in place, processes never find the new primary.",
+    ),
+    doctor(
+        "split-brain-not-told",
+        SURVIVAL,
+        "hosts",
+        "len(primaries) > 1",
+        "False",
+        "Two servers grant the same room, and nobody says so.",
+    ),
+    doctor(
+        "missing-standby-not-told",
+        SURVIVAL,
+        "synchronous_standbys",
+        "if «there >= wanted»:",
+        "True",
+        "Nothing is committed, and the doctor finds the cell well.",
+    ),
+    doctor(
+        "failing-archive-not-told",
+        SURVIVAL,
+        "archive",
+        "not «state.is_failing»:",
+        "False",
+        "A restore to a point in time ends long before that point.",
     ),
 )
