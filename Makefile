@@ -47,9 +47,13 @@ $(READY): pyproject.toml requirements.txt requirements-dev.txt
 demo: $(READY) ## See several schedulers race for one cell (ARGS="--seconds 10")
 	@$(BIN)/omega demo $(ARGS)
 
+# The checks run beside the tests: the type checker keeps one processor busy, and no more.
 .PHONY: test
-test: check ## Lint, check types and run all tests (ARGS="-k judge")
-	@$(PYTEST) $(PARALLEL) $(ARGS)
+test: $(READY) ## Lint, check types and run all tests (ARGS="-k judge")
+	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+	$(MAKE) --silent check >"$$said" 2>&1 & checking=$$!; \
+	code=0; $(PYTEST) $(PARALLEL) $(ARGS) || code=$$?; \
+	wait $$checking || { cat "$$said" >&2; exit 1; }; exit $$code
 
 .PHONY: test-fast
 test-fast: $(READY) ## Run the tests that need no database and little time
