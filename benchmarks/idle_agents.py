@@ -47,7 +47,6 @@ LEASE_S: Final = 30.0
 """What `omega node run` asks for unless told otherwise."""
 WARM_UP_S: Final = 6.0
 """The pause between polls has grown to its longest by then."""
-EXTRAPOLATED: Final = 10_000
 KEPT_UP: Final = 0.9
 """An arm whose agents made less of their calls than this share was too much for this machine."""
 CAPACITY: Final = machine_capacity(cpu_milli=4_000, memory_mib=4_096)
@@ -82,6 +81,8 @@ class IdleAgents:
     agents: tuple[int, ...] = (100, 300, 1_000)
     polls_ms: tuple[int, ...] = (200, 1_000, 5_000)
     """How often an agent asks whether its machine has changed: OMEGA_POLL_INTERVAL_MS."""
+    extrapolated: int = 10_000
+    """For so many agents the cost is told in proportion."""
     seconds: float = 180.0
     seed: int = 0
 
@@ -112,7 +113,7 @@ class IdleAgents:
                 for machine in machines[: arm.agents]:  # for the agents of the next arm
                     stores[0].leave_machine(machine.id, crowd.holder)
                 progress.advance(bar)
-        summary = {f"cores for {EXTRAPOLATED:,}": _extrapolated(rows)}
+        summary = {"cores_extrapolated": self._extrapolated(rows)}
         done = {str(arm): row["calls"] for arm, row in zip(self.arms, rows, strict=True)}
         return Findings(_finding(rows), rows, summary, done)
 
@@ -144,6 +145,17 @@ class IdleAgents:
         bars(panel, names, {"": [row["database_cores"] for row in findings.rows]})
         panel.set_xlabel("processors that Postgres keeps busy")
         return picture
+
+    def _extrapolated(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        """Return the processors that so many agents would keep busy, by interval.
+
+        In proportion to the largest number of agents that this machine kept up with.
+        """
+        largest = {row["poll_ms"]: row for row in rows if row["kept_up"] >= KEPT_UP}
+        return {
+            f"{poll_ms} ms": round(row["database_cores"] * self.extrapolated / row["agents"], 2)
+            for poll_ms, row in largest.items()
+        }
 
     def _row(self, arm: Arm, crowd: "Crowd", link: Link) -> dict[str, Any]:
         crowd.run(WARM_UP_S if self.seconds >= len(self.arms) else 0.0)
@@ -261,19 +273,6 @@ def _cpu_s(link: Link) -> float:
             raise OmegaError("the database's processes are not of this machine") from None
         total += times.user + times.system
     return total
-
-
-def _extrapolated(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the processors that so many agents would keep busy, by interval.
-
-    In proportion to the largest number of agents that this machine kept up with.
-    """
-    kept_up = [row for row in rows if row["kept_up"] >= KEPT_UP]
-    largest = {row["poll_ms"]: row for row in kept_up}  # the last one stays
-    return {
-        f"{poll_ms} ms": round(row["database_cores"] * EXTRAPOLATED / row["agents"], 2)
-        for poll_ms, row in largest.items()
-    }
 
 
 def _finding(rows: Sequence[Mapping[str, Any]]) -> str:

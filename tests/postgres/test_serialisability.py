@@ -19,7 +19,8 @@ from omega.testing.races import MACHINES, MODES, Mode, Unit, hot_cell
 from omega.testing.recorder import History, Judged
 from omega.testing.rivals import Rivals, committed
 from omega.testing.serial import serial_order
-from tests.fixtures.doses import Dose, Tallier
+from tests.fixtures.doses import Dose, Row, Tallier
+from tests.fixtures.poolers import Pooler
 from tests.fixtures.servers import share_of
 
 RIVALS = 3
@@ -46,13 +47,26 @@ def verdicts_of(history: History) -> Counter[Verdict]:
 def test_every_race_has_a_serial_order(
     database_url: str, store: PostgresStore, dose: Dose, tally: Tallier, mode: Mode
 ) -> None:
+    transactions = dose(short=80, long=share_of(102_000) // len(MODES))
+    with tally(str(mode), of="concurrent transactions") as row:
+        race(store, database_url, mode, transactions, row)
+
+
+@pytest.mark.parametrize("mode", [STALE_MATTERS], ids=str)
+def test_every_race_through_a_pooler_has_a_serial_order(
+    database_url: str, store: PostgresStore, pooler: Pooler, dose: Dose, tally: Tallier, mode: Mode
+) -> None:
+    transactions = dose(short=60, long=share_of(17_000))
+    with tally(f"{mode}, through pgbouncer", of="concurrent transactions") as row:
+        race(store, pooler.through(database_url), mode, transactions, row)
+
+
+def race(store: PostgresStore, url: str, mode: Mode, transactions: int, row: Row) -> None:
+    """Have rivals at this URL race for so many transactions, and order each lap."""
     hot_cell(store)
     met: Counter[Verdict] = Counter()
-    left, seeds = dose(short=80, long=share_of(102_000) // len(MODES)), count()
-    with (
-        tally(str(mode), of="concurrent transactions") as row,
-        Rivals(partial(open_store, database_url), RIVALS) as rivals,
-    ):
+    left, seeds = transactions, count()
+    with Rivals(partial(open_store, url), RIVALS) as rivals:
         # A lap in which nobody got in another's way was no race.
         while left > 0 or not refusals_of(mode) <= met.keys():
             history = rivals.race(
