@@ -37,8 +37,8 @@ OPERATE = document("docs/guide/operate.md")
 README = document("README.md")
 SCHEDULERS = document("docs/guide/schedulers.md")
 SIMULATE = document("docs/guide/simulate.md")
-IN_WORDS = {"OMEGA_DATABASE_URL", "OMEGA_DATA_DIR"}
-"""Settings whose default depends on the machine."""
+IN_WORDS = {"OMEGA_DATABASE_URL", "OMEGA_DATA_DIR", "OMEGA_READ_FROM"}
+"""Settings whose default depends on the machine, or on another setting."""
 IN_PLACE_OF_A_DEFAULT = ("required", "none")
 ENDINGS = ("", "_perf", "_packed", "_perf_SLOs", "_packed_SLOs")
 """Of a policy's name, for which the guide writes a star."""
