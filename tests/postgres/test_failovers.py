@@ -44,7 +44,7 @@ UNSETTLED = f"""
     SELECT format('job %s is parked and has room on machine %s', j.id, m.id)
       FROM omega.job j JOIN asked a ON a.job_id = j.id JOIN omega.machine m
         ON m.state = 0 AND m.cpu_milli_capacity - m.cpu_milli_used >= (one ->> 'cpu_milli')::int
-                       AND m.memory_mib_capacity - m.memory_mib_used >= (one ->> 'memory_mib')::int
+                       AND m.disk_mib_capacity - m.disk_mib_used >= (one ->> 'disk_mib')::int
      WHERE j.state = 'parked'
     UNION ALL
     SELECT format('task %s of job %s is overdue', l.task, l.job_id)
@@ -275,8 +275,12 @@ def assert_forgotten(
 
 
 def large_machine(number: int, zone: str) -> Machines:
-    """Return a machine for the job that waits for one; those of one number have one name."""
-    return a_cell(1, cpu_milli=LARGE_CPU_MILLI, first=1_000 + number, attributes={"zone": [zone]})
+    """Return a machine for the job that waits for one, and for no other: it has no disk.
+
+    Those of one number have one name.
+    """
+    where = {"zone": [zone]}
+    return a_cell(1, cpu_milli=LARGE_CPU_MILLI, disk_mib=0, first=1_000 + number, attributes=where)
 
 
 def changing_machine(zone: str, cpu_milli: int) -> Machines:
