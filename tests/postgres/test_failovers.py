@@ -97,7 +97,7 @@ class Cell:
             lambda: self.pair.primary.did(f"{STATE}{job}") == [(state,)], f"{job} to be {state}"
         )
 
-    def fail_over(self, tally: Tallier) -> float:
+    def fail_over(self, kind: str, tally: Tallier) -> float:
         """Kill the primary, promote its standby, wait until all are back; return when it was."""
         asked = self.pair.fail_over()
 
@@ -112,8 +112,8 @@ class Cell:
         wait_until(lambda: first().keys() >= self.load.processes.keys(), "all to have answers")
         wait_until(self._answers, "the test's own connection")
         commit = min(told.at - asked for told in self.entries if told.granted and told.at > asked)
-        tally.took("promotion to the first grant", commit)
-        tally.took("promotion to the last process at work again", max(first().values()))
+        tally.took(f"{kind} promotion to the first grant", commit)
+        tally.took(f"{kind} promotion to all processes at work again", max(first().values()))
         return asked
 
     def _answers(self) -> bool:
@@ -168,7 +168,7 @@ def test_a_synchronous_failover_loses_nothing(cell: Cell, dose: Dose, tally: Tal
             cell.pair.make_standby(synchronous=True)
             job = cell.submit_large(f"large-{number}")
             cell.wait_for_answers(int(rng.integers(1, ANSWERS_MAX)))
-            cell.fail_over(tally)
+            cell.fail_over("synchronous", tally)
             machines = cell.store.add_machines(large_machine(number, "new"))
             cell.wait_for_state(job, "succeeded")
             with cell.load.paused():
@@ -193,7 +193,7 @@ def test_a_lossy_promotion_is_forgotten_by_all(cell: Cell, dose: Dose, tally: Ta
             kept, kept_tables = Rows.read(cell.pair.standby), Tables.read(cell.pair.standby.url)
             lose_something(cell, number, job)
             cell.wait_for_answers(int(rng.integers(1, ANSWERS_MAX)))
-            promoted_at = cell.fail_over(tally)
+            promoted_at = cell.fail_over("lossy", tally)
             machines = cell.store.add_machines(large_machine(number, "new"))
             cell.wait_for_state(job, "succeeded")
             with cell.load.paused():
