@@ -169,6 +169,8 @@ def test_a_synchronous_failover_loses_nothing(cell: Cell, dose: Dose, tally: Tal
             job = cell.submit_large(f"large-{number}")
             cell.wait_for_answers(int(rng.integers(1, ANSWERS_MAX)))
             cell.fail_over("synchronous", tally)
+            acknowledged = Record.of(cell.hear())
+            assert Record() == Tables.read(cell.pair.primary.url).split(acknowledged)[1]
             machines = cell.store.add_machines(large_machine(number, "new"))
             cell.wait_for_state(job, "succeeded")
             with cell.load.paused():
