@@ -51,8 +51,8 @@ UNSETTLED = f"""
       FROM omega.allocation l JOIN asked a USING (job_id) WHERE a.duration_ms < {HOUR_MS}
 """
 """Asked while nobody submits, when whatever is short is soon over."""
-SYNCHRONOUS = "acknowledged, and what synchronous failovers left of it"
-LOSSY = "acknowledged in what a lossy promotion left or since"
+SYNCHRONOUS = "acknowledged, through synchronous failovers"
+LOSSY = "acknowledged, in the part that a lossy promotion kept, or since"
 LASTING = "SELECT DISTINCT job_id FROM omega.allocation"
 STATE = "SELECT state::text FROM omega.job WHERE id = "
 
