@@ -1,0 +1,289 @@
+"""Failovers under load: what was acknowledged, by a record kept outside of the database.
+
+A standby that is synchronous has all of it. One that lacked some has exactly what it had heard, and
+then it is for the processes to forget what was lost.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omega.cell.view import View
+from omega.clock import RealClock
+from omega.errors import StoreUnavailable
+from omega.model.arrays import Ids
+from omega.model.machines import Machines, MachineState
+from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_cell, a_spec
+from omega.testing.twin import row_differences
+from tests.fixtures.at_work import wait_until
+from tests.fixtures.doses import Dose, Tallier
+from tests.fixtures.failovers import Pair, Rows, differences
+from tests.fixtures.outside_record import Record, Tables, Told
+from tests.fixtures.pairs import OneServer
+from tests.fixtures.workers import HOUR_MS, Workers, what_it_shows, workers
+
+pytestmark = pytest.mark.postgres
+
+MACHINES = 20
+LARGE_CPU_MILLI = 64_000
+"""More than a usual machine has: such a job is parked until a large machine comes."""
+ANSWERS_MAX = 60
+"""At most so many answers come between two failovers before the primary is killed."""
+
+UNSETTLED = f"""
+    WITH asked AS (
+        SELECT job_id, wire -> 'groups' -> 0 AS one, group_durations_ms[1] AS duration_ms
+          FROM omega.job_spec
+    )
+    SELECT format('job %s is %s', id, state) FROM omega.job WHERE state IN ('pending', 'planning')
+    UNION ALL
+    SELECT format('job %s is parked and has room on machine %s', j.id, m.id)
+      FROM omega.job j JOIN asked a ON a.job_id = j.id JOIN omega.machine m
+        ON m.state = 0 AND m.cpu_milli_capacity - m.cpu_milli_used >= (one ->> 'cpu_milli')::int
+                       AND m.disk_mib_capacity - m.disk_mib_used >= (one ->> 'disk_mib')::int
+     WHERE j.state = 'parked'
+    UNION ALL
+    SELECT format('task %s of job %s is overdue', l.task, l.job_id)
+      FROM omega.allocation l JOIN asked a USING (job_id) WHERE a.duration_ms < {HOUR_MS}
+"""
+"""Asked while nobody submits, when whatever is short is soon over."""
+SYNCHRONOUS = "acknowledged, through synchronous failovers"
+LOSSY = "acknowledged, in the part that a lossy promotion kept, or since"
+LASTING = "SELECT DISTINCT job_id FROM omega.allocation"
+STATE = "SELECT state::text FROM omega.job WHERE id = "
+
+
+class Cell:
+    """A cell on a pair of servers, under load."""
+
+    def __init__(self, pair: Pair, store: PostgresStore, load: Workers) -> None:
+        self.pair = pair
+        self.store = store
+        self.load = load
+        self.entries: list[Told] = []
+
+    def hear(self) -> list[Told]:
+        """Return what was told since it was last taken."""
+        self.entries += self.load.told()
+        assert [] == self.load.ended_by_themselves()
+        return self.entries
+
+    def take(self) -> list[Told]:
+        """Return what was told since this was last called."""
+        entries, self.entries = self.hear(), []
+        return entries
+
+    def wait_for_answers(self, number: int) -> None:
+        """Wait until so many more answers have come."""
+        until = len(self.hear()) + number
+        wait_until(lambda: len(self.hear()) >= until, "the load to go on")
+
+    def submit_large(self, name: str) -> int:
+        """Submit a job for which there is no room."""
+        asked = RealClock().now()
+        spec = a_spec(name=name, cpu_milli=LARGE_CPU_MILLI, duration_ms=1)
+        (number,) = self.store.submit([spec])
+        at = RealClock().now()
+        self.entries.append(Told(who="test", asked=asked, at=at, jobs={number: name}))
+        self.wait_for_state(number, "parked")
+        return number
+
+    def wait_for_state(self, job: int, state: str) -> None:
+        wait_until(
+            lambda: self.pair.primary.did(f"{STATE}{job}") == [(state,)], f"{job} to be {state}"
+        )
+
+    def fail_over(self, kind: str, tally: Tallier) -> float:
+        """Kill the primary, promote its standby, wait until all are back; return when it was."""
+        asked = self.pair.fail_over()
+
+        def first() -> dict[str, float]:
+            """Return how long each took until it had an answer to what it asked afterwards."""
+            found: dict[str, float] = {}
+            for told in self.hear():
+                if told.asked > asked:
+                    found.setdefault(told.who, told.at - asked)
+            return found
+
+        wait_until(lambda: first().keys() >= self.load.processes.keys(), "all to have answers")
+        wait_until(self._answers, "the test's own connection")
+        commit = min(told.at - asked for told in self.entries if told.granted and told.at > asked)
+        tally.took(f"{kind} promotion to the first grant", commit)
+        tally.took(f"{kind} promotion to all processes at work again", max(first().values()))
+        return asked
+
+    def _answers(self) -> bool:
+        try:
+            return self.store.now_ms() > 0
+        except StoreUnavailable:
+            return False
+
+    def settle(self) -> None:
+        """Wait, while nobody submits, until nothing is left to do."""
+        primary = self.pair.primary
+        try:
+            wait_until(lambda: not primary.did(UNSETTLED), "everything to settle")
+        except AssertionError:
+            assert [] == primary.did(UNSETTLED)
+
+    def assert_sound(self) -> None:
+        """Compare the schedulers' views with what there is, and check every invariant."""
+        *profiles, rows = what_it_shows(View(self.store.snapshot()))
+        for scheduler, (*its_profiles, its_rows) in self.load.views().items():
+            assert (scheduler, profiles) == (scheduler, its_profiles)
+            assert (scheduler, []) == (scheduler, row_differences(rows, its_rows))
+        assert [] == list(self.store.verify())
+
+    def clear(self, machines: Ids) -> None:
+        """End what lasts, and take these machines away."""
+        for (job,) in self.pair.primary.did(LASTING):
+            assert isinstance(job, int)
+            self.store.cancel(job)
+        self.store.set_state(machines, MachineState.GONE)
+
+
+@pytest.fixture
+def cell(server: OneServer, tmp_path: Path, dose: Dose) -> Iterator[Cell]:
+    """A cell at work."""
+    pair = Pair(server)
+    with ExitStack() as stack:
+        store = stack.enter_context(closing(PostgresStore(pair.url)))
+        store.add_machines(a_cell(MACHINES))
+        submitters = dose(short=1, long=2)
+        load = stack.enter_context(workers(pair.url, tmp_path, submitters=submitters))
+        yield Cell(pair, store, load)
+        assert {0} == set(load.end().values())
+
+
+def test_a_synchronous_failover_loses_nothing(cell: Cell, dose: Dose, tally: Tallier) -> None:
+    rng = np.random.default_rng(20)
+    record = Record()
+    for number in range(dose(short=1, long=100)):
+        with tally("primary killed under load, its synchronous standby promoted") as row:
+            row.tried += 1
+            cell.pair.make_standby(synchronous=True)
+            job = cell.submit_large(f"large-{number}")
+            cell.wait_for_answers(int(rng.integers(1, ANSWERS_MAX)))
+            cell.fail_over("synchronous", tally)
+            acknowledged = Record.of(cell.hear())
+            assert Record() == Tables.read(cell.pair.primary.url).split(acknowledged)[1]
+            machines = cell.store.add_machines(large_machine(number, "new"))
+            cell.wait_for_state(job, "succeeded")
+            with cell.load.paused():
+                cell.settle()
+                new = Record.of(cell.take())
+                record.join(new)
+                assert_there(cell, record, new, SYNCHRONOUS, tally)
+                cell.clear(machines)
+            row.survived += 1
+
+
+def test_a_lossy_promotion_is_forgotten_by_all(cell: Cell, dose: Dose, tally: Tallier) -> None:
+    rng = np.random.default_rng(21)
+    record, lost = Record(), Record()
+    for number in range(dose(short=1, long=50)):
+        with tally("primary killed under load, a standby promoted that lacked some") as row:
+            row.tried += 1
+            job = cell.submit_large(f"large-{number}")
+            cell.store.register_machine(changing_machine("kept", 5_000))
+            cell.pair.make_standby(synchronous=False)
+            cell.pair.cut_off()
+            kept, kept_tables = Rows.read(cell.pair.standby), Tables.read(cell.pair.standby.url)
+            lose_something(cell, number, job)
+            cell.wait_for_answers(int(rng.integers(1, ANSWERS_MAX)))
+            promoted_at = cell.fail_over("lossy", tally)
+            machines = cell.store.add_machines(large_machine(number, "new"))
+            cell.wait_for_state(job, "succeeded")
+            with cell.load.paused():
+                cell.settle()
+                assert [] == list(differences(kept, cell.pair.primary))
+                new, newly_lost = parts_of(cell.take(), kept_tables, promoted_at)
+                record.join(new)
+                lost.join(newly_lost)
+                tables = assert_there(cell, record, new, LOSSY, tally)
+                assert_forgotten(tables, record, lost, newly_lost, tally)
+                cell.clear(machines)
+            row.survived += 1
+
+
+def lose_something(cell: Cell, number: int, waiting: int) -> None:
+    """Do something of every kind of which the standby does not hear."""
+    began = RealClock().now()
+    cell.store.add_machines(large_machine(number, "lost"))
+    cell.store.register_machine(changing_machine("lost", 6_000))
+    cell.wait_for_state(waiting, "succeeded")
+
+    def one_is_over() -> bool:
+        """Return whether a job was submitted, placed and ended since."""
+        since = Record.of(told for told in cell.hear() if told.asked > began)
+        return any(job in since.jobs for job, _ in since.placed & since.ended)
+
+    wait_until(one_is_over, "a job to come and go")
+
+
+def parts_of(entries: list[Told], kept: Tables, promoted_at: float) -> tuple[Record, Record]:
+    """Return what must be there, because the standby had it or it came since; and what was lost.
+
+    Of an answer that was on its way at the time nobody knows which server gave it.
+    """
+    there, lost = kept.split(Record.of(told for told in entries if told.at < promoted_at))
+    since = Record.of(told for told in entries if told.asked > promoted_at)
+    # Nodes also end what they remember of the lost past; they get an answer, and nothing is done.
+    since.ended &= since.placed
+    there.join(since)
+    return there, lost
+
+
+def assert_there(cell: Cell, record: Record, new: Record, of: str, tally: Tallier) -> Tables:
+    """All that was ever acknowledged is there, once, and the cell is sound."""
+    with (
+        tally("jobs", of=of) as jobs,
+        tally("grants", of=of) as granted,
+        tally("ends of tasks", of=of) as ended,
+        tally("tasks placed once, not twice", of=of) as once,
+    ):
+        jobs.tried, granted.tried, ended.tried = len(new.jobs), len(new.granted), len(new.ended)
+        once.tried = len(new.placed)
+        tables = Tables.read(cell.pair.primary.url)
+        _, missing = tables.split(new)
+        jobs.survived = jobs.tried - len(missing.jobs)
+        granted.survived = granted.tried - len(missing.granted)
+        ended.survived = ended.tried - len(missing.ended)
+        once.survived = once.tried - len(tables.twice())
+
+        assert Record() == tables.split(record)[1]
+        assert [] == tables.twice()
+    cell.assert_sound()
+    return tables
+
+
+def assert_forgotten(
+    tables: Tables, record: Record, lost: Record, newly_lost: Record, tally: Tallier
+) -> None:
+    """Something of all kinds was lost, and no number of a lost job names a job again."""
+    with tally("numbers of lost jobs, never given again", of=LOSSY) as row:
+        row.tried = len(newly_lost.jobs)
+
+        assert newly_lost.jobs
+        assert newly_lost.granted
+        assert newly_lost.ended
+        assert lost.jobs.keys().isdisjoint(tables.jobs)
+        assert lost.jobs.keys().isdisjoint(record.jobs)
+        row.survived = row.tried
+
+
+def large_machine(number: int, zone: str) -> Machines:
+    """Return a machine for the job that waits for one, and for no other: it has no disk.
+
+    Those of one number have one name.
+    """
+    where = {"zone": [zone]}
+    return a_cell(1, cpu_milli=LARGE_CPU_MILLI, disk_mib=0, first=1_000 + number, attributes=where)
+
+
+def changing_machine(zone: str, cpu_milli: int) -> Machines:
+    return a_cell(1, cpu_milli=cpu_milli, first=999, attributes={"zone": [zone]})
