@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import process_time
 from typing import Annotated, Any, Final
 from uuid import uuid4
 
@@ -29,7 +28,7 @@ from omega.framework.effects import Call, Effect, Effects, Wait
 from omega.framework.timer import Timer
 from omega.model.machines import Machines
 from omega.model.resources import machine_capacity
-from omega.nodes.agent.agent import Agent
+from omega.nodes.agent.agent import PAUSE_GROWTH, Agent
 from omega.nodes.agent.live import REPORT_INTERVAL_MS
 from omega.nodes.agent.machine_lease import MachineLease
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
@@ -45,16 +44,9 @@ from omega.store.postgres.store import PostgresStore
 SESSIONS: Final = 8
 LEASE_S: Final = 30.0
 """What `omega node run` asks for unless told otherwise."""
-WARM_UP_S: Final = 6.0
-"""The pause between polls has grown to its longest by then."""
 KEPT_UP: Final = 0.9
 """An arm whose agents made less of their calls than this share was too much for this machine."""
 CAPACITY: Final = machine_capacity(cpu_milli=4_000, memory_mib=4_096)
-BACKENDS: Final = """
-    SELECT pid FROM pg_stat_activity
-     WHERE datname = current_database() AND pid <> pg_backend_pid()
-        OR backend_type IN ('walwriter', 'checkpointer', 'background writer')
-"""
 
 
 @dataclass(frozen=True)
@@ -66,6 +58,11 @@ class Arm:
 
     def __str__(self) -> str:
         return f"{self.agents:,} every {self.poll_ms / 1_000:g} s"
+
+    @property
+    def warm_up_s(self) -> float:
+        """When the pause between polls has grown to its longest, and all agents have begun."""
+        return 3.0 + self.poll_ms / 1_000 * PAUSE_GROWTH / (PAUSE_GROWTH - 1)
 
     @property
     def calls_per_s(self) -> float:
@@ -158,10 +155,10 @@ class IdleAgents:
         }
 
     def _row(self, arm: Arm, crowd: "Crowd", link: Link) -> dict[str, Any]:
-        crowd.run(WARM_UP_S if self.seconds >= len(self.arms) else 0.0)
-        before, crowd.calls = (_cpu_s(link), process_time()), Counter()
+        crowd.run(arm.warm_up_s if self.seconds >= len(self.arms) else 0.0)
+        before, crowd.calls = (statements.cpu_s_of_server(link), _own_cpu_s()), Counter()
         took_s = crowd.run(self.seconds / len(self.arms))
-        spent_s = (_cpu_s(link) - before[0], process_time() - before[1])
+        spent_s = (statements.cpu_s_of_server(link) - before[0], _own_cpu_s() - before[1])
         calls = crowd.calls.total()
         return {
             "arm": str(arm),
@@ -260,19 +257,9 @@ def _register(store: PostgresStore, agents: int) -> list[OwnMachine]:
     ]
 
 
-def _cpu_s(link: Link) -> float:
-    """Return the processor time of the server's processes. Raises OmegaError if it is elsewhere."""
-    total = 0.0
-    for (pid,) in link.call(BACKENDS):
-        try:
-            process = psutil.Process(pid)
-            if "postgres" not in process.name():
-                raise psutil.NoSuchProcess(pid)
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            raise OmegaError("the database's processes are not of this machine") from None
-        total += times.user + times.system
-    return total
+def _own_cpu_s() -> float:
+    times = psutil.Process().cpu_times()
+    return float(times.user + times.system)
 
 
 def _finding(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -302,7 +289,7 @@ def command(
     plot_to: PlotTo = None,
     data_dir: DataDir = None,
 ) -> None:
-    """What agents without tasks cost the database. Takes four minutes."""
+    """What agents without tasks cost the database. Takes six minutes."""
     benchmark = IdleAgents(
         agents=tuple(sorted(numbers(agents, option="--agents", most=100_000))),
         polls_ms=numbers(polls, option="--polls", most=3_600_000),

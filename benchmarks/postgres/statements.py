@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
+from omega.errors import OmegaError
 from omega.model.outcomes import Verdict
 from omega.model.resources import COLUMNS
 from omega.store.postgres.connection import Link
@@ -24,6 +26,11 @@ SETTINGS: Final = (
 )
 """Settings of a server that tell whether two documents are comparable."""
 
+PROCESSES: Final = """
+    SELECT pid FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()
+        OR backend_type IN ('walwriter', 'checkpointer', 'background writer')
+"""
 
 TIMEOUT_MS: Final = 600_000
 """Time limit of statements that may take long."""
@@ -145,3 +152,21 @@ def empty(link: Link) -> None:
         " HAVING count(*) > 0"
     )
     link.call("VACUUM (ANALYZE) omega.machine")
+
+
+def cpu_s_of_server(link: Link) -> float:
+    """Return the processor time of the server's processes that work for this database.
+
+    Raises OmegaError if they are not of this machine.
+    """
+    total = 0.0
+    for (pid,) in link.call(PROCESSES):
+        try:
+            process = psutil.Process(pid)
+            if "postgres" not in process.name():
+                raise psutil.NoSuchProcess(pid)
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            raise OmegaError("the database's processes are not of this machine") from None
+        total += times.user + times.system
+    return total
