@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -40,12 +41,13 @@ def folder(server: OneServer) -> Path:
     folder = server.home.with_name("operator")
     owner = server.home.stat().st_uid
     (folder / "programs").mkdir(parents=True)
-    as_user = f"setpriv --reuid={owner} --clear-groups " if os.geteuid() == 0 else ""
+    as_user = f"setpriv --reuid={owner} --clear-groups"
     bin_ = PostgresServer(server.home, cleanup_mode=None, postgres_version=VERSION).bin_path
     for name in PROGRAMS:
         program = path_of(name, Path(bin_))
         path = folder / "programs" / name
-        path.write_text(f'#!/bin/sh\nexec {as_user}{program} "$@"\n')
+        as_root = f'[ "$(id -u)" != 0 ] || exec {as_user} {program} "$@"'
+        path.write_text(f'#!/bin/sh\n{as_root}\nexec {program} "$@"\n')
         path.chmod(0o755)
     for path in (folder, folder.parent):
         os.chown(path, owner, -1)
@@ -62,10 +64,16 @@ def environment(server: OneServer, folder: Path) -> dict[str, str]:
     }
 
 
-def settings_of_its_own(server: OneServer) -> None:
-    """Have its configuration file say where its socket is, after all that it includes."""
+def move_socket(server: OneServer) -> None:
+    """Have it listen outside of its data folder, as other servers do, and own all that is there."""
+    owner = server.home.stat().st_uid
+    folder = tempfile.mkdtemp(prefix="omega-")  # which goes when the server stops
+    os.chown(folder, owner, -1)
+    server.stop()
     with (server.home / "postgresql.conf").open("a") as configuration:
-        configuration.write(f"\nunix_socket_directories = '{server.folder}'\n")
+        configuration.write(f"\nunix_socket_directories = '{folder}'\n")
+    server.start()
+    os.chown(server.home / "omega.conf", owner, -1)
 
 
 def as_superuser(server: OneServer) -> str:
@@ -107,8 +115,14 @@ def jobs_of(url: str) -> dict[int, str]:
 def test_a_standby_is_promoted_and_the_old_primary_comes_back(
     server: OneServer, folder: Path, environment: dict[str, str]
 ) -> None:
-    settings_of_its_own(server)
+    environment["SERVER"] = as_superuser(server)
+    with Shell(folder, environment) as shell:
+        type_marked(shell, "ready")
     standby = server.standby("standby")
+    for each in (server, standby):
+        move_socket(each)
+    standby.did(f"ALTER SYSTEM SET primary_conninfo = '{as_superuser(server)}'")
+    standby.did("SELECT pg_reload_conf()")
     environment |= {
         "OLD": str(server.home),
         "NEW": str(standby.home),
@@ -145,7 +159,8 @@ def test_a_server_is_put_back_to_a_moment(
     }
     with cell_at_work(folder, environment) as shell:
         shell.type(["mkdir", str(folder / "archive")])
-        type_marked(shell, "archive")
+        archived = type_marked(shell, "archive")
+        (folder / f"backup/.s.PGSQL.{PORT}.lock").unlink()  # others have it in another folder
         shell.type(["omega", "submit", "job.yaml", "--wait"])
         ((moment,),) = server.did("SELECT clock_timestamp()::text")
         environment["MOMENT"] = str(moment)
@@ -157,6 +172,7 @@ def test_a_server_is_put_back_to_a_moment(
         jobs = jobs_of(server.url)
 
     assert "Every invariant holds." in restored["omega db verify"]
+    assert "archive" in archived["omega db doctor"].partition("good")[2]
     assert kept.items() <= jobs.items()
     assert lost not in jobs
     assert max(jobs) > JOBS_PASSED_OVER
