@@ -56,12 +56,27 @@ def the_primary_is_changed(nodes: Nodes, _primary: Node) -> None:
     typed(nodes, block)
 
 
-FAULTS: tuple[Fault, ...] = (
-    postgres_dies,
-    patroni_and_postgres_die,
-    the_node_dies,
-    the_primary_is_changed,
-)
+def the_synchronous_standby_dies(nodes: Nodes, _primary: Node) -> None:
+    for node in nodes.all:
+        if node.repeats_synchronously():
+            node.kill("patroni")
+
+
+def both_standbys_die(nodes: Nodes, primary: Node) -> None:
+    for node in nodes.all:
+        if node is not primary:
+            node.kill("patroni")
+
+
+FAULTS: dict[Fault, bool] = {
+    postgres_dies: False,  # Patroni starts it where it was
+    patroni_and_postgres_die: True,
+    the_node_dies: True,
+    the_primary_is_changed: True,
+    the_synchronous_standby_dies: False,
+    both_standbys_die: False,
+}
+"""What goes wrong, and whether another node is the primary afterwards."""
 
 
 def environment(nodes: Nodes) -> dict[str, str]:
@@ -153,13 +168,32 @@ def failed_over(nodes: Nodes, load: Load, fault: Fault) -> Failover:
     first = until(lambda: load.first_since(moment + writable), "a submission")
     until(lambda: load.has_succeeded(first.job), "a job to run")
     seen = Failover(writable, load.answers_apart(moment), load.commits_apart(calendar))
-    for program in {"etcd", "patroni"} - primary.started.keys():
-        primary.start_etcd() if program == "etcd" else primary.start_patroni()
+    for node in nodes.all:
+        node.start_missing()
     until(nodes.are_whole, "two standbys")
-    if fault is not postgres_dies:  # after which Patroni starts it where it was
-        assert nodes.timeline() > timeline
-        assert nodes.primary() is not primary
+    assert FAULTS[fault] == (nodes.timeline() > timeline) == (nodes.primary() is not primary)
     return seen
+
+
+@pytest.mark.parametrize("url", ["hosts"], indirect=True)
+def test_nobody_is_promoted_who_lacks_what_was_acknowledged(nodes: Nodes, load: Load) -> None:
+    primary = nodes.primary()
+    both_standbys_die(nodes, primary)
+    moment = load.clock.now()
+    until(lambda: load.first_since(moment), "a submission with one copy")
+    primary.kill("patroni")
+    for node in nodes.all:
+        if node is not primary:
+            node.start_missing()
+    others = [node for node in nodes.all if node is not primary]
+    until(lambda: all(node.has_no_leader() for node in others), "the lock to run out")
+    assert not any(node.takes_writes() for node in nodes.all)
+
+    primary.start_missing()
+    until(nodes.are_whole, "two standbys")
+
+    assert nodes.primary() is primary
+    assert [] == load.lost()
 
 
 @pytest.mark.parametrize("url", ["hosts"], indirect=True)
@@ -177,7 +211,7 @@ def test_a_cell_goes_on_without_etcd(
     apart = load.answers_apart(moment)
     report(capsys, f"without etcd: answers at most {apart:.1f} s apart")
     for node in nodes.all:
-        node.start_etcd()
+        node.start_missing()
     until(nodes.are_whole, "two standbys")
     assert [] == load.lost()
 

