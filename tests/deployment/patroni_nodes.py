@@ -170,10 +170,10 @@ class Node:
         for program in programs:
             self.started.pop(program).wait()
 
-    def kill_etcd(self) -> None:
-        """End the member of etcd only."""
-        self.started["etcd"].kill()
-        self.started.pop("etcd").wait()
+    def kill_program(self, name: str) -> None:
+        """End the member of etcd, or Patroni, and nothing else."""
+        self.started[name].kill()
+        self.started.pop(name).wait()
 
     def stop(self) -> None:
         """End all that runs on the node."""
@@ -275,11 +275,6 @@ class Nodes:
         )
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
         return done.stdout
-
-    def timeline(self) -> int:
-        """Return the timeline, which each promotion raises."""
-        rows = json.loads(self.patronictl("list", "--format", "json"))
-        return max(int(row["TL"] or 0) for row in rows)
 
 
 @contextmanager
