@@ -68,6 +68,12 @@ test-postgres: $(READY) ## Run the tests that need a database
 test-containers: $(READY) ## Build the image and run docker-compose.yml, with stand-ins for its base images
 	@$(PYTEST) -n 0 tests/deployment/compose_at_work.py $(ARGS)
 
+# Needs Debian's patroni, etcd-server and haproxy, and minutes, so that it is no part of `test`. The
+# figures of docs/guide/failover.md: PATRONI_FAILOVERS=10 make test-patroni
+.PHONY: test-patroni
+test-patroni: $(READY) ## Run deploy/patroni on three addresses, and kill its nodes under load
+	@$(PYTEST) -n 0 -p no:randomly tests/deployment/patroni_at_work.py $(ARGS)
+
 # The same tests in their long dose and on every kind of server, each named as it ends. To do one
 # part of it: make prove ARGS="-k serial", say.
 .PHONY: prove

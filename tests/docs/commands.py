@@ -17,8 +17,9 @@ from tests.architecture.tree import ROOT
 ASSIGNMENT = re.compile(r"[A-Z_]+=")
 TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
 NOT_OURS = frozenset(
-    {"cat", "cd", "cp", "docker", "export", "git", "kill", "pg_dump", "pg_restore", "pip"}
-    | {"python3", "source"}
+    {"cat", "cd", "cp", "docker", "export", "git", "kill", "mv", "patronictl", "pip", "psql"}
+    | {"pg_basebackup", "pg_ctl", "pg_dump", "pg_restore", "pg_rewind"}
+    | {"python3", "source", "touch"}
 )
 """Programs that a document may show and whose arguments we leave to them."""
 MODULES = {"benchmarks": benchmarks, "schedulers.ml_gpu": ml_gpu}
