@@ -173,6 +173,17 @@ def test_an_agent_that_was_stopped_takes_what_the_watchdog_killed_for_no_fault(
     assert [key] == machine.driver.running, "nobody has given its place away"
 
 
+def test_tasks_are_asked_to_stop_at_half_of_the_lease_also_if_the_store_is_there(
+    machine: Machine,
+) -> None:
+    """An agent that was stopped for so long does not know what the watchdog is about to do."""
+    machine.place(PATIENT)
+    machine.step()
+    (key,) = machine.driver.running
+    machine.step(5.1)
+    assert [(key, "TERM")] == machine.driver.signals
+
+
 @pytest.mark.parametrize(("call_s", "killed"), [(2.0, False), (3.0, True)])
 def test_what_the_watchdog_killed_while_the_store_renewed_the_lease_is_no_fault(
     machine: Machine, call_s: float, *, killed: bool
