@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import uuid4
@@ -30,7 +31,7 @@ from omega.model.machines import Machines
 from omega.model.resources import machine_capacity
 from omega.nodes.agent.agent import PAUSE_GROWTH, Agent
 from omega.nodes.agent.live import REPORT_INTERVAL_MS
-from omega.nodes.agent.machine_lease import MachineLease
+from omega.nodes.agent.machine_lease import RENEW_AT, MachineLease
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.process_driver import ProcessDriver
 from omega.nodes.agent.records import Records
@@ -57,7 +58,7 @@ class Arm:
     poll_ms: int
 
     def __str__(self) -> str:
-        return f"{self.agents:,} every {self.poll_ms / 1_000:g} s"
+        return f"{self.agents} every {self.poll_ms / 1_000:g} s"
 
     @property
     def warm_up_s(self) -> float:
@@ -67,8 +68,10 @@ class Arm:
     @property
     def calls_per_s(self) -> float:
         """The calls that they are to make."""
-        each = 1_000 / self.poll_ms + 1_000 / REPORT_INTERVAL_MS + 1 / (LEASE_S / 5)
-        return self.agents * each
+        # A lease is renewed by the first poll after a fifth of it.
+        renewal_ms = ceil(RENEW_AT * LEASE_S * 1_000 / self.poll_ms) * self.poll_ms
+        each = 1 / self.poll_ms + 1 / REPORT_INTERVAL_MS + 1 / renewal_ms
+        return self.agents * 1_000 * each
 
 
 @dataclass(frozen=True, kw_only=True)
