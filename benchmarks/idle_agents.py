@@ -268,13 +268,12 @@ def _own_cpu_s() -> float:
 def _finding(rows: Sequence[Mapping[str, Any]]) -> str:
     most = max(row["agents"] for row in rows)
     said = ", ".join(
-        f"{row['database_cores']:.2f} (a poll each {row['poll_ms'] / 1_000:g} s)"
+        f"{row['database_cores']:.2f} with a poll each {row['poll_ms'] / 1_000:g} s"
+        + ("" if row["kept_up"] >= KEPT_UP else f" ({row['kept_up']:.0%} of the calls due)")
         for row in rows
         if row["agents"] == most
     )
-    return (
-        f"{most:,} idle agents keep so many processors of the database busy: {said} between polls"
-    )
+    return f"Processors of the database that {most:,} idle agents keep busy: {said}"
 
 
 SMOKE: Final = IdleAgents(agents=(2, 4), polls_ms=(50, 500), seconds=0.8)
