@@ -73,7 +73,7 @@ MUTANTS = (
         "stays-on-a-server-that-takes-no-writes",
         LINK,
         "_silence",
-        "«self.close()»\nreturn READ_ONLY",
+        "if isinstance(failure, errors.ReadOnlySqlTransaction):\n«self.close()»",
         "pass",
         "After a failover that demotes a server in place, processes never find the new primary.",
     ),
