@@ -48,12 +48,20 @@ demo: $(READY) ## See several schedulers race for one cell (ARGS="--seconds 10")
 	@$(BIN)/omega demo $(ARGS)
 
 # The checks run beside the tests: the type checker keeps one processor busy, and no more.
+define tests_and_checks
+said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+$(MAKE) --silent check >"$$said" 2>&1 & checking=$$!; \
+code=0; $(PYTEST) $(PARALLEL) $(1) $(ARGS) || code=$$?; \
+wait $$checking || { cat "$$said" >&2; exit 1; }; exit $$code
+endef
+
 .PHONY: test
-test: $(READY) ## Lint, check types and run all tests (ARGS="-k judge")
-	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
-	$(MAKE) --silent check >"$$said" 2>&1 & checking=$$!; \
-	code=0; $(PYTEST) $(PARALLEL) $(ARGS) || code=$$?; \
-	wait $$checking || { cat "$$said" >&2; exit 1; }; exit $$code
+test: $(READY) ## Lint, check types and run the tests, but for those of whole programs (ARGS="-k judge")
+	@$(call tests_and_checks,-m "not slow")
+
+.PHONY: test-all
+test-all: $(READY) ## The same with all tests: agents, demos, guides, benchmarks at toy size
+	@$(call tests_and_checks)
 
 .PHONY: test-fast
 test-fast: $(READY) ## Run the tests that need no database and little time
@@ -78,7 +86,7 @@ test-patroni: $(READY) ## Run deploy/patroni on three addresses, and kill its no
 # part of it: make prove ARGS="-k serial", say.
 .PHONY: prove
 prove: $(READY) ## Try much harder to break it: races, faults, long searches; a table at the end
-	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -m "not slow" -v \
+	@$(PYTEST) $(PARALLEL) --dist worksteal -p no:randomly --hypothesis-profile prove -v \
 		tests/agent tests/attack tests/contract tests/postgres tests/property $(ARGS)
 
 # CI tests a sample of them only. The page that this writes, docs/mutants.md, says which test kills which.
@@ -106,7 +114,7 @@ db: $(READY) ## Make the database ready: start it, and bring its tables up to da
 	@$(BIN)/omega db init $(ARGS)
 
 .PHONY: ci
-ci: test ## What the continuous integration runs
+ci: test-all ## What the continuous integration runs
 
 .PHONY: clean
 clean: ## Remove the environment and every cache

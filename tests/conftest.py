@@ -27,6 +27,7 @@ pytest_plugins = [
     "tests.fixtures.logins",
     "tests.fixtures.sessions",
     "tests.fixtures.published_traces",
+    "tests.fixtures.slow",
 ]
 
 # No deadlines: a test that needs a time limit to pass is wrong. Database fixtures are made once a
