@@ -40,6 +40,7 @@ VERBS: Final = {
     "submit": Verb("job.submit", "Submit the jobs of a YAML file."),
     "jobs": Verb("job.listing", "List jobs, newest first."),
     "job": Verb("job.show", "Show one job: where its tasks run, why not, or how they ended."),
+    "why": Verb("job.why", "Say why a job is not placed, and what would help."),
     "logs": Verb(
         "job.logs",
         "Print what a job's tasks wrote.",

@@ -25,6 +25,7 @@ from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.agents import AgentStore, ExitReader
 from omega.store.elastic import HelperStore
 from omega.store.holdings import Holdings, IdleJob
+from omega.store.inquiries import AttemptReader, LineReader
 from omega.store.leases import JobLeases
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
@@ -211,7 +212,7 @@ class NodeStore(ProcessStore, AgentStore, Protocol):
         ...
 
 
-class JobReader(ProgressReader, QuotaReader, ExitReader, Protocol):
+class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, Protocol):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:
@@ -253,7 +254,7 @@ class SubmitterStore(JobReader, Protocol):
         ...
 
 
-class ReaderStore(ViewSource, JobReader, Protocol):
+class ReaderStore(ViewSource, JobReader, OccupantReader, AttemptReader, Protocol):
     """Reads that show and check a cell; the role omega_reader."""
 
     def allocations(self) -> Allocations:

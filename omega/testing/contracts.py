@@ -22,6 +22,7 @@ from omega.testing.exit_contract import ExitContract, FailedGangContract
 from omega.testing.gang_contract import GangContract
 from omega.testing.helper_contract import HelpersEndContract, LostHelperContract
 from omega.testing.holding_contract import HoldingContract, IdleContract
+from omega.testing.inquiry_contract import AttemptContract, LineContract, WaitingJobContract
 from omega.testing.lease_contract import LeaseContract
 from omega.testing.machine_contract import (
     LostTaskContract,
@@ -82,5 +83,8 @@ class StoreContract(
     TurnContract,
     HoldingContract,
     IdleContract,
+    WaitingJobContract,
+    LineContract,
+    AttemptContract,
 ):
     """Everything that a store must do."""

@@ -38,6 +38,7 @@ from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.forced_eviction import tasks_by_job
 from omega.store.memory.holdings import MemoryHoldings
+from omega.store.memory.inquiries import Judged, MemoryInquiries
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.machine_leases import MemoryMachineLeases, broken_leases
 from omega.store.memory.machines import MachineTable
@@ -60,6 +61,7 @@ class MemoryStore(
     MemoryMachineLeases,
     MemoryProgress,
     MemoryHoldings,
+    MemoryInquiries,
     Preemption,
     MemoryRounds,
     MemoryTurns,
@@ -81,8 +83,7 @@ class MemoryStore(
         self._quotas = QuotaTable(self._jobs)
         self._exits = ExitTable()
         self._machine_leases = {}
-        self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
-        """By transaction: its outcome without rows, and the machines of the evicted tasks."""
+        self._judged: dict[UUID, Judged] = {}
         self._outcomes_kept_max = outcomes_kept_max
 
     def add_machines(self, machines: Machines) -> Ids:
@@ -101,12 +102,12 @@ class MemoryStore(
         """Judge the claims against the cell as it is now; apply the accepted ones."""
         recorded = self._judged.get(transaction.id)
         if recorded is not None:
-            outcome, evicted_from = recorded
-            return replace(outcome, fresh=self._rows(transaction, evicted_from))
+            fresh = self._rows(transaction, recorded.evicted_from)
+            return replace(recorded.outcome, fresh=fresh)
         context = self._context(transaction)
         rows = self._rows(transaction, context.victims.machine)
         outcome = judge(rows, transaction, context)
-        self._record(transaction.id, outcome)
+        self._record(transaction, outcome)
         if outcome.accepted.any():
             self._apply(transaction, outcome)
         return outcome
@@ -275,10 +276,12 @@ class MemoryStore(
         if job.state is State.RUNNING:
             del self._leased[job.id]
 
-    def _record(self, transaction: UUID, outcome: Outcome) -> None:
+    def _record(self, transaction: Transaction, outcome: Outcome) -> None:
         evicted = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
         slots = [self._jobs[job].slot[task] for job, task in evicted]
         evicted_from = self._allocations.machines(np.array(slots, dtype=np.intp))
-        self._judged[transaction] = replace(outcome, fresh=NO_ROWS), evicted_from
+        self._judged[transaction.id] = Judged.of(
+            transaction, replace(outcome, fresh=NO_ROWS), evicted_from, self._clock.now()
+        )
         if len(self._judged) > self._outcomes_kept_max:
             del self._judged[next(iter(self._judged))]

@@ -133,6 +133,8 @@ ROLES: Final = (
             "read_profiles",
             "read_changes",
             "read_allocations",
+            "read_occupants",
+            "read_yielding",
             "read_notices",
             "read_quotas",
             "read_progress",

@@ -14,6 +14,7 @@ from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
 from omega.store.postgres.elastic import PostgresElasticJobs
 from omega.store.postgres.holdings import PostgresHoldings
+from omega.store.postgres.inquiries import PostgresInquiries
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
@@ -28,6 +29,7 @@ class PostgresStore(
     PostgresRounds,
     PostgresTurns,
     PostgresHoldings,
+    PostgresInquiries,
     PostgresRegistry,
 ):
     """A cell, its queue and its registry in one Postgres database."""
@@ -78,4 +80,5 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresRounds.__init__(store, link)
     PostgresTurns.__init__(store, link)
     PostgresHoldings.__init__(store, link)
+    PostgresInquiries.__init__(store, link)
     PostgresRegistry.__init__(store, link)
