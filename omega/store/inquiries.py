@@ -18,9 +18,9 @@ from omega.model.outcomes import Verdict
 from omega.store.status import JobStatus
 
 TRANSACTIONS_SEARCHED_MAX: Final = 10_000
-"""The newest records of commits that are searched for a job: some ten milliseconds of a server."""
-LINE_MAX: Final = 10_000
-"""Jobs ahead that are counted; more are told as so many or more."""
+"""The newest records of commits that are searched for a job: in some fifty milliseconds."""
+LINE_MAX: Final = 1_000
+"""Jobs ahead that are counted, for precedence and for age; so many stand for so many or more."""
 CLAIMS_TOLD_MAX: Final = 100
 """Claims of one attempt that are told; refused ones come first."""
 REFUSALS_TRACED_MAX: Final = 50

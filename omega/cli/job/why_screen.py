@@ -14,6 +14,7 @@ from rich.text import Text
 
 from omega.cli.job.screens import moment, ranges
 from omega.reports.printable import printable, short
+from omega.reports.why.decide import at_least
 from omega.reports.why.machines import MachineRule, NearMachine
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport
@@ -81,8 +82,8 @@ def _evidence(report: WhyReport) -> Iterator[tuple[str, str]]:
         first = ", ".join(f"{it.id} (precedence {it.precedence})" for it in report.line.first)
         yield (
             "in line",
-            f"{report.line.higher:,} of higher precedence and {report.line.older:,} older are"
-            f" before it; first {first}",
+            f"{at_least(report.line.higher, 'job')} of higher precedence and"
+            f" {at_least(report.line.older, 'older job')} before it; first {first}",
         )
     if report.evictions is not None and _waits(report) and not report.finding.reason.is_permanent:
         yield "evictions", _evictions(report)

@@ -24,7 +24,7 @@ from omega.reports.why.full import why_full
 from omega.reports.why.quotas import QuotaNeed, raised
 from omega.reports.why.reasons import Reason
 from omega.reports.wording import duration, things
-from omega.store.inquiries import Line, RecordedAttempt
+from omega.store.inquiries import LINE_MAX, Line, RecordedAttempt
 from omega.store.status import JobStatus, Notice
 
 
@@ -239,11 +239,16 @@ def _waits(about: Situation) -> Finding:
     )
 
 
+def at_least(number: int, noun: str) -> str:
+    """Write how many are in line; a number up to which is counted stands for more."""
+    return f"{number:,} or more {noun}s" if number >= LINE_MAX else things(number, noun)
+
+
 def _behind(about: Situation) -> Finding:
     line, kind = about.line, quote(about.job.spec.scheduler)
     parts = [
-        f"{things(line.higher, 'job')} of higher precedence" if line.higher else "",
-        f"{things(line.older, 'older job')} of the same" if line.older else "",
+        f"{at_least(line.higher, 'job')} of higher precedence" if line.higher else "",
+        f"{at_least(line.older, 'older job')} of the same" if line.older else "",
     ]
     told = " and ".join(part for part in parts if part)
     step = f"Start another replica: omega scheduler run {kind} --replica another"

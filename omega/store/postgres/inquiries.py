@@ -74,16 +74,22 @@ _ATTEMPTS: Final = f"""
 # Who is granted a machine holds its lock until the end, so that on one machine the times of commits
 # are in the order of the grants; the numbers of transactions need not be.
 _RIVALS: Final = f"""
-    SELECT DISTINCT ON (w.n) w.n, t.id, t.scheduler, t.replica,
-           t.jobs[width_bucket((c.n - 1)::integer, t.ends) + 1],
+    WITH last AS (
+        SELECT w.n, max(ARRAY[(extract(epoch FROM t.committed_at) * 1000000)::bigint,
+                              t.changed_by::text::bigint, c.n]) AS granted
+          FROM {_NEWEST}
+         CROSS JOIN unnest(%(ids)s::uuid[], %(machines)s) WITH ORDINALITY AS w (id, machine, n)
+          JOIN omega.transaction mine ON mine.id = w.id
+          JOIN LATERAL unnest(t.machines, t.verdicts) WITH ORDINALITY AS c (machine, verdict, n)
+            ON c.machine = w.machine AND c.verdict = {int(Verdict.ACCEPTED)}
+         WHERE t.machines && %(machines)s
+           AND t.committed_at < mine.committed_at AND t.id <> mine.id
+         GROUP BY w.n
+    )
+    SELECT l.n, t.id, t.scheduler, t.replica,
+           t.jobs[width_bucket((l.granted[3] - 1)::integer, t.ends) + 1],
            (extract(epoch FROM t.committed_at) * 1000)::bigint
-      FROM {_NEWEST}
-      JOIN unnest(%(ids)s::uuid[], %(machines)s) WITH ORDINALITY AS w (id, machine, n)
-        ON w.machine = ANY (t.machines) AND w.id <> t.id
-      JOIN omega.transaction mine ON mine.id = w.id AND t.committed_at < mine.committed_at,
-           LATERAL unnest(t.machines, t.verdicts) WITH ORDINALITY AS c (machine, verdict, n)
-     WHERE c.machine = w.machine AND c.verdict = {int(Verdict.ACCEPTED)}
-     ORDER BY w.n, t.committed_at DESC
+      FROM last l JOIN omega.transaction t ON t.changed_by = (l.granted[2])::text::xid8
 """
 
 
