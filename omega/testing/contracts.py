@@ -36,6 +36,7 @@ from omega.testing.machine_lease_contract import (
 )
 from omega.testing.moving_contract import MovingContract
 from omega.testing.occupant_contract import OccupantContract
+from omega.testing.planned_contract import PlannedContract
 from omega.testing.progress_contract import ProgressContract
 from omega.testing.queue_contract import QueueContract
 from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
@@ -86,5 +87,6 @@ class StoreContract(
     WaitingJobContract,
     LineContract,
     AttemptContract,
+    PlannedContract,
 ):
     """Everything that a store must do."""

@@ -25,6 +25,7 @@ from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.holdings import Holdings, IdleJob
 from omega.store.inquiries import Line, RecordedAttempt, WaitingJob
 from omega.store.leases import HandBack, ParkedJob, Parking
+from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
@@ -341,6 +342,10 @@ class PassThrough:
     def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
         """Pass on."""
         return self._store.attempts_of(job, attempts_max=attempts_max)
+
+    def submit_planned(self, planned: PlannedJob) -> PlannedOutcome:
+        """Pass on."""
+        return self._store.submit_planned(planned)
 
     def close(self) -> None:
         """Pass on."""

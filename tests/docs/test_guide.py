@@ -97,6 +97,10 @@ def test_why_is_asked_of_jobs_that_wait_and_of_one_that_does_not(
     assert "where it runs" in said["omega why fills"]
     assert 0 == json.loads(said["omega why waits --task 0 --json -"])["summary"]["group"]
     assert "would_fit" in said["omega why --spec one.yaml"]
+    (planning,) = marked(WHY, "plan")
+    planned = run_here(omega, planning)
+    assert "1 would have a place" in planned["omega plan one.yaml"]
+    assert "Submitted job 4." in planned["omega submit --plan plan.json"]
 
 
 @pytest.mark.slow

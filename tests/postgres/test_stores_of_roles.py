@@ -14,6 +14,7 @@ from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.store.leases import HandBack, Parking
+from omega.store.planned import PlannedJob
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
@@ -93,6 +94,9 @@ CALLS = {
     "set_state": methodcaller("set_state", NONE, MachineState.OPEN),
     "snapshot": methodcaller("snapshot"),
     "submit": methodcaller("submit", [a_spec()]),
+    "submit_planned": methodcaller(
+        "submit_planned", PlannedJob(UUID(int=7), a_spec(), a_claim(), ())
+    ),
     "take_turn": methodcaller("take_turn", TURN, lease_ms=1_000),
     "progress": methodcaller("progress", integers([JOB.id])),
     "unfinished": methodcaller("unfinished", [JOB.id]),

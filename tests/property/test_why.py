@@ -4,111 +4,18 @@ The search knows machines as dictionaries, and tries every place for every task.
 could help, `why` must not deny.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from hypothesis import given
-from hypothesis import strategies as st
 
-from omega.clock import ManualClock
-from omega.model.arrays import integers
-from omega.model.jobs import Constraint, JobSpec, Operator, TaskGroup
 from omega.model.machines import MachineState
-from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport, why_job
-from omega.store.memory.store import MemoryStore
-from omega.testing.builders import a_cell, a_spec, join_cells
-from omega.testing.steps import a_running_job
 from tests.fixtures.doses import examples
+from tests.fixtures.small_cells import Example, cells, spec_of, store_of
 
 GAP = 10
-
-
-@dataclass(frozen=True)
-class OnMachine:
-    """A machine of an example."""
-
-    cpu: int
-    memory: int
-    zone: str | None
-    state: MachineState
-
-
-@dataclass(frozen=True)
-class Occupant:
-    """A job of one task that runs."""
-
-    machine: int
-    cpu: int
-    memory: int
-    precedence: int
-    preemptible: bool
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """A group of the job."""
-
-    tasks: int
-    cpu: int
-    memory: int
-    zone: str | None
-    apart: bool
-
-
-@dataclass(frozen=True)
-class Example:
-    """A cell, who runs there, and the job."""
-
-    machines: tuple[OnMachine, ...]
-    occupants: tuple[Occupant, ...]
-    groups: tuple[Wanted, ...]
-    minimum: int
-    precedence: int
-    cpu_left: int | None
-    """What is left of its tenant's quota; None without a quota."""
-
-
-AMOUNTS = st.integers(0, 2)
-ROOM = st.integers(1, 4)
-STATES = st.sampled_from([MachineState.OPEN] * 4 + [MachineState.DRAINING, MachineState.DOWN])
-ZONES = st.sampled_from(["a", "a", "b", None])
-
-
-@st.composite
-def cells(draw: st.DrawFn) -> Example:
-    """Draw a cell of one to three machines, up to four occupants and a job of up to four tasks."""
-    machines = tuple(
-        draw(st.lists(st.builds(OnMachine, ROOM, ROOM, ZONES, STATES), min_size=1, max_size=3))
-    )
-    left = [[machine.cpu, machine.memory] for machine in machines]
-    occupants = []
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, len(machines) - 1))
-        cpu, memory = (draw(st.sampled_from(range(most, -1, -1))) for most in left[at])
-        if machines[at].state is MachineState.OPEN and cpu + memory:
-            left[at] = [left[at][0] - cpu, left[at][1] - memory]
-            precedence, preemptible = draw(st.sampled_from([0, 9, 10])), draw(st.booleans())
-            occupants.append(Occupant(at, cpu, memory, precedence, preemptible))
-    group = st.builds(
-        Wanted,
-        st.integers(1, 2),
-        st.sampled_from([1, 1, 2, 2, 3, 4]),
-        AMOUNTS,
-        st.sampled_from([None] * 6 + ["a"] * 3 + ["c"]),
-        st.booleans(),
-    )
-    groups = tuple(draw(st.lists(group, min_size=1, max_size=2)))
-    tasks = sum(each.tasks for each in groups)
-    return Example(
-        machines,
-        tuple(occupants),
-        groups,
-        draw(st.integers(0, tasks)),
-        draw(st.sampled_from([0, 10, 19, 20])),
-        draw(st.sampled_from([None] * 4 + [0, 1, 4, 20])),
-    )
 
 
 def most_placed(case: Example, gone: frozenset[int], *, empty: bool, all_open: bool) -> int:
@@ -176,53 +83,9 @@ def quota_suffices(case: Example) -> bool:
     return min(one.cpu for one in case.groups) <= case.cpu_left
 
 
-def spec_of(case: Example) -> JobSpec:
-    groups = [
-        TaskGroup(
-            tasks=one.tasks,
-            cpu_milli=one.cpu,
-            memory_mib=one.memory,
-            constraints=() if one.zone is None else (Constraint("zone", Operator.IN, (one.zone,)),),
-            different_machines=one.apart,
-        )
-        for one in case.groups
-    ]
-    return a_spec(
-        groups=groups,
-        scheduler="service",
-        tenant="ann",
-        precedence=case.precedence,
-        minimum=case.minimum,
-    )
-
-
 def asked_of(case: Example) -> tuple[WhyReport, list[int]]:
     """Return what `why` tells of the job of an example, and the jobs of the occupants."""
-    store = MemoryStore(ManualClock(now=1_000.0))
-    ids = store.add_machines(
-        join_cells(
-            *(
-                a_cell(
-                    1,
-                    first=number,
-                    cpu_milli=machine.cpu,
-                    memory_mib=machine.memory,
-                    attributes={"zone": [machine.zone]},
-                )
-                for number, machine in enumerate(case.machines)
-            )
-        )
-    )
-    jobs = []
-    for one in case.occupants:
-        spec = replace(a_spec(precedence=one.precedence), preemptible=one.preemptible)
-        amounts = {"cpu_milli": one.cpu, "memory_mib": one.memory}
-        jobs.append(a_running_job(store, spec, [int(ids[one.machine])], **amounts).id)
-    for number, machine in enumerate(case.machines):
-        store.set_state(integers([int(ids[number])]), machine.state)
-    if case.cpu_left is not None:
-        store.set_quota(Quota(QuotaScope.TENANT, "ann", {Budget.CPU_MILLI: case.cpu_left}))
-    store.report("service", "0", pid=1, facts={})
+    store, jobs = store_of(case)
     (job,) = store.submit([spec_of(case)])
     status = store.job(job)
     assert status is not None

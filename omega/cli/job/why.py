@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
+from omega.cli.job.plan import only_job
 from omega.cli.job.show import named_job
 from omega.cli.job.why_screen import why_screen
 from omega.errors import BadInput, OmegaError, did_you_mean
@@ -21,7 +22,6 @@ from omega.reports.why.report import WhyReport, why_job, why_spec
 from omega.store.protocols import ReaderStore
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
-from omega.workload.spec import read_specs
 
 
 def command(
@@ -53,7 +53,7 @@ def command(
     """
     if (job is None) == (spec is None):
         raise BadInput("name a job, or a file by --spec", field="JOB")
-    asked = None if spec is None else _only_job(spec)
+    asked = None if spec is None else only_job(spec)
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo) as store:
         report = _report(store, job, asked, task, machine)
@@ -78,13 +78,6 @@ def preempts(kind: str) -> bool | None:
         return find_scheduler(kind).preempts
     except OmegaError:
         return None
-
-
-def _only_job(spec: Path) -> JobSpec:
-    specs = read_specs(spec)
-    if len(specs) != 1:
-        raise BadInput(f"it has {len(specs):,} jobs; why is asked of one", file=str(spec))
-    return specs[0]
 
 
 def _report(

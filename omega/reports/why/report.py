@@ -20,6 +20,7 @@ from omega.lifecycle.states import FINAL, State
 from omega.limits import LIMITS
 from omega.model.arrays import integers
 from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.quotas import QuotaUse
 from omega.placement.diagnosis import has_room
 from omega.reports.jobs import row_of as job_row
 from omega.reports.processes import live_kinds
@@ -205,11 +206,28 @@ def why_spec(
     return _report(store, facts, preempts, task, machine)
 
 
+def why_rest(
+    store: ReaderStore, view: View, job: LeasedJob, uses: Sequence[QuotaUse], preempts: Preempts
+) -> WhyReport:
+    """Return what the unplaced tasks of a planned job would wait for, on the view that is planned.
+
+    `uses` are its quotas as they would be.
+    """
+    facts = _Facts(view, job, None, job.placed, 0, NOBODY, (), {})
+    return _report(store, facts, preempts, None, None, uses=uses)
+
+
 def _report(
-    store: ReaderStore, facts: _Facts, preempts: Preempts, task: int | None, machine: str | None
+    store: ReaderStore,
+    facts: _Facts,
+    preempts: Preempts,
+    task: int | None,
+    machine: str | None,
+    *,
+    uses: Sequence[QuotaUse] | None = None,
 ) -> WhyReport:
     view, job, status = facts.view, facts.job, facts.status
-    uses = store.quotas()
+    uses = store.quotas() if uses is None else uses
     needs = quota_needs(job, facts.running, uses) if len(job.unplaced) else []
     situation = _situation(store, facts, needs, preempts)
     finding = find_reason(situation)

@@ -20,7 +20,7 @@ from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, some_kind
-from omega.model.claims import JobSlice, Transaction
+from omega.model.claims import ConflictRule, JobSlice, Transaction
 from omega.model.evictors import evictors
 from omega.model.jobs import LeasedJob
 from omega.model.machines import (
@@ -34,11 +34,13 @@ from omega.model.machines import (
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
+from omega.store.leases import HandBack
 from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.forced_eviction import tasks_by_job
 from omega.store.memory.holdings import MemoryHoldings
 from omega.store.memory.inquiries import Judged, MemoryInquiries
+from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.machine_leases import MemoryMachineLeases, broken_leases
 from omega.store.memory.machines import MachineTable
@@ -49,7 +51,11 @@ from omega.store.memory.registry import MemoryRegistry
 from omega.store.memory.rounds import MemoryRounds
 from omega.store.memory.turns import MemoryTurns
 from omega.store.memory.verify import broken_invariants
+from omega.store.planned import HOLDER, PlannedJob, PlannedOutcome
 from omega.store.status import CellUse, Violation
+
+LEASE_S = 60.0
+"""For how long a job is leased while its plan is committed."""
 
 OUTCOMES_KEPT_MAX = 100_000
 """The most outcomes that are kept; a client repeats a commit long before its outcome is dropped."""
@@ -111,6 +117,36 @@ class MemoryStore(
         if outcome.accepted.any():
             self._apply(transaction, outcome)
         return outcome
+
+    def submit_planned(self, planned: PlannedJob) -> PlannedOutcome:
+        """Submit a job and commit its claims, all by the sequence rule, or change nothing."""
+        known = self._judged.get(planned.id)
+        if known is not None:
+            return self._planned(planned, known.jobs[0].job, known.outcome)
+        record = JobRecord.submitted(len(self._jobs) + 1, planned.spec, self._clock.now())
+        self._jobs[record.id] = record
+        leased = self._leased_to(HOLDER, record, self._clock.now() + LEASE_S)
+        transaction = Transaction.of(
+            [(leased.id, leased.token, len(planned.claims), planned.claims)],
+            id=planned.id,
+            scheduler=planned.spec.scheduler,
+            replica=HOLDER,
+            rule=ConflictRule.SEQUENCE,
+        )
+        context = self._context(transaction)
+        outcome = judge(self._rows(transaction, context.victims.machine), transaction, context)
+        lost = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
+        if not outcome.accepted.all() or sorted(lost) != sorted(planned.evicted):
+            del self._jobs[record.id], self._leased[record.id]
+            return self._planned(planned, None, outcome)
+        self.commit(transaction)
+        self.hand_back([HandBack(leased.id, leased.token, 0, progressed=True)])
+        return self._planned(planned, record.id, outcome)
+
+    def _planned(self, planned: PlannedJob, job: int | None, outcome: Outcome) -> PlannedOutcome:
+        lost = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
+        fresh = self._machines.rows(self._machines.named(planned.claims.machine))
+        return PlannedOutcome(job, outcome.verdicts, tuple(sorted(lost)), fresh)
 
     def end_helpers(self, scheduler: str, job: Ids, task: Index) -> int:
         """End those of these tasks that run and help jobs of this kind; return how many."""

@@ -16,6 +16,7 @@ from omega.store.postgres.elastic import PostgresElasticJobs
 from omega.store.postgres.holdings import PostgresHoldings
 from omega.store.postgres.inquiries import PostgresInquiries
 from omega.store.postgres.jobs import PostgresJobs
+from omega.store.postgres.planned import PostgresPlans
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
 from omega.store.postgres.turns import PostgresTurns
@@ -30,6 +31,7 @@ class PostgresStore(
     PostgresTurns,
     PostgresHoldings,
     PostgresInquiries,
+    PostgresPlans,
     PostgresRegistry,
 ):
     """A cell, its queue and its registry in one Postgres database."""
@@ -81,4 +83,5 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresTurns.__init__(store, link)
     PostgresHoldings.__init__(store, link)
     PostgresInquiries.__init__(store, link)
+    PostgresPlans.__init__(store, link)
     PostgresRegistry.__init__(store, link)
