@@ -44,9 +44,11 @@ def command(
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
-    """Show where the tasks of a job would go, what would be evicted, and what quotas would be left.
+    """Show what a submission would do, and change nothing.
 
-    Nothing is submitted. Beside it stands what runs now under the job's name.
+    It shows where the tasks of a job would go, what would be evicted, and what quotas would be
+    left, beside what runs now under its name. Keep a plan, and submit exactly that:
+    [bold]omega plan job.yaml --json plan.json[/] and [bold]omega submit --plan plan.json[/]
     """
     asked = only_job(spec)
     settings = its_own(settings_of_its_own or [])

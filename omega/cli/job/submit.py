@@ -19,13 +19,14 @@ from omega.cli.job.screens import jobs_table, print_ids
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput, OmegaError
 from omega.lifecycle.states import State
+from omega.model.jobs import JobSpec
 from omega.processes.stopping import stop_on_signals
 from omega.reports.jobs import row_of
 from omega.reports.plan_file import read_plan, what_changed
 from omega.reports.wording import things
 from omega.store.loading import Advance
 from omega.store.planned import PlannedJob
-from omega.store.protocols import JobReader, OwnerStore
+from omega.store.protocols import JobReader, OwnerStore, Store
 from omega.store.status import JobStatus
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
@@ -37,19 +38,22 @@ WELL: Final = (State.RUNNING, State.SUCCEEDED)
 JOBS_SHOWN: Final = 20
 CHANGES_SHOWN: Final = 5
 
+SpecFile = Annotated[
+    Path | None, typer.Argument(metavar="SPEC.yaml", help="A job, or a list of jobs.")
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="Or what omega plan --json FILE wrote: exactly that, or nothing.",
+    ),
+]
+
 
 def command(
-    spec: Annotated[
-        Path | None, typer.Argument(metavar="SPEC.yaml", help="A job, or a list of jobs.")
-    ] = None,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan",
-            metavar="FILE",
-            help="Or what omega plan --json FILE wrote: exactly that, or nothing.",
-        ),
-    ] = None,
+    spec: SpecFile = None,
+    plan: PlanFile = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until every task has a place; 1 if one has not.")
     ] = False,
@@ -68,19 +72,12 @@ def command(
 
     With --plan, the job of a plan gets exactly the places that were planned.
     """
-    if (spec is None) == (plan is None):
-        raise BadInput("name a file of jobs, or a plan by --plan", field="SPEC.yaml")
     output = Output(json_to)
-    specs = read_specs(spec) if spec is not None else []
-    planned = None if plan is None else read_plan(plan, uuid4())
+    specs, submit = _asked(spec, plan)
     statuses: list[JobStatus] = []
     with stop_on_signals() as stop, cell_store(data_dir) as store:
-        if planned is not None:
-            specs = [planned[0].spec]
-            ids = [commit_plan(store, *planned)]
-        else:
-            with output.console.status(f"Submitting {things(len(specs), 'job')}"):
-                ids = store.submit(specs)
+        with output.console.status(f"Submitting {things(len(specs), 'job')}"):
+            ids = submit(store)
         print_ids(output.console, ids)
         if wait:
             with output.progress() as progress:
@@ -95,12 +92,8 @@ def command(
                 )
     unplaced = [status for status in statuses if status.state not in WELL]
     output.document(
-        parameters={
-            "spec": None if spec is None else str(spec),
-            "plan": None if plan is None else str(plan),
-            "wait": wait,
-            "timeout": timeout,
-        },
+        parameters={"spec": spec and str(spec), "plan": plan and str(plan)}
+        | {"wait": wait, "timeout": timeout},
         rows=[row_of(status) for status in statuses] or [{"id": job} for job in ids],
         summary={
             "jobs": len(ids),
@@ -117,6 +110,19 @@ def command(
             highlight=False,
         )
         raise typer.Exit(1)
+
+
+def _asked(
+    spec: Path | None, plan: Path | None
+) -> tuple[Sequence[JobSpec], Callable[[Store], list[int]]]:
+    """Return the jobs of a file or a plan, and a function that submits them."""
+    if spec is not None and plan is None:
+        specs = read_specs(spec)
+        return specs, lambda store: store.submit(specs)
+    if plan is None or spec is not None:
+        raise BadInput("name a file of jobs, or a plan by --plan", field="SPEC.yaml")
+    planned, names = read_plan(plan, uuid4())
+    return [planned.spec], lambda store: [commit_plan(store, planned, names)]
 
 
 def commit_plan(store: OwnerStore, planned: PlannedJob, names: Mapping[int, str]) -> int:

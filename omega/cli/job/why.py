@@ -46,9 +46,10 @@ def command(
     demo: DemoOption = False,
     json_to: JsonTo = None,
 ) -> None:
-    """Say why a job is not placed, or why it is where it is.
+    """Say why a job is not placed, and what would help.
 
-    One reason, the evidence for it, and what would help. Of a job that is not submitted:
+    One reason, and the evidence for it; of a placed job, where it is and by which transaction. Of a
+    job that is not submitted:
     [bold]omega why --spec job.yaml[/]
     """
     if (job is None) == (spec is None):
