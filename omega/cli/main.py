@@ -37,9 +37,11 @@ VERBS: Final = {
     "run": Verb("job.run", "Run a command in the cell; output and exit code come back here."),
     "db": Verb("db.commands", "Make, migrate, check, examine and prune the database."),
     "cell": Verb("cell.commands", "Load machines, show them, and take them in and out."),
+    "plan": Verb("job.plan", "Show what a submission would do, and change nothing."),
     "submit": Verb("job.submit", "Submit the jobs of a YAML file."),
     "jobs": Verb("job.listing", "List jobs, newest first."),
     "job": Verb("job.show", "Show one job: where its tasks run, why not, or how they ended."),
+    "why": Verb("job.why", "Say why a job is not placed, and what would help."),
     "logs": Verb(
         "job.logs",
         "Print what a job's tasks wrote.",

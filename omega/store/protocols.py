@@ -25,7 +25,9 @@ from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.agents import AgentStore, ExitReader
 from omega.store.elastic import HelperStore
 from omega.store.holdings import Holdings, IdleJob
+from omega.store.inquiries import AttemptReader, LineReader
 from omega.store.leases import JobLeases
+from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import TurnStore
@@ -152,12 +154,16 @@ class ForcedEvictionStore(Protocol):
         ...
 
 
-class ProcessStore(SnapshotSource, ProgressReader, ProcessRegistry, Protocol):
-    """The calls of both schedulers and nodes."""
+class AllocationReader(Protocol):
+    """What runs of given jobs."""
 
     def allocations_of(self, jobs: Sequence[int]) -> Allocations:
         """Read the live allocations of these jobs."""
         ...
+
+
+class ProcessStore(AllocationReader, SnapshotSource, ProgressReader, ProcessRegistry, Protocol):
+    """The calls of both schedulers and nodes."""
 
     def close(self) -> None:
         """Close all connections; closing twice is harmless."""
@@ -211,7 +217,7 @@ class NodeStore(ProcessStore, AgentStore, Protocol):
         ...
 
 
-class JobReader(ProgressReader, QuotaReader, ExitReader, Protocol):
+class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, Protocol):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:
@@ -253,7 +259,7 @@ class SubmitterStore(JobReader, Protocol):
         ...
 
 
-class ReaderStore(ViewSource, JobReader, Protocol):
+class ReaderStore(AllocationReader, ViewSource, JobReader, OccupantReader, AttemptReader, Protocol):
     """Reads that show and check a cell; the role omega_reader."""
 
     def allocations(self) -> Allocations:
@@ -313,6 +319,14 @@ class OwnerStore(ReaderStore, ForcedEvictionStore, Protocol):
         Use above the new capacity is tolerated for `notice_ms`, and after that until the next call
         of `enforce_notices`. Raises BadInput for an id that never existed and for a machine that
         is gone.
+        """
+        ...
+
+    def submit_planned(self, planned: PlannedJob) -> PlannedOutcome:
+        """Submit a job and commit its claims, all of them by the sequence rule, or change nothing.
+
+        Nothing is changed either if anything else would be evicted than is planned. It goes past
+        every scheduler, and so is the owner's.
         """
         ...
 

@@ -22,6 +22,7 @@ from omega.testing.exit_contract import ExitContract, FailedGangContract
 from omega.testing.gang_contract import GangContract
 from omega.testing.helper_contract import HelpersEndContract, LostHelperContract
 from omega.testing.holding_contract import HoldingContract, IdleContract
+from omega.testing.inquiry_contract import AttemptContract, LineContract, WaitingJobContract
 from omega.testing.lease_contract import LeaseContract
 from omega.testing.machine_contract import (
     LostTaskContract,
@@ -35,6 +36,7 @@ from omega.testing.machine_lease_contract import (
 )
 from omega.testing.moving_contract import MovingContract
 from omega.testing.occupant_contract import OccupantContract
+from omega.testing.planned_contract import PlannedContract
 from omega.testing.progress_contract import ProgressContract
 from omega.testing.queue_contract import QueueContract
 from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
@@ -82,5 +84,9 @@ class StoreContract(
     TurnContract,
     HoldingContract,
     IdleContract,
+    WaitingJobContract,
+    LineContract,
+    AttemptContract,
+    PlannedContract,
 ):
     """Everything that a store must do."""

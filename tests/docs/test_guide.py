@@ -5,6 +5,7 @@ What a test of another page types is not typed here: machines, roles, a schedule
 
 import json
 import os
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,12 +15,15 @@ import pytest
 from omega.lifecycle.states import State
 from omega.store.postgres.incarnations import JOBS_PASSED_OVER
 from omega.store.postgres.store import PostgresStore
+from omega.testing.builders import a_cell
+from schedulers.batch import BatchScheduler
 from schedulers.ml_gpu.__main__ import main as ml_gpu
 from tests.architecture.tree import ROOT
 from tests.docs.documents import blocks, document, marked, section
 from tests.docs.shell import Shell, run_here, saved, steps
 from tests.fixtures.command_line import Omega
 from tests.fixtures.databases import ServerOfRun
+from tests.fixtures.held_up import work_until, working
 from tests.fixtures.sweeps import Here
 
 README = document("README.md")
@@ -29,6 +33,7 @@ QUOTAS = document("docs/guide/quotas.md")
 SIMULATE = document("docs/guide/simulate.md")
 GPUS = document("docs/guide/gpus.md")
 OPERATE = document("docs/guide/operate.md")
+WHY = document("docs/guide/why.md")
 HOURS = "0.05"
 """Of a simulation, in place of what the guide says."""
 
@@ -68,6 +73,34 @@ def test_quotas_are_set_listed_and_removed(
 
     assert "research" in said["omega quota list"]
     assert "The quota of tenant research is lifted." in said["omega quota remove --tenant research"]
+
+
+def test_why_is_asked_of_jobs_that_wait_and_of_one_that_does_not(
+    database_url: str, omega: Omega, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(WHY, "yaml"):
+        saved(block, tmp_path, WHY.text)
+    (block,) = marked(WHY, "why")
+    with closing(PostgresStore(database_url)) as store:
+        store.add_machines(a_cell(2, attributes={"zone": ["a", "b"]}))
+        with working(database_url, BatchScheduler()) as batch:
+            submit, *questions = steps(block)
+            assert 0 == omega(*submit[1:]).code
+            work_until(batch, store, 1, State.RUNNING)
+            said = {" ".join(words): omega(*words[1:]).out for words in questions}
+
+    assert "one_kind_short" in said["omega why waits"]
+    assert "no   2 cores free" in said["omega why waits --machine machine-1"]
+    assert "unknown_attribute" in said["omega why nowhere"]
+    assert "where it runs" in said["omega why fills"]
+    assert 0 == json.loads(said["omega why waits --task 0 --json -"])["summary"]["group"]
+    assert "would_fit" in said["omega why --spec one.yaml"]
+    (planning,) = marked(WHY, "plan")
+    planned = run_here(omega, planning)
+    assert "1 would have a place" in planned["omega plan one.yaml"]
+    assert "Submitted job 4." in planned["omega submit --plan plan.json"]
 
 
 @pytest.mark.slow

@@ -56,6 +56,8 @@ COMMANDS: list[Command] = [
     (DONE, ["job", PARKED]),
     (DONE, ["job", RUNNING]),
     (DONE, ["job", 3]),
+    (DONE, ["why", PARKED]),
+    (DONE, ["why", RUNNING]),
     (DONE, ["cell", "show"]),
     (DONE, ["quota", "list"]),
     (FAILED, ["db", "verify"]),

@@ -8,6 +8,7 @@ from omega.limits import LIMITS
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause, TaskExit, TaskOutput
 from omega.model.jobs import LeasedJob
+from omega.store.inquiries import LINE_MAX
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.progress_contract import a_job_in_steps, report, told
@@ -85,7 +86,15 @@ def report_exits_of_some(store: PostgresStore, _job: LeasedJob, running: LeasedJ
     assert store.output(running.id, 0, "stdout") is not None
 
 
+def ask_why(store: PostgresStore, job: LeasedJob, running: LeasedJob) -> None:
+    """Some thousands of jobs wait before it, and their records are many."""
+    assert store.waiting_job(job.id) is not None
+    assert LINE_MAX == store.line_before("batch", -1, job.id, jobs_max=3).higher
+    assert 1 == len(store.attempts_of(running.id, attempts_max=5))
+
+
 CALLS = (
+    ask_why,
     commit_some,
     evict_one,
     end_one,

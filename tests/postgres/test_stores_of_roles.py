@@ -14,6 +14,7 @@ from omega.model.arrays import integers
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.store.leases import HandBack, Parking
+from omega.store.planned import PlannedJob
 from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
@@ -31,6 +32,7 @@ CALLS = {
     "allocations_of": methodcaller("allocations_of", [JOB.id]),
     "allocations_on": methodcaller("allocations_on", NONE),
     "allocations_since": methodcaller("allocations_since", 0),
+    "attempts_of": methodcaller("attempts_of", JOB.id, attempts_max=1),
     "begin_round": methodcaller("begin_round", "batch", holder="batch/0", length_ms=1_000),
     "add_helpers": methodcaller(
         "add_helpers", "batch", JOB.id, 1, precedence=-1, holder="batch/0", lease_ms=1_000
@@ -55,6 +57,7 @@ CALLS = {
     "jobs_named": methodcaller("jobs_named", "job"),
     "lease": methodcaller("lease", "batch", holder="batch/0", jobs_max=1, lease_ms=1_000),
     "leave_machine": methodcaller("leave_machine", 1, UUID(int=1)),
+    "line_before": methodcaller("line_before", "batch", 0, JOB.id, jobs_max=1),
     "lose_tasks": methodcaller("lose_tasks", NONE),
     "machine_revision": methodcaller("machine_revision", 1),
     "note_round": methodcaller("note_round", "batch", 1, {}),
@@ -91,11 +94,15 @@ CALLS = {
     "set_state": methodcaller("set_state", NONE, MachineState.OPEN),
     "snapshot": methodcaller("snapshot"),
     "submit": methodcaller("submit", [a_spec()]),
+    "submit_planned": methodcaller(
+        "submit_planned", PlannedJob(UUID(int=7), a_spec(), a_claim(), ())
+    ),
     "take_turn": methodcaller("take_turn", TURN, lease_ms=1_000),
     "progress": methodcaller("progress", integers([JOB.id])),
     "unfinished": methodcaller("unfinished", [JOB.id]),
     "use": methodcaller("use"),
     "verify": methodcaller("verify"),
+    "waiting_job": methodcaller("waiting_job", JOB.id),
     "wake": methodcaller("wake", [JOB.id]),
 }
 """A call of each method."""

@@ -1,27 +1,32 @@
 """`omega submit`: jobs from a YAML file into the queue.
 
 Goal     Submit jobs, and on request wait until they run.
-Promise  All jobs of a file are submitted in one submission, or none. A file with more jobs than
-         one submission takes is refused. `--wait` exits 1 when a job is parked, cancelled or
-         failed, or the time is up; the jobs stay in the queue.
+Promise  All jobs of a file are submitted in one submission, or none; a plan is committed as it is,
+         or nothing is. A file with more jobs than one submission takes is refused. `--wait` exits 1
+         when a job is parked, cancelled or failed, or the time is up; the jobs stay in the queue.
 Source   omega.workload.spec, which enforces the limit; SubmitterStore.submit.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
+from uuid import uuid4
 
 import typer
 
 from omega.cli.cell_access import cell_store
 from omega.cli.job.screens import jobs_table, print_ids
 from omega.clock import Clock, RealClock
+from omega.errors import BadInput, OmegaError
 from omega.lifecycle.states import State
+from omega.model.jobs import JobSpec
 from omega.processes.stopping import stop_on_signals
 from omega.reports.jobs import row_of
+from omega.reports.plan_file import read_plan, what_changed
 from omega.reports.wording import things
 from omega.store.loading import Advance
-from omega.store.protocols import JobReader
+from omega.store.planned import PlannedJob
+from omega.store.protocols import JobReader, OwnerStore, Store
 from omega.store.status import JobStatus
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
@@ -31,10 +36,24 @@ POLL_S: Final = 0.2
 UNDECIDED: Final = (State.PENDING, State.PLANNING)
 WELL: Final = (State.RUNNING, State.SUCCEEDED)
 JOBS_SHOWN: Final = 20
+CHANGES_SHOWN: Final = 5
+
+SpecFile = Annotated[
+    Path | None, typer.Argument(metavar="SPEC.yaml", help="A job, or a list of jobs.")
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--plan",
+        metavar="FILE",
+        help="Or what omega plan --json FILE wrote: exactly that, or nothing.",
+    ),
+]
 
 
 def command(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC.yaml", help="A job, or a list of jobs.")],
+    spec: SpecFile = None,
+    plan: PlanFile = None,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until every task has a place; 1 if one has not.")
     ] = False,
@@ -50,13 +69,15 @@ def command(
     A job needs a name, a scheduler, and groups of tasks:
 
     [bold]{name: hello, scheduler: batch, groups: \\[{tasks: 3, cpu: 1, memory: 1GiB}]}[/]
+
+    With --plan, the job of a plan gets exactly the places that were planned.
     """
     output = Output(json_to)
-    specs = read_specs(spec)
+    specs, submit = _asked(spec, plan)
     statuses: list[JobStatus] = []
     with stop_on_signals() as stop, cell_store(data_dir) as store:
         with output.console.status(f"Submitting {things(len(specs), 'job')}"):
-            ids = store.submit(specs)
+            ids = submit(store)
         print_ids(output.console, ids)
         if wait:
             with output.progress() as progress:
@@ -71,7 +92,8 @@ def command(
                 )
     unplaced = [status for status in statuses if status.state not in WELL]
     output.document(
-        parameters={"spec": str(spec), "wait": wait, "timeout": timeout},
+        parameters={"spec": spec and str(spec), "plan": plan and str(plan)}
+        | {"wait": wait, "timeout": timeout},
         rows=[row_of(status) for status in statuses] or [{"id": job} for job in ids],
         summary={
             "jobs": len(ids),
@@ -88,6 +110,34 @@ def command(
             highlight=False,
         )
         raise typer.Exit(1)
+
+
+def _asked(
+    spec: Path | None, plan: Path | None
+) -> tuple[Sequence[JobSpec], Callable[[Store], list[int]]]:
+    """Return the jobs of a file or a plan, and a function that submits them."""
+    if spec is not None and plan is None:
+        specs = read_specs(spec)
+        return specs, lambda store: store.submit(specs)
+    if plan is None or spec is not None:
+        raise BadInput("name a file of jobs, or a plan by --plan", field="SPEC.yaml")
+    planned, names = read_plan(plan, uuid4())
+    return [planned.spec], lambda store: [commit_plan(store, planned, names)]
+
+
+def commit_plan(store: OwnerStore, planned: PlannedJob, names: Mapping[int, str]) -> int:
+    """Commit a plan as it is; return the job. Raises OmegaError that says what has changed."""
+    outcome = store.submit_planned(planned)
+    if outcome.job is None:
+        changed = what_changed(planned, outcome, names)
+        more = (
+            f"; and {len(changed) - CHANGES_SHOWN:,} more" if len(changed) > CHANGES_SHOWN else ""
+        )
+        raise OmegaError(
+            f"nothing was submitted, for the cell is not as it was planned:"
+            f" {'; '.join(changed[:CHANGES_SHOWN])}{more}"
+        )
+    return outcome.job
 
 
 def told_of(unplaced: Sequence[JobStatus]) -> str:

@@ -40,6 +40,8 @@ class JobRecord:
     token: UUID | None = None
     holder: str | None = None
     lease_ends_s: float = 0.0
+    not_before_s: float = 0.0
+    """While it is pending: when it may be leased."""
     first_leased_s: float | None = None
     finished_s: float | None = None
     park_reason: ParkReason | None = None

@@ -141,7 +141,7 @@ class MemoryJobs:
 
     def job(self, job: int) -> JobStatus | None:
         """Return one job's status."""
-        return _as_status(self._jobs[job]) if job in self._jobs else None
+        return status_of(self._jobs[job]) if job in self._jobs else None
 
     def jobs(
         self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
@@ -154,18 +154,18 @@ class MemoryJobs:
             and state in (None, job.state)
             and scheduler in (None, job.spec.scheduler)
         )
-        return [_as_status(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
+        return [status_of(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
 
     def jobs_named(self, name: str, *, jobs_max: int = 100) -> list[JobStatus]:
         """Return jobs of this name, newest first; without those of helpers."""
         newest = reversed(self._jobs.values())
         wanted = (job for job in newest if job.parent is None and job.spec.name == name)
-        return [_as_status(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
+        return [status_of(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
 
     def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:
         """Return the jobs of helpers of an elastic job, newest first."""
         newest = list(reversed(self._helpers.get(job, [])))
-        return [_as_status(self._jobs[number]) for number in newest[:jobs_max]]
+        return [status_of(self._jobs[number]) for number in newest[:jobs_max]]
 
     def placements(self, job: int) -> Mapping[int, str]:
         """Return the machine name of each running task of a job."""
@@ -180,7 +180,8 @@ class MemoryJobs:
 
     def _queue(self, job: JobRecord, *, delay_ms: int = 0) -> None:
         now_s = self._clock.now()
-        self._lines[job.spec.scheduler].join(job, now_s + delay_ms / 1_000, now_s)
+        job.not_before_s = now_s + delay_ms / 1_000
+        self._lines[job.spec.scheduler].join(job, job.not_before_s, now_s)
 
     def _holds(self, number: int, token: UUID) -> bool:
         return number in self._leased and self._leased[number].token == token
@@ -247,7 +248,8 @@ class MemoryJobs:
         return tasks, self._allocations.machines(job.slot[tasks])
 
 
-def _as_status(job: JobRecord) -> JobStatus:
+def status_of(job: JobRecord) -> JobStatus:
+    """Return what a user may know about a job."""
     return JobStatus(
         id=job.id,
         name=job.spec.name,

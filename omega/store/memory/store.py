@@ -20,7 +20,7 @@ from omega.clock import Clock
 from omega.lifecycle.states import FINAL, State, Trigger
 from omega.model.allocations import Allocations
 from omega.model.arrays import Ids, Index, some_kind
-from omega.model.claims import JobSlice, Transaction
+from omega.model.claims import ConflictRule, JobSlice, Transaction
 from omega.model.evictors import evictors
 from omega.model.jobs import LeasedJob
 from omega.model.machines import (
@@ -34,10 +34,13 @@ from omega.model.machines import (
 from omega.model.outcomes import Outcome
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
+from omega.store.leases import HandBack
 from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.forced_eviction import tasks_by_job
 from omega.store.memory.holdings import MemoryHoldings
+from omega.store.memory.inquiries import Judged, MemoryInquiries
+from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.machine_leases import MemoryMachineLeases, broken_leases
 from omega.store.memory.machines import MachineTable
@@ -48,7 +51,11 @@ from omega.store.memory.registry import MemoryRegistry
 from omega.store.memory.rounds import MemoryRounds
 from omega.store.memory.turns import MemoryTurns
 from omega.store.memory.verify import broken_invariants
+from omega.store.planned import HOLDER, PlannedJob, PlannedOutcome
 from omega.store.status import CellUse, Violation
+
+LEASE_S = 60.0
+"""For how long a job is leased while its plan is committed."""
 
 OUTCOMES_KEPT_MAX = 100_000
 """The most outcomes that are kept; a client repeats a commit long before its outcome is dropped."""
@@ -60,6 +67,7 @@ class MemoryStore(
     MemoryMachineLeases,
     MemoryProgress,
     MemoryHoldings,
+    MemoryInquiries,
     Preemption,
     MemoryRounds,
     MemoryTurns,
@@ -81,8 +89,7 @@ class MemoryStore(
         self._quotas = QuotaTable(self._jobs)
         self._exits = ExitTable()
         self._machine_leases = {}
-        self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
-        """By transaction: its outcome without rows, and the machines of the evicted tasks."""
+        self._judged: dict[UUID, Judged] = {}
         self._outcomes_kept_max = outcomes_kept_max
 
     def add_machines(self, machines: Machines) -> Ids:
@@ -101,15 +108,45 @@ class MemoryStore(
         """Judge the claims against the cell as it is now; apply the accepted ones."""
         recorded = self._judged.get(transaction.id)
         if recorded is not None:
-            outcome, evicted_from = recorded
-            return replace(outcome, fresh=self._rows(transaction, evicted_from))
+            fresh = self._rows(transaction, recorded.evicted_from)
+            return replace(recorded.outcome, fresh=fresh)
         context = self._context(transaction)
         rows = self._rows(transaction, context.victims.machine)
         outcome = judge(rows, transaction, context)
-        self._record(transaction.id, outcome)
+        self._record(transaction, outcome)
         if outcome.accepted.any():
             self._apply(transaction, outcome)
         return outcome
+
+    def submit_planned(self, planned: PlannedJob) -> PlannedOutcome:
+        """Submit a job and commit its claims, all by the sequence rule, or change nothing."""
+        known = self._judged.get(planned.id)
+        if known is not None:
+            return self._planned(planned, known.jobs[0].job, known.outcome)
+        record = JobRecord.submitted(len(self._jobs) + 1, planned.spec, self._clock.now())
+        self._jobs[record.id] = record
+        leased = self._leased_to(HOLDER, record, self._clock.now() + LEASE_S)
+        transaction = Transaction.of(
+            [(leased.id, leased.token, len(planned.claims), planned.claims)],
+            id=planned.id,
+            scheduler=planned.spec.scheduler,
+            replica=HOLDER,
+            rule=ConflictRule.SEQUENCE,
+        )
+        context = self._context(transaction)
+        outcome = judge(self._rows(transaction, context.victims.machine), transaction, context)
+        lost = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
+        if not outcome.accepted.all() or sorted(lost) != sorted(planned.evicted):
+            del self._jobs[record.id], self._leased[record.id]
+            return self._planned(planned, None, outcome)
+        self.commit(transaction)
+        self.hand_back([HandBack(leased.id, leased.token, 0, progressed=True)])
+        return self._planned(planned, record.id, outcome)
+
+    def _planned(self, planned: PlannedJob, job: int | None, outcome: Outcome) -> PlannedOutcome:
+        lost = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
+        fresh = self._machines.rows(self._machines.named(planned.claims.machine))
+        return PlannedOutcome(job, outcome.verdicts, tuple(sorted(lost)), fresh)
 
     def end_helpers(self, scheduler: str, job: Ids, task: Index) -> int:
         """End those of these tasks that run and help jobs of this kind; return how many."""
@@ -275,10 +312,12 @@ class MemoryStore(
         if job.state is State.RUNNING:
             del self._leased[job.id]
 
-    def _record(self, transaction: UUID, outcome: Outcome) -> None:
+    def _record(self, transaction: Transaction, outcome: Outcome) -> None:
         evicted = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
         slots = [self._jobs[job].slot[task] for job, task in evicted]
         evicted_from = self._allocations.machines(np.array(slots, dtype=np.intp))
-        self._judged[transaction] = replace(outcome, fresh=NO_ROWS), evicted_from
+        self._judged[transaction.id] = Judged.of(
+            transaction, replace(outcome, fresh=NO_ROWS), evicted_from, self._clock.now()
+        )
         if len(self._judged) > self._outcomes_kept_max:
             del self._judged[next(iter(self._judged))]

@@ -27,7 +27,7 @@ from omega.store.postgres.packing import Big
 from omega.store.readable import readable_sentence
 from omega.store.status import JobStatus
 
-_STATUS = """
+STATUS = """
     SELECT j.id, s.name, j.scheduler, s.tenant, j.precedence, j.state, j.tasks, j.placed, j.ended,
            j.failed, j.minimum, j.attempts, j.fruitless, j.park_reason, j.park_detail,
            (extract(epoch FROM j.submitted_at) * 1000)::bigint,
@@ -39,7 +39,7 @@ _STATUS = """
       FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
 """
 _STATUS_FIELDS = tuple(field.name for field in fields(JobStatus))
-"""The fields of JobStatus in the order of the columns of `_STATUS`."""
+"""The fields of JobStatus in the order of the columns of `STATUS`."""
 
 
 class PostgresJobs:
@@ -139,15 +139,15 @@ class PostgresJobs:
 
     def job(self, job: int) -> JobStatus | None:
         """Return one job's status."""
-        rows = self._link.call(_STATUS + " WHERE j.id = %s", (job,))
-        return _status(rows[0]) if rows else None
+        rows = self._link.call(STATUS + " WHERE j.id = %s", (job,))
+        return status_of(rows[0]) if rows else None
 
     def jobs(
         self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
     ) -> list[JobStatus]:
         """Return jobs, newest first."""
         rows = self._link.call(
-            _STATUS + " WHERE j.parent IS NULL AND (%(state)s::text IS NULL OR j.state = %(state)s)"
+            STATUS + " WHERE j.parent IS NULL AND (%(state)s::text IS NULL OR j.state = %(state)s)"
             " AND (%(scheduler)s::text IS NULL OR j.scheduler = %(scheduler)s)"
             " ORDER BY j.id DESC LIMIT %(jobs_max)s",
             {
@@ -156,22 +156,22 @@ class PostgresJobs:
                 "jobs_max": jobs_max,
             },
         )
-        return [_status(row) for row in rows]
+        return [status_of(row) for row in rows]
 
     def jobs_named(self, name: str, *, jobs_max: int = 100) -> list[JobStatus]:
         """Return jobs of this name, newest first; without those of helpers."""
         rows = self._link.call(
-            _STATUS + " WHERE s.name = %s AND j.parent IS NULL ORDER BY s.job_id DESC LIMIT %s",
+            STATUS + " WHERE s.name = %s AND j.parent IS NULL ORDER BY s.job_id DESC LIMIT %s",
             (name, jobs_max),
         )
-        return [_status(row) for row in rows]
+        return [status_of(row) for row in rows]
 
     def helpers(self, job: int, *, jobs_max: int = 100) -> list[JobStatus]:
         """Return the jobs of helpers of an elastic job, newest first."""
         rows = self._link.call(
-            _STATUS + " WHERE j.parent = %s ORDER BY j.id DESC LIMIT %s", (job, jobs_max)
+            STATUS + " WHERE j.parent = %s ORDER BY j.id DESC LIMIT %s", (job, jobs_max)
         )
-        return [_status(row) for row in rows]
+        return [status_of(row) for row in rows]
 
     def placements(self, job: int) -> Mapping[int, str]:
         """Return the machine name of each running task of a job."""
@@ -209,7 +209,7 @@ def _leased(row: tuple[Any, ...]) -> LeasedJob:
         id=job,
         token=token,
         spec=spec,
-        unplaced=_tasks(starts, stops, spec.tasks),
+        unplaced=tasks_in(starts, stops, spec.tasks),
         placed_task=integers() if tasks is None else tasks,
         placed_machine=integers() if machines is None else machines,
         placed=placed,
@@ -224,7 +224,7 @@ def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
     job, wire, reason, placed, running, generation, starts, stops, tasks, machines = row
     try:
         spec = spec_from_wire(decoded(wire))
-        unplaced = _tasks(starts, stops, spec.tasks)
+        unplaced = tasks_in(starts, stops, spec.tasks)
     except BadInput:
         return None
     return ParkedJob(
@@ -240,7 +240,7 @@ def _parked(row: tuple[Any, ...]) -> ParkedJob | None:
     )
 
 
-def _tasks(starts: Index | None, stops: Index | None, tasks: int) -> Index:
+def tasks_in(starts: Index | None, stops: Index | None, tasks: int) -> Index:
     """Return the tasks in a multirange, ascending; `starts` and `stops` bound its ranges.
 
     None stands for no ranges. Raises BadInput, before memory is allocated, if the job has more
@@ -256,7 +256,8 @@ def _tasks(starts: Index | None, stops: Index | None, tasks: int) -> Index:
     return np.concatenate([np.arange(start, stop, dtype=np.intp) for start, stop in ranges])
 
 
-def _status(row: tuple[Any, ...]) -> JobStatus:
+def status_of(row: tuple[Any, ...]) -> JobStatus:
+    """Return a job's status from a row of `STATUS`."""
     told = dict(zip(_STATUS_FIELDS, row, strict=True))
     reason = told["park_reason"]
     told["park_reason"] = None if reason is None else ParkReason(reason)

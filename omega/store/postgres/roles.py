@@ -133,6 +133,9 @@ ROLES: Final = (
             "read_profiles",
             "read_changes",
             "read_allocations",
+            "read_allocations_of",
+            "read_occupants",
+            "read_yielding",
             "read_notices",
             "read_quotas",
             "read_progress",
@@ -154,6 +157,7 @@ OWNERS: Final = (
     "count_quota",
     "remove_quota",
     "assign_machines",
+    "submit_planned",
     "forget_changes",
     "prune_history",
 )

@@ -14,7 +14,9 @@ from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
 from omega.store.postgres.elastic import PostgresElasticJobs
 from omega.store.postgres.holdings import PostgresHoldings
+from omega.store.postgres.inquiries import PostgresInquiries
 from omega.store.postgres.jobs import PostgresJobs
+from omega.store.postgres.planned import PostgresPlans
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
 from omega.store.postgres.turns import PostgresTurns
@@ -28,6 +30,8 @@ class PostgresStore(
     PostgresRounds,
     PostgresTurns,
     PostgresHoldings,
+    PostgresInquiries,
+    PostgresPlans,
     PostgresRegistry,
 ):
     """A cell, its queue and its registry in one Postgres database."""
@@ -78,4 +82,6 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresRounds.__init__(store, link)
     PostgresTurns.__init__(store, link)
     PostgresHoldings.__init__(store, link)
+    PostgresInquiries.__init__(store, link)
+    PostgresPlans.__init__(store, link)
     PostgresRegistry.__init__(store, link)

@@ -53,6 +53,7 @@ FILES = (
     "elastic.sql",
     "progress.sql",
     "queue.sql",
+    "planned.sql",
     "rounds.sql",
     "turns.sql",
     "forced_eviction.sql",

@@ -1,0 +1,258 @@
+"""The one reason that holds a job up now.
+
+Goal     Of all that is in a job's way, name what has to change first.
+Promise  One finding for each job. A permanent reason is given only if no task, or not what the gang
+         lacks, would be placed in the empty cell with every machine up; of a gang of several
+         groups it says if that was not proven. A reason with room is given if and only if the
+         machines and quotas would take the job as they are.
+Source   omega/placement/diagnosis.py, for what is permanent; docs/decisions/0054.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from omega.cell.view import View
+from omega.lifecycle.states import FINAL, ParkReason, State
+from omega.model.jobs import LeasedJob
+from omega.placement.diagnosis import alone, diagnose, emptied
+from omega.placement.feasibility import room
+from omega.placement.groups import waiting_groups
+from omega.reports.why.evictions import Evictions
+from omega.reports.why.findings import Finding
+from omega.reports.why.full import why_full
+from omega.reports.why.quotas import QuotaNeed, raised
+from omega.reports.why.reasons import Reason
+from omega.reports.wording import duration, things
+from omega.store.inquiries import LINE_MAX, Line, RecordedAttempt
+from omega.store.status import JobStatus, Notice
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """All that was read about a job that is not fully placed, or about a spec."""
+
+    view: View
+    job: LeasedJob
+    status: JobStatus | None
+    """None for a spec that is not submitted."""
+    waits_ms: int
+    """For how much longer the job may not be leased."""
+    kinds_running: frozenset[str]
+    """The kinds of scheduler that have reported lately."""
+    needs: Sequence[QuotaNeed]
+    line: Line
+    attempts: Sequence[RecordedAttempt]
+    """Newest first."""
+    notices: Sequence[Notice]
+    evictions: Evictions | None
+    """None if there is room."""
+    after_notices: View | None
+    """The cell once all notices have ended; None if there are none, or if there is room."""
+
+    @property
+    def state(self) -> State:
+        """The job's state; a spec counts as pending."""
+        return State.PENDING if self.status is None else self.status.state
+
+
+def find_reason(about: Situation) -> Finding:
+    """Return the dominant reason, from what cannot be waited for to what passes by itself."""
+    steps: tuple[Callable[[Situation], Finding | None], ...] = (
+        _placed,
+        _never,
+        _no_scheduler,
+        _over_quota,
+        _full,
+        _refused,
+        _waits,
+    )
+    found = (step(about) for step in steps)
+    return next(finding for finding in found if finding is not None)
+
+
+def group_that_waits(view: View, job: LeasedJob) -> int:
+    """Return the group that holds a job up: the one with least room for what it wants.
+
+    Groups that could never fit come last, unless all are such.
+    """
+    empty, anew = emptied(view), alone(job)
+
+    def rank(group: int) -> tuple[bool, float, int]:
+        hopeless = not len(room(empty, anew, group).at)
+        wanted = max(1, len(job.unplaced_in(group)))
+        return hopeless and not job.lacking, room(view, job, group).total / wanted, group
+
+    return min(waiting_groups(job) or [0], key=rank)
+
+
+def _placed(about: Situation) -> Finding | None:
+    if about.state in FINAL:
+        return Finding(Reason.ENDED, f"It is {about.state.value}.", "Nothing.")
+    if about.state is State.RUNNING or not len(about.job.unplaced):
+        return Finding(Reason.PLACED, "Every task has a place or has ended.", "Nothing.")
+    return None
+
+
+def _never(about: Situation) -> Finding | None:
+    """Return a permanent reason, if there is one."""
+    found = diagnose(about.view, about.job)
+    if found is None or not found.reason.is_permanent:
+        return None
+    again = "submit it anew" if about.status is None else f"omega cancel {about.status.id}"
+    match found.reason:
+        case ParkReason.UNKNOWN_ATTRIBUTE:
+            step = "Correct the attribute, or load machines that have it: omega cell load FILE"
+        case ParkReason.NO_MACHINE_MATCHES:
+            step = "Correct the constraint, or load a machine that meets it: omega cell load FILE"
+        case ParkReason.NEVER_FITS:
+            step = "Ask for less a task, or load a machine that has as much: omega cell load FILE"
+        case _:
+            step = "Lower its minimum or the size of its tasks, or load machines: omega cell load"
+    proven = found.reason is not ParkReason.GANG_TOO_LARGE or _is_too_large(about)
+    unless = "" if proven else "; that is as schedulers pack it, and was not proven"
+    return Finding(
+        Reason(found.reason.value),
+        f"{found.detail[:1].upper()}{found.detail[1:]}{unless}.",
+        f"{step}. To submit another spec, end this one: {again}."
+        if about.status is not None
+        else f"{step}.",
+        is_proven=proven,
+    )
+
+
+def _is_too_large(about: Situation) -> bool:
+    """Return whether no packing of the gang exists, as groups by themselves do not reach it."""
+    empty, anew = emptied(about.view), alone(about.job)
+    groups = waiting_groups(anew)
+    most = sum(min(room(empty, anew, g).total, len(anew.unplaced_in(g))) for g in groups)
+    return most < anew.lacking or len(groups) == 1
+
+
+def _no_scheduler(about: Situation) -> Finding | None:
+    kind = about.job.spec.scheduler
+    if about.status is None or kind in about.kinds_running:
+        return None
+    return Finding(
+        Reason.NO_SCHEDULER,
+        f"No {kind} scheduler has been heard of lately.",
+        f"omega scheduler run {quote(kind)}",
+    )
+
+
+def _over_quota(about: Situation) -> Finding | None:
+    short = [need for need in about.needs if not need.suffices]
+    if not short:
+        return None
+    first = [need for need in short if need.use is short[0].use]
+    told = "; ".join(f"{need}: {need.figures}" for need in short)
+    if not short[0].use.counted:
+        return Finding(
+            Reason.OVER_QUOTA,
+            f"The use of {short[0]} has not been counted, so that it grants nothing.",
+            f"{raised(first)}",
+        )
+    return Finding(Reason.OVER_QUOTA, f"{told}.", f"Wait until jobs end, or: {raised(first)}")
+
+
+def _full(about: Situation) -> Finding | None:
+    if about.evictions is None:
+        return None
+    return why_full(
+        about.view,
+        about.job,
+        about.evictions,
+        about.notices,
+        about.after_notices,
+        group_that_waits(about.view, about.job),
+    )
+
+
+def _refused(about: Situation) -> Finding | None:
+    """Return that the last claims were refused, although there is room."""
+    status = about.status
+    last = about.attempts[0] if about.attempts else None
+    if status is None or last is None or last.granted or not last.refused:
+        return None
+    if not status.fruitless and status.park_reason is not ParkReason.CONFLICTS:
+        return None
+    beaten = 0
+    for attempt in about.attempts:
+        if attempt.granted:
+            break
+        beaten += 1
+    rivals = dict.fromkeys(_rivals(about.attempts[:beaten]))
+    by = f"; {', '.join(rivals)} took the machines" if rivals else ""
+    stale = any(claim.verdict.name == "STALE" for claim in last.claims)
+    kind = quote(about.job.spec.scheduler)
+    step = (
+        f"Run its scheduler with the fit rule: omega scheduler run {kind} --rule fit"
+        if stale
+        else f"Wait: it is tried again. Another replica tries oftener: omega scheduler run {kind}"
+        " --replica another"
+    )
+    return Finding(
+        Reason.CONFLICTS,
+        f"There is room, but its last {things(beaten, 'transaction')} got nothing{by}.",
+        step,
+    )
+
+
+def _rivals(attempts: Sequence[RecordedAttempt]) -> Iterator[str]:
+    for attempt in attempts:
+        for claim in attempt.claims:
+            if claim.taken_by is not None:
+                yield f"{claim.taken_by.scheduler} {claim.taken_by.replica}"
+
+
+def _waits(about: Situation) -> Finding:
+    """Return what a job waits for that would be placed as the cell is now."""
+    status, line = about.status, about.line
+    if status is None:
+        return Finding(
+            Reason.WOULD_FIT, "The cell has room for it now.", "Submit it: omega submit SPEC.yaml"
+        )
+    if status.state is State.PLANNING:
+        return Finding(
+            Reason.BEING_PLANNED, f"{status.lease_holder} holds its lease.", "Wait a moment."
+        )
+    if status.state is State.PARKED:
+        assert status.park_reason is not None
+        return Finding(
+            Reason.TO_BE_WOKEN,
+            f"It was parked as {status.park_reason.value}, and would fit now.",
+            "Wait a moment: a scheduler of its kind wakes it when it looks again.",
+        )
+    if about.waits_ms:
+        return Finding(
+            Reason.BACKING_OFF,
+            f"{things(status.fruitless, 'attempt')} in a row placed nothing; the next is"
+            f" {duration(about.waits_ms / 1_000)} away.",
+            "Wait: it is tried again by itself.",
+        )
+    if line.ahead:
+        return _behind(about)
+    return Finding(
+        Reason.QUEUED,
+        "There is room, and no other job of its kind is before it.",
+        "Wait a moment: the next scheduler of its kind that asks leases it.",
+    )
+
+
+def at_least(number: int, noun: str) -> str:
+    """Write how many are in line; a number up to which is counted stands for more."""
+    return f"{number:,} or more {noun}s" if number >= LINE_MAX else things(number, noun)
+
+
+def _behind(about: Situation) -> Finding:
+    line, kind = about.line, quote(about.job.spec.scheduler)
+    parts = [
+        f"{at_least(line.higher, 'job')} of higher precedence" if line.higher else "",
+        f"{at_least(line.older, 'older job')} of the same" if line.older else "",
+    ]
+    told = " and ".join(part for part in parts if part)
+    step = f"Start another replica: omega scheduler run {kind} --replica another"
+    if line.higher and line.first:
+        above = line.first[0].precedence + 1
+        step = f"{step}; or submit it anew with precedence: {above}"
+    return Finding(Reason.BEHIND_OTHERS, f"There is room, but {told} come first.", f"{step}.")

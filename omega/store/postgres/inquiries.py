@@ -1,0 +1,189 @@
+"""What explains one job, in Postgres: three bounded reads.
+
+Goal     Read what `omega.store.inquiries` needs, with the rights of a reader.
+Promise  A job is found by its keys. Its line is counted in the index of pending jobs, and records
+         of commits are read from the newest on, by the index on `changed_by`: both up to a limit.
+Source   docs/decisions/0054-why-a-job-waits.md.
+"""
+
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+
+from omega.errors import BadInput
+from omega.model.arrays import Ids, Index, Verdicts, integers
+from omega.model.outcomes import Verdict
+from omega.model.wire import spec_from_wire
+from omega.store.inquiries import (
+    CLAIMS_TOLD_MAX,
+    LINE_MAX,
+    TRANSACTIONS_SEARCHED_MAX,
+    Line,
+    RecordedAttempt,
+    RecordedClaim,
+    Rival,
+    WaitingJob,
+    refusals_of,
+    traced,
+)
+from omega.store.postgres.connection import Link
+from omega.store.postgres.jobs import STATUS, status_of, tasks_in
+from omega.store.postgres.json_text import decoded
+from omega.store.postgres.packing import Big, Int
+
+_WAITING: Final = """
+    SELECT s.wire, j.placed, j.placed - j.ended,
+           (SELECT array_agg(lower(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
+           (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
+           greatest(0, (extract(epoch FROM j.not_before - clock_timestamp()) * 1000)::bigint),
+           (SELECT array_agg(a.task ORDER BY a.task) FROM omega.allocation a
+             WHERE a.job_id = j.id AND s.needs_sibling_machines),
+           (SELECT array_agg(a.machine_id ORDER BY a.task) FROM omega.allocation a
+             WHERE a.job_id = j.id AND s.needs_sibling_machines)
+      FROM omega.job j JOIN omega.job_spec s ON s.job_id = j.id
+     WHERE j.id = %s AND j.finished_at IS NULL
+"""
+_HIGHER: Final = """
+    FROM (SELECT id, precedence, not_before FROM omega.job
+           WHERE scheduler = %(scheduler)s AND state = 'pending' AND precedence > %(precedence)s
+           ORDER BY precedence DESC, id LIMIT %(most)s) AS h
+   WHERE not_before <= clock_timestamp()
+"""
+_OLDER: Final = """
+    FROM (SELECT id, precedence, not_before FROM omega.job
+           WHERE scheduler = %(scheduler)s AND state = 'pending' AND precedence = %(precedence)s
+             AND id < %(job)s
+           ORDER BY id LIMIT %(most)s) AS o
+   WHERE not_before <= clock_timestamp()
+"""
+_NEWEST: Final = """
+    (SELECT t.* FROM omega.transaction t ORDER BY t.changed_by DESC LIMIT %(searched)s) AS t
+"""
+_ATTEMPTS: Final = f"""
+    SELECT t.id, t.scheduler, t.replica, (extract(epoch FROM t.committed_at) * 1000)::bigint,
+           t.tasks[part.first:part.last], t.machines[part.first:part.last],
+           t.verdicts[part.first:part.last]
+      FROM {_NEWEST},
+           LATERAL (SELECT array_position(t.jobs, %(job)s::bigint) AS n) AS found,
+           LATERAL (SELECT coalesce(t.ends[found.n - 1], 0) + 1 AS first,
+                           t.ends[found.n] AS last) AS part
+     WHERE found.n IS NOT NULL
+     ORDER BY t.committed_at DESC LIMIT %(most)s
+"""
+# Who is granted a machine holds its lock until the end, so that on one machine the times of commits
+# are in the order of the grants; the numbers of transactions need not be.
+_RIVALS: Final = f"""
+    WITH last AS (
+        SELECT w.n, max(ARRAY[(extract(epoch FROM t.committed_at) * 1000000)::bigint,
+                              t.changed_by::text::bigint, c.n]) AS granted
+          FROM {_NEWEST}
+         CROSS JOIN unnest(%(ids)s::uuid[], %(machines)s) WITH ORDINALITY AS w (id, machine, n)
+          JOIN omega.transaction mine ON mine.id = w.id
+          JOIN LATERAL unnest(t.machines, t.verdicts) WITH ORDINALITY AS c (machine, verdict, n)
+            ON c.machine = w.machine AND c.verdict = {int(Verdict.ACCEPTED)}
+         WHERE t.machines && %(machines)s
+           AND t.committed_at < mine.committed_at AND t.id <> mine.id
+         GROUP BY w.n
+    )
+    SELECT l.n, t.id, t.scheduler, t.replica,
+           t.jobs[width_bucket((l.granted[3] - 1)::integer, t.ends) + 1],
+           (extract(epoch FROM t.committed_at) * 1000)::bigint
+      FROM last l JOIN omega.transaction t ON t.changed_by = (l.granted[2])::text::xid8
+"""
+
+
+class PostgresInquiries:
+    """Reads that explain one job."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def waiting_job(self, job: int) -> WaitingJob | None:
+        """Return a job as placement sees it; None if it has ended, or cannot be read."""
+        rows = self._link.call(_WAITING, (job,))
+        if not rows:
+            return None
+        wire, placed, running, starts, stops, waits_ms, tasks, machines = rows[0]
+        try:
+            spec = spec_from_wire(decoded(wire))
+            unplaced = tasks_in(starts, stops, spec.tasks)
+        except BadInput:
+            return None
+        return WaitingJob(
+            id=job,
+            spec=spec,
+            unplaced=unplaced,
+            placed_task=np.zeros(0, np.intp) if tasks is None else tasks,
+            placed_machine=integers() if machines is None else machines,
+            placed=placed,
+            running=running,
+            waits_ms=int(waits_ms),
+        )
+
+    def line_before(self, scheduler: str, precedence: int, job: int, *, jobs_max: int) -> Line:
+        """Return who is leased before a job of this kind, precedence and number."""
+        told = {
+            "scheduler": scheduler,
+            "precedence": precedence,
+            "job": job,
+            "most": LINE_MAX,
+            "first": jobs_max,
+        }
+        ((higher, older, first),) = self._link.call(
+            f"SELECT (SELECT count(*) {_HIGHER}), (SELECT count(*) {_OLDER}),"
+            f" ARRAY((SELECT id {_HIGHER} ORDER BY precedence DESC, id LIMIT %(first)s)"
+            f" UNION ALL (SELECT id {_OLDER} ORDER BY id LIMIT %(first)s))",
+            told,
+        )
+        ids = list(map(int, first))[:jobs_max]
+        rows = self._link.call(STATUS + " WHERE j.id = ANY (%s)", (Big(ids),)) if ids else []
+        by_id = {status.id: status for status in map(status_of, rows)}
+        return Line(int(higher), int(older), tuple(by_id[each] for each in ids if each in by_id))
+
+    def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
+        """Return the newest recorded transactions that claimed for a job, newest first."""
+        searched = {"searched": TRANSACTIONS_SEARCHED_MAX}
+        rows = self._link.call(_ATTEMPTS, {**searched, "job": job, "most": attempts_max})
+        attempts = [_attempt(*row) for row in rows]
+        wanted = refusals_of(attempts)
+        if not wanted:
+            return attempts
+        found = self._link.call(
+            _RIVALS,
+            {
+                **searched,
+                "ids": [it.transaction for it, _ in wanted],
+                "machines": Int([machine for _, machine in wanted]),
+            },
+        )
+        rivals = {}
+        for number, *rival in found:
+            attempt, machine = wanted[number - 1]
+            rivals[attempt.transaction, machine] = Rival(*rival)
+        return traced(attempts, rivals)
+
+
+def _attempt(
+    transaction: UUID,
+    scheduler: str,
+    replica: str,
+    committed_ms: int,
+    tasks: Index,
+    machines: Ids,
+    verdicts: Verdicts,
+) -> RecordedAttempt:
+    refused = verdicts != Verdict.ACCEPTED
+    told = np.argsort(~refused, kind="stable")[:CLAIMS_TOLD_MAX]
+    return RecordedAttempt(
+        transaction,
+        scheduler,
+        replica,
+        int(committed_ms),
+        granted=int((~refused).sum()),
+        refused=int(refused.sum()),
+        claims=tuple(
+            RecordedClaim(int(tasks[at]), int(machines[at]), Verdict(int(verdicts[at])))
+            for at in told
+        ),
+    )
