@@ -76,6 +76,11 @@ test-postgres: $(READY) ## Run the tests that need a database
 test-containers: $(READY) ## Build the image and run docker-compose.yml, with stand-ins for its base images
 	@$(PYTEST) -n 0 tests/deployment/compose_at_work.py $(ARGS)
 
+# Needs Debian's user-mode-linux and root, so that it is no part of `test`: a kernel with all controllers of cgroup v2.
+.PHONY: test-cgroups
+test-cgroups: $(READY) ## Run the tests of cgroups on user-mode Linux, a kernel of its own
+	@$(PYTEST) -n 0 tests/agent/cgroups_at_work.py $(ARGS)
+
 # Needs Debian's patroni, etcd-server and haproxy, and minutes, so that it is no part of `test`. The
 # figures of docs/guide/failover.md: PATRONI_FAILOVERS=10 make test-patroni
 .PHONY: test-patroni

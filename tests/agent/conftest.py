@@ -1,4 +1,4 @@
-"""A cell with one scheduler and one agent, each a process, on the tests' server."""
+"""A cell with one scheduler and one agent, each a process, on the tests' server; and cgroups."""
 
 import os
 import subprocess
@@ -11,9 +11,15 @@ from pathlib import Path
 import psutil
 import pytest
 
+from omega.clock import RealClock
 from omega.lifecycle.states import FINAL
+from omega.nodes.agent.cgroups import Cgroups, find_cgroups, hierarchy_of_this_process
+from omega.nodes.agent.process_driver import ProcessDriver
 from omega.nodes.agent.process_start import MARKER
+from omega.nodes.agent.task_cgroup import group_name
 from omega.store.postgres.store import PostgresStore
+from tests.agent.in_cgroups import group_of, kill_all
+from tests.agent.waiting import until
 from tests.fixtures.command_line import Started, running
 
 SOON = {
@@ -103,6 +109,21 @@ class CellAtWork:
         return found
 
 
+def remove_cgroups(tasks: Path) -> None:
+    """Remove the cgroups that agents left that were killed, of tasks that have ended."""
+    hierarchy = hierarchy_of_this_process()
+    if hierarchy is not None:
+        group = hierarchy.mount / group_name(tasks.resolve())
+        cgroups = Cgroups(group, set())
+
+        def are_gone() -> bool:
+            cgroups.end_others(set())
+            cgroups.close()
+            return not group.exists()
+
+        until(are_gone)
+
+
 @contextmanager
 def cell_in(folder: Path, url: str) -> Iterator[CellAtWork]:
     """Run a scheduler on a database; end it, and agents and tasks, when the block is over."""
@@ -121,6 +142,8 @@ def cell_in(folder: Path, url: str) -> Iterator[CellAtWork]:
         for process in cell.processes():
             if process.pid != os.getpid():
                 process.kill()
+        for tasks in folder.glob("*/tasks"):
+            remove_cgroups(tasks)
         violations = store.verify()
         store.close()
         assert [] == list(violations)
@@ -156,3 +179,33 @@ def shared(shared_cell: CellAtWork) -> Iterator[CellAtWork]:
     yield shared_cell
     shared_cell.started.wait_for(lambda: not shared_cell.processes())
     assert [] == list(shared_cell.store.verify())
+
+
+@pytest.fixture
+def said() -> list[str]:
+    """What was warned of."""
+    return []
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The folder of tasks."""
+    return tmp_path / "tasks"
+
+
+@pytest.fixture
+def cgroups(folder: Path, said: list[str]) -> Iterator[Cgroups]:
+    """The cgroups of a folder's tasks, directly below the hierarchy's root."""
+    cgroups = find_cgroups(folder, cpu_milli=4_000, warn=said.append)
+    assert cgroups is not None
+    yield cgroups
+    cgroups.close()
+    assert not group_of(folder).exists(), "a test has left cgroups"
+
+
+@pytest.fixture
+def driver(folder: Path, cgroups: Cgroups, said: list[str]) -> Iterator[ProcessDriver]:
+    """A driver; what it left running is killed."""
+    driver = ProcessDriver(folder, RealClock(), cgroups=cgroups, warn=said.append)
+    yield driver
+    kill_all(driver)

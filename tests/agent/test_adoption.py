@@ -11,7 +11,7 @@ import pytest
 
 from omega.clock import RealClock
 from omega.model.exits import Exit, ExitCause
-from omega.nodes.agent import process_driver, shells
+from omega.nodes.agent import process_driver, process_task, shells
 from omega.nodes.agent.process_driver import ProcessDriver
 from omega.nodes.agent.shell_script import SCRIPT
 from omega.nodes.agent.task_driver import Stream, TaskKey
@@ -104,7 +104,7 @@ def test_after_another_boot_a_task_is_lost_unless_it_wrote_its_end(
         "exit 3",
         before_death=lambda: _is_written(_shell(tmp_path)) and _is_written(until_up),
     )
-    for module in (process_driver, shells):
+    for module in (process_driver, process_task, shells):
         monkeypatch.setattr(module, "boot_id", lambda: "another")
     driver = ProcessDriver(tmp_path, RealClock())
 
@@ -123,6 +123,7 @@ def test_a_shell_that_was_not_begun_when_the_agent_was_killed_never_begins(tmp_p
     assert ended(after, KEY).cause is ExitCause.LOST
     late = subprocess.run(
         ["/bin/sh", "-c", SCRIPT, "x", _shell(tmp_path).parent, "/bin/echo"],
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
     )

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from omega.clock import Clock
+from omega.nodes.agent.cgroups import Cgroups
 from omega.nodes.agent.engine_search import container_driver, find_engine
 from omega.nodes.agent.own_machine import TaskDrivers
 from omega.nodes.agent.process_driver import ProcessDriver
 
+TASKS: Final = "tasks"
+"""The folder of tasks that run as processes, in an agent's."""
 ENGINE_HELP: Final = "The engine for tasks with an image: one that is found, none, or this one."
 
 
@@ -25,6 +28,7 @@ def task_drivers(
     *,
     users: Set[str] = frozenset(),
     env_dirs: Sequence[Path] = (),
+    cgroups: Cgroups | None = None,
 ) -> TaskDrivers:
     """Return the drivers of an agent's folder, which warn of what they cannot do.
 
@@ -38,7 +42,9 @@ def task_drivers(
         case address:
             engine = address
     return TaskDrivers(
-        processes=ProcessDriver(folder / "tasks", clock, users=users, env_dirs=env_dirs, warn=warn),
+        processes=ProcessDriver(
+            folder / TASKS, clock, users=users, env_dirs=env_dirs, cgroups=cgroups, warn=warn
+        ),
         containers=None
         if engine is None
         else container_driver(

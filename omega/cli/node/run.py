@@ -20,21 +20,23 @@ import typer
 
 from omega.cli.cell.sizes import Size, read_attributes, refuse_bad_name
 from omega.cli.cell_access import cell_settings
-from omega.cli.node.drivers import ENGINE_HELP, task_drivers
+from omega.cli.node.drivers import ENGINE_HELP, TASKS, task_drivers
 from omega.cli.node.watch import WatchdogProcess
 from omega.cli.options import EndWithParent
 from omega.clock import BootClock
 from omega.errors import BadInput
-from omega.events import AgentWarned
+from omega.events import AgentWarned, Sink
 from omega.framework.retry import Retry
 from omega.model.arrays import Amounts
 from omega.model.names import ADDRESS_RULE, is_address
-from omega.model.resources import DEVICES_MAX, KINDS, named
+from omega.model.resources import DEVICES_MAX, KINDS, Kind, named
+from omega.nodes.agent.cgroups import Cgroups, find_cgroups
 from omega.nodes.agent.hardware import found_capacity
 from omega.nodes.agent.live import LiveAgent, register
 from omega.nodes.agent.locks import alone_in
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.nodes.agent.own_address import address_towards
+from omega.nodes.agent.own_machine import OwnMachine
 from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.printable import short
 from omega.reports.processes import AGENT, name_of
@@ -208,6 +210,7 @@ def command(
                 attributes=attributes,
                 address=plan.own_address(url),
             )
+            cgroups = own_cgroups(folder, machine, sink)
             offered = amounts(named(machine.capacity))
             Output().console.print(f"{short(name)} offers {offered}.", highlight=False)
             agent = LiveAgent(
@@ -222,6 +225,7 @@ def command(
                     lambda why: sink(AgentWarned(why)),
                     users=frozenset(plan.allow_user or []),
                     env_dirs=tuple(path.resolve() for path in plan.allow_env_dir or []),
+                    cgroups=cgroups,
                 ),
                 folder=folder,
                 poll_s=settings.poll_interval_ms / 1_000,
@@ -234,6 +238,16 @@ def command(
             else:
                 agent.be_absent(ABSENCE_S)
             agent.leave()
+            if cgroups is not None:
+                cgroups.close()
+
+
+def own_cgroups(folder: Path, machine: OwnMachine, sink: Sink) -> Cgroups | None:
+    """Return what makes the cgroups of an agent's tasks; None, and a warning, if it may not."""
+    cpu_milli = int(machine.capacity[Kind.CPU_MILLI])
+    return find_cgroups(
+        folder / TASKS, cpu_milli=cpu_milli, warn=lambda why: sink(AgentWarned(why))
+    )
 
 
 def refuse_root(allowed: bool) -> None:

@@ -3,20 +3,21 @@
 Goal     Start, watch and stop processes so that they outlive the agent, and leave nothing behind.
 Promise  See `TaskDriver`. A task ends with its command; what the command left running is killed
          before the end is reported. No zombie stays. A full disk, or whatever a task writes into
-         its folder, never raises out of `look`. Memory is watched, CPU is not limited.
-Source   docs/decisions/0044-programs-and-agents.md; Nomad's raw_exec and its executor.
+         its folder, never raises out of `look`. Memory is limited by cgroups if there are any, and
+         else watched.
+Source   docs/decisions/0044-programs-and-agents.md, 0051-cgroups.md; Nomad's raw_exec and exec.
 """
 
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from omega.clock import Clock
 from omega.model.exits import Exit, ExitCause
 from omega.model.programs import Check
+from omega.nodes.agent.cgroups import Cgroups, hierarchy_of_this_process
 from omega.nodes.agent.env_file import variables_of_file
 from omega.nodes.agent.linux_processes import boot_id, send
 from omega.nodes.agent.network_checks import answers, connects
@@ -32,13 +33,15 @@ from omega.nodes.agent.process_start import (
     home_of_agent,
     hostfile,
 )
-from omega.nodes.agent.shell_script import SCRIPT, SHELL, UNABLE, exit_of_code
-from omega.nodes.agent.shells import free_shell, reap, shell_of, status_of, verified
+from omega.nodes.agent.process_task import ProcessTask
+from omega.nodes.agent.shell_script import SCRIPT, SHELL
+from omega.nodes.agent.shells import free_shell, reap, shell_of, verified
 from omega.nodes.agent.small_files import create_small
+from omega.nodes.agent.task_cgroup import TaskCgroup, cgroup_name, group_name
 from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
 from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
 from omega.nodes.agent.trash import Trash
-from omega.nodes.agent.trees import Root, Trees
+from omega.nodes.agent.trees import Trees
 
 MIB: Final = 2**20
 WATCH_S: Final = 1.0
@@ -47,23 +50,6 @@ SWEEP_S: Final = 0.05
 """The time between two tries to kill the rest of a tree."""
 KILL_S_MAX: Final = 10.0
 """How long an exit waits for processes that cannot be killed, such as those on a hung disk."""
-
-
-@dataclass
-class _Task:
-    folder: TaskFolder
-    launched: Launched
-    shell: Shell | None
-    end: Exit | None = None
-    """How it ended, while processes of its tree may be left."""
-    swept_since: float | None = None
-    killing: bool = False
-    undelivered: signal.Signals | None = None
-    """A signal that came before there was a process to get it."""
-
-    @property
-    def root(self) -> Root:
-        return Root(self.folder.path, self.shell)
 
 
 class ProcessDriver:
@@ -78,6 +64,7 @@ class ProcessDriver:
         users: Set[str] = frozenset(),
         output_bytes_max: int = 64 * MIB,
         outputs_max: int = 1_000,
+        cgroups: Cgroups | None = None,
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Find what an earlier driver of this folder left. Call it from the main thread.
@@ -89,6 +76,7 @@ class ProcessDriver:
             users: who may run programs besides the agent's own user.
             output_bytes_max: a longer output is cut.
             outputs_max: of so many forgotten tasks the output is kept.
+            cgroups: makes those of the tasks to come; None: they have none.
             warn: receives a line for the operator, each once.
         """
         self._folder = folder.resolve()
@@ -97,14 +85,15 @@ class ProcessDriver:
         self._users = users
         self._output_bytes_max = output_bytes_max
         self._outputs_max = outputs_max
+        self._cgroups = cgroups
         self._warn = warn
         self._said: set[str] = set()
         self._folder.mkdir(mode=0o711, parents=True, exist_ok=True)
         handle_ignored_signals()
         self._trash = Trash(self._folder / ".trash")
         self._trees = Trees()
-        self._running: dict[TaskKey, _Task] = {}
-        self._ended: dict[TaskKey, _Task] = {}
+        self._running: dict[TaskKey, ProcessTask] = {}
+        self._ended: dict[TaskKey, ProcessTask] = {}
         self._shown: dict[TaskKey, Exit | None] = {}
         self._forgotten: dict[TaskKey, None] = {}
         self._watch_at = self._sweep_at = clock.now()
@@ -116,16 +105,21 @@ class ProcessDriver:
             raise NotStarted("this task runs already")
         before = self._ended.get(launch.key)
         folder = TaskFolder(self._folder, launch.key)
+        run = folder.next_run()
+        cgroup = self._new_cgroup(launch, run)
         launched = Launched(
-            run=folder.next_run(),
+            run=run,
             boot=boot_id(),
             restarts=launch.restarts,
             memory_mib=launch.memory_mib,
+            cgroup="" if cgroup is None else str(cgroup.path),
         )
         try:
-            shell = self._start(launch, folder, launched)
+            shell = self._start(launch, folder, launched, cgroup)
         except (NotStarted, OSError) as error:
             self._undo(folder, before)
+            if cgroup is not None:
+                cgroup.remove()
             if isinstance(error, NotStarted):
                 raise
             name = f" {error.filename!r}:" if error.filename else ""
@@ -133,7 +127,7 @@ class ProcessDriver:
             raise NotStarted(why) from None
         self._ended.pop(launch.key, None)
         self._forgotten.pop(launch.key, None)
-        self._running[launch.key] = _Task(folder, launched, shell)
+        self._running[launch.key] = ProcessTask(folder, launched, shell, cgroup)
         self._shown[launch.key] = None
 
     def look(self) -> Mapping[TaskKey, Exit | None]:
@@ -141,7 +135,7 @@ class ProcessDriver:
         now = self._clock.now()
         for task in self._running.values():
             if task.end is None:
-                task.end = self._end_of(task)
+                task.end = task.end_of_shell()
         if now >= self._watch_at:
             self._watch_at = now + WATCH_S
             self._watch()
@@ -197,7 +191,8 @@ class ProcessDriver:
         except NotStarted as error:
             why = str(error)
             return lambda: why
-        return lambda: it.succeeds(command, timeout_s)
+        cgroup = task.cgroup
+        return lambda: it.succeeds(command, timeout_s, cgroup)
 
     def _surroundings(self, launch: Launch, folder: TaskFolder, run: Path) -> Surroundings:
         """Return where and as whom a program runs. Raises NotStarted."""
@@ -212,7 +207,21 @@ class ProcessDriver:
             check_working_dir(program.working_dir)
         return Surroundings(account, env, Path(program.working_dir or folder.work))
 
-    def _start(self, launch: Launch, folder: TaskFolder, launched: Launched) -> Shell:
+    def _new_cgroup(self, launch: Launch, run: int) -> TaskCgroup | None:
+        """Return a cgroup for a start; None, and a warning, where none can be made."""
+        if self._cgroups is None:
+            return None
+        name = cgroup_name(launch.key, run)
+        amounts = {"cpu_milli": launch.cpu_milli, "memory_mib": launch.memory_mib}
+        try:
+            return self._cgroups.make(name, **amounts)
+        except OSError as error:
+            self._warn_once("a task runs without a cgroup", error)
+            return None
+
+    def _start(
+        self, launch: Launch, folder: TaskFolder, launched: Launched, cgroup: TaskCgroup | None
+    ) -> Shell:
         run = folder.run(launched.run)
         if launch.program.image is not None:
             raise NotStarted("the program has an image, and this driver runs processes")
@@ -229,18 +238,18 @@ class ProcessDriver:
             for own in (folder.work, run, *run.iterdir()):
                 os.chown(own, account.uid, account.gid, follow_symlinks=False)
         folder.write_launch(launched)
+        words = [SHELL, "-c", SCRIPT, "omega-task", str(run), *command]
         outputs: list[int] = []
         try:
             outputs.extend(folder.output(stream).open() for stream in Stream)
-            words = [SHELL, "-c", SCRIPT, "omega-task", str(run), *command]
-            process = it.start(words, *outputs)
+            process = it.start(words, outputs, cgroup)
         finally:
             for output in outputs:
                 os.close(output)
         process.returncode = 0  # its end is `look`'s to ask for, and it may outlive this object
         return shell_of(process.pid)
 
-    def _undo(self, folder: TaskFolder, before: _Task | None) -> None:
+    def _undo(self, folder: TaskFolder, before: ProcessTask | None) -> None:
         """Let the next agent find what was there before a start that failed."""
         try:
             if before is not None:
@@ -250,35 +259,10 @@ class ProcessDriver:
         except OSError as error:
             self._warn_once("a start that failed could not be undone", error)
 
-    def _end_of(self, task: _Task) -> Exit | None:
-        """Return how a task ended whose shell is gone; None if it is there."""
-        restarts = task.launched.restarts
-        killed: int | None = None
-        if task.shell is not None and task.shell.boot == boot_id():
-            status = status_of(task.shell)
-            if status is None:
-                return None
-            killed = status if status < 0 else None
-            if status == UNABLE and task.folder.read_shell(task.launched.run) is None:
-                why = "nothing could be written to the task's folder"
-                return Exit(cause=ExitCause.NOT_STARTED, restarts=restarts, detail=why)
-            code = task.folder.read_code(task.launched.run)
-            if code is None and killed is None:
-                code = status
-        else:
-            code = task.folder.read_code(task.launched.run)
-        if code is not None:
-            return exit_of_code(code, restarts)
-        if killed is not None:
-            why = "the shell that watched the program was killed"
-            return Exit(cause=ExitCause.SIGNALLED, signal=-killed, restarts=restarts, detail=why)
-        why = "the agent ended while it started the program"
-        if task.shell is not None:
-            why = "the machine was restarted"
-        return Exit(cause=ExitCause.LOST, restarts=restarts, detail=why)
-
-    def _signal(self, task: _Task, name: str) -> None:
+    def _signal(self, task: ProcessTask, name: str) -> None:
         number = signal.Signals[f"SIG{name}"]
+        if number is signal.SIGKILL:
+            task.kill_all()
         reached = self._trees.signal(task.root, number)
         if number is signal.SIGKILL:
             task.killing = True  # until it has ended, whoever is forked meanwhile
@@ -302,14 +286,13 @@ class ProcessDriver:
                 task.swept_since = now
             tree = trees[task.root]
             is_overdue = now - task.swept_since > KILL_S_MAX
-            if task.end is not None and (
-                is_overdue or (not tree and (not task.shell or status_of(task.shell) is not None))
-            ):
+            if task.end is not None and (is_overdue or (not tree and task.is_empty())):
                 self._show(key, task, task.end)
                 continue
             number = task.undelivered
             if task.end is not None or task.killing:
                 number = signal.SIGKILL
+                task.kill_all()
                 free_shell(task.shell, is_overdue=is_overdue)
             for process in tree:
                 send(process, number or signal.SIGKILL)
@@ -317,23 +300,29 @@ class ProcessDriver:
                 task.undelivered = None
                 task.swept_since = None
 
-    def _show(self, key: TaskKey, task: _Task, end: Exit) -> None:
+    def _show(self, key: TaskKey, task: ProcessTask, end: Exit) -> None:
         try:
             task.folder.write_end(task.launched.run, end)
         except OSError as error:
             self._warn_once("the exit of a task could not be written", error)
         if task.shell is not None:
             reap(task.shell)
+        if task.cgroup is not None:
+            task.cgroup.remove()
         self._ended[key] = self._running.pop(key)
         self._shown[key] = end
 
     def _watch(self) -> None:
         """End tasks that use too much memory, cut long outputs, delete what was thrown away."""
-        # Whoever was seen once stays the task's, so that all are looked at.
-        there = [task for task in self._running.values() if not task.end]
+        # Whoever was seen once stays the task's, so that all are looked at that have no cgroup.
+        there = [
+            task
+            for task in self._running.values()
+            if task.end is None and (task.cgroup is None or task.is_watched)
+        ]
         trees = self._trees.find([task.root for task in there]) if there else {}
         for task in there:
-            if not task.launched.memory_mib:
+            if not task.is_watched:
                 continue
             used = sum(process.rss_bytes for process in trees[task.root]) // MIB
             if used > task.launched.memory_mib:
@@ -348,8 +337,15 @@ class ProcessDriver:
             self._trash.tidy()
         except OSError as error:
             self._warn_once("the folders of ended tasks could not be deleted", error)
+        self._end_other_cgroups()
 
-    def _end_for_memory(self, task: _Task, used_mib: int) -> None:
+    def _end_other_cgroups(self) -> None:
+        """Kill what runs in cgroups of tasks that nothing tells of."""
+        if self._cgroups is not None:
+            running = self._running.values()
+            self._cgroups.end_others({it.cgroup.path.name for it in running if it.cgroup})
+
+    def _end_for_memory(self, task: ProcessTask, used_mib: int) -> None:
         task.end = Exit(
             cause=ExitCause.OUT_OF_MEMORY,
             restarts=task.launched.restarts,
@@ -369,6 +365,7 @@ class ProcessDriver:
     def _adopt(self) -> None:
         """Find all that an earlier driver of this folder started."""
         ended: list[tuple[float, TaskKey]] = []
+        hierarchy, group = hierarchy_of_this_process(), group_name(self._folder)
         for path in self._folder.iterdir():
             try:
                 key = TaskKey.of_text(path.name)
@@ -382,9 +379,14 @@ class ProcessDriver:
             shell = folder.read_shell(launched.run)
             if shell is None and not folder.claim_start(launched.run):
                 shell = folder.read_shell(launched.run)
-            task = _Task(folder, launched, None)
+            cgroup = None
+            if hierarchy is not None and launched.cgroup:
+                name = cgroup_name(key, launched.run)
+                cgroup = TaskCgroup.taken_up(launched.cgroup, group, name, hierarchy.mount)
+            task = ProcessTask(folder, launched, None, cgroup)
             task.shell = verified(shell, task.root.marker)
             task.end = folder.read_end(launched.run)
             self._running[key] = task
             self._shown[key] = None
         self._forgotten.update((key, None) for _, key in sorted(ended))
+        self._end_other_cgroups()

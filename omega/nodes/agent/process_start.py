@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from omega.nodes.agent.shell_script import ENTER, SHELL
+from omega.nodes.agent.task_cgroup import TaskCgroup
 from omega.nodes.agent.task_driver import Launch, NotStarted, why_of_check
 from omega.nodes.agent.task_folder import TaskFolder
 from omega.task import STEP_FILE, STEPS_DONE
@@ -49,26 +51,40 @@ class Surroundings:
     env: Mapping[str, str]
     working_dir: Path
 
-    def start(self, command: Sequence[str], stdout: int, stderr: int) -> "subprocess.Popen[bytes]":
-        """Start a process in a session of its own. Raises OSError."""
-        account = self.account
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            cwd=self.working_dir,
-            env=self.env,
-            start_new_session=True,
-            user=None if account is None else account.uid,
-            group=None if account is None else account.gid,
-            extra_groups=None if account is None else account.groups,
-        )
+    def start(
+        self, command: Sequence[str], outputs: Sequence[int], cgroup: TaskCgroup | None
+    ) -> "subprocess.Popen[bytes]":
+        """Start a process in a session of its own. Raises OSError.
 
-    def succeeds(self, command: Sequence[str], timeout_s: float) -> str | None:
-        """Run a command to its end, or until its time is up; return why it failed, or None."""
+        With a cgroup, its standard input leads there: it has to write 0 to it.
+        """
+        stdout, stderr = outputs
+        account = self.account
+        members = None if cgroup is None else cgroup.open_members()
         try:
-            process = self.start(command, subprocess.DEVNULL, subprocess.DEVNULL)
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL if members is None else members,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=self.working_dir,
+                env=self.env,
+                start_new_session=True,
+                user=None if account is None else account.uid,
+                group=None if account is None else account.gid,
+                extra_groups=None if account is None else account.groups,
+            )
+        finally:
+            if members is not None:
+                os.close(members)
+
+    def succeeds(
+        self, command: Sequence[str], timeout_s: float, cgroup: TaskCgroup | None
+    ) -> str | None:
+        """Run a command to its end, or until its time is up; return why it failed, or None."""
+        words = command if cgroup is None else [SHELL, "-c", ENTER, "omega-check", *command]
+        try:
+            process = self.start(words, (subprocess.DEVNULL, subprocess.DEVNULL), cgroup)
         except OSError as error:
             return f"the check could not be started: {error.strerror}"
         code: int | None = None

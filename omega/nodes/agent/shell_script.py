@@ -17,14 +17,21 @@ SHELL: Final = "/bin/sh"
 SIGNALLED_FROM: Final = 128
 UNABLE: Final = 125
 """The code of a shell that ran no command, because it could not write who it is."""
+OUTSIDE: Final = 124
+"""The code of a shell that ran no command, because it could not enter its cgroup."""
+ENTER: Final = f'echo 0 >&0 2>/dev/null || exit {OUTSIDE}; exec "$@" </dev/null'
+"""What runs a command in a cgroup, whose list of members is standard input."""
 
 # Arguments: the folder of this run, then the command. Standard error of the shell itself is
 # closed off: it would say "Killed" there. Traps are not inherited, ignored signals would be. Each
 # file is written by one builtin in one write, so that it is whole or has no last line. A shell's
-# variable that the task has, too, would change the task's: hence the agent's prefix.
+# variable that the task has, too, would change the task's: hence the agent's prefix. Standard input
+# is the list of members of the task's cgroup, to which 0 means the writer, or /dev/null.
 SCRIPT: Final = """\
 OMEGA_SHELL_RUN=$1; shift
 exec 9>&2 2>/dev/null
+echo 0 >&0 || exit 124
+exec </dev/null
 trap : HUP INT QUIT TERM USR1 USR2
 set -Cf
 read -r OMEGA_SHELL_STAT </proc/self/stat

@@ -40,6 +40,8 @@ class Launched:
     boot: str
     restarts: int
     memory_mib: int
+    cgroup: str = ""
+    """The path of its cgroup, if it has one."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ class TaskFolder:
             return None
         numbers = (launched.run, launched.restarts, launched.memory_mib)
         sane = all(type(number) is int and number >= 0 for number in numbers)
-        return launched if sane and isinstance(launched.boot, str) else None
+        texts = (launched.boot, launched.cgroup)
+        return launched if sane and all(isinstance(text, str) for text in texts) else None
 
     def write_end(self, run: int, end: Exit) -> None:
         """Keep how a run ended. Raises OSError."""

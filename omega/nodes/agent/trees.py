@@ -1,13 +1,13 @@
 """Trees: all processes of a task, also those that left its session.
 
 Goal     Signal and kill a whole task, whatever its processes do to get away.
-Promise  A process belongs to a task if it is in the session of its shell, descends from one that
-         is, or carries the task's variable in its environment; and it stays the task's once seen.
-         The shell itself is not counted: it has to write how the command ended.
+Promise  A process belongs to a task if it is in its cgroup or in the session of its shell, descends
+         from one that is, or carries the task's variable in its environment; and it stays the
+         task's once seen. The shell itself is not counted: it has to write how the command ended.
 Source   setsid(2), proc(5).
 
-A process gets away only if it leaves its session and its parent and drops the variable, all before
-anybody has looked once. Only cgroups close that gap.
+A process gets away only from a task without a cgroup, if it leaves its session and its parent and
+drops the variable, all before anybody has looked once.
 """
 
 import os
@@ -20,6 +20,7 @@ from typing import Final
 
 from omega.nodes.agent.linux_processes import LinuxProcess, all_processes, environment_of, send
 from omega.nodes.agent.process_start import MARKER
+from omega.nodes.agent.task_cgroup import TaskCgroup
 from omega.nodes.agent.task_folder import Shell
 
 ROUNDS_MAX: Final = 20
@@ -32,6 +33,7 @@ class Root:
 
     folder: Path
     shell: Shell | None
+    cgroup: TaskCgroup | None = None
 
     @property
     def marker(self) -> bytes:
@@ -59,6 +61,8 @@ class Trees:
         found = {}
         for root in roots:
             first = [*marked[root.marker]]
+            if root.cgroup is not None:
+                first += [processes[pid] for pid in root.cgroup.members if pid in processes]
             # The number of a session is the pid of its shell. Once the shell is reaped, the
             # number may be that of another session.
             shell = processes.get(root.shell.pid) if root.shell is not None else None
