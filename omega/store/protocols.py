@@ -29,6 +29,7 @@ from omega.store.leases import JobLeases
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import TurnStore
+from omega.store.watching import CellWatching
 
 
 class SnapshotSource(Protocol):
@@ -253,7 +254,7 @@ class SubmitterStore(JobReader, Protocol):
         ...
 
 
-class ReaderStore(ViewSource, JobReader, Protocol):
+class ReaderStore(ViewSource, JobReader, CellWatching, Protocol):
     """Reads that show and check a cell; the role omega_reader."""
 
     def allocations(self) -> Allocations:

@@ -28,6 +28,7 @@ from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
+from omega.store.watching import Judged, QueueLine
 
 
 class PassThrough:
@@ -328,6 +329,14 @@ class PassThrough:
     def idle_jobs(self, idle_ms: int) -> list[IdleJob]:
         """Pass on."""
         return self._store.idle_jobs(idle_ms)
+
+    def judged_since(self, mark: int) -> Judged:
+        """Pass on."""
+        return self._store.judged_since(mark)
+
+    def queue(self) -> list[QueueLine]:
+        """Pass on."""
+        return self._store.queue()
 
     def close(self) -> None:
         """Pass on."""

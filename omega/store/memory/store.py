@@ -48,7 +48,9 @@ from omega.store.memory.registry import MemoryRegistry
 from omega.store.memory.rounds import MemoryRounds
 from omega.store.memory.turns import MemoryTurns
 from omega.store.memory.verify import broken_invariants
+from omega.store.memory.watching import JudgedLog, queue_of
 from omega.store.status import CellUse, Violation
+from omega.store.watching import Judged, QueueLine
 
 OUTCOMES_KEPT_MAX = 100_000
 """The most outcomes that are kept; a client repeats a commit long before its outcome is dropped."""
@@ -84,6 +86,7 @@ class MemoryStore(
         self._judged: dict[UUID, tuple[Outcome, Ids]] = {}
         """By transaction: its outcome without rows, and the machines of the evicted tasks."""
         self._outcomes_kept_max = outcomes_kept_max
+        self._judged_log = JudgedLog()
 
     def add_machines(self, machines: Machines) -> Ids:
         """Add machines; return their ids in order. Raises BadInput for a name already in use."""
@@ -107,6 +110,7 @@ class MemoryStore(
         rows = self._rows(transaction, context.victims.machine)
         outcome = judge(rows, transaction, context)
         self._record(transaction.id, outcome)
+        self._judged_log.note(transaction, outcome)
         if outcome.accepted.any():
             self._apply(transaction, outcome)
         return outcome
@@ -202,6 +206,14 @@ class MemoryStore(
             parked_by_reason=Counter(parked),
             live_allocations=len(self._allocations),
         )
+
+    def judged_since(self, mark: int) -> Judged:
+        """Return the transactions recorded since a mark: that of the last call, or 0."""
+        return self._judged_log.since(mark)
+
+    def queue(self) -> list[QueueLine]:
+        """Return the queue in sums, most jobs first."""
+        return queue_of(list(self._jobs.values()))
 
     def close(self) -> None:
         """Do nothing: a memory store holds no connection."""

@@ -18,6 +18,7 @@ from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
 from omega.store.postgres.turns import PostgresTurns
+from omega.store.postgres.watching import PostgresWatching
 
 
 class PostgresStore(
@@ -28,6 +29,7 @@ class PostgresStore(
     PostgresRounds,
     PostgresTurns,
     PostgresHoldings,
+    PostgresWatching,
     PostgresRegistry,
 ):
     """A cell, its queue and its registry in one Postgres database."""
@@ -78,4 +80,5 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresRounds.__init__(store, link)
     PostgresTurns.__init__(store, link)
     PostgresHoldings.__init__(store, link)
+    PostgresWatching.__init__(store, link)
     PostgresRegistry.__init__(store, link)
