@@ -184,7 +184,9 @@ class ConflictTally:
         granted: NDArray[np.bool_],
     ) -> NDArray[np.int32]:
         """Return for each claim who was granted one on its machine by an earlier transaction."""
-        highest = int(machine.max(initial=0))
+        if not len(machine):
+            return np.zeros(0, dtype=np.int32)
+        highest = int(machine.max())
         if highest >= len(self._last):
             more = np.full(highest + 1 - len(self._last), UNKNOWN, dtype=np.int32)
             self._last = np.concatenate([self._last, more])
