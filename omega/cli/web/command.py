@@ -7,6 +7,7 @@ Source   docs/guide/web.md.
 """
 
 import os
+import socket
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,18 @@ NO_EXTRA: Final = "the page needs an extra: pip install 'omega-scheduler[web]'"
 def has_extra() -> bool:
     """Return whether what the page needs is installed."""
     return all(find_spec(name) for name in ("starlette", "uvicorn"))
+
+
+def free_port() -> int:
+    """Return the usual port, or another one if that is taken."""
+    for port in (DEFAULT_PORT, 0):
+        try:
+            with socket.create_server((LOOPBACK, port)) as listener:
+                found: int = listener.getsockname()[1]
+                return found
+        except OSError:
+            continue
+    raise BadInput(f"no port of {LOOPBACK} is free")
 
 
 def command(
