@@ -29,6 +29,9 @@ NOBODY: Final = -1
 UNKNOWN: Final = -2
 """The claim that took the room, or changed the sequence, is not among those that were read."""
 
+GANG: Final = -3
+"""It would have been granted; too few others of its gang were."""
+
 BY_OTHERS: Final = (Verdict.STALE, Verdict.OVERCOMMIT, Verdict.PRECEDENCE)
 """Verdicts that an earlier claim on the machine causes."""
 
@@ -43,7 +46,7 @@ REMEMBERED_MAX: Final = 4 * LIMITS.judged_per_read_max
 """Transactions that are known again if a read repeats them."""
 
 Cell = tuple[int, int, int]
-"""Who was refused, who had been granted (or NOBODY or UNKNOWN), and the verdict."""
+"""Who was refused, who had been granted (or NOBODY, UNKNOWN, GANG), and the verdict."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class ConflictMatrix:
         """Return the matrix as JSON types: only those who claimed, by name."""
         met = {who for cell in self.cells for who in cell[:2] if who >= 0} | set(self.granted)
         order = sorted(met, key=lambda at: self.replicas[at])
-        place = {at: number for number, at in enumerate(order)} | {NOBODY: NOBODY, UNKNOWN: UNKNOWN}
+        place = {at: number for number, at in enumerate(order)}
+        place |= {it: it for it in (NOBODY, UNKNOWN, GANG)}
         return {
             "names": [list(self.replicas[at]) for at in order],
             "granted": [self.granted.get(at, 0) for at in order],
@@ -121,6 +125,7 @@ class ConflictTally:
         # Only of these the machines are sure to exist: claims may name any number.
         real = np.isin(verdict, (ACCEPTED, *BY_OTHERS))
         winner = np.full(len(verdict), NOBODY, dtype=np.int32)
+        winner[verdict == Verdict.GANG_BROKEN] = GANG
         winner[real] = self._winners(
             of[kept][real], judged.machine[kept][real], replica[real], verdict[real] == ACCEPTED
         )

@@ -48,11 +48,19 @@ class Page:
     """Answers requests from what the watcher saw, and from the store."""
 
     def __init__(
-        self, watcher: Watcher, asking: Asking, streams: Streams, *, token: Token | None
+        self,
+        watcher: Watcher,
+        asking: Asking,
+        streams: Streams,
+        tell: Callable[[str], None],
+        *,
+        token: Token | None,
     ) -> None:
+        """`tell` gets lines for the log that a stranger may cause."""
         self._watcher = watcher
         self._asking = asking
         self._streams = streams
+        self._tell = tell
         self._token = token
         self._shipped = Shipped()
 
@@ -78,7 +86,7 @@ class Page:
             ],
             exception_handlers={OmegaError: _refused, 404: _missing},
         )
-        return Guard(app, host=host, token=self._token)
+        return Guard(app, host=host, token=self._token, tell=self._tell)
 
     def _shell(self, _: Request) -> Response:
         return self._shipped.answer("index.html")
@@ -98,6 +106,7 @@ class Page:
                 return PlainTextResponse("The form is too long.\n", status_code=413)
         said = parse_qs(body.decode(errors="replace")).get("token", [""])[0].strip()
         if self._token is None or not self._token.opens(said):
+            self._tell("a login with a wrong token")
             return self._shipped.login("That is not the token.", status=401)
         answer = Response(status_code=303, headers={"Location": "/"})
         answer.set_cookie(COOKIE, self._token.cookie, httponly=True, samesite="strict")

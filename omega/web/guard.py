@@ -10,7 +10,7 @@ Source   OWASP, "DNS Rebinding" and "Secure Headers"; RFC 6750; docs/decisions/0
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import Final
@@ -83,10 +83,14 @@ def _digest(text: str) -> bytes:
 class Guard:
     """An application in front of the page's."""
 
-    def __init__(self, app: ASGIApp, *, host: str, token: Token | None) -> None:
+    def __init__(
+        self, app: ASGIApp, *, host: str, token: Token | None, tell: Callable[[str], None]
+    ) -> None:
+        """`tell` gets a line for the log if a token is wrong."""
         self._app = app
         self._host = host
         self._token = token
+        self._tell = tell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -119,6 +123,8 @@ class Guard:
             return refused
         if self._token is None or path in OPEN_PATHS or self._token.is_in(headers):
             return None
+        if "authorization" in headers:
+            self._tell("a request with a wrong token")
         if "text/html" in headers.get("accept", ""):
             return RedirectResponse(LOGIN, status_code=303)
         return _says(401, "A token is needed: Authorization: Bearer TOKEN, or log in at /login.")

@@ -24,6 +24,7 @@ from omega.store.protocols import ReaderStore
 from omega.web.app import Page
 from omega.web.asking import Asking
 from omega.web.guard import Token, is_loopback
+from omega.web.seldom import Seldom
 from omega.web.streams import Streams
 from omega.web.watcher import INTERVAL_S, Watcher
 
@@ -115,10 +116,11 @@ def serve(given: Serving) -> None:
 class _Server:
     def __init__(self, given: Serving) -> None:
         self._given = given
-        self._streams = Streams(given.tell, streams_max=LIMITS.web_streams_max)
+        seldom = Seldom(given.tell, given.clock)
+        self._streams = Streams(seldom, streams_max=LIMITS.web_streams_max)
         self._watcher = Watcher(given.watched, given.clock, tell=given.tell, publish=self._publish)
         asking = Asking(given.asked, self._watcher, given.clock)
-        page = Page(self._watcher, asking, self._streams, token=given.token)
+        page = Page(self._watcher, asking, self._streams, seldom, token=given.token)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 page.application(given.host),

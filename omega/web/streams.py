@@ -53,7 +53,10 @@ class Streams:
 
     def open(self) -> Stream | None:
         """Return a new stream; None if there are as many as there may be."""
-        if self._closed or len(self._open) >= self._streams_max:
+        if len(self._open) >= self._streams_max:
+            self._tell(f"a browser is turned away: {self._streams_max} look at the page already")
+            return None
+        if self._closed:
             return None
         stream = Stream(self._chunks_max)
         self._open.add(stream)

@@ -23,7 +23,7 @@ from omega.testing.steps import a_running_job, submit_and_lease
 from tests.fixtures.pages import TOKEN, Locked, Served, served
 from tests.web.browser import PHONE, WIDE, Driver, complaints, looks_like, wait_for
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 PATHS = ("/", "/queue", "/jobs", "/job/1", "/job/2", "/machine/1", "/schedulers", "/shares")

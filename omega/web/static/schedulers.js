@@ -4,7 +4,8 @@ import { spark } from "./charts.js";
 import { DASH, ago, count, duration, fraction, h, heading, percent, redraw, state, table, words } from "./dom.js";
 import { onChange, told } from "./live.js";
 
-const NOBODY = -1, UNKNOWN = -2;
+const NOBODY = -1, UNKNOWN = -2, GANG = -3;
+const OTHERWISE = { [UNKNOWN]: "not on record", [GANG]: "its gang broke", [NOBODY]: "no scheduler" };
 const WORDS = {
   stale: "stale: the machine had changed since it was read", overcommit: "overcommit: the room was taken",
   precedence: "precedence: the tasks to evict may not be", gang_broken: "gang broken: too few of its tasks found room",
@@ -47,14 +48,14 @@ function matrixTable(matrix, verdict, describe) {
   const names = matrix.names.map(([kind, replica]) => (replica ? `${kind} ${replica}` : kind));
   const { sums, rows } = summed(matrix, verdict);
   const most = Math.max(1, ...[...sums.values()].map((cell) => cell.claims));
-  const columns = [...names.keys(), UNKNOWN, NOBODY];
-  const title = (column) => (column === NOBODY ? "no scheduler" : column === UNKNOWN ? "not on record" : names[column]);
+  const columns = [...names.keys(), UNKNOWN, GANG, NOBODY];
+  const title = (column) => names[column] ?? OTHERWISE[column];
   function cell(row, column) {
     const its = sums.get(`${row},${column}`);
     const kind = [its ? "" : "zero", row === column ? "self" : "", column === UNKNOWN ? "edge" : ""].join(" ").trim();
     if (!its) return h("td", { class: kind }, row === column ? "·" : "0");
     const why = Object.entries(its.why).sort((a, b) => b[1] - a[1]).map(([name, n]) => `${count(n)} ${words(name)}`).join(", ");
-    const told_ = `${names[row]} was refused ${count(its.claims)} claims by ${title(column)}: ${why}`;
+    const told_ = `${names[row]} was refused ${count(its.claims)} claims ${column < 0 ? `(${title(column)})` : `by ${title(column)}`}: ${why}`;
     const shown = h("td", { class: kind, tabindex: "0", "aria-label": told_, on: { focus: () => describe(told_), pointerenter: () => describe(told_) } }, count(its.claims));
     shown.style.backgroundColor = `rgba(var(--heat), ${(0.06 + 0.34 * Math.sqrt(its.claims / most)).toFixed(3)})`;
     return shown;
@@ -64,7 +65,7 @@ function matrixTable(matrix, verdict, describe) {
       h("caption", { class: "hidden" }, "Refused claims: rows were refused, columns had been granted"),
       h("thead", {},
         h("tr", {}, h("td", { rowspan: 2 }), h("th", { colspan: Math.max(1, names.length), scope: "colgroup" }, "had the machine before"),
-          h("th", { colspan: 2, scope: "colgroup", class: "edge" }, "otherwise"), h("th", { colspan: 3, scope: "colgroup", class: "edge" }, "its claims")),
+          h("th", { colspan: 3, scope: "colgroup", class: "edge" }, "otherwise"), h("th", { colspan: 3, scope: "colgroup", class: "edge" }, "its claims")),
         h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column === UNKNOWN ? "edge" : null }, title(column))),
           h("th", { scope: "col", class: "edge" }, "refused"), h("th", { scope: "col" }, "granted"), h("th", { scope: "col" }, "refused share"))),
       h("tbody", {}, names.map((name, row) => {

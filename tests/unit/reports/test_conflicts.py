@@ -14,6 +14,7 @@ from omega.reports import conflicts
 from omega.reports.conflicts import (
     BUCKET_S,
     BY_OTHERS,
+    GANG,
     LATER_ONES,
     NOBODY,
     UNKNOWN,
@@ -50,7 +51,7 @@ def refused(tally: ConflictTally) -> dict[tuple[str, str, Verdict], int]:
     """Return the refused claims by who was refused, who had been granted, and the verdict."""
     matrix = tally.total()
     names = {at: "/".join(name) for at, name in enumerate(matrix.replicas)}
-    names |= {NOBODY: "nobody", UNKNOWN: "unknown"}
+    names |= {NOBODY: "nobody", UNKNOWN: "unknown", GANG: "gang"}
     return {
         (names[loser], names[winner], Verdict(verdict)): claims
         for (loser, winner, verdict), claims in matrix.cells.items()
@@ -105,11 +106,23 @@ def test_a_scheduler_may_meet_its_own_earlier_claim() -> None:
     assert {("batch/0", "batch/0", STALE): 1} == refused(tally)
 
 
-@pytest.mark.parametrize("verdict", sorted(set(Verdict) - {ACCEPTED, *BY_OTHERS}))
+@pytest.mark.parametrize(
+    "verdict", sorted(set(Verdict) - {ACCEPTED, Verdict.GANG_BROKEN, *BY_OTHERS})
+)
 def test_what_no_claim_of_another_causes_is_charged_to_nobody(verdict: Verdict) -> None:
     tally = tallied(read(("batch/0", [(7, ACCEPTED)]), ("batch/1", [(7, verdict)])))
 
     assert {("batch/1", "nobody", verdict): 1} == refused(tally)
+
+
+def test_what_breaks_with_its_gang_is_charged_to_the_gang() -> None:
+    verdicts = [(7, STALE), (8, Verdict.GANG_BROKEN)]
+    tally = tallied(read(("batch/0", [(7, ACCEPTED), (8, ACCEPTED)]), ("batch/1", verdicts)))
+
+    assert {
+        ("batch/1", "batch/0", STALE): 1,
+        ("batch/1", "gang", Verdict.GANG_BROKEN): 1,
+    } == refused(tally)
 
 
 def test_a_claim_on_a_machine_that_never_was_takes_no_memory() -> None:

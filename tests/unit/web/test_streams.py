@@ -7,7 +7,7 @@ from omega.web.streams import Streams
 
 def test_everybody_is_told_the_same() -> None:
     async def told() -> list[bytes]:
-        streams = Streams(print, streams_max=2)
+        streams = Streams(list[str]().append, streams_max=2)
         both = [streams.open(), streams.open()]
         streams.publish(b"news")
         return [await stream.next() for stream in both if stream is not None]
@@ -17,7 +17,7 @@ def test_everybody_is_told_the_same() -> None:
 
 def test_there_are_no_more_than_there_may_be() -> None:
     async def opened() -> list[bool]:
-        streams = Streams(print, streams_max=1)
+        streams = Streams(list[str]().append, streams_max=1)
         first = streams.open()
         second = streams.open()
         assert first is not None
