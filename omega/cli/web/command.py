@@ -34,16 +34,16 @@ def has_extra() -> bool:
     return all(find_spec(name) for name in ("starlette", "uvicorn"))
 
 
-def free_port() -> int:
-    """Return the usual port, or another one if that is taken."""
+def free_port(host: str = LOOPBACK) -> int:
+    """Return the usual port, or another one if that is taken; 0 if none can be had."""
     for port in (DEFAULT_PORT, 0):
         try:
-            with socket.create_server((LOOPBACK, port)) as listener:
+            with socket.create_server((host, port)) as listener:
                 found: int = listener.getsockname()[1]
                 return found
-        except OSError:
+        except (OSError, UnicodeError):
             continue
-    raise BadInput(f"no port of {LOOPBACK} is free")
+    return 0
 
 
 def command(
@@ -51,8 +51,15 @@ def command(
         str, typer.Option(metavar="ADDRESS", help="To listen on; others than this need a token.")
     ] = LOOPBACK,
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, metavar="N", help="To listen on; 0: any free one.")
-    ] = DEFAULT_PORT,
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="N",
+            help=f"To listen on; 0: any free one. {DEFAULT_PORT} if not given, or a free one if"
+            " that is taken.",
+        ),
+    ] = None,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +89,7 @@ def command(
     output = Output()
     with (
         stop_on_signals() as stop,
-        listening(host, port) as listener,
+        listening(host, free_port(host) if port is None else port) as listener,
         reader_opener(data_dir, read_from, demo=demo, name="omega web") as opened,
         closing(opened()) as watched,
         closing(opened()) as asked,
