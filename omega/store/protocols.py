@@ -29,7 +29,7 @@ from omega.store.leases import JobLeases
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import TurnStore
-from omega.store.watching import CellWatching
+from omega.store.watching import CellWatching, QueueReader
 
 
 class SnapshotSource(Protocol):
@@ -212,7 +212,7 @@ class NodeStore(ProcessStore, AgentStore, Protocol):
         ...
 
 
-class JobReader(ProgressReader, QuotaReader, ExitReader, Protocol):
+class JobReader(ProgressReader, QuotaReader, ExitReader, QueueReader, Protocol):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:

@@ -70,6 +70,10 @@ class CellWatching(Protocol):
         """
         ...
 
+
+class QueueReader(Protocol):
+    """The queue in sums, for all who may read jobs."""
+
     def queue(self) -> list[QueueLine]:
         """Return the queue in sums, most jobs first, at most `LIMITS.queue_lines_max` lines.
 

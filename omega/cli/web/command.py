@@ -71,22 +71,15 @@ def command(
     demo: DemoOption = False,
     end_with_parent: EndWithParent = False,
 ) -> None:
-    """Serve a page that shows the cell, until Ctrl-C.
+    """Serve a page that shows the cell, live, in a browser.
 
-    It shows machines, queue, jobs, schedulers and their conflicts, and quotas, as they change.
+    It goes on until Ctrl-C. It shows machines, queue, jobs, schedulers and their conflicts, and quotas, as they change.
     """
     if not has_extra():
         raise BadInput(NO_EXTRA)
-    from omega.web.server import (  # noqa: PLC0415
-        Serving,
-        address_of,
-        checked_token,
-        listening,
-        serve,
-    )
+    from omega.web.server import Serving, checked_token, listening, serve  # noqa: PLC0415
 
     token = checked_token(host, read_token(token_file))
-    output = Output()
     with (
         stop_on_signals() as stop,
         listening(host, free_port(host) if port is None else port) as listener,
@@ -106,11 +99,16 @@ def command(
                 clock=RealClock(stop),
                 tell=warn,
                 stop=stop,
-                ready=lambda: output.console.print(
-                    f"The page is at {address_of(listener, host)}", highlight=False, soft_wrap=True
-                ),
+                ready=lambda: _say_where(listener, host),
             )
         )
+
+
+def _say_where(listener: socket.socket, host: str) -> None:
+    from omega.web.server import address_of  # noqa: PLC0415
+
+    sentence = f"The page is at {address_of(listener, host)}"
+    Output().console.print(sentence, highlight=False, soft_wrap=True)
 
 
 def read_token(file: Path | None) -> str | None:
