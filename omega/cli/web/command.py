@@ -73,7 +73,8 @@ def command(
 ) -> None:
     """Serve a page that shows the cell, live, in a browser.
 
-    It goes on until Ctrl-C. It shows machines, queue, jobs, schedulers and their conflicts, and quotas, as they change.
+    It goes on until Ctrl-C. It shows machines, queue, jobs, schedulers and their conflicts, and
+    quotas, as they change.
     """
     if not has_extra():
         raise BadInput(NO_EXTRA)
