@@ -54,9 +54,11 @@ NOT_SETTINGS = TASK_VARIABLES | {
     "OMEGA_DEBUG",
     "OMEGA_TEST_DATABASE_URL",
     "OMEGA_TRACES",
+    "OMEGA_WEB_TOKEN",
 }
 """Names with our prefix that are not fields. The last ones are the path of the file, whether the
-command line shows tracebacks, and for the tests the server and the folder of published traces."""
+command line shows tracebacks, for the tests the server and the folder of published traces, and what
+opens the page of `omega web`."""
 
 DATABASE_SCHEMES = ("postgresql://", "postgres://")
 UNREADABLE_URL: Final = (

@@ -95,6 +95,20 @@ class Limits:
     catalogue_bytes_max: int = 4 * 2**20
     """The names and values of all attributes, as JSON, beyond which no login of a node adds to
     them."""
+    judged_per_read_max: int = 5_000
+    """Transactions of which one call returns who was granted and refused what."""
+    judged_claims_max: int = 100_000
+    """Claims after which such a call returns no further transaction."""
+    queue_lines_max: int = 1_000
+    """Lines of the queue in sums: of a kind, a tenant and what is waited for."""
+    web_streams_max: int = 100
+    """Browsers that one page tells of changes at a time."""
+    web_connections_max: int = 512
+    """Connections to one page at a time, streams among them."""
+    web_path_max: int = 256
+    """Bytes of the path of a request to the page ..."""
+    web_query_max: int = 4_096
+    """... and of its query."""
     steps_max: int = 10**15
     """Steps of one job: a million each second for thirty years."""
 
@@ -118,6 +132,8 @@ class Limits:
         assert self.amount_max * self.tasks_per_job_max < 2**63
         # The time that workers take for all activities of a job, in milliseconds, fits 64 bits.
         assert self.phases_per_job_max * self.activities_max * self.duration_ms_max < 2**63
+        # Streams leave connections for requests.
+        assert self.web_streams_max < self.web_connections_max
         # A file with as many jobs as one submission may hold leaves each fifty keys and values.
         assert 50 * self.jobs_per_submission_max <= self.yaml_values_max
         # Rates are floating-point numbers, which hold whole steps exactly below this.

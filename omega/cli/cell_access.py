@@ -6,7 +6,7 @@ Promise  A demo's cell is a separate database: only `omega demo` and verbs with 
 Source   omega.store.opening; omega.store.postgres.databases; PostgreSQL's manual, "Hot Standby".
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Final
@@ -67,6 +67,25 @@ def cell_store(
 
 
 @contextmanager
+def reader_opener(
+    data_dir: Path | None, read_from: str | None, *, demo: bool = False, name: str = "omega"
+) -> Iterator[Callable[[], PostgresStore]]:
+    """Yield what opens stores that verbs read from which write nothing, one for each thread.
+
+    The caller closes them. If they are a standby's, how old its state is is said first.
+    """
+    settings = load_settings(data_dir=data_dir, read_from=read_from)
+    if settings.read_from is None:
+        with cell_settings(data_dir, demo=demo) as (settings, url):
+            yield lambda: store_at(url, settings, name)
+        return
+    cell = settings.read_from.get_secret_value()
+    standby = suffixed(cell, DEMO) if demo else cell
+    warn(state_of_standby(standby, statement_timeout_ms=settings.statement_timeout_ms))
+    yield lambda: store_at(standby, settings, name)
+
+
+@contextmanager
 def cell_reader(
     data_dir: Path | None,
     read_from: str | None,
@@ -78,13 +97,8 @@ def cell_reader(
 
     If it is, how old its state is is said on standard error.
     """
-    settings = load_settings(data_dir=data_dir, read_from=read_from)
-    if settings.read_from is None:
-        with cell_store(data_dir, demo=demo, name=name) as store:
-            yield store
-        return
-    url = settings.read_from.get_secret_value()
-    cell = suffixed(url, DEMO) if demo else url
-    warn(state_of_standby(cell, statement_timeout_ms=settings.statement_timeout_ms))
-    with closing(store_at(cell, settings, name)) as store:
+    with (
+        reader_opener(data_dir, read_from, demo=demo, name=name) as opened,
+        closing(opened()) as store,
+    ):
         yield store

@@ -56,6 +56,7 @@ VERBS: Final = {
     "node": Verb("node.commands", "Run a machine's tasks, or simulate the machines."),
     "sim": Verb("sim.commands", "Compare architectures in virtual time, before one is deployed."),
     "health": Verb("health.command", "Say whether one process of this machine is ready."),
+    "web": Verb("web.command", "Serve a page that shows the cell, live, in a browser."),
     "status": Verb("status.command", "Show the cell, the queue and the processes."),
 }
 """The verbs in the order of the help."""

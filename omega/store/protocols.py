@@ -31,6 +31,7 @@ from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import TurnStore
+from omega.store.watching import CellWatching, QueueReader
 
 
 class SnapshotSource(Protocol):
@@ -217,7 +218,7 @@ class NodeStore(ProcessStore, AgentStore, Protocol):
         ...
 
 
-class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, Protocol):
+class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, Protocol):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:
@@ -259,7 +260,9 @@ class SubmitterStore(JobReader, Protocol):
         ...
 
 
-class ReaderStore(AllocationReader, ViewSource, JobReader, OccupantReader, AttemptReader, Protocol):
+class ReaderStore(
+    AllocationReader, ViewSource, JobReader, OccupantReader, AttemptReader, CellWatching, Protocol
+):
     """Reads that show and check a cell; the role omega_reader."""
 
     def allocations(self) -> Allocations:

@@ -44,6 +44,7 @@ from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
 from omega.testing.round_contract import RecallContract, RoundContract
 from omega.testing.turn_contract import TurnContract
+from omega.testing.watching_contract import WatchingContract
 
 
 class StoreContract(
@@ -88,5 +89,6 @@ class StoreContract(
     LineContract,
     AttemptContract,
     PlannedContract,
+    WatchingContract,
 ):
     """Everything that a store must do."""

@@ -30,6 +30,7 @@ from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
+from omega.store.watching import Judged, QueueLine
 
 
 class PassThrough:
@@ -346,6 +347,14 @@ class PassThrough:
     def submit_planned(self, planned: PlannedJob) -> PlannedOutcome:
         """Pass on."""
         return self._store.submit_planned(planned)
+
+    def judged_since(self, mark: int) -> Judged:
+        """Pass on."""
+        return self._store.judged_since(mark)
+
+    def queue(self) -> list[QueueLine]:
+        """Pass on."""
+        return self._store.queue()
 
     def close(self) -> None:
         """Pass on."""

@@ -20,7 +20,6 @@ FOLDERS = ("omega", "schedulers", "benchmarks")
 
 WAITING: Mapping[str, str] = {
     "omega/ordering/drf.py": "an order of jobs by dominant share, which no scheduler uses yet",
-    "omega/metrics/prometheus.py": "the measures for Prometheus, which nothing serves yet",
 }
 """Modules that only tests use, each with what it is."""
 

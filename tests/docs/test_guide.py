@@ -34,6 +34,7 @@ SIMULATE = document("docs/guide/simulate.md")
 GPUS = document("docs/guide/gpus.md")
 OPERATE = document("docs/guide/operate.md")
 WHY = document("docs/guide/why.md")
+WEB = document("docs/guide/web.md")
 HOURS = "0.05"
 """Of a simulation, in place of what the guide says."""
 
@@ -147,6 +148,18 @@ def test_replicas_work_on_one_postgres(empty_database_url: str, folder: Path) ->
         said = shell.type_all(block)
 
     assert "1,000 machines" in said["omega status"]
+
+
+@pytest.mark.slow
+def test_a_page_is_served(empty_database_url: str, folder: Path) -> None:
+    (block,), (token,) = marked(WEB, "web"), marked(WEB, "token")
+    with Shell(folder, {**os.environ, "OMEGA_DATABASE_URL": empty_database_url}) as shell:
+        shell.type(["omega", "db", "init"])
+        said = shell.type_all(block)
+        closed = shell.type_all(token)
+
+    assert "The page is at http://127.0.0.1:" in said["kill %1 %2"]
+    assert "The page is at http://0.0.0.0:" in closed["kill %1"]
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """`omega up`: a whole cell on this machine, under one command.
 
 Goal     Have commands run here with nothing else to set up.
-Promise  The database, the schedulers and the agent end with this command, and so do the tasks: they
-         are back in the queue. What the database holds stays for the next time.
+Promise  The database, the schedulers, the agent and the page end with this command, and so do the
+         tasks: they are back in the queue. What the database holds stays for the next time.
 Source   docs/guide/agents.md.
 """
 
@@ -16,6 +16,7 @@ from rich.status import Status
 from omega.cli.cell_access import cell_settings
 from omega.cli.node.run import refuse_root
 from omega.cli.options import read_replica_sets, replicas_of
+from omega.cli.web.command import LOOPBACK, free_port, has_extra
 from omega.clock import Clock, RealClock
 from omega.config import Settings
 from omega.errors import OmegaError
@@ -31,6 +32,8 @@ from omega.store.protocols import ReaderStore
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir
 
+PAGE: Final = "page"
+"""The name of the process of the page, which reports nothing."""
 LOOK_S: Final = 0.2
 START_S_MAX: Final = 60.0
 POLL_MS: Final = 50
@@ -56,7 +59,8 @@ def command(
 ) -> None:
     """Run a whole cell on this machine, until Ctrl-C.
 
-    It has a database, schedulers, and an agent that runs what is placed.
+    It has a database, schedulers, an agent that runs what is placed, and a page that shows it
+    (with the extra `web`).
 
     In another terminal: [bold]omega run -- echo hello[/]
     """
@@ -77,6 +81,9 @@ def command(
         for one, replica in replicas_of(sets)
     ]
     specs.append(ChildSpec("agent", omega_command(*agent)))
+    port = free_port() if has_extra() else None
+    if port is not None:
+        specs.append(ChildSpec(PAGE, omega_command("web", "--port", str(port))))
     with (
         stop_on_signals() as stop,
         output.console.status("Starting Postgres") as status,
@@ -92,7 +99,7 @@ def command(
         )
         with closing(store_at(url, settings, "omega up")) as store, supervisor:
             status.update("Starting the schedulers and the agent")
-            _watch(supervisor, store, RealClock(stop), stop, output, status)
+            _watch(supervisor, store, RealClock(stop), stop, output, status, port)
 
 
 def _environment(settings: Settings, url: str) -> dict[str, str]:
@@ -110,13 +117,14 @@ def _watch(
     stop: threading.Event,
     output: Output,
     status: Status,
+    port: int | None,
 ) -> None:
     """Watch the processes until a stop is asked for.
 
     Raises OmegaError if one is given up, or if they do not come up in time.
     """
     began_s, is_up = clock.now(), False
-    pids = {child.pid for child in supervisor.children}
+    pids = _of_reporters(supervisor)
     while not stop.is_set():
         supervisor.look()
         for child in supervisor.given_up:
@@ -127,19 +135,26 @@ def _watch(
             is_up = pids <= {report.pid for report in store.reports() if is_alive(report)}
             if is_up:
                 status.stop()
-                _say_ready(store, output)
+                _say_ready(store, output, port)
             elif clock.now() - began_s > START_S_MAX:
                 raise OmegaError(f"the processes did not come up within {START_S_MAX:g} s")
-            pids = {child.pid for child in supervisor.children}
+            pids = _of_reporters(supervisor)
         clock.sleep(LOOK_S)
     status.stop()
     output.console.print("Ending the tasks, the schedulers and the database.", highlight=False)
 
 
-def _say_ready(store: ReaderStore, output: Output) -> None:
+def _of_reporters(supervisor: Supervisor) -> set[int | None]:
+    """Return the ids of the processes that report to the store: all but the page's."""
+    return {child.pid for child in supervisor.children if child.spec.name != PAGE}
+
+
+def _say_ready(store: ReaderStore, output: Output, port: int | None) -> None:
     use = store.use()
     output.console.print(
         f"{things(use.open, 'machine')} with {amounts(use.capacity)}. In another terminal:"
         " omega run -- echo hello",
         highlight=False,
     )
+    if port is not None:
+        output.console.print(f"A page that shows it: http://{LOOPBACK}:{port}/", highlight=False)

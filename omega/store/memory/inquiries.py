@@ -33,7 +33,7 @@ from omega.store.memory.jobs import MemoryJobs, milliseconds, status_of
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class RecordedTransaction:
     """A transaction that was judged, as it is kept."""
 
     outcome: Outcome
@@ -49,7 +49,7 @@ class Judged:
     @classmethod
     def of(
         cls, transaction: Transaction, outcome: Outcome, evicted_from: Ids, at_s: float
-    ) -> "Judged":
+    ) -> "RecordedTransaction":
         """Return what is kept of a transaction."""
         return cls(
             outcome,
@@ -65,7 +65,7 @@ class Judged:
 class MemoryInquiries(MemoryJobs):
     """Reads that explain one job."""
 
-    _judged: dict[UUID, Judged]
+    _judged: dict[UUID, RecordedTransaction]
     """By transaction, oldest first."""
 
     def waiting_job(self, job: int) -> WaitingJob | None:
@@ -117,7 +117,7 @@ class MemoryInquiries(MemoryJobs):
         }
         return traced(attempts, rivals)
 
-    def _newest(self) -> Iterator[tuple[UUID, Judged]]:
+    def _newest(self) -> Iterator[tuple[UUID, RecordedTransaction]]:
         return islice(reversed(self._judged.items()), TRANSACTIONS_SEARCHED_MAX)
 
     def _rival(self, transaction: UUID, machine: int) -> Rival | None:
@@ -135,7 +135,7 @@ class MemoryInquiries(MemoryJobs):
         return None
 
 
-def _attempt(transaction: UUID, judged: Judged, part: JobSlice) -> RecordedAttempt:
+def _attempt(transaction: UUID, judged: RecordedTransaction, part: JobSlice) -> RecordedAttempt:
     verdicts = judged.outcome.verdicts[part.claims]
     machine, task = judged.outcome.machine[part.claims], judged.task[part.claims]
     refused = verdicts != ACCEPTED

@@ -39,7 +39,7 @@ from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.forced_eviction import tasks_by_job
 from omega.store.memory.holdings import MemoryHoldings
-from omega.store.memory.inquiries import Judged, MemoryInquiries
+from omega.store.memory.inquiries import MemoryInquiries, RecordedTransaction
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.machine_leases import MemoryMachineLeases, broken_leases
@@ -51,8 +51,10 @@ from omega.store.memory.registry import MemoryRegistry
 from omega.store.memory.rounds import MemoryRounds
 from omega.store.memory.turns import MemoryTurns
 from omega.store.memory.verify import broken_invariants
+from omega.store.memory.watching import judged_since, queue_of
 from omega.store.planned import HOLDER, PlannedJob, PlannedOutcome
 from omega.store.status import CellUse, Violation
+from omega.store.watching import Judged, QueueLine
 
 LEASE_S = 60.0
 """For how long a job is leased while its plan is committed."""
@@ -89,7 +91,8 @@ class MemoryStore(
         self._quotas = QuotaTable(self._jobs)
         self._exits = ExitTable()
         self._machine_leases = {}
-        self._judged: dict[UUID, Judged] = {}
+        self._judged: dict[UUID, RecordedTransaction] = {}
+        self._judged_before = 0
         self._outcomes_kept_max = outcomes_kept_max
 
     def add_machines(self, machines: Machines) -> Ids:
@@ -240,6 +243,14 @@ class MemoryStore(
             live_allocations=len(self._allocations),
         )
 
+    def judged_since(self, mark: int) -> Judged:
+        """Return the transactions recorded since a mark: that of the last call, or 0."""
+        return judged_since(mark, self._judged, self._judged_before)
+
+    def queue(self) -> list[QueueLine]:
+        """Return the queue in sums, most jobs first."""
+        return queue_of(list(self._jobs.values()))
+
     def close(self) -> None:
         """Do nothing: a memory store holds no connection."""
 
@@ -316,8 +327,9 @@ class MemoryStore(
         evicted = zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True)
         slots = [self._jobs[job].slot[task] for job, task in evicted]
         evicted_from = self._allocations.machines(np.array(slots, dtype=np.intp))
-        self._judged[transaction.id] = Judged.of(
+        self._judged[transaction.id] = RecordedTransaction.of(
             transaction, replace(outcome, fresh=NO_ROWS), evicted_from, self._clock.now()
         )
         if len(self._judged) > self._outcomes_kept_max:
             del self._judged[next(iter(self._judged))]
+            self._judged_before += 1

@@ -142,6 +142,7 @@ ROLES: Final = (
             "read_phases",
             "read_holdings",
             "read_idle_jobs",
+            "read_judged",
             "verify",
             "verify_amounts",
         ),

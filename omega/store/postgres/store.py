@@ -20,6 +20,7 @@ from omega.store.postgres.planned import PostgresPlans
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
 from omega.store.postgres.turns import PostgresTurns
+from omega.store.postgres.watching import PostgresWatching
 
 
 class PostgresStore(
@@ -32,6 +33,7 @@ class PostgresStore(
     PostgresHoldings,
     PostgresInquiries,
     PostgresPlans,
+    PostgresWatching,
     PostgresRegistry,
 ):
     """A cell, its queue and its registry in one Postgres database."""
@@ -84,4 +86,5 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresHoldings.__init__(store, link)
     PostgresInquiries.__init__(store, link)
     PostgresPlans.__init__(store, link)
+    PostgresWatching.__init__(store, link)
     PostgresRegistry.__init__(store, link)

@@ -41,6 +41,7 @@ FILES = (
     "quotas.sql",
     "quota_use.sql",
     "holdings.sql",
+    "watching.sql",
     "quota_limits.sql",
     "judge_parts.sql",
     "judge_claims.sql",

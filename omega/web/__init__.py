@@ -1,0 +1,1 @@
+"""The page for operators: what a cell is doing, live in a browser; it only reads."""
