@@ -192,6 +192,11 @@ class AgentWarned:
     why: str
 
 
+@dataclass(frozen=True)
+class ProcessReported:
+    """A process has reported to the store, which it does at regular times, also when it is idle."""
+
+
 Event = (
     JobsLeased
     | JobsRecalled
@@ -213,6 +218,7 @@ Event = (
     | HelpersEnded
     | ProgramEnded
     | AgentWarned
+    | ProcessReported
 )
 
 

@@ -46,8 +46,11 @@ VERBS: Final = {
         "job.logs",
         "Print what a job's tasks wrote.",
     ),
-    "stop": Verb("job.cancel", "End a job and free its room."),
-    "cancel": Verb("job.cancel", "End a job and free its room."),
+    "stop": Verb("job.cancel", "End jobs and free their room."),
+    "cancel": Verb("job.cancel", "End jobs and free their room."),
+    "hold": Verb("job.hold", "Keep jobs from being placed until they are released."),
+    "release": Verb("job.release", "Put held jobs back into the queue."),
+    "requeue": Verb("job.requeue", "Have jobs that wait tried as soon as possible."),
     "quota": Verb(
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."
     ),

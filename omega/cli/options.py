@@ -20,6 +20,7 @@ from omega.model.claims import ConflictRule, Granularity
 from omega.model.names import is_printable_name
 from omega.sync.choice import Sync
 from omega.terminal.options import number_option, read_pairs
+from omega.terminal.process_log import LogFormat, LogLevel
 
 SCHEDULERS_MAX: Final = 64
 """Schedulers that one command starts, each a process with connections of its own."""
@@ -42,6 +43,18 @@ def process_name(value: str) -> str:
 
 EndWithParent = Annotated[
     bool, typer.Option("--end-with-parent", hidden=True, help="End when standard input does.")
+]
+LogLevelOption = Annotated[
+    LogLevel,
+    typer.Option(
+        "--log-level",
+        help="What is logged on standard error: warnings; info, with a summary each minute; debug,"
+        " with each transaction.",
+    ),
+]
+LogFormatOption = Annotated[
+    LogFormat,
+    typer.Option("--log-format", help="auto: text on a terminal, JSON lines otherwise."),
 ]
 Rule = Annotated[
     ConflictRule | None,

@@ -23,6 +23,7 @@ from omega.store.status import CellUse
 
 PROCESS_COLOURS: Final = {
     ProcessState.RUNNING: "green",
+    ProcessState.DECIDING: "yellow",
     ProcessState.STARTING: "yellow",
     ProcessState.SILENT: "red",
     ProcessState.CRASHED: "red",
@@ -66,7 +67,7 @@ def schedulers_table(
     for header in WIDE_HEADERS if width >= WIDE else NARROW_HEADERS:
         table.add_column(header, justify="right", no_wrap=True)
     for line in lines:
-        state = [Text(line.state.value, PROCESS_COLOURS[line.state])] if with_state else []
+        state = [_state(line)] if with_state else []
         name = cut(line.name)
         table.add_row(name, *state, *_measures(line))
     if len(lines) > 1:
@@ -178,7 +179,14 @@ def reasons(use: CellUse) -> str:
     return ", ".join(f"{jobs:,} {reason.value}" for reason, jobs in ordered)
 
 
+def _state(line: SchedulerLine) -> Text:
+    """Return the state, and for how long a scheduler has been silent or deciding."""
+    since = f" {duration(line.since_s)}" if line.since_s is not None else ""
+    return Text(line.state.value + since, PROCESS_COLOURS[line.state])
+
+
 def _bar(part: float, width: int) -> Text:
+    """Return a bar that can be read without colours, too."""
     filled = round(part * width)
     colour = "yellow" if part > FULL else "green"
-    return Text("━" * filled, colour).append("━" * (width - filled), "bright_black")
+    return Text("━" * filled, colour).append("·" * (width - filled), "bright_black")

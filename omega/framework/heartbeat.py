@@ -39,11 +39,14 @@ class Heartbeat:
         *,
         lease_ms: int,
         interval_ms: int,
+        report: Callable[[SchedulerStore], None] = lambda _: None,
     ) -> None:
+        """`report` is called at each beat with the store, and may raise StoreUnavailable."""
         self._leases = leases
         self._open_store = open_store
         self._sink = sink
         self._lease_ms = lease_ms
+        self._report = report
         self._interval_s = interval_ms / 1_000
         self._store: SchedulerStore | None = None
         self._over = threading.Event()
@@ -74,6 +77,7 @@ class Heartbeat:
             if self._store is None:
                 self._store = self._open_store()
             renew(self._leases, self._store, lease_ms=self._lease_ms)
+            self._report(self._store)
         except StoreUnavailable as error:
             self._sink(StoreCallFailed("renew", str(error)))
             self._let_go()

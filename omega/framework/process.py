@@ -19,7 +19,7 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.config import Settings
-from omega.events import JobsRescued, MachinesExpired, Sink, fan_out
+from omega.events import JobsRescued, MachinesExpired, ProcessReported, Sink, fan_out
 from omega.framework.attempt import PlanningContext
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Dispose, disposition
@@ -37,6 +37,7 @@ from omega.framework.timer import Timer
 from omega.framework.waking import Waker
 from omega.framework.yield_waking import YieldWaking
 from omega.limits import LIMITS, Limits
+from omega.metrics.facts import Facts
 from omega.metrics.fold import SchedulerFold
 from omega.store.leases import HandBack
 
@@ -116,6 +117,10 @@ class Process:
         record of who runs where."""
         return self.scheduler.preempts and self.housekeeps
 
+    def facts(self) -> Facts:
+        """Return what the process reports to the store; any thread may call this."""
+        return {**self.fold.facts(), "refreshed_s_ago": self.fold.refreshed_s_ago()}
+
     def life(self) -> Effects[None]:
         """Run cycles until the stop event is set."""
         while not self.stop.is_set():
@@ -191,8 +196,9 @@ class Process:
             yield from self._waker.check(view)
         if self._reports.due():
             kind = self.scheduler.kind
-            facts = {**self.fold.facts(), "refreshed_s_ago": self.fold.refreshed_s_ago()}
+            facts = self.facts()
             yield from called(
                 "report",
                 lambda store: store.report(kind, self.replica, pid=self.pid, facts=facts),
             )
+            self.emit(ProcessReported())

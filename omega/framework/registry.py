@@ -38,6 +38,11 @@ def registered() -> list[Registered]:
     return [Registered(*names, package) for names, package in sorted(found.items())]
 
 
+def startable_kinds() -> frozenset[str]:
+    """Return the kinds of scheduler that are registered in this installation."""
+    return frozenset(entry.name for entry in _entries())
+
+
 def find_scheduler(kind: str) -> type[Scheduler]:
     """Return the class that is registered under this kind.
 

@@ -15,7 +15,8 @@ from uuid import UUID, uuid4
 from omega.clock import Clock
 from omega.config import Settings
 from omega.errors import NotAllowed, StoreUnavailable
-from omega.events import Sink, StoreCallFailed
+from omega.events import Sink, StoreCallFailed, fan_out
+from omega.framework.deciding import DecidingReporter
 from omega.framework.driver import Driver
 from omega.framework.effects import Commit, Effect, Wait, drive
 from omega.framework.heartbeat import Heartbeat
@@ -23,6 +24,7 @@ from omega.framework.leasing import Leases
 from omega.framework.process import Process
 from omega.framework.retry import Retry
 from omega.framework.scheduler import NO_DECISION_TIME, DecisionTime, Scheduler
+from omega.metrics.facts import Facts
 from omega.metrics.fold import SchedulerFold
 from omega.store.protocols import SchedulerStore, SharedViewSource, Store
 from omega.sync.delta import DeltaRefresher
@@ -51,11 +53,18 @@ class SchedulerProcess:
     new_id: Callable[[], UUID] = uuid4
 
     def __post_init__(self) -> None:
+        self._deciding = DecidingReporter(
+            self.scheduler.kind,
+            self.replica,
+            os.getpid(),
+            self._facts,
+            self.clock,
+        )
         self._process = Process(
             scheduler=self.scheduler,
             clock=self.clock,
             settings=self.settings,
-            sink=self.sink,
+            sink=fan_out(self._deciding, self.sink),
             replica=self.replica,
             run_seed=self.run_seed,
             new_id=self.new_id,
@@ -78,6 +87,9 @@ class SchedulerProcess:
         """The facts that this process reports to the store."""
         return self._process.fold
 
+    def _facts(self) -> Facts:
+        return self._process.facts()
+
     def run(self) -> None:
         """Run the main loop until the stop event is set, then `finish`.
 
@@ -89,6 +101,7 @@ class SchedulerProcess:
             self._process.emit,
             lease_ms=self.settings.lease_ms,
             interval_ms=self.settings.heartbeat_interval_ms,
+            report=self._deciding.report,
         )
 
         def answer(effect: Effect) -> object:
@@ -114,6 +127,7 @@ class SchedulerProcess:
 
         If the store is unavailable or refuses, an event is emitted, and the leases will run out.
         """
+        self._deciding.end()
         try:
             drive(self._process.end(), self._driver.answer_once)
             self._refresher.close()

@@ -34,6 +34,9 @@ class Trigger(Enum):
     END_ALL = "end_all"  # the last task ends
     CANCEL = "cancel"
     FAIL = "fail"  # the last task ends and one has failed, or a task of a gang fails
+    HOLD = "hold"  # a user sets it aside until its release; a lease on it is lost
+    RELEASE = "release"
+    REQUEUE = "requeue"  # a user has it tried as soon as possible
     EVICT = "evict"  # a claim evicts a task, or a task loses its place with its machine
 
 
@@ -61,6 +64,12 @@ MOVES: dict[tuple[State, Trigger], State] = {
     (State.PENDING, Trigger.EVICT): State.PENDING,
     (State.PLANNING, Trigger.EVICT): State.PLANNING,
     (State.PARKED, Trigger.EVICT): State.PARKED,
+    (State.PENDING, Trigger.HOLD): State.PARKED,
+    (State.PLANNING, Trigger.HOLD): State.PARKED,
+    (State.PARKED, Trigger.HOLD): State.PARKED,
+    (State.PARKED, Trigger.RELEASE): State.PENDING,
+    (State.PARKED, Trigger.REQUEUE): State.PENDING,
+    (State.PENDING, Trigger.REQUEUE): State.PENDING,
 }
 
 FINAL = frozenset(State) - {state for state, _ in MOVES}
@@ -77,9 +86,14 @@ class ParkReason(Enum):
     CONFLICTS = "conflicts"  # many attempts in a row were refused
     OVER_QUOTA = "over_quota"  # it would exceed the quota of its tenant or kind of scheduler
     UNREADABLE = "unreadable"  # this version cannot read its wire form
+    HELD = "held"  # a user holds it; schedulers neither give this reason nor wake such a job
 
     @property
     def is_permanent(self) -> bool:
         """Whether freed room cannot help, but at most new or changed machines."""
         passing = (ParkReason.NO_ROOM, ParkReason.CONFLICTS, ParkReason.OVER_QUOTA)
         return self not in passing
+
+
+OF_SCHEDULERS = tuple(reason for reason in ParkReason if reason is not ParkReason.HELD)
+"""The reasons for which a scheduler parks a job."""

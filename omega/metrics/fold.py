@@ -24,6 +24,7 @@ from omega.events import (
     JobsWoken,
     MachinesExpired,
     MemoRefused,
+    ProcessReported,
     ProgramEnded,
     RateUnknown,
     StoreCallFailed,
@@ -151,6 +152,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
             return {"helpers_placed": placed, "helpers_without_room": left}
         case HelpersEnded(tasks):
             return {"helpers_ended": tasks}
+        case ProcessReported():
+            return {}
 
 
 def _counts_of_transaction(event: TransactionJudged) -> Mapping[str, float]:

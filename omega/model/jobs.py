@@ -115,6 +115,13 @@ NEVER_YIELDS: Final = 2**62
 """Above every precedence."""
 
 
+def checked_precedence(precedence: int) -> int:
+    """Return a precedence. Raises BadInput unless it has 32 bits."""
+    if not -(2**31) <= precedence < 2**31:
+        raise BadInput(f"a precedence is a whole number of 32 bits, not {precedence}")
+    return precedence
+
+
 def checked_gap(gap: int) -> int:
     """Return a gap of precedence. Raises BadInput unless it is from 1 to PRECEDENCE_GAP_MAX."""
     if not 1 <= gap <= PRECEDENCE_GAP_MAX:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from omega.metrics.facts import number_in
-from omega.reports.processes import NOT_SCHEDULERS, name_of
+from omega.reports.processes import NOT_SCHEDULERS, main_loop_ms_ago, name_of
 from omega.store.status import ProcessReport
 from omega.workload.arrivals import MS_PER_S
 
@@ -34,8 +34,8 @@ def problem_with(
 ) -> str | None:
     """Return the reason why a process is not ready, as a sentence; None if it is ready."""
     name, age_ms = name_of(report.kind, report.replica), view_age_ms(report)
-    if report.seen_ms_ago > limits.report_ms:
-        return f"{name} has not reported for {_seconds(report.seen_ms_ago)}"
+    if (seen_ms_ago := main_loop_ms_ago(report)) > limits.report_ms:
+        return f"{name} has not reported for {_seconds(seen_ms_ago)}"
     if not runs_here(report.pid):
         return f"{name} reports as process {report.pid}, which does not run on this machine"
     if report.kind in NOT_SCHEDULERS:

@@ -32,10 +32,15 @@ NEXT_STEPS: Final = {
     ParkReason.NO_ROOM: "Nothing: it is tried again when room is freed. Precedence would help.",
     ParkReason.CONFLICTS: "Nothing: it is tried again soon. Fewer replicas, or the fit rule, help.",
     ParkReason.OVER_QUOTA: "Nothing: it is tried again when enough is left. See: omega quota list.",
+    ParkReason.HELD: "Whoever holds it lets it go on by: omega release JOB.",
     ParkReason.UNREADABLE: "Cancel it and submit it anew; then run: omega db verify.",
 }
 
 
+NOT_INSTALLED: Final = (
+    "No such kind is installed here: omega scheduler list. Install it, or cancel the job and submit"
+    " it for a kind of that list."
+)
 JOB_MAX: Final = 2**63 - 1
 """Numbers of jobs have 64 bits in the database ..."""
 DIGITS_MAX: Final = 20
@@ -56,11 +61,16 @@ class Why:
 
 
 def why_waiting(
-    job: JobStatus, kinds_running: Collection[str], quotas: Sequence[QuotaUse] = ()
+    job: JobStatus,
+    kinds_running: Collection[str],
+    quotas: Sequence[QuotaUse] = (),
+    *,
+    startable: Collection[str] | None = None,
 ) -> Why | None:
     """Return the dominant reason why a job is not fully placed; None if it is.
 
-    For a job parked over a quota, the evidence includes what is left of its quotas now.
+    For a job parked over a quota, the evidence includes what is left of its quotas now. `startable`
+    are the kinds of scheduler that could be started here; None if that is not known.
     """
     waiting = job.state in (State.PENDING, State.PLANNING)
     if job.state is State.PARKED:
@@ -73,7 +83,9 @@ def why_waiting(
         return Why(
             "no_scheduler",
             f"No {job.scheduler} scheduler has been heard of lately.",
-            f"omega scheduler run {quote(job.scheduler)}",
+            f"omega scheduler run {quote(job.scheduler)}"
+            if startable is None or job.scheduler in startable
+            else NOT_INSTALLED,
         )
     if job.state is State.PLANNING:
         return Why("being_planned", f"{job.lease_holder} holds its lease.", "Wait a moment.")
@@ -108,8 +120,13 @@ class JobReport:
         return sum(it.placed - it.ended for it in self.helpers)
 
     @classmethod
-    def read(cls, store: ReaderStore, job_id: int) -> "JobReport | None":
-        """Read the report of a job; None if there is no such job."""
+    def read(
+        cls, store: ReaderStore, job_id: int, *, startable: Collection[str] | None = None
+    ) -> "JobReport | None":
+        """Read the report of a job; None if there is no such job.
+
+        `startable` are the kinds of scheduler that could be started here.
+        """
         job = store.job(job_id)
         if job is None:
             return None
@@ -119,7 +136,7 @@ class JobReport:
             job,
             store.placements(job_id),
             store.progress(integers([job_id])),
-            why_waiting(job, live_kinds(store.reports()), store.quotas()),
+            why_waiting(job, live_kinds(store.reports()), store.quotas(), startable=startable),
             store.helpers(job_id, jobs_max=HELPER_JOBS_MAX) if is_elastic else (),
             phases[0] if phases else None,
             store.exits(job_id, exits_max=EXITS_MAX),

@@ -2,19 +2,23 @@
 
 Goal     Turn the reports in the store into rates and states that a person understands.
 Promise  A process that has not reported for SILENT_AFTER_MS is shown as silent, whatever its last
-         report holds. What a process did before it crashed still counts in a `LatestFacts`.
+         report holds, and no longer after LISTED_MS. One whose heartbeat reports while its main
+         loop does not is shown as deciding. What a process did before it crashed still counts in a
+         `LatestFacts`.
 Source   JobReader.reports; omega.metrics.facts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from omega.metrics.facts import Facts, merge
+from omega.metrics.facts import Facts, merge, number_in
 from omega.store.status import ProcessReport
 
 SILENT_AFTER_MS: Final = 10_000
+LISTED_MS: Final = 3_600_000
+"""For so long a silent process is listed: it may have been killed."""
 NODES: Final = "nodes"
 """The kind under which virtual nodes report ..."""
 AGENT: Final = "agent"
@@ -26,6 +30,7 @@ class ProcessState(Enum):
     """The state of a process, as far as reports show it."""
 
     RUNNING = "running"
+    DECIDING = "deciding"
     STARTING = "starting"
     SILENT = "silent"
     CRASHED = "crashed"
@@ -45,11 +50,31 @@ class SchedulerLine:
     wait_p50_s: float | None = None
     wait_p90_s: float | None = None
     view_age_s: float | None = None
+    since_s: float | None = None
+    """For how long it has been silent or deciding."""
 
 
 def is_alive(report: ProcessReport) -> bool:
     """Return whether a process has reported in the last SILENT_AFTER_MS."""
     return report.seen_ms_ago < SILENT_AFTER_MS
+
+
+def main_loop_ms_ago(report: ProcessReport) -> float:
+    """Return how long ago the main loop of a process reported, not only its heartbeat."""
+    return report.seen_ms_ago + 1_000 * (number_in(report.facts, "deciding_s") or 0.0)
+
+
+def state_of(report: ProcessReport) -> ProcessState:
+    """Return the state of a process by its report."""
+    if not is_alive(report):
+        return ProcessState.SILENT
+    is_late = main_loop_ms_ago(report) >= SILENT_AFTER_MS
+    return ProcessState.DECIDING if is_late else ProcessState.RUNNING
+
+
+def is_listed(report: ProcessReport) -> bool:
+    """Return whether a screen shows a process: not if it has been silent for LISTED_MS."""
+    return report.seen_ms_ago < LISTED_MS
 
 
 def live_kinds(reports: Iterable[ProcessReport]) -> set[str]:
@@ -81,17 +106,21 @@ def line_of(
     )
 
 
+def scheduler_line(name: str, report: ProcessReport, *, recent: bool = True) -> SchedulerLine:
+    """Return the line of a scheduler that has reported; a silent one has no rates of now."""
+    state = state_of(report)
+    line = line_of(name, state, report.facts, recent=recent)
+    if state is ProcessState.RUNNING:
+        return line
+    return replace(line, since_s=main_loop_ms_ago(report) / 1_000)
+
+
 def lines_of(reports: Sequence[ProcessReport], *, recent: bool = True) -> list[SchedulerLine]:
     """Return a line for each scheduler that has reported, by name."""
     return [
-        line_of(
-            name_of(report.kind, report.replica),
-            ProcessState.RUNNING if is_alive(report) else ProcessState.SILENT,
-            report.facts,
-            recent=recent,
-        )
+        scheduler_line(name_of(report.kind, report.replica), report, recent=recent)
         for report in sorted(reports, key=lambda report: (report.kind, report.replica))
-        if report.kind not in NOT_SCHEDULERS
+        if report.kind not in NOT_SCHEDULERS and is_listed(report)
     ]
 
 

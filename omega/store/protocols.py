@@ -31,6 +31,7 @@ from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import TurnStore
+from omega.store.waiting import WaitingJobStore
 from omega.store.watching import CellWatching, QueueReader
 
 
@@ -226,9 +227,18 @@ class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader
         ...
 
     def jobs(
-        self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
+        self,
+        *,
+        state: State | None = None,
+        scheduler: str | None = None,
+        tenant: str | None = None,
+        name: str | None = None,
+        jobs_max: int = 100,
     ) -> list[JobStatus]:
-        """Return jobs, newest first; without those of helpers."""
+        """Return jobs, newest first; without those of helpers.
+
+        In `name`, a star stands for any text.
+        """
         ...
 
     def jobs_named(self, name: str, *, jobs_max: int = 100) -> list[JobStatus]:
@@ -248,7 +258,7 @@ class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader
         ...
 
 
-class SubmitterStore(JobReader, Protocol):
+class SubmitterStore(JobReader, WaitingJobStore, Protocol):
     """The calls of a user with jobs; the role omega_submitter."""
 
     def submit(self, specs: Sequence[JobSpec]) -> list[int]:

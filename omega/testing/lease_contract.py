@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from omega.lifecycle.states import ParkReason, State
+from omega.lifecycle.states import OF_SCHEDULERS, ParkReason, State
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
@@ -250,7 +250,7 @@ class HandBackContract(Contract):
 class ParkingContract(Contract):
     """Parking jobs, and waking them."""
 
-    @pytest.mark.parametrize("reason", ParkReason)
+    @pytest.mark.parametrize("reason", OF_SCHEDULERS)
     def test_a_parked_job_says_why(self, store: Store, reason: ParkReason) -> None:
         job = a_leased_job(store)
         detail = "no machine has the attribute 'tpu'; 3 of 4 tasks wait"

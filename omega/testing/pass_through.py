@@ -290,15 +290,39 @@ class PassThrough:
         """Pass on."""
         return self._store.cancel(job)
 
+    def hold(self, job: int) -> bool:
+        """Pass on."""
+        return self._store.hold(job)
+
+    def release(self, job: int) -> bool:
+        """Pass on."""
+        return self._store.release(job)
+
+    def requeue(self, job: int) -> bool:
+        """Pass on."""
+        return self._store.requeue(job)
+
+    def set_precedence(self, job: int, precedence: int) -> bool:
+        """Pass on."""
+        return self._store.set_precedence(job, precedence)
+
     def job(self, job: int) -> JobStatus | None:
         """Pass on."""
         return self._store.job(job)
 
     def jobs(
-        self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
+        self,
+        *,
+        state: State | None = None,
+        scheduler: str | None = None,
+        tenant: str | None = None,
+        name: str | None = None,
+        jobs_max: int = 100,
     ) -> list[JobStatus]:
         """Pass on."""
-        return self._store.jobs(state=state, scheduler=scheduler, jobs_max=jobs_max)
+        return self._store.jobs(
+            state=state, scheduler=scheduler, tenant=tenant, name=name, jobs_max=jobs_max
+        )
 
     def placements(self, job: int) -> Mapping[int, str]:
         """Pass on."""

@@ -5,6 +5,8 @@ Promise  The order is precedence, then age. A job can be cancelled in each state
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from omega.lifecycle.states import FINAL, ParkReason, State
@@ -148,6 +150,20 @@ class StatusContract(Contract):
             "both": [ids[0]],
             "none": [],
         } == {name: [job.id for job in jobs] for name, jobs in listed.items()}
+
+    def test_jobs_are_listed_by_tenant_and_name(self, store: Store) -> None:
+        names = (("train-1", "ann"), ("train-2", "bob"), ("train_%", "ann"), ("strain-1", "ann"))
+        ids = store.submit([replace(a_spec(tenant=of), name=name) for name, of in names])
+
+        def listed(tenant: str | None = None, name: str | None = None) -> list[int]:
+            return [job.id for job in store.jobs(tenant=tenant, name=name)][::-1]
+
+        assert [ids[0], ids[2], ids[3]] == listed("ann")
+        assert [ids[0], ids[1]] == listed(name="train-*")
+        assert [ids[0]] == listed("ann", "train-*")
+        assert [ids[0], ids[1], ids[3]] == listed(name="*train-*"), "a star may be no text"
+        assert [ids[2]] == listed(name="train_%"), "no other character is special"
+        assert [] == listed("ann", "train") == listed("nobody")
 
     def test_a_status_follows_the_job(self, store: Store) -> None:
         (machine,) = add_a_cell(store, 1)

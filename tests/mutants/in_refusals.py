@@ -271,7 +271,7 @@ LOCKS = (
         "wake-locks-any-job",
         QUEUE,
         "wake_jobs",
-        "WHERE id = ANY (_jobs) AND state = 'parked' ORDER BY id FOR",
+        "WHERE id = ANY (_jobs) AND state = 'parked' AND park_reason <> 'held' ORDER BY id FOR",
         "WHERE id = ANY (_jobs) ORDER BY id FOR",
         "A transaction that is left open holds up jobs that are none of its business.",
         tests=OF_LOCKS,

@@ -117,7 +117,7 @@ def test_a_refused_port_is_said_at_once_with_the_name(started: Started) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMEGA_DATABASE_URL", f"postgresql://omega@127.0.0.1:{port}/omega")
         started(*RUN[3:])
-        started.wait_for(lambda: "WARNING batch a: " in started.log())
+        started.wait_for(lambda: '"level": "warning", "process": "batch a"' in started.log())
 
     assert "refused" in started.log()
 

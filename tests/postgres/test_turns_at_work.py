@@ -1,5 +1,6 @@
 """Schedulers that share out their reading, as processes on a real server."""
 
+import json
 import signal
 from collections.abc import Iterator
 from contextlib import closing
@@ -89,4 +90,6 @@ def test_turns_are_told_as_they_change(store: PostgresStore, started: Started, l
     process.terminate()
 
     assert 0 == process.wait()
-    assert "turn: 1/1\n" in started.log()
+    said = [json.loads(line) for line in started.log().splitlines()]
+    assert ["1/1"] == [line["message"] for line in said if line["about"] == "turn"][:1]
+    assert "at work; a summary follows each minute" in {line["message"] for line in said}

@@ -19,6 +19,7 @@ from omega.cli.cell import precedence_gap as cell_gap
 from omega.cli.cell import sizes as cell_sizes
 from omega.cli.cell import states as cell_states
 from omega.cli.cell.machine_lines import closed_table
+from omega.cli.cell.machine_list import machine_list
 from omega.cli.cell.machine_names import choose
 from omega.cli.cell.machine_screen import machine_screen
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader, cell_store
@@ -158,6 +159,7 @@ def _notices(snapshot: Snapshot, notices: Sequence[Notice]) -> list[dict[str, ob
     ]
 
 
+app.command("list")(machine_list)
 app.command("add")(cell_sizes.add)
 app.command("resize")(cell_sizes.resize)
 app.command("drain")(cell_states.drain)

@@ -164,6 +164,7 @@ def _demo(
     clock, say = RealClock(stop), output.console.print
     with output.console.status("Drawing the work" if plan.trace is None else "Reading the trace"):
         scenario = scenario_of(plan, rng_from_seed(plan.seed))
+    say(_what_comes(plan), highlight=False, soft_wrap=True)
     workload = scenario.workload
     for note in scenario.notes:
         say(printable(note), style="dim")
@@ -246,6 +247,16 @@ def _processes(
     ]
     with supervisor:
         yield DemoProcesses(supervisor, members, events)
+
+
+def _what_comes(plan: DemoPlan) -> str:
+    """Return what the demo is about to do, and for how long."""
+    schedulers = sum(replica_set.replicas for replica_set in plan.replica_sets)
+    where = f"{plan.machines:,} machines" if plan.trace is None else f"the machines of {plan.trace}"
+    return (
+        f"{things(schedulers, 'scheduler').capitalize()} will compete for {where}: jobs arrive for"
+        f" {plan.seconds:g} s, then the queue runs dry. Ctrl-C ends it early."
+    )
 
 
 def _next_steps(data_dir: Path | None) -> list[tuple[str, str]]:

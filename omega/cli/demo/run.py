@@ -27,8 +27,8 @@ from omega.reports.processes import (
     ProcessState,
     SchedulerLine,
     is_alive,
-    line_of,
     name_of,
+    scheduler_line,
     total_line,
 )
 from omega.store.feeding import Feeder
@@ -215,5 +215,4 @@ class DemoRun:
             return SchedulerLine(name=member.name, state=NOT_RUNNING[member.child.state])
         if report is None or report.pid != member.child.pid:
             return SchedulerLine(name=member.name, state=ProcessState.STARTING)
-        state = ProcessState.RUNNING if is_alive(report) else ProcessState.SILENT
-        return line_of(member.name, state, report.facts, recent=True)
+        return scheduler_line(member.name, report)

@@ -1,25 +1,30 @@
-"""`omega cancel` and `omega stop`: end a job.
+"""`omega cancel` and `omega stop`: end jobs.
 
-Goal     End a job that should not run, and free its capacity.
-Promise  If the job has ended already or does not exist, exit 1 with a sentence; nothing changes.
+Goal     End jobs that should not run, and free their capacity.
+Promise  If one has ended already or does not exist, exit 1 with a sentence; the others are ended.
 Source   SubmitterStore.cancel.
 """
 
 from omega.cli.cell_access import DemoOption, cell_store
-from omega.cli.job.show import JobNamed, named_job
-from omega.errors import OmegaError
-from omega.terminal.consoles import Output
+from omega.cli.job.each import JobsNamed, each_job
+from omega.store.protocols import SubmitterStore
+from omega.store.status import JobStatus
 from omega.terminal.options import DataDir
 
 
-def command(job: JobNamed, data_dir: DataDir = None, demo: DemoOption = False) -> None:
-    """End a job and free its room.
+def command(jobs: JobsNamed, data_dir: DataDir = None, demo: DemoOption = False) -> None:
+    """End jobs and free their room.
 
-    Its programs get their time to stop.
+    Their programs get their time to stop. All that can be ended are; the exit code is 1 if one
+    cannot.
     """
     with cell_store(data_dir, demo=demo) as store:
-        status = named_job(store, job)
-        if not store.cancel(status.id):
-            now = store.job(status.id) or status
-            raise OmegaError(f"job {status.id} is over already: {now.state.value}")
-    Output().console.print(f"Job {status.id} is cancelled.", highlight=False)
+        each_job(store, jobs, "is cancelled", lambda job: cancelled(store, job))
+
+
+def cancelled(store: SubmitterStore, job: JobStatus) -> str | None:
+    """Cancel a job; return the reason why that cannot be, None if it is done."""
+    if store.cancel(job.id):
+        return None
+    now = store.job(job.id) or job
+    return f"job {job.id} is over already: {now.state.value}"

@@ -20,10 +20,17 @@ LIMIT_MAX: Final = 100_000
 """Jobs that one list may have: they are all held in memory."""
 
 
-def command(
+def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     state: Annotated[State | None, typer.Option(help="Only jobs in this state.")] = None,
     scheduler: Annotated[
         str | None, typer.Option(metavar="KIND", help="Only jobs for this kind of scheduler.")
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only jobs of this tenant.")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only jobs of this name; a star is any text: 'train-*'."),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=LIMIT_MAX, help="How many at most.")] = 50,
     data_dir: DataDir = None,
@@ -37,11 +44,15 @@ def command(
     """
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo) as store:
-        jobs = store.jobs(state=state, scheduler=scheduler, jobs_max=limit)
+        jobs = store.jobs(
+            state=state, scheduler=scheduler, tenant=tenant, name=name, jobs_max=limit
+        )
     output.document(
         parameters={
             "state": state.value if state else None,
             "scheduler": scheduler,
+            "tenant": tenant,
+            "name": name,
             "limit": limit,
             "demo": demo,
         },

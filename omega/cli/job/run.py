@@ -16,6 +16,7 @@ from omega.cli.cell_access import cell_store
 from omega.cli.job.following import OutputFollower
 from omega.cli.job.run_plan import RunPlan
 from omega.clock import Clock, RealClock
+from omega.framework.registry import startable_kinds
 from omega.lifecycle.states import FINAL, State
 from omega.model.exits import Exit, ExitCause
 from omega.processes.stopping import stop_on_signals
@@ -101,7 +102,12 @@ class RunningJob:
 
     def _tell_why(self, status: JobStatus) -> None:
         """Say once for each reason why the job is not placed."""
-        why = why_waiting(status, live_kinds(self._store.reports()), self._store.quotas())
+        why = why_waiting(
+            status,
+            live_kinds(self._store.reports()),
+            self._store.quotas(),
+            startable=startable_kinds(),
+        )
         if why is not None and why.reason != self._told:
             self._told = why.reason
             evidence = why.evidence.rstrip(".")

@@ -12,6 +12,7 @@ import typer
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.job.screens import job_screen
 from omega.errors import OmegaError
+from omega.framework.registry import startable_kinds
 from omega.reports.jobs import JobReport, find_job
 from omega.reports.printable import short
 from omega.store.protocols import JobReader
@@ -35,7 +36,7 @@ def command(
     """Show one job: where its tasks run, why not, or how they ended."""
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo) as store:
-        report = JobReport.read(store, named_job(store, job).id)
+        report = JobReport.read(store, named_job(store, job).id, startable=startable_kinds())
     if report is None:
         raise OmegaError(f"there is no job {short(job)} any more")
     output.document(

@@ -7,6 +7,7 @@ Promise  All jobs of a file are submitted in one submission, or none; a plan is 
 Source   omega.workload.spec, which enforces the limit; SubmitterStore.submit.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final
@@ -17,8 +18,10 @@ import typer
 from omega.cli.cell_access import cell_store
 from omega.cli.job.screens import jobs_table, print_ids
 from omega.clock import Clock, RealClock
-from omega.errors import BadInput, OmegaError
+from omega.errors import BadInput, OmegaError, did_you_mean
+from omega.framework.registry import startable_kinds
 from omega.lifecycle.states import State
+from omega.limits import LIMITS
 from omega.model.jobs import JobSpec
 from omega.processes.stopping import stop_on_signals
 from omega.reports.jobs import row_of
@@ -28,10 +31,12 @@ from omega.store.loading import Advance
 from omega.store.planned import PlannedJob
 from omega.store.protocols import JobReader, OwnerStore, Store
 from omega.store.status import JobStatus
-from omega.terminal.consoles import Output
+from omega.terminal.consoles import Output, warn
 from omega.terminal.options import DataDir, JsonTo
-from omega.workload.spec import read_specs
+from omega.workload.quantities import shown
+from omega.workload.spec import parse_specs, read_specs
 
+STANDARD_INPUT: Final = "-"
 POLL_S: Final = 0.2
 UNDECIDED: Final = (State.PENDING, State.PLANNING)
 WELL: Final = (State.RUNNING, State.SUCCEEDED)
@@ -39,7 +44,8 @@ JOBS_SHOWN: Final = 20
 CHANGES_SHOWN: Final = 5
 
 SpecFile = Annotated[
-    Path | None, typer.Argument(metavar="SPEC.yaml", help="A job, or a list of jobs.")
+    Path | None,
+    typer.Argument(metavar="SPEC.yaml|-", help="A job, or a list of jobs; - is standard input."),
 ]
 PlanFile = Annotated[
     Path | None,
@@ -79,6 +85,8 @@ def command(
         with output.console.status(f"Submitting {things(len(specs), 'job')}"):
             ids = submit(store)
         print_ids(output.console, ids)
+        for sentence in unheard_of(specs, store):
+            warn(sentence)
         if wait:
             with output.progress() as progress:
                 bar = progress.add_task("Waiting", total=len(ids))
@@ -105,10 +113,8 @@ def command(
         return
     output.console.print(jobs_table(statuses[:JOBS_SHOWN]))
     if unplaced:
-        output.console.print(
-            f"{told_of(unplaced)}; why: omega job {unplaced[0].id}",
-            highlight=False,
-        )
+        told = f"{told_of(unplaced)}; why: omega job {unplaced[0].id}"
+        output.console.print(told, highlight=False)
         raise typer.Exit(1)
 
 
@@ -117,7 +123,7 @@ def _asked(
 ) -> tuple[Sequence[JobSpec], Callable[[Store], list[int]]]:
     """Return the jobs of a file or a plan, and a function that submits them."""
     if spec is not None and plan is None:
-        specs = read_specs(spec)
+        specs = _read(spec)
         return specs, lambda store: store.submit(specs)
     if plan is None or spec is not None:
         raise BadInput("name a file of jobs, or a plan by --plan", field="SPEC.yaml")
@@ -138,6 +144,29 @@ def commit_plan(store: OwnerStore, planned: PlannedJob, names: Mapping[int, str]
             f" {'; '.join(changed[:CHANGES_SHOWN])}{more}"
         )
     return outcome.job
+
+
+def _read(spec: Path) -> list[JobSpec]:
+    if str(spec) != STANDARD_INPUT:
+        return read_specs(spec)
+    content = sys.stdin.buffer.read(LIMITS.file_bytes_max + 1)
+    if len(content) > LIMITS.file_bytes_max:
+        raise BadInput(f"it is longer than {LIMITS.file_bytes_max:,} bytes", file="standard input")
+    return parse_specs(content, "standard input")
+
+
+def unheard_of(specs: Sequence[JobSpec], store: JobReader) -> list[str]:
+    """Return a sentence for each kind of scheduler that neither is installed here nor ever ran."""
+    startable = startable_kinds()
+    unknown = sorted({spec.scheduler for spec in specs} - startable)
+    ran = {report.kind for report in store.reports()} if unknown else set()
+    return [
+        f"no scheduler {shown(kind)} is installed here or has been heard of"
+        f"{did_you_mean(kind, startable)}; its jobs wait until one runs. omega scheduler list shows"
+        " those here; omega cancel takes jobs back"
+        for kind in unknown
+        if kind not in ran
+    ]
 
 
 def told_of(unplaced: Sequence[JobStatus]) -> str:

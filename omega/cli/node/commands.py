@@ -15,11 +15,17 @@ import typer
 
 from omega.cli.cell_access import cell_settings
 from omega.cli.node import run, watch
-from omega.cli.options import EndWithParent, Speedup, process_name
+from omega.cli.options import (
+    EndWithParent,
+    LogFormatOption,
+    LogLevelOption,
+    Speedup,
+    process_name,
+)
 from omega.clock import Clock, RealClock
 from omega.config import Settings
 from omega.errors import BadInput, StoreUnavailable
-from omega.events import fan_out
+from omega.events import ProcessReported, Sink, fan_out
 from omega.framework.effects import Effects
 from omega.framework.rate_readers import read_rates
 from omega.framework.retry import Retry
@@ -36,7 +42,7 @@ from omega.store.postgres.assignment import assign_machines
 from omega.store.protocols import Store
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, number_option
-from omega.terminal.process_log import ProcessLog
+from omega.terminal.process_log import LogFormat, LogLevel, ProcessLog
 from omega.terminal.rng import rng_from_seed
 
 REPORT_INTERVAL_MS: Final = 1_000
@@ -53,7 +59,7 @@ def _nodes() -> None:
 
 
 @app.command()
-def simulate(
+def simulate(  # noqa: PLR0913, PLR0917 - a parameter is an option
     speedup: Speedup = None,
     rates: Annotated[
         str | None,
@@ -75,6 +81,8 @@ def simulate(
         ),
     ] = "gpu_model",
     replica: Annotated[str, typer.Option(callback=process_name, metavar="NAME", hidden=True)] = "0",
+    log_level: LogLevelOption = LogLevel.INFO,
+    log_format: LogFormatOption = LogFormat.AUTO,
     data_dir: DataDir = None,
     end_with_parent: EndWithParent = False,
 ) -> None:
@@ -94,7 +102,9 @@ def simulate(
         if end_with_parent:
             stop_with_parent(stop)
         with closing(store_at(url, settings, "omega node", stop)) as store:
-            _run(store, settings, RealClock(stop), stop, replica, its)
+            clock = RealClock(stop)
+            log = ProcessLog(name_of(NODES, replica), clock, log_level, log_format)
+            _run(store, settings, clock, stop, replica, its, log)
 
 
 @app.command()
@@ -133,9 +143,10 @@ def _run(
     stop: threading.Event,
     replica: str,
     rates: StepRates,
+    log: Sink,
 ) -> None:
     fold = SchedulerFold(clock)
-    sink = fan_out(fold, ProcessLog(name_of(NODES, replica), clock))
+    sink = fan_out(fold, log)
     retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
     nodes = LiveNodes(store, clock, sink, retry, speedup=settings.nodes_speedup, rates=rates)
     reports = Timer(clock, REPORT_INTERVAL_MS)
@@ -146,6 +157,7 @@ def _run(
             yield from called(
                 "report", lambda cell: cell.report(NODES, replica, pid=os.getpid(), facts=facts)
             )
+            sink(ProcessReported())
 
     nodes.run(stop, report_when_due)
     with suppress(StoreUnavailable):  # a report that remains is soon shown as silent

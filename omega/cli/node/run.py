@@ -22,7 +22,7 @@ from omega.cli.cell.sizes import Size, read_attributes, refuse_bad_name
 from omega.cli.cell_access import cell_settings
 from omega.cli.node.drivers import ENGINE_HELP, TASKS, task_drivers
 from omega.cli.node.watch import WatchdogProcess
-from omega.cli.options import EndWithParent
+from omega.cli.options import EndWithParent, LogFormatOption, LogLevelOption
 from omega.clock import BootClock
 from omega.errors import BadInput
 from omega.events import AgentWarned, Sink
@@ -46,7 +46,7 @@ from omega.store.postgres.databases import host_of
 from omega.terminal.consoles import Output
 from omega.terminal.dataclass_options import takes
 from omega.terminal.options import DataDir, number_option
-from omega.terminal.process_log import ProcessLog
+from omega.terminal.process_log import LogFormat, LogLevel, ProcessLog
 from omega.terminal.rng import rng_from_seed
 from omega.workload.quantities import shown
 
@@ -183,7 +183,11 @@ class AgentPlan:
 
 @takes(AgentPlan)
 def command(
-    plan: AgentPlan, data_dir: DataDir = None, end_with_parent: EndWithParent = False
+    plan: AgentPlan,
+    log_level: LogLevelOption = LogLevel.INFO,
+    log_format: LogFormatOption = LogFormat.AUTO,
+    data_dir: DataDir = None,
+    end_with_parent: EndWithParent = False,
 ) -> None:
     """Run what is placed on this machine, until Ctrl-C or SIGTERM; its tasks then go on.
 
@@ -200,7 +204,7 @@ def command(
         with alone_in(folder), closing(store_at(url, settings, "omega agent", stop)) as store:
             clock = BootClock(stop)
             held = plan.machine_lease(folder)
-            sink = ProcessLog(name_of(AGENT, name), clock)
+            sink = ProcessLog(name_of(AGENT, name), clock, log_level, log_format)
             retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
             machine = register(
                 store,
@@ -233,13 +237,18 @@ def command(
             )
             watchdog = WatchdogProcess(folder, plan.containers)
             agent.run(stop, watchdog.ensure if held is not None else lambda: None)
-            if plan.end_tasks:
-                agent.end_tasks()
-            else:
-                agent.be_absent(ABSENCE_S)
-            agent.leave()
+            depart(agent, end_tasks=plan.end_tasks)
             if cgroups is not None:
                 cgroups.close()
+
+
+def depart(agent: LiveAgent, *, end_tasks: bool) -> None:
+    """Leave the cell: end the tasks first, or let them go on without an agent for a while."""
+    if end_tasks:
+        agent.end_tasks()
+    else:
+        agent.be_absent(ABSENCE_S)
+    agent.leave()
 
 
 def own_cgroups(folder: Path, machine: OwnMachine, sink: Sink) -> Cgroups | None:

@@ -14,10 +14,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.cell_access import cell_settings
+from omega.cli.cell_access import cell_settings, cell_store
 from omega.cli.options import (
     EndWithParent,
     Gap,
+    LogFormatOption,
+    LogLevelOption,
     PartsOf,
     Rule,
     SyncBy,
@@ -29,20 +31,22 @@ from omega.cli.options import (
     read_turn,
 )
 from omega.clock import RealClock
-from omega.errors import BadInput, shortened
+from omega.errors import BadInput, OmegaError, shortened
 from omega.framework.registry import find_scheduler, registered
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
 from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.printable import short
-from omega.reports.processes import name_of
+from omega.reports.processes import is_alive, name_of
 from omega.store.opening import store_at
+from omega.store.protocols import ReaderStore
+from omega.store.status import ProcessReport
 from omega.sync.choice import Sync
 from omega.sync.turns import TurnSettings
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo, Seed, read_pairs
-from omega.terminal.process_log import ProcessLog
+from omega.terminal.process_log import LogFormat, LogLevel, ProcessLog
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
@@ -75,6 +79,8 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
             help="A setting of the scheduler's own, for example round=360 for ml-gpu.",
         ),
     ] = None,
+    log_level: LogLevelOption = LogLevel.INFO,
+    log_format: LogFormatOption = LogFormat.AUTO,
     data_dir: DataDir = None,
     end_with_parent: EndWithParent = False,
 ) -> None:
@@ -98,7 +104,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
                 open_store=lambda: store_at(url, settings, f"{name} heartbeat", stop),
                 clock=clock,
                 settings=settings,
-                sink=ProcessLog(name_of(kind, replica), clock),
+                sink=ProcessLog(name_of(kind, replica), clock, log_level, log_format),
                 replica=replica,
                 run_seed=seed,
                 stop=stop,
@@ -119,6 +125,36 @@ def list_them(json_to: JsonTo = None) -> None:
     for each in kinds:
         table.add_row(*(Text(short(one)) for one in (each.kind, each.origin, each.package)))
     output.console.print(table)
+
+
+@app.command()
+def forget(
+    kind: Annotated[str, typer.Argument(help="Its kind, as `omega status` shows.")],
+    replica: Annotated[
+        str, typer.Option(callback=process_name, metavar="NAME", help="Which replica of the kind.")
+    ] = "0",
+    data_dir: DataDir = None,
+) -> None:
+    """Drop a scheduler that was killed from `omega status`.
+
+    Its jobs need nothing: their leases run out, and other replicas take them.
+    """
+    name = name_of(kind, replica)
+    with cell_store(data_dir) as store:
+        found = _report_of(store, kind, replica)
+        if found is None:
+            raise OmegaError(f"no process has reported as {name}")
+        if is_alive(found):
+            raise OmegaError(f"{name} runs, as process {found.pid}: stop it instead")
+        store.forget(kind, replica)
+        if _report_of(store, kind, replica) is not None:
+            raise OmegaError(f"{name} ran under another login: that one or the owner may drop it")
+    Output().console.print(f"{short(name)} is dropped.", highlight=False)
+
+
+def _report_of(store: ReaderStore, kind: str, replica: str) -> ProcessReport | None:
+    named = (it for it in store.reports() if (it.kind, it.replica) == (kind, replica))
+    return next(named, None)
 
 
 def its_own(said: Sequence[str]) -> dict[str, str]:

@@ -32,7 +32,17 @@ from omega.metrics.facts import merge, number_in
 from omega.processes.stopping import stop_on_signals
 from omega.reports.cell import CellReport
 from omega.reports.machines import overdue
-from omega.reports.processes import AGENT, NODES, NOT_SCHEDULERS, is_alive, lines_of, total_line
+from omega.reports.printable import short
+from omega.reports.processes import (
+    AGENT,
+    NODES,
+    NOT_SCHEDULERS,
+    is_alive,
+    is_listed,
+    lines_of,
+    name_of,
+    total_line,
+)
 from omega.reports.wording import things
 from omega.store.protocols import ReaderStore
 from omega.store.status import ProcessReport
@@ -92,6 +102,7 @@ def status_screen(report: CellReport, width: int) -> RenderableType:
         ]
     else:
         parts.append(Text("No scheduler runs: omega scheduler run batch", "yellow"))
+    parts += _unlisted(reports)
     return Group(*parts)
 
 
@@ -111,6 +122,17 @@ def _closed(report: CellReport) -> list[RenderableType]:
     said = [Text.assemble(("closed ", "bold"), line)] if line else []
     late = overdue(report.use, report.notices, report.reports)
     return [*said, *(Text(sentence, "yellow") for sentence in late)]
+
+
+def _unlisted(reports: Sequence[ProcessReport]) -> list[Text]:
+    """Return a line about schedulers that are not listed any more; an empty list without any."""
+    gone = [r for r in reports if r.kind not in NOT_SCHEDULERS and not is_listed(r)]
+    if not gone:
+        return []
+    who = things(len(gone), "scheduler")
+    one = name_of(gone[0].kind, gone[0].replica)
+    text = f"{who} silent for over an hour, as {short(one)}; to drop: omega scheduler forget"
+    return [Text(text, "dim")]
 
 
 def _nodes(reports: Sequence[ProcessReport]) -> Text:

@@ -16,7 +16,7 @@ from typing import Final
 
 from omega.clock import BootClock, Clock
 from omega.errors import StoreUnavailable
-from omega.events import AgentWarned, Sink
+from omega.events import AgentWarned, ProcessReported, Sink
 from omega.framework.effects import Call, Effect, Effects, Wait, drive
 from omega.framework.retry import Retry
 from omega.framework.timer import Timer
@@ -74,6 +74,7 @@ class LiveAgent:
         """`folder` is the agent's own; `poll_s` and `lease` are those of `Agent`."""
         self._store = store
         self._clock = clock
+        self._sink = sink
         self._name = machine.name
         self._machine = machine.id
         self._lease = lease
@@ -135,6 +136,7 @@ class LiveAgent:
         yield from called(
             "report", lambda cell: cell.report(AGENT, self._name, pid=os.getpid(), facts=facts)
         )
+        self._sink(ProcessReported())
 
     def _answer(self, effect: Effect, wait: Callable[[float], None]) -> object:
         match effect:

@@ -60,6 +60,10 @@ class JobRecord:
     """The elastic job that its tasks help."""
     of_phases: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By phase, the activities done and the time that they took, as far as was reported."""
+    joined: int = 0
+    """How often it joined the queue of its kind."""
+    precedence_set_s: float | None = None
+    """When a user changed its precedence last."""
     lost_s: float | None = None
     """When a task last lost its place, for whatever reason."""
 
@@ -164,28 +168,30 @@ class JobRecord:
 class PendingQueue:
     """The pending jobs of one kind of scheduler: highest precedence first, then oldest.
 
-    A job that is cancelled while queued stays in the queue until `take` skips it.
+    A job that is cancelled or held while queued stays in the queue until `take` skips it; so does
+    one that joins again, but for its last place.
     """
 
-    ready: list[tuple[int, int, JobRecord]] = field(default_factory=list)
-    delayed: list[tuple[float, int, JobRecord]] = field(default_factory=list)
+    ready: list[tuple[int, int, int, JobRecord]] = field(default_factory=list)
+    delayed: list[tuple[float, int, int, JobRecord]] = field(default_factory=list)
 
     def join(self, job: JobRecord, not_before_s: float, now_s: float) -> None:
         """Queue a job; it can be taken from `not_before_s` on."""
         assert job.state is State.PENDING
+        job.joined += 1
         if not_before_s > now_s:
-            heappush(self.delayed, (not_before_s, job.id, job))
+            heappush(self.delayed, (not_before_s, job.id, job.joined, job))
         else:
-            heappush(self.ready, (-job.spec.precedence, job.id, job))
+            heappush(self.ready, (-job.spec.precedence, job.id, job.joined, job))
 
     def take(self, jobs_max: int, now_s: float) -> list[JobRecord]:
         """Remove and return up to `jobs_max` jobs that can be taken now."""
         while self.delayed and self.delayed[0][0] <= now_s:
-            job = heappop(self.delayed)[-1]
-            heappush(self.ready, (-job.spec.precedence, job.id, job))
+            _, _, joined, job = heappop(self.delayed)
+            heappush(self.ready, (-job.spec.precedence, job.id, joined, job))
         taken: list[JobRecord] = []
         while self.ready and len(taken) < jobs_max:
-            job = heappop(self.ready)[-1]
-            if job.state is State.PENDING:
+            _, _, joined, job = heappop(self.ready)
+            if job.state is State.PENDING and joined == job.joined:
                 taken.append(job)
         return taken

@@ -8,19 +8,22 @@ Source   docs/decisions/0004-the-job-queue.md.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
 
 from omega.clock import Clock
-from omega.lifecycle.states import FINAL, State, Trigger
+from omega.errors import BadInput
+from omega.lifecycle.states import FINAL, MOVES, OF_SCHEDULERS, ParkReason, State, Trigger
 from omega.model.arrays import Ids, Index
-from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.jobs import JobSpec, LeasedJob, checked_precedence
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.memory.allocations import AllocationTable
 from omega.store.memory.ended_tasks import EndedTasks
 from omega.store.memory.job_records import UNPLACED, JobRecord, PendingQueue
 from omega.store.memory.machines import MachineTable
+from omega.store.name_pattern import matches
 from omega.store.readable import readable_sentence
 from omega.store.status import JobStatus
 
@@ -89,6 +92,8 @@ class MemoryJobs:
 
     def park(self, jobs: Sequence[Parking]) -> int:
         """Park jobs; return how many. Jobs whose leases are no longer held are skipped."""
+        if any(parking.reason not in OF_SCHEDULERS for parking in jobs):
+            raise BadInput("bad reason: only a user holds a job")
         held = [parking for parking in jobs if self._holds(parking.job, parking.token)]
         for parking in held:
             job = self._end_lease(parking.job, Trigger.PARK)
@@ -102,17 +107,80 @@ class MemoryJobs:
 
     def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest."""
-        mine = [job for job in self._parked.values() if job.spec.scheduler == scheduler]
+        mine = [
+            job
+            for job in self._parked.values()
+            if job.spec.scheduler == scheduler and job.park_reason is not ParkReason.HELD
+        ]
         mine.sort(key=lambda job: (-job.spec.precedence, job.id))
         return [self._as_parked(job) for job in mine[:jobs_max]]
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Move parked jobs back to pending; return how many were parked."""
-        woken = [self._parked.pop(number) for number in jobs if number in self._parked]
+        woken = [
+            self._parked.pop(number)
+            for number in dict.fromkeys(jobs)
+            if number in self._parked and self._parked[number].park_reason is not ParkReason.HELD
+        ]
         for job in woken:
             job.move(Trigger.WAKE)
             self._queue(job)
         return len(woken)
+
+    def hold(self, job: int) -> bool:
+        """Park a job until `release`; a lease on it is lost. Tasks that run go on."""
+        record = self._jobs.get(job)
+        if (
+            record is None
+            or record.parent is not None
+            or (record.state, Trigger.HOLD) not in MOVES
+            or record.placed == record.spec.tasks
+            or record.park_reason is ParkReason.HELD
+        ):
+            return False
+        self._leased.pop(job, None)
+        record.move(Trigger.HOLD)
+        record.park_reason, record.park_detail = ParkReason.HELD, "a user holds it"
+        record.parked_at = self._machines.generation
+        self._parked[job] = record
+        return True
+
+    def release(self, job: int) -> bool:
+        """Move a held job back to pending."""
+        record = self._jobs.get(job)
+        if record is None or record.park_reason is not ParkReason.HELD:
+            return False
+        self._back_in_line(record, Trigger.RELEASE)
+        return True
+
+    def requeue(self, job: int) -> bool:
+        """Have a pending or parked job tried as soon as possible; not a held one."""
+        record = self._jobs.get(job)
+        if record is None or not _can_requeue(record):
+            return False
+        self._back_in_line(record, Trigger.REQUEUE)
+        return True
+
+    def set_precedence(self, job: int, precedence: int) -> bool:
+        """Change the precedence of a pending or parked job that is not elastic, and requeue it."""
+        checked = checked_precedence(precedence)
+        record = self._jobs.get(job)
+        is_held = record is not None and record.park_reason is ParkReason.HELD
+        if record is None or record.spec.workers is not None:
+            return False
+        if not is_held and not _can_requeue(record):
+            return False
+        record.spec = replace(record.spec, precedence=checked)
+        record.precedence_set_s, record.fruitless = self._clock.now(), 0
+        if not is_held:
+            self._back_in_line(record, Trigger.REQUEUE)
+        return True
+
+    def _back_in_line(self, job: JobRecord, trigger: Trigger) -> None:
+        self._parked.pop(job.id, None)
+        job.move(trigger)
+        job.fruitless = 0
+        self._queue(job)
 
     def rescue(self) -> list[int]:
         """Move jobs whose leases have expired back to pending; return these jobs."""
@@ -144,7 +212,13 @@ class MemoryJobs:
         return status_of(self._jobs[job]) if job in self._jobs else None
 
     def jobs(
-        self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
+        self,
+        *,
+        state: State | None = None,
+        scheduler: str | None = None,
+        tenant: str | None = None,
+        name: str | None = None,
+        jobs_max: int = 100,
     ) -> list[JobStatus]:
         """Return jobs, newest first."""
         wanted = (
@@ -153,6 +227,8 @@ class MemoryJobs:
             if job.parent is None
             and state in (None, job.state)
             and scheduler in (None, job.spec.scheduler)
+            and tenant in (None, job.spec.tenant)
+            and (name is None or matches(job.spec.name, name))
         )
         return [status_of(job) for job, _ in zip(wanted, range(jobs_max), strict=False)]
 
@@ -246,6 +322,12 @@ class MemoryJobs:
         needs_siblings = any(group.spread_over or group.different_machines for group in groups)
         tasks = job.running if needs_siblings or everywhere else job.running[:0]
         return tasks, self._allocations.machines(job.slot[tasks])
+
+
+def _can_requeue(job: JobRecord) -> bool:
+    """Return whether a job is pending or parked, is not held, and is nobody's helper."""
+    is_waiting = (job.state, Trigger.REQUEUE) in MOVES
+    return is_waiting and job.park_reason is not ParkReason.HELD and job.parent is None
 
 
 def status_of(job: JobRecord) -> JobStatus:

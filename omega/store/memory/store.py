@@ -123,8 +123,7 @@ class MemoryStore(
 
     def submit_planned(self, planned: PlannedJob) -> PlannedOutcome:
         """Submit a job and commit its claims, all by the sequence rule, or change nothing."""
-        known = self._judged.get(planned.id)
-        if known is not None:
+        if (known := self._judged.get(planned.id)) is not None:
             return self._planned(planned, known.jobs[0].job, known.outcome)
         record = JobRecord.submitted(len(self._jobs) + 1, planned.spec, self._clock.now())
         self._jobs[record.id] = record

@@ -106,7 +106,12 @@ def _of_evictions(jobs: dict[int, JobRecord]) -> Iterator[Violation]:
         spec, by = victim.spec, jobs[victim.evicted_by].spec
         # The gap of precedence may have been another one then; it was never less than 1.
         is_higher = spec.preemptible and by.precedence > spec.precedence
-        if not is_higher and by.scheduler != spec.scheduler:
+        changes_s = [it.precedence_set_s for it in (victim, jobs[victim.evicted_by])]
+        was_changed = any(
+            at_s is not None and victim.evicted_s is not None and victim.evicted_s < at_s
+            for at_s in changes_s
+        )
+        if not is_higher and by.scheduler != spec.scheduler and not was_changed:
             yield Violation(
                 "a job was evicted for a higher precedence, or by its own scheduler",
                 f"job {victim.id}",

@@ -18,9 +18,10 @@ from omega.errors import BadInput
 from omega.lifecycle.states import ParkReason, State
 from omega.limits import LIMITS
 from omega.model.arrays import Index, integers
-from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.jobs import JobSpec, LeasedJob, checked_precedence
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.store.leases import HandBack, ParkedJob, Parking
+from omega.store.name_pattern import as_like
 from omega.store.postgres.connection import Link
 from omega.store.postgres.json_text import decoded
 from omega.store.postgres.packing import Big
@@ -137,20 +138,47 @@ class PostgresJobs:
         ((cancelled,),) = self._link.call("SELECT omega.cancel_job(%s)", (job,))
         return bool(cancelled)
 
+    def hold(self, job: int) -> bool:
+        """Park a job until `release`; a lease on it is lost. Tasks that run go on."""
+        return self._changed("SELECT omega.hold_job(%s)", job)
+
+    def release(self, job: int) -> bool:
+        """Move a held job back to pending."""
+        return self._changed("SELECT omega.release_job(%s)", job)
+
+    def requeue(self, job: int) -> bool:
+        """Have a pending or parked job tried as soon as possible; not a held one."""
+        return self._changed("SELECT omega.requeue_job(%s)", job)
+
+    def set_precedence(self, job: int, precedence: int) -> bool:
+        """Change the precedence of a pending or parked job that is not elastic, and requeue it."""
+        checked = checked_precedence(precedence)
+        return self._changed("SELECT omega.set_job_precedence(%s, %s::integer)", job, checked)
+
     def job(self, job: int) -> JobStatus | None:
         """Return one job's status."""
         rows = self._link.call(STATUS + " WHERE j.id = %s", (job,))
         return status_of(rows[0]) if rows else None
 
     def jobs(
-        self, *, state: State | None = None, scheduler: str | None = None, jobs_max: int = 100
+        self,
+        *,
+        state: State | None = None,
+        scheduler: str | None = None,
+        tenant: str | None = None,
+        name: str | None = None,
+        jobs_max: int = 100,
     ) -> list[JobStatus]:
         """Return jobs, newest first."""
         rows = self._link.call(
             STATUS + " WHERE j.parent IS NULL AND (%(state)s::text IS NULL OR j.state = %(state)s)"
             " AND (%(scheduler)s::text IS NULL OR j.scheduler = %(scheduler)s)"
+            " AND (%(tenant)s::text IS NULL OR s.tenant = %(tenant)s)"
+            " AND (%(name)s::text IS NULL OR s.name LIKE %(name)s)"
             " ORDER BY j.id DESC LIMIT %(jobs_max)s",
             {
+                "tenant": tenant,
+                "name": None if name is None else as_like(name),
                 "state": state.value if state else None,
                 "scheduler": scheduler,
                 "jobs_max": jobs_max,
@@ -182,6 +210,10 @@ class PostgresJobs:
             (job,),
         )
         return {int(task): str(name) for task, name in rows}
+
+    def _changed(self, query: str, *parameters: object) -> bool:
+        ((changed,),) = self._link.call(query, parameters)
+        return bool(changed)
 
     def _count(self, query: str, *parameters: object) -> int:
         ((count,),) = self._link.call(query, parameters)

@@ -171,6 +171,7 @@ job = Table(
     Column("workers_max", Integer),
     Column("parent", BigInteger),
     Column("failed", Integer, nullable=False, server_default="0"),
+    moment("precedence_set_at", required=False),
     CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
     CheckConstraint(

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import RenderableType
 
 from omega.cli.demo.screen import EVENTS_SHOWN, Moment, Screen, line, picture
-from omega.cli.screens import cell_line, queue_line, verdicts_line
+from omega.cli.screens import cell_line, cell_table, queue_line, verdicts_line
 from omega.cli.status.command import status_screen
 from omega.lifecycle.states import ParkReason, State
 from omega.model.machines import MachineState
@@ -158,6 +158,15 @@ def test_all_device_slots_are_one_resource() -> None:
     assert {*COLUMNS, "gpu"} == set(allocated(use))
 
 
+@pytest.mark.parametrize(("part", "filled"), [(0.0, 0), (0.04, 1), (0.5, 15), (1.0, 30)])
+def test_a_bar_can_be_read_without_colours(part: float, filled: int) -> None:
+    use = a_use()
+    used = {kind: round(amount * part) for kind, amount in use.capacity.items()}
+    cpu = drawn(cell_table(replace(use, used=used), 80), 80)[0]
+
+    assert (filled, 30 - filled) == (cpu.count("━"), cpu.count("·"))
+
+
 def test_closed_machines_are_told() -> None:
     assert "10,000 machines · 123,456 tasks running" == cell_line(a_use()).plain
     assert "10,000 machines, 3 closed · 123,456 tasks running" == cell_line(a_use(closed=3)).plain
@@ -212,7 +221,7 @@ def test_the_status_tells_who_is_silent_and_how_fast_nodes_are() -> None:
     text = "\n".join(drawn(status_screen(CellReport(reports, a_use()), 80), 80))
 
     assert "batch 0" in text
-    assert "silent" in text
+    assert "silent 60 s" in text
     assert "virtual, at 60× speed" in text  # noqa: RUF001 - the sign for times
 
 
@@ -222,6 +231,14 @@ def test_the_status_tells_what_was_refused_lately() -> None:
     text = "\n".join(drawn(status_screen(CellReport(reports, a_use()), 80), 80))
 
     assert "refused 80 overcommit · 6 stale" in text
+
+
+def test_the_status_counts_who_is_listed_no_more() -> None:
+    reports = [a_report("batch"), a_report("service", seen_ms_ago=3_600_000)]
+    text = "\n".join(drawn(status_screen(CellReport(reports, a_use()), 80), 80))
+
+    assert "1 scheduler silent for over an hour, as service 0; to drop:" in text
+    assert 1 == text.count("service 0")
 
 
 @pytest.mark.parametrize("width", [80, 120])

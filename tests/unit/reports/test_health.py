@@ -43,6 +43,13 @@ def test_one_that_is_silent_is_not_ready() -> None:
     assert "batch 1 has not reported for 10.1 s" == judged(a_report(seen_ms_ago=10_100))
 
 
+def test_a_heartbeat_alone_is_not_enough() -> None:
+    """One that decides longer than `--within` allows was not ready before it said so, either."""
+    facts = {**facts_of_a_scheduler(refreshed_s_ago=1.0), "deciding_s": 9.6}
+
+    assert "batch 1 has not reported for 10.1 s" == judged(a_report(facts=facts))
+
+
 def test_one_that_runs_elsewhere_is_not_the_one_that_is_asked_about() -> None:
     problem = judged(a_report(pid=ELSEWHERE))
 

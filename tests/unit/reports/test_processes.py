@@ -9,6 +9,7 @@ from omega.metrics.facts import Facts
 from omega.metrics.fold import SchedulerFold
 from omega.model.outcomes import Verdict
 from omega.reports.processes import (
+    LISTED_MS,
     NODES,
     SILENT_AFTER_MS,
     LatestFacts,
@@ -60,6 +61,24 @@ def test_who_has_not_spoken_for_long_is_silent() -> None:
     assert [ProcessState.SILENT] == [line.state for line in lines_of([late])]
     assert set() == live_kinds([late, a_report(NODES)])
     assert {"service"} == live_kinds([late, a_report("service")])
+
+
+def test_who_decides_for_long_is_not_silent() -> None:
+    decides = ProcessReport("batch", "0", 1, 0, 500, {"deciding_s": 30.0})
+    soon = ProcessReport("batch", "1", 1, 0, 500, {"deciding_s": 5.0})
+
+    first, second = lines_of([decides, soon])
+
+    assert (ProcessState.DECIDING, 30.5) == (first.state, first.since_s)
+    assert (ProcessState.RUNNING, None) == (second.state, second.since_s)
+    assert {"batch"} == live_kinds([decides])
+
+
+def test_a_killed_process_is_listed_for_an_hour() -> None:
+    killed = a_report(seen_ms_ago=LISTED_MS - 1)
+
+    assert [LISTED_MS / 1_000 - 0.001] == [line.since_s for line in lines_of([killed])]
+    assert [] == lines_of([a_report(seen_ms_ago=LISTED_MS)])
 
 
 def test_a_process_that_has_counted_nothing_has_an_empty_line() -> None:

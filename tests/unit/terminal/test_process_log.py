@@ -1,20 +1,49 @@
 """The log of a process: what is said, and how often."""
 
+import json
+from collections.abc import Sequence
+
 import pytest
 
 from omega.clock import ManualClock
 from omega.events import (
     AgentWarned,
+    Event,
+    JobAttempted,
+    JobParked,
     JobsLeased,
     MachinesExpired,
     MemoRefused,
+    ProcessReported,
+    ProgramEnded,
     RateUnknown,
     StoreCallFailed,
+    TasksEnded,
+    TransactionJudged,
     TurnChanged,
+    ViewRefreshed,
 )
-from omega.terminal.process_log import REASONS_MAX, REPEATED_AFTER_S, ProcessLog
+from omega.terminal.process_log import (
+    REASONS_MAX,
+    REPEATED_AFTER_S,
+    SUMMARY_AFTER_S,
+    LogFormat,
+    LogLevel,
+    ProcessLog,
+)
 
 REFUSED = StoreCallFailed("lease", "connection refused")
+
+
+CONFLICTED = TransactionJudged("batch 0", 2, 1, 5, {"stale": 3}, 0.5, 1.5, evicted=4)
+WORK: Sequence[Event] = (
+    ViewRefreshed(10, 0.25, 0.1, full=False),
+    CONFLICTED,
+    TransactionJudged("batch 0", 1, 0, 7, {}, 0.5, 0.5),
+    JobAttempted(1, 1, 5, 0, thought_s=4.0),
+    JobAttempted(2, 1, 7, 0, thought_s=6.0),
+    JobParked(3, "no_room"),
+)
 
 
 @pytest.fixture
@@ -24,7 +53,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def log(clock: ManualClock) -> ProcessLog:
-    return ProcessLog("batch 0", clock)
+    return ProcessLog("batch 0", clock, form=LogFormat.TEXT)
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -97,3 +126,96 @@ def test_what_is_no_failure_is_not_logged(
     log(JobsLeased(1, ()))
 
     assert [] == lines(capsys)
+
+
+def minute_of(log: ProcessLog, clock: ManualClock, work: Sequence[Event]) -> None:
+    """Let a process do this work, and report after a minute."""
+    log(ProcessReported())
+    for event in work:
+        log(event)
+    clock.advance(SUMMARY_AFTER_S)
+    log(ProcessReported())
+
+
+def test_a_minute_is_summed_up(
+    log: ProcessLog, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    minute_of(log, clock, WORK)
+    minute_of(log, clock, [])
+
+    start, first, second = [line.partition(" INFO batch 0: ")[2] for line in lines(capsys)]
+    assert "start: at work; a summary follows each minute" == start
+    assert (
+        "minute: 2 jobs attempted, 1 parked, 12 tasks placed, 4 evicted, 1 of 2 transactions"
+        " conflicted, busy 20%, view up to 250 ms old"
+    ) == first
+    assert "minute: idle" == second
+
+
+def test_nodes_count_what_ended(
+    log: ProcessLog, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    minute_of(
+        log,
+        clock,
+        [TasksEnded(12), TasksEnded(1), ProgramEnded(1, 0, "exited with 0", is_success=True)],
+    )
+
+    assert lines(capsys)[-1].endswith("minute: 13 tasks ended, 1 program ended, 0 failed")
+
+
+def test_a_summary_waits_for_its_minute(
+    log: ProcessLog, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log(ProcessReported())
+    clock.advance(SUMMARY_AFTER_S - 1)
+    log(ProcessReported())
+
+    assert 1 == len(lines(capsys)), "only the start is said"
+
+
+def test_elsewhere_than_on_a_terminal_a_line_is_one_object(
+    clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = ProcessLog("batch \x1b", clock)
+    minute_of(log, clock, WORK)
+
+    _, said = [json.loads(line) for line in lines(capsys)]
+    assert ("info", "batch \\x1b", "minute") == (said["level"], said["process"], said["about"])
+    assert (60.0, 2, 12, 2, 1) == tuple(
+        said[name]
+        for name in (
+            "over_s",
+            "jobs_attempted",
+            "tasks_placed",
+            "transactions",
+            "transactions_conflicted",
+        )
+    )
+    assert (0.2, 0.25) == (said["busy"], said["view_age_s"])
+
+
+def test_debug_has_a_line_for_each_transaction(
+    clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = ProcessLog("batch 0", clock, LogLevel.DEBUG, LogFormat.TEXT)
+    for event in WORK:
+        log(event)
+
+    first, second, parked = [line.partition(" DEBUG batch 0: ")[2] for line in lines(capsys)]
+    assert (
+        "transaction: 2 jobs, 5 tasks placed; refused: 3 stale; 4 tasks evicted; decided in 500 ms,"
+        " committed in 1.5 s"
+    ) == first
+    assert second.startswith("transaction: 1 job, 7 tasks placed; nothing refused; decided")
+    assert "job 3: parked: no_room" == parked
+
+
+def test_warning_leaves_out_what_is_less(
+    clock: ManualClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = ProcessLog("batch 0", clock, LogLevel.WARNING, LogFormat.TEXT)
+    minute_of(log, clock, [*WORK, TurnChanged((0, 2)), REFUSED])
+
+    (line,) = lines(capsys)
+    assert line.endswith("WARNING batch 0: lease: connection refused")

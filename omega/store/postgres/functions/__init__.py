@@ -16,7 +16,7 @@ from importlib.resources import files
 from string import Template
 
 from omega.cell.partition import PARTS_MAX
-from omega.lifecycle.states import FINAL, ParkReason, State
+from omega.lifecycle.states import FINAL, OF_SCHEDULERS, State
 from omega.limits import LIMITS
 from omega.model.exits import CODE_MAX, SIGNAL_MAX, STREAMS, ExitCause
 from omega.model.jobs import NEVER_YIELDS
@@ -55,6 +55,7 @@ FILES = (
     "progress.sql",
     "queue.sql",
     "planned.sql",
+    "waiting.sql",
     "rounds.sql",
     "turns.sql",
     "forced_eviction.sql",
@@ -99,7 +100,7 @@ CONSTANTS = {
     "exit_code_max": CODE_MAX,
     "signal_max": SIGNAL_MAX,
     "streams": ",".join(STREAMS),
-    "park_reasons": ",".join(reason.value for reason in ParkReason),
+    "park_reasons": ",".join(reason.value for reason in OF_SCHEDULERS),
     **{verdict.name.lower(): int(verdict) for verdict in Verdict},
     **vars(LIMITS),
 }

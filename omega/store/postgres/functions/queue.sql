@@ -176,7 +176,7 @@ BEGIN
     RETURN parked;
 END $$;
 
--- Parked jobs of a kind, highest precedence first, then oldest; with the byte limit of a lease.
+-- Parked jobs of a kind that nobody holds, highest precedence first, then oldest; with the byte limit of a lease.
 CREATE FUNCTION omega.parked_jobs(_scheduler text, _jobs_max integer)
 RETURNS TABLE (
     id bigint, wire jsonb, reason text, placed integer, running integer, generation bigint,
@@ -188,7 +188,7 @@ RETURNS TABLE (
            siblings.tasks, siblings.machines
       FROM (SELECT p.*, sum(p.large) OVER (ORDER BY p.precedence DESC, p.id) AS bytes
               FROM (SELECT p.*, s.wire, counted_bytes(s.wire_bytes) AS large, s.needs_sibling_machines FROM job p JOIN job_spec s ON s.job_id = p.id
-                     WHERE p.scheduler = _scheduler AND p.state = 'parked'
+                     WHERE p.scheduler = _scheduler AND p.state = 'parked' AND p.park_reason <> 'held'
                      ORDER BY p.precedence DESC, p.id LIMIT at_most(_jobs_max)) AS p) AS j
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
                            FROM allocation a WHERE a.job_id = j.id AND j.needs_sibling_machines AND j.placed > 0) AS siblings ON true
@@ -196,17 +196,17 @@ RETURNS TABLE (
      ORDER BY j.precedence DESC, j.id
 $$;
 
--- Move parked jobs back to pending; return how many were parked.
+-- Move parked jobs back to pending, but for held ones; return how many were parked.
 CREATE FUNCTION omega.wake_jobs(_jobs bigint[])
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
     woken integer;
 BEGIN
     PERFORM needs_read_committed();
-    PERFORM 1 FROM job WHERE id = ANY (_jobs) AND state = 'parked' ORDER BY id FOR NO KEY UPDATE;
+    PERFORM 1 FROM job WHERE id = ANY (_jobs) AND state = 'parked' AND park_reason <> 'held' ORDER BY id FOR NO KEY UPDATE;
     UPDATE job SET state = 'pending', park_reason = NULL, park_detail = NULL, fruitless = 0,
                    not_before = clock_timestamp()
-     WHERE id = ANY (_jobs) AND state = 'parked';
+     WHERE id = ANY (_jobs) AND state = 'parked' AND park_reason <> 'held';
     GET DIAGNOSTICS woken = ROW_COUNT;
     RETURN woken;
 END $$;

@@ -70,12 +70,14 @@ RETURNS TABLE (invariant text, subject text, detail text) LANGUAGE sql STABLE SE
      -- The gap may have been another one then; it was never less than 1.
      WHERE NOT EXISTS (SELECT FROM unnest(claimants(t.jobs, t.ends), t.verdicts) AS c (job, verdict) JOIN job j ON j.id = c.job
                         WHERE c.verdict = ${accepted}
-                          AND (v.preemptible AND j.precedence > v.precedence
+                          AND (v.preemptible AND j.precedence > v.precedence OR t.committed_at < greatest(j.precedence_set_at, v.precedence_set_at)
                                OR v.id = ANY (t.jobs) AND j.scheduler = v.scheduler))
     UNION ALL
     SELECT 'a job was evicted for a higher precedence, or by its own scheduler', 'job ' || v.id, format('for job %s', j.id)
       FROM job v JOIN job j ON j.id = v.evicted_by
-     WHERE NOT (v.preemptible AND j.precedence > v.precedence OR j.scheduler = v.scheduler)
+     WHERE NOT (v.preemptible AND j.precedence > v.precedence OR j.scheduler = v.scheduler
+                -- A user has changed one of them since.
+                OR coalesce(v.evicted_at < greatest(j.precedence_set_at, v.precedence_set_at), false))
     UNION ALL
     SELECT 'what is left of a quota is the limit less what its jobs hold', 'quota of ' || q.scope || ' ' || q.name,
            format('limits %s, left %s, used %s', q.limits, l.remains, u.used)
