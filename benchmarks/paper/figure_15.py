@@ -21,7 +21,7 @@ SHOWN: Final = ("max", "relative", "cap")
 class Figure15(ElasticFigure):
     """Speed-ups of elastic jobs by policy, on a light and on a loaded cell.
 
-    The share of jobs that can gain is an input. Takes a quarter of an hour.
+    The share of jobs that can gain is an input. Takes half an hour with --hours 2.
     """
 
     title: ClassVar[str] = "Speed-ups of elastic jobs by policy"

@@ -33,7 +33,7 @@ SCHEDULERS = ("batch", "service", "ml-gpu")
 TRAININGS = 2
 """They want one GPU."""
 DISK = "64m"
-NO_ROOM = "records of tasks cannot be written"
+NO_ROOM = ("records of tasks cannot be written", "is started when the disk has room")
 SOON = {
     "OMEGA_RESCUE_INTERVAL_MS": "200",
     "OMEGA_POLL_INTERVAL_MS": "50",
@@ -106,17 +106,26 @@ class Faults:
         wait_until(self._mix.is_open, "the machine to be open again")
 
     def disk_full(self) -> None:
+        """Nothing starts, until there is room again; what the agent deletes meanwhile is filled."""
         ballast = self._mix.state / "ballast"
-        refused = self._mix.log.read_text().count(NO_ROOM)
-        with ballast.open("wb") as file, suppress(OSError):
-            while True:
-                file.write(bytes(2**20))
-                file.flush()
-        self._mix.array(2, 0.1)
-        wait_until(
-            lambda: self._mix.log.read_text().count(NO_ROOM) > refused, "a record to be refused"
-        )
+        before = self._refusals()
+        with ballast.open("wb", buffering=0) as file:
+
+            def is_refused() -> bool:
+                with suppress(OSError):
+                    while True:
+                        file.write(bytes(2**20))
+                if self._mix.is_over(self._mix.jobs["array"][-1]):
+                    self._mix.array(2, 0.1)
+                return self._refusals() > before
+
+            self._mix.array(2, 0.1)
+            wait_until(is_refused, "a record or a start to be refused")
         ballast.unlink()
+
+    def _refusals(self) -> int:
+        said = self._mix.log.read_text()
+        return sum(map(said.count, NO_ROOM))
 
     def rebooted(self) -> None:
         self._mix.end_everything()

@@ -12,7 +12,9 @@ from tests.agent.conftest import CellAtWork
 
 pytestmark = pytest.mark.postgres
 
-SHORT = "--lease=2"
+SHORT = "--lease=6"
+"""Seconds; tasks are asked to stop at half of it, and killed at three quarters, so that a process
+that gets no processor for a second is not yet late."""
 MEETS = """
 exec 9> {folder}/$OMEGA_TASK.lock
 flock -n 9 || echo $OMEGA_TASK >> {folder}/met

@@ -15,7 +15,7 @@ from omega.testing.rivals import Rivals
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.doses import Dose, Tallier
 from tests.fixtures.networks import connection_to, through
-from tests.fixtures.under_load import RIVAL, RIVALS, open_store, race_through
+from tests.fixtures.under_load import LAP, RIVAL, RIVALS, open_store, race_through
 
 
 def open_lossy_store(url: str, rates: Rates, rival: int) -> FaultyStore:
@@ -74,8 +74,11 @@ def test_backends_that_are_terminated(
     ):
 
         def terminate_now_and_then(is_over: Callable[[], bool]) -> None:
+            most = terminated + LAP // 4  # so that a race ends where to connect takes long
+
             def it_is_over() -> bool:
-                terminate_perhaps()
+                if terminated < most:
+                    terminate_perhaps()
                 return is_over()
 
             wait_until(it_is_over, "the race to end")

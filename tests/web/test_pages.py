@@ -113,6 +113,20 @@ def test_a_page_keeps_nobody_out(
     assert [] == told
 
 
+def test_more_tabs_are_live_than_a_browser_has_connections(chromium: Driver, page: Served) -> None:
+    first = chromium.current_window_handle
+    tabs = 8  # Chromium keeps six connections to one server
+    for _ in range(tabs):
+        chromium.switch_to.new_window("tab")
+        open_page(chromium, page, "/queue")
+    for tab in chromium.window_handles:
+        if tab != first:
+            chromium.switch_to.window(tab)
+            wait_for(chromium, LIVE)
+            chromium.close()
+    chromium.switch_to.window(first)
+
+
 def test_what_changes_arrives_by_itself(chromium: Driver) -> None:
     store = cast(Store, a_store())
     looks_like(chromium, WIDE)

@@ -18,7 +18,7 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.errors import NotAllowed, StoreUnavailable
-from omega.events import ProgramEnded, Sink, StoreCallFailed
+from omega.events import AgentWarned, ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
 from omega.model.arrays import holds
 from omega.model.exits import Exit, ExitCause, TaskExit
@@ -33,7 +33,7 @@ from omega.nodes.agent.placements import Placements
 from omega.nodes.agent.records import Records
 from omega.nodes.agent.step_reporter import StepReporter
 from omega.nodes.agent.store_calls import to_record
-from omega.nodes.agent.task_driver import Launch, NotStarted, TaskDriver, TaskKey
+from omega.nodes.agent.task_driver import DiskFull, Launch, NotStarted, TaskDriver, TaskKey
 from omega.nodes.calling import called, parts_for_calls
 from omega.reports.exits import sentence_of
 
@@ -346,13 +346,22 @@ class Agent:
             if self._records.write(task):
                 driver.start(started)
                 return
-            task.put_off(self._clock.now())
-            self._held -= 0 if task.holds_room else task.amounts
+            self._put_off(task)
+        except DiskFull as error:
+            if not task.was_put_off:
+                warning = f"task {task.key} is started when the disk has room: {error}"
+                self._sink(AgentWarned(warning))
+            self._put_off(task)
         except NotStarted as error:
             self._held -= task.amounts
             task.phase = Phase.WAITING
             task.failed_to_start(str(error))
             self._records.write(task)
+
+    def _put_off(self, task: AgentTask) -> None:
+        """Give back the room of a task whose start the disk refused; it is tried again soon."""
+        task.put_off(self._clock.now())
+        self._held -= 0 if task.holds_room else task.amounts
 
     def _report(self) -> Effects[bool]:
         """Report outputs and steps, and the exits of tasks that have ended; drop these."""

@@ -69,6 +69,8 @@ class AgentTask:
     """Of a job in steps, how many were on record when it was placed here; None if unknown."""
     run_ms: int = 0
     """Of a job in steps, for how long it had run before its last start."""
+    was_put_off: bool = False
+    """Whether a start of it was refused by the disk."""
 
     @property
     def is_described(self) -> bool:
@@ -123,6 +125,7 @@ class AgentTask:
         """Record that it was not started after all, and is to be a little later."""
         assert self.phase is Phase.RUNNING
         self.phase, self.start_due_s = Phase.WAITING, now_s + START_AGAIN_S
+        self.was_put_off = True
 
     def failed_to_start(self, why: str) -> None:
         """Record that its program cannot be started."""

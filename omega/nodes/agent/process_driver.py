@@ -8,6 +8,7 @@ Promise  See `TaskDriver`. A task ends with its command; what the command left r
 Source   docs/decisions/0044-programs-and-agents.md, 0051-cgroups.md; Nomad's raw_exec and exec.
 """
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence, Set
@@ -38,12 +39,13 @@ from omega.nodes.agent.shell_script import SCRIPT, SHELL
 from omega.nodes.agent.shells import free_shell, reap, shell_of, verified
 from omega.nodes.agent.small_files import create_small
 from omega.nodes.agent.task_cgroup import TaskCgroup, cgroup_name, group_name
-from omega.nodes.agent.task_driver import Launch, NotStarted, Stream, TaskKey
+from omega.nodes.agent.task_driver import DiskFull, Launch, NotStarted, Stream, TaskKey
 from omega.nodes.agent.task_folder import Launched, Shell, TaskFolder
 from omega.nodes.agent.trash import Trash
 from omega.nodes.agent.trees import Trees
 
 MIB: Final = 2**20
+FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 WATCH_S: Final = 1.0
 """The time between two looks at memory and output."""
 SWEEP_S: Final = 0.05
@@ -100,7 +102,7 @@ class ProcessDriver:
         self._adopt()
 
     def start(self, launch: Launch) -> None:
-        """Start a task. Raises NotStarted."""
+        """Start a task. Raises NotStarted and DiskFull."""
         if launch.key in self._running:
             raise NotStarted("this task runs already")
         before = self._ended.get(launch.key)
@@ -124,7 +126,7 @@ class ProcessDriver:
                 raise
             name = f" {error.filename!r}:" if error.filename else ""
             why = f"the operating system refused:{name} {error.strerror}"
-            raise NotStarted(why) from None
+            raise (DiskFull if error.errno in FULL else NotStarted)(why) from None
         self._ended.pop(launch.key, None)
         self._forgotten.pop(launch.key, None)
         self._running[launch.key] = ProcessTask(folder, launched, shell, cgroup)

@@ -75,11 +75,15 @@ class NotStarted(OmegaError):
     """A program could not be started; the message says why, in a sentence for its user."""
 
 
+class DiskFull(NotStarted):
+    """The disk has no room for what a start writes; the same start may succeed later."""
+
+
 class TaskDriver(Protocol):
     """Starts and stops tasks."""
 
     def start(self, launch: Launch) -> None:
-        """Start a task. Raises NotStarted.
+        """Start a task. Raises NotStarted; DiskFull if the start may be tried again.
 
         A task of this key that has ended is started again; its output goes on in the same files.
         """

@@ -38,7 +38,31 @@ async function begin() {
   if (!state.error) take(state);
 }
 
+// A browser keeps at most six connections to one server, over all tabs: only a page that is shown
+// has a stream. A page that was left may be kept in the browser's cache, with its stream.
 export function connect(say) {
+  let stream = null;
+  const follow = () => {
+    const isShown = document.visibilityState === "visible";
+    if (isShown && stream === null) stream = open(say, retry);
+    if (!isShown) leave();
+  };
+  const leave = () => {
+    stream?.close();
+    stream = null;
+  };
+  const retry = (refused) => {
+    if (refused !== stream) return;
+    leave();
+    setTimeout(follow, 5000);
+  };
+  document.addEventListener("visibilitychange", follow);
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", follow);
+  follow();
+}
+
+function open(say, retry) {
   const stream = new EventSource("/data/stream");
   let begun = false;
   stream.addEventListener("open", async () => {
@@ -55,7 +79,7 @@ export function connect(say) {
   stream.addEventListener("error", () => {
     say(false);
     // A refusal ends an EventSource for good: try again, more slowly than it does by itself.
-    if (stream.readyState === EventSource.CLOSED) setTimeout(() => connect(say), 5000);
+    if (stream.readyState === EventSource.CLOSED) retry(stream);
   });
   stream.addEventListener("state", (event) => {
     if (begun) take(JSON.parse(event.data));
@@ -65,4 +89,5 @@ export function connect(say) {
     told.map = JSON.parse(event.data);
     mapListener?.reload();
   });
+  return stream;
 }

@@ -63,23 +63,6 @@ def test_a_record_is_there_before_the_program_starts(
     assert [True] == seen
 
 
-def test_nothing_starts_while_the_disk_takes_no_record(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(path: Path, text: str) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as full:
-        full.setattr("omega.nodes.agent.records.write_small", refuse)
-        machine.place(tasks=4)
-        machine.step()
-        machine.step(1.0)
-        assert [] == machine.driver.launches
-        assert 0 == machine.agent.running
-    machine.step(1.0)
-    assert 4 == len(machine.driver.running), "all of the machine's room is there"
-
-
 def test_tasks_without_a_program_are_left_to_virtual_nodes(machine: Machine) -> None:
     job = machine.place(None)
     machine.step()
