@@ -49,6 +49,7 @@ class WaitingContract(Contract):
         reasons = [Parking(it.id, it.token, ParkReason.NO_ROOM, "full") for it in (parked, held)]
         store.park(reasons)
 
+        assert not store.release(parked.id), "nobody holds it"
         assert store.hold(held.id)
         assert [parked.id] == [it.id for it in store.parked("batch", jobs_max=9)]
         assert 1 == store.wake([parked.id, held.id])

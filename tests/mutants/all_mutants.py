@@ -22,6 +22,7 @@ from tests.mutants import (
     in_turns,
     in_victims,
     in_views,
+    in_waiting,
 )
 from tests.mutants.mutant import Mutant
 from tests.mutants.page import part_of
@@ -40,6 +41,7 @@ _ALL: tuple[Mutant, ...] = (
     *in_rounds.MUTANTS,
     *in_elastic.MUTANTS,
     *in_turns.MUTANTS,
+    *in_waiting.MUTANTS,
     *in_incarnations.MUTANTS,
     *in_refusals.MUTANTS,
     *in_progress.MUTANTS,

@@ -170,7 +170,7 @@ def test_waiting_ends_when_the_time_is_up(omega: Omega, tmp_path: Path) -> None:
     ran = omega("submit", tmp_path / "job.yaml", "--wait", "--timeout", "0")
 
     assert 1 == ran.code
-    assert "1 job not fully placed; why: omega job" in ran.out
+    assert "1 job not fully placed; why: omega why" in ran.out
 
 
 def test_a_broken_invariant_is_listed_and_ends_with_one(

@@ -113,7 +113,7 @@ def command(
         return
     output.console.print(jobs_table(statuses[:JOBS_SHOWN]))
     if unplaced:
-        told = f"{told_of(unplaced)}; why: omega job {unplaced[0].id}"
+        told = f"{told_of(unplaced)}; why: omega why {unplaced[0].id}"
         output.console.print(told, highlight=False)
         raise typer.Exit(1)
 
