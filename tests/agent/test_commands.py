@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from omega.lifecycle.states import State
 from omega.model.exits import ExitCause
 from tests.agent.conftest import CellAtWork
 from tests.fixtures.command_line import Omega
+from tests.fixtures.sessions import OpenStore
 
 pytestmark = pytest.mark.postgres
 
@@ -187,3 +189,23 @@ def test_root_must_be_allowed(omega: Omega, monkeypatch: pytest.MonkeyPatch) -> 
         ran = omega(*words)
         assert 2 == ran.code
         assert "--allow-root" in ran.err
+
+
+@pytest.mark.parametrize("address", ["unix:///no-such", "\x1b[2J"])
+def test_an_engine_that_is_away_is_refused_before_the_machine_is_in_the_cell(
+    omega: Omega,
+    database_url: str,
+    open_store: OpenStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    address: str,
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    options = ("--allow-root", f"--state-dir={tmp_path}", f"--containers={address}")
+
+    ran = omega("node", "run", *options)
+
+    assert 2 == ran.code
+    assert "does not answer" in ran.err
+    with closing(open_store(database_url)) as store:
+        assert not store.use().machines_by_state

@@ -1,11 +1,12 @@
 """Whatever is typed, a command ends with 0, 1 or 2, and with a sentence if not with 0."""
 
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import given, settings
@@ -53,6 +54,23 @@ def stop_all(_children: ChildWait, _seconds: float) -> None:
 def no_demo(*_: object) -> NoReturn:
     """End before any process is started."""
     raise StoreUnavailable("no database is made for this")
+
+
+@pytest.fixture(autouse=True)
+def _children_ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """End what commands have started: a watchdog outlives its agent, which is this process here."""
+    started: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen
+
+    def kept(*words: Any, **options: Any) -> subprocess.Popen[bytes]:  # noqa: ANN401 - Popen's own
+        started.append(start(*words, **options))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", kept)
+    yield
+    for process in started:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture(autouse=True)

@@ -47,7 +47,7 @@ def verdicts_of(history: History) -> Counter[Verdict]:
 def test_every_race_has_a_serial_order(
     database_url: str, store: PostgresStore, dose: Dose, tally: Tallier, mode: Mode
 ) -> None:
-    transactions = dose(short=80, long=share_of(102_000) // len(MODES))
+    transactions = dose(short=60, long=share_of(102_000) // len(MODES))
     with tally(str(mode), of="concurrent transactions") as row:
         race(store, database_url, mode, transactions, row)
 

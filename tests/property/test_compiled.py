@@ -168,7 +168,7 @@ def _with_odd_jobs(workload: Workload, every: int) -> Workload:
     return replace(workload, arrivals=tuple(arrivals))
 
 
-@examples(600)
+@examples(600, one_in=60)
 @given(case=cases())
 def test_a_compiled_run_has_the_results_of_an_uncompiled_one(case: Case) -> None:
     experiment = case.experiment

@@ -27,4 +27,4 @@ def a_store_under_audit() -> Store:
 @pytest.mark.parametrize("rule", ConflictRule)
 def test_random_histories(dose: Dose, tally: Tallier, rule: ConflictRule) -> None:
     with tally(f"{rule.value}, in memory", of="state-machine steps") as row:
-        histories(a_store_under_audit, rule, row, steps=dose(short=1_000, long=20_000))
+        histories(a_store_under_audit, rule, row, steps=dose(short=500, long=20_000))

@@ -35,7 +35,7 @@ from tests.unit.framework.loops import Anywhere, InOrder, numbered_ids
 @pytest.mark.parametrize("unreliable", [False, True])
 def test_processes_drain_the_queue_whatever_gets_lost(seed: int, *, unreliable: bool) -> None:
     world = World(seed, unreliable=unreliable)
-    specs = random_specs(world.rng, jobs=60)
+    specs = random_specs(world.rng, jobs=30)
     world.audited.submit(specs)
     processes = one_of_each(world)
     world.begin(*processes)
@@ -53,7 +53,7 @@ def test_processes_drain_the_queue_whatever_gets_lost(seed: int, *, unreliable: 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_overlapping_attempts_conflict_and_every_task_is_placed_once(seed: int) -> None:
     world = World(seed)
-    specs = random_specs(world.rng, jobs=80)
+    specs = random_specs(world.rng, jobs=40)
     world.audited.submit(specs)
     world.begin(*rivals(world))
 
@@ -68,7 +68,7 @@ def test_overlapping_attempts_conflict_and_every_task_is_placed_once(seed: int) 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_jobs_of_killed_schedulers_are_rescued_and_placed_once(seed: int) -> None:
     world = World(seed)
-    specs = random_specs(world.rng, jobs=80)
+    specs = random_specs(world.rng, jobs=40)
     world.audited.submit(specs)
     reaper = Reaper(world, world.begin(*rivals(world)), dies=0.02)
     world.every(0.1, reaper.visit)
@@ -118,7 +118,7 @@ def test_a_run_is_a_function_of_its_seed(seed: int) -> None:
     stories = []
     for _ in range(2):
         world = World(seed)
-        world.audited.submit(random_specs(world.rng, jobs=30))
+        world.audited.submit(random_specs(world.rng, jobs=20))
         world.begin(*rivals(world))
         world.run()
         stories.append((world.clock.now(), world.events))

@@ -27,7 +27,7 @@ from tests.simulation.worlds import (
     rivals,
 )
 
-DEEDS = 200
+DEEDS = 100
 
 
 class Wrecker:
@@ -78,7 +78,7 @@ def test_jobs_that_lose_tasks_while_they_are_planned_are_not_left_to_their_lease
     """A job whose lease nobody gives back would not be over before it runs out."""
     world = World(seed, settings=SETTINGS.model_copy(update={"lease_ms": HOUR_MS}))
     wrecker = Wrecker(world, clears=True)
-    world.audited.submit(random_specs(world.rng, jobs=80))
+    world.audited.submit(random_specs(world.rng, jobs=40))
 
     world.begin(*rivals(world))
     world.every(0.02, wrecker.turn)
@@ -94,7 +94,7 @@ def test_jobs_that_lose_tasks_while_they_are_planned_are_not_left_to_their_lease
 def test_schedulers_clear_machines_of_what_they_cannot_keep(seed: int, *, unreliable: bool) -> None:
     world = World(seed, unreliable=unreliable)
     wrecker = Wrecker(world, clears=False)
-    world.audited.submit(random_specs(world.rng, jobs=60))
+    world.audited.submit(random_specs(world.rng, jobs=30))
     processes = one_of_each(world)
     world.begin(*processes)
     world.every(0.02, wrecker.turn)

@@ -80,7 +80,7 @@ def a_shared_world(seed: int, *, unreliable: bool = False) -> tuple[World, Bysta
     world = World(seed, unreliable=unreliable)
     specs = [
         replace(spec, tenant=("ann", "bob")[number % 2])
-        for number, spec in enumerate(random_specs(world.rng, jobs=60))
+        for number, spec in enumerate(random_specs(world.rng, jobs=40))
     ]
     jobs = world.audited.submit(specs)
     world.audited.set_quota(Quota(QuotaScope.TENANT, "ann", ANN))

@@ -12,27 +12,25 @@ from typing import Final
 from omega.clock import Clock
 from omega.nodes.agent.cgroups import Cgroups
 from omega.nodes.agent.engine_search import container_driver, find_engine
-from omega.nodes.agent.own_machine import TaskDrivers
 from omega.nodes.agent.process_driver import ProcessDriver
+from omega.nodes.agent.task_driver import TaskDriver
 
 TASKS: Final = "tasks"
 """The folder of tasks that run as processes, in an agent's."""
 ENGINE_HELP: Final = "The engine for tasks with an image: one that is found, none, or this one."
 
 
-def task_drivers(
+def container_tasks(
     folder: Path,
     clock: Clock,
     containers: str,
     warn: Callable[[str], None],
     *,
-    users: Set[str] = frozenset(),
     env_dirs: Sequence[Path] = (),
-    cgroups: Cgroups | None = None,
-) -> TaskDrivers:
-    """Return the drivers of an agent's folder, which warn of what they cannot do.
+) -> TaskDriver | None:
+    """Return the driver of tasks with an image; None if there is no engine, or none is wanted.
 
-    Raises SettingsError for an engine that is away.
+    Raises SettingsError for an engine that is named and away.
     """
     match containers:
         case "auto":
@@ -41,18 +39,28 @@ def task_drivers(
             engine = None
         case address:
             engine = address
-    return TaskDrivers(
-        processes=ProcessDriver(
-            folder / TASKS, clock, users=users, env_dirs=env_dirs, cgroups=cgroups, warn=warn
-        ),
-        containers=None
-        if engine is None
-        else container_driver(
-            folder / "containers",
-            clock,
-            agent=str(folder),
-            engine=engine,
-            env_dirs=env_dirs,
-            warn=warn,
-        ),
+    if engine is None:
+        return None
+    return container_driver(
+        folder / "containers",
+        clock,
+        agent=str(folder),
+        engine=engine,
+        env_dirs=env_dirs,
+        warn=warn,
+    )
+
+
+def process_tasks(
+    folder: Path,
+    clock: Clock,
+    warn: Callable[[str], None],
+    *,
+    users: Set[str] = frozenset(),
+    env_dirs: Sequence[Path] = (),
+    cgroups: Cgroups | None = None,
+) -> TaskDriver:
+    """Return the driver of tasks without an image."""
+    return ProcessDriver(
+        folder / TASKS, clock, users=users, env_dirs=env_dirs, cgroups=cgroups, warn=warn
     )

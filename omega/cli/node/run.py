@@ -8,7 +8,8 @@ Source   docs/guide/agents.md; docs/decisions/0044-programs-and-agents.md.
 
 import os
 import socket
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -20,23 +21,23 @@ import typer
 
 from omega.cli.cell.sizes import Size, read_attributes, refuse_bad_name
 from omega.cli.cell_access import cell_settings
-from omega.cli.node.drivers import ENGINE_HELP, TASKS, task_drivers
+from omega.cli.node.drivers import ENGINE_HELP, TASKS, container_tasks, process_tasks
 from omega.cli.node.watch import WatchdogProcess
 from omega.cli.options import EndWithParent, LogFormatOption, LogLevelOption
-from omega.clock import BootClock
+from omega.clock import BootClock, Clock
 from omega.errors import BadInput
 from omega.events import AgentWarned, Sink
 from omega.framework.retry import Retry
 from omega.model.arrays import Amounts
 from omega.model.names import ADDRESS_RULE, is_address
 from omega.model.resources import DEVICES_MAX, KINDS, Kind, named
-from omega.nodes.agent.cgroups import Cgroups, find_cgroups
+from omega.nodes.agent.cgroups import find_cgroups
 from omega.nodes.agent.hardware import found_capacity
 from omega.nodes.agent.live import LiveAgent, register
 from omega.nodes.agent.locks import alone_in
 from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.nodes.agent.own_address import address_towards
-from omega.nodes.agent.own_machine import OwnMachine
+from omega.nodes.agent.own_machine import TaskDrivers
 from omega.processes.stopping import stop_on_signals, stop_with_parent
 from omega.reports.printable import short
 from omega.reports.processes import AGENT, name_of
@@ -174,6 +175,31 @@ class AgentPlan:
             )
         return self.address
 
+    @contextmanager
+    def drivers(
+        self, folder: Path, clock: Clock, capacity: Amounts, sink: Sink
+    ) -> Iterator[TaskDrivers]:
+        """Have the drivers of an agent that offers this capacity, (kinds,).
+
+        A warning tells what they cannot do. Raises SettingsError for an engine that is away.
+        """
+
+        def warn(why: str) -> None:
+            sink(AgentWarned(why))
+
+        env_dirs = tuple(path.resolve() for path in self.allow_env_dir or [])
+        containers = container_tasks(folder, clock, self.containers, warn, env_dirs=env_dirs)
+        cgroups = find_cgroups(folder / TASKS, cpu_milli=int(capacity[Kind.CPU_MILLI]), warn=warn)
+        users = frozenset(self.allow_user or [])
+        processes = process_tasks(
+            folder, clock, warn, users=users, env_dirs=env_dirs, cgroups=cgroups
+        )
+        try:
+            yield TaskDrivers(processes=processes, containers=containers)
+        finally:
+            if cgroups is not None:
+                cgroups.close()
+
     def machine(self) -> str:
         """Return the machine's name. Raises BadInput."""
         name = self.name or socket.gethostname()
@@ -206,40 +232,31 @@ def command(
             held = plan.machine_lease(folder)
             sink = ProcessLog(name_of(AGENT, name), clock, log_level, log_format)
             retry = Retry(clock, sink, settings, rng_from_seed(os.getpid()), stop)
-            machine = register(
-                store,
-                retry,
-                name,
-                capacity=plan.capacity(folder),
-                attributes=attributes,
-                address=plan.own_address(url),
-            )
-            cgroups = own_cgroups(folder, machine, sink)
-            offered = amounts(named(machine.capacity))
-            Output().console.print(f"{short(name)} offers {offered}.", highlight=False)
-            agent = LiveAgent(
-                store,
-                clock,
-                sink,
-                machine=machine,
-                drivers=task_drivers(
-                    folder,
+            capacity, address = plan.capacity(folder), plan.own_address(url)
+            # Whatever is refused is refused before the machine is in the cell.
+            with plan.drivers(folder, clock, capacity, sink) as drivers:
+                agent = LiveAgent(
+                    store,
                     clock,
-                    plan.containers,
-                    lambda why: sink(AgentWarned(why)),
-                    users=frozenset(plan.allow_user or []),
-                    env_dirs=tuple(path.resolve() for path in plan.allow_env_dir or []),
-                    cgroups=cgroups,
-                ),
-                folder=folder,
-                poll_s=settings.poll_interval_ms / 1_000,
-                lease=held,
-            )
-            watchdog = WatchdogProcess(folder, plan.containers)
-            agent.run(stop, watchdog.ensure if held is not None else lambda: None)
-            depart(agent, end_tasks=plan.end_tasks)
-            if cgroups is not None:
-                cgroups.close()
+                    sink,
+                    machine=register(
+                        store,
+                        retry,
+                        name,
+                        capacity=capacity,
+                        attributes=attributes,
+                        address=address,
+                    ),
+                    drivers=drivers,
+                    folder=folder,
+                    poll_s=settings.poll_interval_ms / 1_000,
+                    lease=held,
+                )
+                offered = amounts(named(capacity))
+                Output().console.print(f"{short(name)} offers {offered}.", highlight=False)
+                watchdog = WatchdogProcess(folder, plan.containers)
+                agent.run(stop, watchdog.ensure if held is not None else lambda: None)
+                depart(agent, end_tasks=plan.end_tasks)
 
 
 def depart(agent: LiveAgent, *, end_tasks: bool) -> None:
@@ -249,14 +266,6 @@ def depart(agent: LiveAgent, *, end_tasks: bool) -> None:
     else:
         agent.be_absent(ABSENCE_S)
     agent.leave()
-
-
-def own_cgroups(folder: Path, machine: OwnMachine, sink: Sink) -> Cgroups | None:
-    """Return what makes the cgroups of an agent's tasks; None, and a warning, if it may not."""
-    cpu_milli = int(machine.capacity[Kind.CPU_MILLI])
-    return find_cgroups(
-        folder / TASKS, cpu_milli=cpu_milli, warn=lambda why: sink(AgentWarned(why))
-    )
 
 
 def refuse_root(allowed: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from omega.cli.node.drivers import ENGINE_HELP, task_drivers
+from omega.cli.node.drivers import ENGINE_HELP, container_tasks, process_tasks
 from omega.clock import BootClock
 from omega.errors import BadInput
 from omega.nodes.agent.locks import AGENT_LOCK, WATCHDOG_LOCK, alone_in, is_locked
@@ -33,7 +33,8 @@ def command(
         clock = BootClock(stop)
 
         def drivers() -> list[TaskDriver]:
-            return list(task_drivers(folder, clock, containers, warn))
+            images = container_tasks(folder, clock, containers, warn)
+            return [process_tasks(folder, clock, warn), *([] if images is None else [images])]
 
         try:
             with alone_in(folder, WATCHDOG_LOCK):

@@ -45,10 +45,15 @@ class Engine:
             version: the version of its API, if an earlier connection has asked for it. Podman
                 asks the system's package manager, some times over, before it tells it.
         """
-        with _translated():
-            _probe(address)
-            self._client = docker.DockerClient(base_url=address, version=version, timeout=TIMEOUT_S)
-            self._api = self._client.api
+        try:
+            with _translated():
+                _probe(address)
+                self._client = docker.DockerClient(
+                    base_url=address, version=version, timeout=TIMEOUT_S
+                )
+        except ValueError as error:  # what no URL, host or path may hold
+            raise EngineError(str(error), is_missing=False) from error
+        self._api = self._client.api
 
     @property
     def version(self) -> str:

@@ -215,7 +215,7 @@ def test_no_screen_shows_anything_raw(screen: str, width: int, text: str) -> Non
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("text", groups(), ids=IDS[: len(groups())])
 def test_a_screen_shows_a_text_as_what_is_seen_of_it(screen: str, text: str) -> None:
     """So that no line of it is a line of the screen's, and nothing of it goes unseen."""
     seen, drawn = (printed(SCREENS[screen](one, 200), 200) for one in (escaped(text), text))

@@ -11,7 +11,7 @@ from tests.fixtures.command_line import Omega, document
 from tests.fixtures.job_lists import CELL
 from tests.unit.framework.loops import InOrder
 
-SHORT = (*CELL, "--hours", 0.04)
+SHORT = (*CELL, "--hours", 0.02)
 
 
 class Stranger(InOrder):
@@ -48,7 +48,7 @@ def test_all_ways_to_synchronise_place_the_jobs(omega: Omega, jobs: Path, sync: 
 
 def test_one_seed_gives_one_document(omega: Omega, jobs: Path) -> None:
     def of(seed: int) -> object:
-        return summary(omega, jobs, "--batch-schedulers", 3, "--seed", seed, "--hours", 0.02)
+        return summary(omega, jobs, "--batch-schedulers", 3, "--seed", seed, "--hours", 0.01)
 
     assert of(1) == of(1)
     assert of(1) != of(2)
@@ -78,12 +78,12 @@ def test_rounds_play_beside_schedulers_that_place_job_by_job(omega: Omega, jobs:
 
     assert told["batch"]["tasks_placed"] > 0
     assert told["service"]["tasks_placed"] > 0
-    # Of 144 s a round begins every 5, and each is decided on for 10 s.
+    # Of 72 s a round begins every 5, and each is decided on for 10 s.
     assert 0.5 < told["service"]["think_started"] <= 1
 
 
 def test_what_fails_is_cleared_and_placed_anew(omega: Omega, jobs: Path) -> None:
-    told = summary(omega, jobs, "--machine-failures-every", 0.2, "--machine-repair", 20)
+    told = summary(omega, jobs, "--machine-failures-every", 0.1, "--machine-repair", 20)
 
     assert told["tasks_lost"] > 0
     assert told["batch"]["tasks_placed"] > 0
@@ -92,7 +92,7 @@ def test_what_fails_is_cleared_and_placed_anew(omega: Omega, jobs: Path) -> None
 @pytest.mark.usefixtures("here")
 def test_a_live_run_can_be_drawn_and_swept(omega: Omega, jobs: Path, tmp_path: Path) -> None:
     plot = tmp_path / "run.png"
-    options = (*CELL, "--queue", "live", "--hours", 0.02)
+    options = (*CELL, "--queue", "live", "--hours", 0.01)
 
     assert 0 == omega("sim", "run", "--jobs", jobs, *options, "--plot", plot).code
     assert plot.read_bytes().startswith(b"\x89PNG")

@@ -18,7 +18,7 @@ from tests.fixtures.job_lists import CELL
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 KINDS = ("batch", "service")
-HOURS = 0.02
+HOURS = 0.012
 FULL = (*CELL[:2], "--prefill-tasks", 70, "--hours", HOURS, "--queue", "live")
 """Of 80 cores, ten are free."""
 PREEMPTING = (*FULL, "--placing", "service=service", "--t-job-service", 1)
@@ -178,7 +178,7 @@ def test_mixes_and_gaps_are_varied(omega: Omega, jobs: Path) -> None:
 
 
 def test_tasks_of_a_traces_start_queue_again_if_that_is_asked_for(omega: Omega) -> None:
-    trace = ("sim", "run", "--trace", SAMPLES / "google-2011", "--hours", 0.1, "--queue", "live")
+    trace = ("sim", "run", "--trace", SAMPLES / "google-2011", "--hours", 0.05, "--queue", "live")
     gone, again = (
         document(omega(*trace, "--t-job-service", 1, *options, "--json", "-"))["summary"]
         for options in ((), ("--requeue-start",))

@@ -24,7 +24,7 @@ from tests.fixtures.job_lists import CELL
 from tests.fixtures.sweeps import Here
 
 OPENB = Path(__file__).parents[3] / "samples" / "openb"
-SHORT = (*CELL, "--hours", 0.015)
+SHORT = (*CELL, "--hours", 0.01)
 SWEEP = ("sim", "sweep", *SHORT)
 TIMES = ("--vary", "t-job-service=1,10")
 
@@ -169,7 +169,7 @@ def test_what_was_done_before_is_not_done_again(
     assert read(first)["rows"] == read(second)["rows"]
 
 
-@pytest.mark.parametrize("other", [("--seed", 1), ("--seeds", 2), ("--hours", 0.01)])
+@pytest.mark.parametrize("other", [("--seed", 1), ("--seeds", 2), ("--hours", 0.02)])
 def test_what_was_asked_for_otherwise_is_done_again(
     omega: Omega, jobs: Path, here: Here, tmp_path: Path, other: tuple[object, ...]
 ) -> None:

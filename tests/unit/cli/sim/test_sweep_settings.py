@@ -6,7 +6,7 @@ from tests.fixtures.command_line import Omega, document
 from tests.fixtures.job_lists import CELL
 from tests.fixtures.sweeps import Here
 
-SWEEP = ("sim", "sweep", *CELL, "--hours", 0.015)
+SWEEP = ("sim", "sweep", *CELL, "--hours", 0.008)
 
 
 def test_settings_of_a_scheduler_are_varied_and_resumed(
