@@ -11,20 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omega.cell.view import View
 from omega.clock import RealClock
-from omega.errors import StoreUnavailable
 from omega.model.arrays import Ids
 from omega.model.machines import Machines, MachineState
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
-from omega.testing.twin import row_differences
 from tests.fixtures.at_work import wait_until
 from tests.fixtures.doses import Dose, Tallier
 from tests.fixtures.failovers import Pair, Rows, differences
 from tests.fixtures.outside_record import Record, Tables, Told
 from tests.fixtures.pairs import OneServer
-from tests.fixtures.workers import HOUR_MS, Workers, what_it_shows, workers
+from tests.fixtures.recorded_cells import RecordedCell
+from tests.fixtures.workers import Workers, workers
 
 pytestmark = pytest.mark.postgres
 
@@ -34,53 +32,18 @@ LARGE_CPU_MILLI = 64_000
 ANSWERS_MAX = 60
 """At most so many answers come between two failovers before the primary is killed."""
 
-UNSETTLED = f"""
-    WITH asked AS (
-        SELECT job_id, wire -> 'groups' -> 0 AS one, group_durations_ms[1] AS duration_ms
-          FROM omega.job_spec
-    )
-    SELECT format('job %s is %s', id, state) FROM omega.job WHERE state IN ('pending', 'planning')
-    UNION ALL
-    SELECT format('job %s is parked and has room on machine %s', j.id, m.id)
-      FROM omega.job j JOIN asked a ON a.job_id = j.id JOIN omega.machine m
-        ON m.state = 0 AND m.cpu_milli_capacity - m.cpu_milli_used >= (one ->> 'cpu_milli')::int
-                       AND m.disk_mib_capacity - m.disk_mib_used >= (one ->> 'disk_mib')::int
-     WHERE j.state = 'parked'
-    UNION ALL
-    SELECT format('task %s of job %s is overdue', l.task, l.job_id)
-      FROM omega.allocation l JOIN asked a USING (job_id) WHERE a.duration_ms < {HOUR_MS}
-"""
-"""Asked while nobody submits, when whatever is short is soon over."""
 SYNCHRONOUS = "acknowledged, through synchronous failovers"
 LOSSY = "acknowledged, in the part that a lossy promotion kept, or since"
 LASTING = "SELECT DISTINCT job_id FROM omega.allocation"
 STATE = "SELECT state::text FROM omega.job WHERE id = "
 
 
-class Cell:
+class Cell(RecordedCell):
     """A cell on a pair of servers, under load."""
 
     def __init__(self, pair: Pair, store: PostgresStore, load: Workers) -> None:
+        super().__init__(pair.url, store, load)
         self.pair = pair
-        self.store = store
-        self.load = load
-        self.entries: list[Told] = []
-
-    def hear(self) -> list[Told]:
-        """Return what was told since it was last taken."""
-        self.entries += self.load.told()
-        assert [] == self.load.ended_by_themselves()
-        return self.entries
-
-    def take(self) -> list[Told]:
-        """Return what was told since this was last called."""
-        entries, self.entries = self.hear(), []
-        return entries
-
-    def wait_for_answers(self, number: int) -> None:
-        """Wait until so many more answers have come."""
-        until = len(self.hear()) + number
-        wait_until(lambda: len(self.hear()) >= until, "the load to go on")
 
     def submit_large(self, name: str) -> int:
         """Submit a job for which there is no room."""
@@ -93,54 +56,17 @@ class Cell:
         return number
 
     def wait_for_state(self, job: int, state: str) -> None:
-        wait_until(
-            lambda: self.pair.primary.did(f"{STATE}{job}") == [(state,)], f"{job} to be {state}"
-        )
+        wait_until(lambda: self.did(f"{STATE}{job}") == [(state,)], f"{job} to be {state}")
 
     def fail_over(self, kind: str, tally: Tallier) -> float:
         """Kill the primary, promote its standby, wait until all are back; return when it was."""
         asked = self.pair.fail_over()
-
-        def first() -> dict[str, float]:
-            """Return how long each took until it had an answer to what it asked afterwards."""
-            found: dict[str, float] = {}
-            for told in self.hear():
-                if told.asked > asked:
-                    found.setdefault(told.who, told.at - asked)
-            return found
-
-        wait_until(lambda: first().keys() >= self.load.processes.keys(), "all to have answers")
-        wait_until(self._answers, "the test's own connection")
-        commit = min(told.at - asked for told in self.entries if told.granted and told.at > asked)
-        tally.took(f"{kind} promotion to the first grant", commit)
-        tally.took(f"{kind} promotion to all processes at work again", max(first().values()))
+        self.wait_for_all(asked, f"{kind} promotion", tally)
         return asked
-
-    def _answers(self) -> bool:
-        try:
-            return self.store.now_ms() > 0
-        except StoreUnavailable:
-            return False
-
-    def settle(self) -> None:
-        """Wait, while nobody submits, until nothing is left to do."""
-        primary = self.pair.primary
-        try:
-            wait_until(lambda: not primary.did(UNSETTLED), "everything to settle")
-        except AssertionError:
-            assert [] == primary.did(UNSETTLED)
-
-    def assert_sound(self) -> None:
-        """Compare the schedulers' views with what there is, and check every invariant."""
-        *profiles, rows = what_it_shows(View(self.store.snapshot()))
-        for scheduler, (*its_profiles, its_rows) in self.load.views().items():
-            assert (scheduler, profiles) == (scheduler, its_profiles)
-            assert (scheduler, []) == (scheduler, row_differences(rows, its_rows))
-        assert [] == list(self.store.verify())
 
     def clear(self, machines: Ids) -> None:
         """End what lasts, and take these machines away."""
-        for (job,) in self.pair.primary.did(LASTING):
+        for (job,) in self.did(LASTING):
             assert isinstance(job, int)
             self.store.cancel(job)
         self.store.set_state(machines, MachineState.GONE)
@@ -177,7 +103,7 @@ def test_a_synchronous_failover_loses_nothing(cell: Cell, dose: Dose, tally: Tal
                 cell.settle()
                 new = Record.of(cell.take())
                 record.join(new)
-                assert_there(cell, record, new, SYNCHRONOUS, tally)
+                cell.assert_there(record, new, SYNCHRONOUS, tally)
                 cell.clear(machines)
             row.survived += 1
 
@@ -204,7 +130,7 @@ def test_a_lossy_promotion_is_forgotten_by_all(cell: Cell, dose: Dose, tally: Ta
                 new, newly_lost = parts_of(cell.take(), kept_tables, promoted_at)
                 record.join(new)
                 lost.join(newly_lost)
-                tables = assert_there(cell, record, new, LOSSY, tally)
+                tables = cell.assert_there(record, new, LOSSY, tally)
                 assert_forgotten(tables, record, lost, newly_lost, tally)
                 cell.clear(machines)
             row.survived += 1
@@ -236,29 +162,6 @@ def parts_of(entries: list[Told], kept: Tables, promoted_at: float) -> tuple[Rec
     since.ended &= since.placed
     there.join(since)
     return there, lost
-
-
-def assert_there(cell: Cell, record: Record, new: Record, of: str, tally: Tallier) -> Tables:
-    """All that was ever acknowledged is there, once, and the cell is sound."""
-    with (
-        tally("jobs", of=of) as jobs,
-        tally("grants", of=of) as granted,
-        tally("ends of tasks", of=of) as ended,
-        tally("tasks placed once, not twice", of=of) as once,
-    ):
-        jobs.tried, granted.tried, ended.tried = len(new.jobs), len(new.granted), len(new.ended)
-        once.tried = len(new.placed)
-        tables = Tables.read(cell.pair.primary.url)
-        _, missing = tables.split(new)
-        jobs.survived = jobs.tried - len(missing.jobs)
-        granted.survived = granted.tried - len(missing.granted)
-        ended.survived = ended.tried - len(missing.ended)
-        once.survived = once.tried - len(tables.twice())
-
-        assert Record() == tables.split(record)[1]
-        assert [] == tables.twice()
-    cell.assert_sound()
-    return tables
 
 
 def assert_forgotten(
