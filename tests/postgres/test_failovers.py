@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from omega.clock import RealClock
-from omega.model.arrays import Ids
+from omega.model.arrays import Ids, integers
 from omega.model.machines import Machines, MachineState
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
@@ -34,6 +34,7 @@ ANSWERS_MAX = 60
 
 SYNCHRONOUS = "acknowledged, through synchronous failovers"
 LOSSY = "acknowledged, in the part that a lossy promotion kept, or since"
+NO_MACHINES = integers([])
 LASTING = "SELECT DISTINCT job_id FROM omega.allocation"
 STATE = "SELECT state::text FROM omega.job WHERE id = "
 
@@ -127,13 +128,59 @@ def test_a_lossy_promotion_is_forgotten_by_all(cell: Cell, dose: Dose, tally: Ta
             with cell.load.paused():
                 cell.settle()
                 assert [] == list(differences(kept, cell.pair.primary))
-                new, newly_lost = parts_of(cell.take(), kept_tables, promoted_at)
+                new, newly_lost = parts_of(cell.take(), kept_tables, promoted_at, promoted_at)
                 record.join(new)
                 lost.join(newly_lost)
                 tables = cell.assert_there(record, new, LOSSY, tally)
                 assert_forgotten(tables, record, lost, newly_lost, tally)
                 cell.clear(machines)
             row.survived += 1
+
+
+def test_what_two_primaries_granted_is_there_or_forgotten(
+    cell: Cell, tmp_path: Path, dose: Dose, tally: Tallier
+) -> None:
+    """A standby is promoted while its primary works on: both have clients, until one is fenced."""
+    record, lost = Record(), Record()
+    for number in range(dose(short=1, long=20)):
+        with tally("standby promoted beside its primary, which is fenced later") as row:
+            row.tried += 1
+            cell.pair.make_standby(synchronous=False)
+            cell.wait_for_answers(ANSWERS_MAX)
+            cell.pair.cut_off()
+            kept = Tables.read(cell.pair.standby.url)
+            cell.pair.standby.promote()
+            theirs = work_beside(cell, tmp_path / f"beside-{number}")
+            until, since = cell.pair.fence()
+            cell.wait_for_all(since, "fence of the old primary", tally)
+            with cell.load.paused():
+                cell.settle()
+                new, newly_lost = parts_of(cell.take(), kept, until, since)
+                new.join(theirs)
+                record.join(new)
+                lost.join(newly_lost)
+                tables = cell.assert_there(record, new, LOSSY, tally)
+                assert_forgotten(tables, record, lost, newly_lost, tally)
+                cell.clear(NO_MACHINES)
+            row.survived += 1
+
+
+def work_beside(cell: Cell, folder: Path) -> Record:
+    """Have others work on a promoted standby while the cell's own do on the primary.
+
+    Returns what the others were told.
+    """
+    folder.mkdir()
+    url = cell.pair.standby.url
+    with closing(PostgresStore(url)) as store, workers(url, folder, submitters=1) as load:
+        beside = RecordedCell(url, store, load)
+        beside.wait_for_answers(ANSWERS_MAX)
+        cell.wait_for_answers(ANSWERS_MAX)
+        with load.paused():
+            beside.settle()
+        entries = beside.take()
+        assert {0} == set(load.end().values())
+    return Record.of([*entries, *load.told()])
 
 
 def lose_something(cell: Cell, number: int, waiting: int) -> None:
@@ -151,16 +198,19 @@ def lose_something(cell: Cell, number: int, waiting: int) -> None:
     wait_until(one_is_over, "a job to come and go")
 
 
-def parts_of(entries: list[Told], kept: Tables, promoted_at: float) -> tuple[Record, Record]:
-    """Return what must be there, because the standby had it or it came since; and what was lost.
+def parts_of(
+    entries: list[Told], kept: Tables, until: float, since: float
+) -> tuple[Record, Record]:
+    """Return what must be there, because it was kept or came from the new primary; and the lost.
 
-    Of an answer that was on its way at the time nobody knows which server gave it.
+    The old primary gave the answers until a moment, the new one those asked for since another. Of
+    an answer that was on its way in between nobody knows which gave it.
     """
-    there, lost = kept.split(Record.of(told for told in entries if told.at < promoted_at))
-    since = Record.of(told for told in entries if told.asked > promoted_at)
+    there, lost = kept.split(Record.of(told for told in entries if told.at < until))
+    new = Record.of(told for told in entries if told.asked > since)
     # Nodes also end what they remember of the lost past; they get an answer, and nothing is done.
-    since.ended &= since.placed
-    there.join(since)
+    new.ended &= new.placed
+    there.join(new)
     return there, lost
 
 
