@@ -2,12 +2,14 @@
 
 Goal     Let a script read the results of every verb, and a person watch the same verb at work.
 Promise  With `--json -`, standard output holds the document and nothing else, and all texts for
-         people go to standard error. The document is ASCII, with unprintable characters escaped.
-         A file that cannot be written is refused before the work.
+         people go to standard error. The document is ASCII, with unprintable characters escaped; a
+         number that is not finite is null. A file that cannot be written is refused before the
+         work.
 Source   docs/guide/README.md.
 """
 
 import json
+import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -97,10 +99,31 @@ class Output:
 def as_json(document: Mapping[str, object]) -> str:
     """Return a document as text that may go to a terminal: ASCII, and control characters escaped.
 
-    The encoder does not escape DEL; in JSON, it can occur only in a string.
+    JSON has no numbers that are not finite: such a number is null. The encoder does not escape DEL;
+    in JSON, it can occur only in a string.
     """
-    text = json.dumps(document, indent=2, default=str, ensure_ascii=True)
+    try:
+        text = _encoded(document)
+    except ValueError:
+        text = _encoded(_finite(document))
     return text.replace("\x7f", "\\u007f")
+
+
+def _encoded(document: object) -> str:
+    return json.dumps(document, indent=2, default=str, ensure_ascii=True, allow_nan=False)
+
+
+def _finite(part: object) -> object:
+    """Return a part of a document with null for each number that is not finite."""
+    match part:
+        case float() if not math.isfinite(part):
+            return None
+        case Mapping():
+            return {key: _finite(value) for key, value in part.items()}
+        case list() | tuple():
+            return [_finite(value) for value in part]
+        case _:
+            return part
 
 
 def describe_environment() -> dict[str, object]:

@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from omega.errors import BadInput, shortened
+from omega.workload.text_file import read_text
 from schedulers.ml_gpu.problem import Problem
 from schedulers.ml_gpu.throughputs import GPUS_MAX, Kind, PairRates, a_rate
 
@@ -27,7 +28,7 @@ Seconds = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=False)
+    model_config = ConfigDict(extra="ignore", strict=True)
 
 
 class JobType(_Part):
@@ -102,9 +103,7 @@ class Instance(_Part):
 def read_instance(path: Path) -> Instance:
     """Read a file; raise BadInput that says what is wrong with it and where."""
     try:
-        instance = Instance.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise BadInput(f"it cannot be read: {error.strerror}", file=str(path)) from error
+        instance = Instance.model_validate(json.loads(read_text(path)))
     except ValidationError as error:
         problem = error.errors(include_url=False)[0]
         field = ".".join(str(step) for step in problem["loc"]) or None

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from omega.errors import BadInput, shortened
 from omega.model.arrays import Counts, Index, freeze
+from omega.workload.text_file import read_text
 
 ALONE: Final = "null"
 """Key of a row's rate without anybody beside it."""
@@ -131,9 +132,7 @@ def read_throughputs(path: Path) -> Throughputs:
 def _document(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
     """Return the file's mapping of mappings of mappings."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"it cannot be read: {error.strerror}", file=str(path)) from error
+        document = json.loads(read_text(path))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"it is no JSON: {error}", file=str(path)) from None
     if not (isinstance(document, dict) and all(isinstance(t, dict) for t in document.values())):

@@ -7,12 +7,14 @@ Source   The traces of Gavel's release: ten columns, tab separated; the same as 
 
 import csv
 from collections.abc import Iterator, Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from omega.errors import BadInput, shortened
+from omega.workload.text_file import read_text
 from schedulers.ml_gpu.replay import Trace
 from schedulers.ml_gpu.throughputs import Kind, Throughputs
 
@@ -47,32 +49,30 @@ def read_trace(path: Path, table: Throughputs) -> Trace:
 
 
 def _jobs(path: Path) -> Iterator[tuple[Kind, int, float, float]]:
+    file = StringIO(read_text(path), newline="")
+    if path.suffix == ".csv":
+        rows = csv.DictReader(file)
+    else:
+        rows = csv.DictReader(file, COLUMNS, delimiter="\t", quoting=csv.QUOTE_NONE)
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            if path.suffix == ".csv":
-                rows = csv.DictReader(file)
-            else:
-                rows = csv.DictReader(file, COLUMNS, delimiter="\t", quoting=csv.QUOTE_NONE)
-            for row in rows:
-                yield _job(row, path, rows.line_num)
-    except OSError as error:
-        raise BadInput(f"it cannot be read: {error.strerror}", file=str(path)) from error
-    except (UnicodeDecodeError, csv.Error) as error:
+        for row in rows:
+            yield _job(row, path, rows.line_num)
+    except csv.Error as error:
         raise BadInput(f"it is no table: {error}", file=str(path)) from None
 
 
 def _job(row: Mapping[str, str], path: Path, line: int) -> tuple[Kind, int, float, float]:
-    def number(field: str, least: float, most: float) -> float:
+    def number(field: str, least: float, most: float, *, whole: bool = False) -> float:
         try:
             value = float(row[field])
         except (KeyError, TypeError):
             raise BadInput("it is missing", file=str(path), line=line, field=field) from None
         except ValueError:
             value = np.nan
-        if not least <= value <= most:
+        if not least <= value <= most or (whole and not value.is_integer()):
             said = shortened(repr(row[field]))
             raise BadInput(
-                f"{said} is not a number from {least:g} to {most:g}",
+                f"{said} is not a {'whole ' if whole else ''}number from {least:g} to {most:g}",
                 file=str(path),
                 line=line,
                 field=field,
@@ -82,7 +82,7 @@ def _job(row: Mapping[str, str], path: Path, line: int) -> tuple[Kind, int, floa
     model = row.get("job_type")
     if not model:
         raise BadInput("it is missing", file=str(path), line=line, field="job_type")
-    gang = int(number("scale_factor", 1, 1_000_000))
-    steps = int(number("total_steps", 1, STEPS_MAX))
+    gang = int(number("scale_factor", 1, 1_000_000, whole=True))
+    steps = int(number("total_steps", 1, STEPS_MAX, whole=True))
     weight = number("priority_weight", 1e-6, 1e6)
     return (model, gang), steps, weight, number("arrival_s", 0, 1e12)

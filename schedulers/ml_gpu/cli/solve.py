@@ -21,7 +21,7 @@ from omega.terminal.options import JsonTo, Seed
 from omega.terminal.rng import rng_from_seed
 from schedulers.ml_gpu.instances import Instance, read_instance
 from schedulers.ml_gpu.policies.named import Policy, find_policy
-from schedulers.ml_gpu.problem import Allocation, Problem, measures, normalised
+from schedulers.ml_gpu.problem import Allocation, JobPairs, Problem, measures, normalised
 from schedulers.ml_gpu.throughputs import PairRates, read_throughputs
 
 TABLE: Final = "simulation_throughputs.json"
@@ -80,6 +80,7 @@ def solve(
             "measures": measured,
             "gpus_used": {str(row["type"]): row["used"] for row in types},
             "allocation": found.share.tolist(),
+            "shared": _shared(problem, found.together),
             "normalised_throughput": normalised(problem, found.throughput).tolist(),
             "solves": found.solves,
             "solve_ms": round(solve_ms, 3),
@@ -98,6 +99,17 @@ def _pairs(instance: Instance, given: Path | None, file: Path) -> PairRates:
             f"there is no {TABLE} beside the instance or one folder up", field="--throughputs"
         )
     return read_throughputs(path).of(instance.worker_types, instance.kinds).pairs
+
+
+def _shared(problem: Problem, pairs: JobPairs | None) -> list[dict[str, object]]:
+    """Return who shares GPUs with whom, on which type, for which fraction of the time."""
+    if pairs is None:
+        return []
+    columns = (pairs.first.tolist(), pairs.second.tolist(), pairs.type.tolist())
+    return [
+        {"jobs": [first, second], "type": problem.types[type_], "time": time}
+        for first, second, type_, time in zip(*columns, pairs.share.tolist(), strict=True)
+    ]
 
 
 def _with_deadlines(problem: Problem, factor: float, every: int) -> Problem:

@@ -1,6 +1,7 @@
 """Where a verb says things."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,15 @@ def test_a_document_on_standard_output_is_alone_there(capsys: pytest.CaptureFixt
     ]
     assert __version__ == document["environment"]["omega"]
     assert "for a person\n" == err
+
+
+def test_a_number_that_is_not_finite_is_null(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [{"x": [math.inf, 1.5], "y": {"z": (-math.inf, math.nan, "NaN")}}]
+    Output("-").document(parameters={}, rows=rows, summary={"w": math.inf})
+    document = json.loads(capsys.readouterr().out)
+
+    assert [{"x": [None, 1.5], "y": {"z": [None, None, "NaN"]}}] == document["rows"]
+    assert {"w": None} == document["summary"]
 
 
 def test_a_document_in_a_file_leaves_standard_output_to_people(

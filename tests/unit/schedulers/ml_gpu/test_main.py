@@ -40,6 +40,20 @@ def test_every_policy_solves_the_sample(samples: Path, policy: str) -> None:
     assert ["k80", "v100"] == [row["type"] for row in document["rows"]]
 
 
+def test_who_shares_gpus_is_told(samples: Path) -> None:
+    summary = solved(samples / "gavel" / "textbook.json", "max_sum_throughput_packed")["summary"]
+    gpus = dict.fromkeys(summary["gpus_used"], 0.0)
+    apart = [sum(times) for times in zip(*summary["allocation"], strict=True)]
+    for pair in summary["shared"]:
+        assert 2 == len(set(pair["jobs"]))
+        gpus[pair["type"]] += pair["time"]
+
+    assert summary["shared"]
+    # Two that share a GPU for a time are busy on one GPU, not on two.
+    busy = [both - gpus[name] for both, name in zip(apart, gpus, strict=True)]
+    assert busy == pytest.approx(list(summary["gpus_used"].values()), abs=1e-6)
+
+
 def test_the_same_seed_gives_the_same(samples: Path) -> None:
     path = samples / "gavel" / "textbook.json"
     one, same = (solved(path, "fifo", "--seed", "3")["summary"]["allocation"] for _ in range(2))
@@ -81,7 +95,7 @@ def test_policies_are_listed() -> None:
     ("more", "words"),
     [
         (["--policy", "max_min_fairnes_perf"], "did you mean 'max_min_fairness_perf'"),
-        (["--policy", "fifo_packed", "--throughputs", "none.json"], "none.json: it cannot be read"),
+        (["--policy", "fifo_packed", "--throughputs", "none.json"], "none.json: cannot be read"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(

@@ -87,8 +87,8 @@ def test_rates_are_read_from_a_file(tmp_path: Path) -> None:
         ({"round": "1", "policy": "fifo_packed"}, "policy", "live rounds do not have it"),
         ({"round": "1", "policy": "allox"}, "policy", "takes no gangs"),
         ({"round": "1", "policy": "max_sum_throughput_perf_SLOs"}, "policy", "deadlines"),
-        ({"round": "1", "throughputs": "/nowhere/rates"}, None, "it cannot be read"),
-        ({"round": "1", "throughputs": ""}, None, "it cannot be read"),
+        ({"round": "1", "throughputs": "/nowhere/rates"}, None, "cannot be read"),
+        ({"round": "1", "throughputs": ""}, None, "cannot be read"),
     ],
 )
 def test_what_cannot_be_used_is_named(said: dict[str, str], field: str | None, says: str) -> None:

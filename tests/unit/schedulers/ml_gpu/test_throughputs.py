@@ -80,3 +80,8 @@ def test_a_malformed_table_is_refused(tmp_path: Path, document: str, words: str)
         read_throughputs(path)
 
     assert words in str(refused.value)
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(BadInput, match="longer than"):
+        read_throughputs(Path("/dev/zero"))
