@@ -29,6 +29,24 @@ def test_a_command_runs_elsewhere_as_if_it_ran_here(shared: CellAtWork) -> None:
     assert (3, "out\n", "err\n") == (ran.returncode, ran.stdout, ran.stderr)
 
 
+def test_a_plan_is_run_as_it_is_or_not_at_all(
+    shared: CellAtWork, omega: Omega, tmp_path: Path
+) -> None:
+    spec, plan = tmp_path / "job.yaml", tmp_path / "plan.json"
+    group = "{tasks: 1, cpu: 1, run: 'echo $OMEGA_MACHINE; exit 4'}"
+    spec.write_text(f"{{name: planned, scheduler: batch, groups: [{group}]}}")
+    assert 0 == omega("plan", spec, "--json", plan).code
+
+    ran = shared.run("--plan", str(plan))
+    again = omega("run", "--plan", plan)
+
+    assert (4, "m1\n") == (ran.returncode, ran.stdout), ran.stderr
+    assert 1 == again.code
+    assert "nothing was submitted" in again.err
+    for words in (["--plan", plan, "true"], ["--plan", plan, "--cpu", 2], []):
+        assert 2 == omega("run", *words).code
+
+
 def test_each_task_knows_which_it_is(shared: CellAtWork, omega: Omega) -> None:
     ran = omega("run", "--tasks=20", "--cpu=100m", "--", "sh", "-c", "echo $OMEGA_TASK")
 

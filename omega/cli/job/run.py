@@ -7,23 +7,29 @@ Promise  Ctrl-C and SIGTERM cancel the job. The exit code is the task's; of seve
 Source   docs/guide/agents.md; timeout(1) and docker-run(1) for the codes.
 """
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from threading import Event
 from typing import Annotated, Final
+from uuid import uuid4
 
 import typer
 
 from omega.cli.cell_access import cell_store
 from omega.cli.job.following import OutputFollower
+from omega.cli.job.planned import PlanFile, commit_plan
 from omega.cli.job.run_plan import RunPlan
 from omega.clock import Clock, RealClock
+from omega.errors import BadInput
 from omega.framework.registry import startable_kinds
 from omega.lifecycle.states import FINAL, State
 from omega.model.exits import Exit, ExitCause
 from omega.processes.stopping import stop_on_signals
 from omega.reports.exits import sentence_of
 from omega.reports.jobs import why_waiting
+from omega.reports.plan_file import read_plan
 from omega.reports.processes import live_kinds
-from omega.store.protocols import SubmitterStore
+from omega.store.protocols import Store, SubmitterStore
 from omega.store.status import JobStatus
 from omega.terminal.consoles import Output, warn
 from omega.terminal.dataclass_options import takes
@@ -44,8 +50,10 @@ EXITS_SAID: Final = 5
 def command(
     plan: RunPlan,
     words: Annotated[
-        list[str], typer.Argument(metavar="COMMAND...", help="The program and its arguments.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="COMMAND...", help="The program and its arguments."),
+    ] = None,
+    plan_file: PlanFile = None,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Print the job's number, and do not wait.")
     ] = False,
@@ -54,10 +62,12 @@ def command(
     """Run a command in the cell; output and exit code come back here.
 
     For example [bold]omega run --cpu 2 --memory 4GiB -- python train.py --lr 0.1[/]
+
+    With --plan, the job of a plan gets exactly the places that were planned.
     """
-    spec = plan.spec(words)
+    submit = _asked(plan, words or [], plan_file)
     with stop_on_signals() as stop, cell_store(data_dir) as store:
-        (job,) = store.submit([spec])
+        job = submit(store)
         if detach:
             Output().console.print(str(job), highlight=False)
             return
@@ -66,6 +76,19 @@ def command(
             store.cancel(job)
             raise typer.Exit(INTERRUPTED)
     raise typer.Exit(code)
+
+
+def _asked(plan: RunPlan, words: Sequence[str], plan_file: Path | None) -> Callable[[Store], int]:
+    """Return a function that submits what was asked for, and returns the job. Raises BadInput."""
+    if plan_file is None:
+        if not words:
+            raise BadInput("name a program to run, or a plan by --plan", field="COMMAND")
+        spec = plan.spec(words)
+        return lambda store: store.submit([spec])[0]
+    if words or plan != RunPlan():
+        raise BadInput("the plan says all of the job: give nothing else of it", field="--plan")
+    planned, names = read_plan(plan_file, uuid4())
+    return lambda store: commit_plan(store, planned, names)
 
 
 class RunningJob:

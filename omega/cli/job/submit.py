@@ -8,7 +8,7 @@ Source   omega.workload.spec, which enforces the limit; SubmitterStore.submit.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Final
 from uuid import uuid4
@@ -16,20 +16,20 @@ from uuid import uuid4
 import typer
 
 from omega.cli.cell_access import cell_store
+from omega.cli.job.planned import PlanFile, commit_plan
 from omega.cli.job.screens import jobs_table, print_ids
 from omega.clock import Clock, RealClock
-from omega.errors import BadInput, OmegaError, did_you_mean
+from omega.errors import BadInput, did_you_mean
 from omega.framework.registry import startable_kinds
 from omega.lifecycle.states import State
 from omega.limits import LIMITS
 from omega.model.jobs import JobSpec
 from omega.processes.stopping import stop_on_signals
 from omega.reports.jobs import row_of
-from omega.reports.plan_file import read_plan, what_changed
+from omega.reports.plan_file import read_plan
 from omega.reports.wording import things
 from omega.store.loading import Advance
-from omega.store.planned import PlannedJob
-from omega.store.protocols import JobReader, OwnerStore, Store
+from omega.store.protocols import JobReader, Store
 from omega.store.status import JobStatus
 from omega.terminal.consoles import Output, warn
 from omega.terminal.options import DataDir, JsonTo
@@ -41,19 +41,10 @@ POLL_S: Final = 0.2
 UNDECIDED: Final = (State.PENDING, State.PLANNING)
 WELL: Final = (State.RUNNING, State.SUCCEEDED)
 JOBS_SHOWN: Final = 20
-CHANGES_SHOWN: Final = 5
 
 SpecFile = Annotated[
     Path | None,
     typer.Argument(metavar="SPEC.yaml|-", help="A job, or a list of jobs; - is standard input."),
-]
-PlanFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--plan",
-        metavar="FILE",
-        help="Or what omega plan --json FILE wrote: exactly that, or nothing.",
-    ),
 ]
 
 
@@ -129,21 +120,6 @@ def _asked(
         raise BadInput("name a file of jobs, or a plan by --plan", field="SPEC.yaml")
     planned, names = read_plan(plan, uuid4())
     return [planned.spec], lambda store: [commit_plan(store, planned, names)]
-
-
-def commit_plan(store: OwnerStore, planned: PlannedJob, names: Mapping[int, str]) -> int:
-    """Commit a plan as it is; return the job. Raises OmegaError that says what has changed."""
-    outcome = store.submit_planned(planned)
-    if outcome.job is None:
-        changed = what_changed(planned, outcome, names)
-        more = (
-            f"; and {len(changed) - CHANGES_SHOWN:,} more" if len(changed) > CHANGES_SHOWN else ""
-        )
-        raise OmegaError(
-            f"nothing was submitted, for the cell is not as it was planned:"
-            f" {'; '.join(changed[:CHANGES_SHOWN])}{more}"
-        )
-    return outcome.job
 
 
 def _read(spec: Path) -> list[JobSpec]:
