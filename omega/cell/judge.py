@@ -64,7 +64,10 @@ def judge(rows: MachineRows, transaction: Transaction, context: CommitContext) -
 def _before_fit(
     rows: MachineRows, transaction: Transaction, context: CommitContext, at: Index
 ) -> Verdicts:
-    """Return verdicts that do not depend on other claims; later lines overwrite earlier ones."""
+    """Return verdicts that do not depend on other claims; later lines overwrite earlier ones.
+
+    So the order of the rule is kept: the lease before the task, the task before the machine.
+    """
     verdicts = machine_verdicts(rows, transaction.rule, at, transaction.claims.seen)
     if not holds(context.unplaced):
         verdicts[~context.unplaced] = Verdict.ALREADY_PLACED
@@ -112,7 +115,7 @@ def _walk(
     """Serve the claims at positions `in_order` one by one, writing to `left` and `verdicts`."""
     placed: set[int] = set()
     for claim in in_order:
-        if int(task[claim]) in placed:
+        if int(task[claim]) in placed:  # this comes before what the machine is, as in the rule
             verdicts[claim] = Verdict.ALREADY_PLACED
         elif verdicts[claim] != ACCEPTED:
             continue

@@ -1,9 +1,9 @@
 """A view: one scheduler's private copy of the cell's state.
 
 Goal     Let placement read the whole cell as arrays, and make updates cheap.
-Promise  Read-only to placement. A row is only ever replaced as a whole, by a row of a higher
-         revision: applying an update twice, or late, is harmless. Claims that are tried on are
-         removed again.
+Promise  Placement changes it only inside a `tentative` block, at whose end it is as before. A row
+         is only ever replaced as a whole, by a row of a higher revision: applying an update twice,
+         or late, is harmless.
 Source   Omega (EuroSys 2013), section 3.4: private copy of cell state.
 """
 
@@ -40,8 +40,8 @@ OPEN: Final = int(MachineState.OPEN)
 class View:
     """The whole cell as one scheduler last read it, as arrays with one row for each machine.
 
-    Amounts are stored column by column, so that a comparison reads only the kinds that a task
-    asks for.
+    Amounts are stored column by column, so that a comparison reads only the kinds of resources
+    that a task asks for.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -60,8 +60,8 @@ class View:
         self.signals: Signals = NO_SIGNALS
         """What a scheduler may know besides rows; the framework sets it before each placement."""
         self.parts_read_s: Seconds = NOW
-        """When each part was read, by the clock of the refresher. The array is replaced, never
-        changed in place."""
+        """When each part was read, by the clock of the refresher; NOW of a view that is read as a
+        whole. The array is replaced, never changed in place."""
         self._part: Index | None = None
         self._parts = 0
         self._open = _takes_claims(rows, rows.free)
@@ -88,22 +88,29 @@ class View:
 
     @property
     def free(self) -> Amounts:
-        """What is left of each machine, less the claims being tried on: (machines, kinds)."""
+        """What is left of each machine, less the claims that are assumed: (machines, kinds)."""
         return self._shown_free
 
     def open_room(self) -> OpenRoom:
-        """Return what tasks could be placed in, less the claims being tried on."""
+        """Return what tasks could be placed in, less the claims that are assumed."""
         is_open = self.open[:, np.newaxis]
         return OpenRoom(np.where(is_open, self.free, 0), np.where(is_open, self.capacity, 0))
 
     @property
     def sequence(self) -> Sequences:
-        """The sequence of each machine, which claims present as `seen`."""
+        """The sequence of each machine, which claims present as `seen`.
+
+        Commits and changes of capacity or state raise it; the end of a task does not, so that room
+        that becomes free makes no claim stale.
+        """
         return self._shown_sequence
 
     @property
     def revision(self) -> Sequences:
-        """The revision of each machine's row; of two copies the higher is the newer."""
+        """The revision of each machine's row, which every change raises.
+
+        Of two copies of a row, the one of the higher revision is the newer.
+        """
         return _read_only(self._revision)
 
     @property
@@ -133,7 +140,7 @@ class View:
 
     @property
     def part(self) -> Index:
-        """The part in which each machine lies, of as many parts as `signals` has ages for."""
+        """The part in which each machine lies, of as many parts as `signals.parts_read_s` has."""
         parts = len(self.signals.parts_read_s)
         if self._part is None or self._parts != parts:
             self._part, self._parts = part_of(self._id, parts), parts
@@ -157,11 +164,11 @@ class View:
     def patch(self, rows: MachineRows) -> int:
         """Replace the rows of this view of which `rows` has a newer copy; return how many.
 
-        Machines that this view does not have are left out: a full read adds them, and a change of
-        the cell's generation shows that one is due. Must not be called inside a `tentative` block,
-        whose end would restore the old rows.
+        Machines that this view does not have are left out: a full read adds them. One is due when
+        the cell's generation, which changes with its set of machines, is another than the view's.
+        Must not be called inside a `tentative` block, whose end would restore the old rows.
         """
-        assert self._undo is None, "claims are being tried on"
+        assert self._undo is None, "claims are assumed"
         at = self.where(rows.id)
         known = at >= 0
         if not holds(known):
@@ -194,10 +201,10 @@ class View:
 
     @contextmanager
     def tentative(self) -> Iterator[None]:
-        """Let claims be tried on inside the block; at its end the view is restored.
+        """Let claims be assumed inside the block; at its end the view is as before.
 
-        Blocks nest: placement tries on the groups of a job inside the block of an attempt, which
-        tries on jobs.
+        Blocks nest: placement assumes the groups of a job inside the block of an attempt, which
+        assumes jobs.
         """
         outer, self._undo = self._undo, []
         try:
@@ -209,7 +216,7 @@ class View:
 
     def assume_claims(self, claims: Claims) -> None:
         """Subtract claims from `free`, inside a `tentative` block, so that later jobs see them."""
-        assert self._undo is not None, "claims are tried on inside a `tentative` block"
+        assert self._undo is not None, "claims are assumed inside a `tentative` block"
         at = self.where(claims.machine)
         known = at >= 0  # a claim on a machine that is not here will be refused: it takes nothing
         at, demand = at[known], claims.demand[known]

@@ -90,7 +90,7 @@ class Process:
             self.emit = fan_out(self.fold, self.signal_tracker, self.sink)
         self.rng = np.random.default_rng([self.run_seed, crc32(name.encode())])
         self._clearing = MachineClearing(self.emit)
-        # Each round wakes its own jobs, and looks for tasks that yield to them.
+        # A planner of rounds looks itself for tasks that could be evicted for its parked jobs.
         is_woken_by_yields = self._preempts and self.scheduler.rounds is None
         self._room_watch = RoomWatch(self.clock, self.settings.rescue_interval_ms)
         self._waker = Waker(
@@ -102,6 +102,7 @@ class Process:
         )
         self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
         self._planner = self._make_planner()
+        # At random within the interval, so that replicas do not all ask at once.
         self._rescues = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
         self._view_checks = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
         self._reports = Timer(self.clock, REPORT_INTERVAL_MS)
@@ -130,7 +131,8 @@ class Process:
     def cycle(self) -> Effects[int]:
         """Do the periodic work that is due, then run a cycle of the planner; return its jobs.
 
-        If it had none, room is looked for on behalf of parked jobs; those woken are returned.
+        An idle process need not wait for the next check of its view: if it had no job, room is
+        looked for on behalf of parked jobs, and those woken are returned.
         """
         yield from self._housekeep()
         jobs = yield from self._planner.cycle()

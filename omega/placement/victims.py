@@ -30,9 +30,11 @@ from omega.placement.groups import claims_for, waiting_groups
 GANGS_MAX: Final = 16
 """Gangs that are weighed as a whole; the smallest first."""
 WORK_MAX: Final = 50_000
-"""Numbers of tasks on machines that are weighed for one job; after that the best plan counts."""
+"""Pairs of a machine and a number of tasks that are weighed for one job. After that, the best plan
+so far is taken."""
 NODES_MAX: Final = 50_000
-"""Steps of the search for covers for one job; after that the first cover that is found counts."""
+"""Steps of the searches for covers of one job: sets of victims that free enough. After that, the
+first cover that is found is taken."""
 PER_TASK: Final = 2**40
 """The cost of a victim. Its rank among all, which is added, decides only between equal numbers."""
 
@@ -57,7 +59,7 @@ def place_with_evictions(
 
 
 def _within_limits(claims: Claims) -> Claims:
-    """Return the claims up to the machine at which they evict more than one commit may."""
+    """Return the leading claims whose evictions fit into one commit, cut between two machines."""
     most = LIMITS.claims_per_transaction_max
     evictions = claims.evictions
     if len(evictions) <= most:
@@ -104,6 +106,8 @@ class _Way:
         self._rows: list[int] = rows[rows >= 0].tolist()
         self._job = job
         self._occupants = occupants
+        # Arrays of occupants have an entry for each task, or from `about` on for each job. A
+        # `number` is the position of a job in `about`; of each task, `of` is that of its job.
         of = np.searchsorted(occupants.about, occupants.job)
         yields = (occupants.yields_to <= job.spec.precedence) & (occupants.about != job.id)
         order = np.lexsort(
@@ -118,9 +122,10 @@ class _Way:
         self._known: dict[tuple[int | bytes, ...], _Options] = {}
         """Options by what decides them: most plans differ on few machines."""
         self._gang: dict[int, Index] = {}
-        """By job that is a gang and yields: its tasks on these machines."""
+        """By number of a job that is a gang and yields: its tasks on these machines."""
         self._slack = np.maximum(occupants.placed - occupants.minimum, 0)
-        """By job, how many tasks it can lose before its gang breaks."""
+        """By number of a job: how many tasks it can lose before its gang breaks. Tasks that have
+        ended count for the minimum, too."""
         for number in np.flatnonzero(yields & (occupants.minimum > 0)).tolist():
             mine = np.flatnonzero(of == number)
             self._gang[number] = mine[np.argsort(self._rank[mine])]
@@ -134,8 +139,10 @@ class _Way:
         rows = sorted(plan.given)
         named = {row: list(plan.victims.get(row, [])) for row in rows}
         for number, tasks in self._gangs_of(plan.fallen).items():
-            # Its tasks are named in the order of the claims until the gang breaks. With the claim
-            # that breaks it the others fall, and cannot be named any more.
+            # A commit evicts all of a gang at the claim that takes it below its minimum. A later
+            # claim that names one of its tasks would be refused, for that task runs no more. So
+            # the gang's tasks are named machine by machine, in the order of the claims, up to the
+            # machine at which the gang breaks.
             spared = int(self._slack[number])
             for row in rows:
                 here = [task for task in tasks if self._at[task] == row]
@@ -244,6 +251,7 @@ class _Way:
                 )
             plan = _cheapest(list(self._options(group, wanted, may_go)), wanted)
             # Gangs that would break, although they are not to fall, lose only what they can spare.
+            # When the work is spent, that holds for all gangs at once, so that one plan is left.
             while broken := self._broken(plan):
                 for number in broken if self._work_left > 0 else self._gang:
                     may_go[self._gang[number][self._slack[number] :]] = False
@@ -283,7 +291,7 @@ class _Way:
             row, most = int(rows[number]), int(emptied[number])
             mine = here.get(row, np.zeros(0, np.intp))
             key = (group, row, int(as_it_is[number]), most, free[number].tobytes(), mine.tobytes())
-            if key not in self._known or self._job.spec.groups[group].gpus:
+            if key not in self._known:
                 least = self._least(group, row, mine)
                 options = _Options(row, [0], [[]])
                 for tasks in range(1, most + 1):
@@ -300,7 +308,7 @@ class _Way:
         return {row: which[self._at[which] == row] for row in np.unique(self._at[which]).tolist()}
 
     def _least(self, group: int, row: int, here: Index) -> Callable[[int], list[int]]:
-        """Return a function: the fewest of these tasks without which so many find room."""
+        """Return a function of a number of tasks: the fewest of `here` that must go for them."""
         task_group = self._job.spec.groups[group]
         if task_group.gpus:
             return lambda tasks: self._pruned(group, row, tasks, here)
@@ -327,7 +335,7 @@ class _Way:
 
 @dataclass(eq=False)
 class _Options:
-    """For one machine, by number of tasks: what it costs to place them there, and for whom."""
+    """For one machine, by number of tasks placed there: the cost, and who is evicted for them."""
 
     row: int
     cost: list[int]

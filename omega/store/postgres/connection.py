@@ -4,9 +4,12 @@ Goal     A call of a function is one line of code.
 Promise  Every database error is raised as one of omega.errors, chosen by its SQLSTATE. Calls that
          end in deadlocks, serialization failures or lock timeouts are repeated here and counted. A
          broken connection is replaced at the next call, also one whose server is silent for longer
-         than its statement may take. After a restart, promotion or restore of the server, a new
-         incarnation is begun before a call is answered. No message has the URL's password.
-Source   docs/decisions/0009-errors-and-retries.md.
+         than its statement may take. No message has the URL's password.
+         An *incarnation* of the database lasts until a restart, promotion or restore of its server,
+         after which commits that somebody has seen may be missing. The server then refuses calls
+         until a client has begun a new incarnation, as every call here does; views of an earlier
+         one are read anew.
+Source   docs/decisions/0009-errors-and-retries.md; docs/decisions/0049-incarnations.md.
 """
 
 from collections import Counter
@@ -73,7 +76,8 @@ class Link:
         self._statement_timeout_ms = statement_timeout_ms
         self._connection: AnsweredConnection | None = None
         self.counts: Counter[str] = Counter()
-        """How many calls were repeated or replayed and connections replaced, by cause."""
+        """How often a call was repeated after a collision, a commit was answered from the record of
+        an earlier try, or a connection was replaced, by cause."""
 
     def __repr__(self) -> str:
         known = conninfo_to_dict(self._url)
@@ -84,15 +88,12 @@ class Link:
     ) -> list[TupleRow]:
         """Run one statement in a transaction of its own; return its rows.
 
-        Raises StoreUnavailable if no answer came, so that the effect is unknown. Raises
-        SchemaMismatch, NotAllowed, BadInput if the database refuses an argument, and
-        InvariantBroken if a CHECK failed.
+        Raises StoreUnavailable if no answer came, so that the effect is unknown; also if the call
+        still collided after COLLISIONS_MAX repeats, or if the server takes no writes, and then
+        nothing was done. Raises SchemaMismatch, NotAllowed, BadInput if the database refuses an
+        argument, and InvariantBroken if a CHECK failed.
         """
         return self._translating(lambda: self._call_in_incarnation(query, parameters))
-
-    def each(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Run one statement for each row of parameters, in one transaction."""
-        self._translating(lambda: self._each(query, rows))
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -127,20 +128,17 @@ class Link:
         query: str,
         parameters: Sequence[Any] | Mapping[str, Any],
     ) -> list[TupleRow]:
-        """Call in a transaction that begins with our settings; all of it is sent together."""
+        """Call in a transaction that begins with our settings; all of it is sent together.
+
+        A pooler may give each transaction another connection to the server, so that neither
+        settings nor prepared statements outlast one.
+        """
         with connection.pipeline() as pipeline, connection.transaction():
             connection.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
             with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
                 cursor.execute(query, parameters, prepare=False)
                 pipeline.sync()
                 return cursor.fetchall() if cursor.description else []
-
-    def _each(self, query: str, rows: Sequence[Sequence[Any]]) -> None:
-        connection = self._open()
-        with connection.transaction(), connection.cursor() as cursor:
-            if not connection.keeps_settings:
-                cursor.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
-            cursor.executemany(query, rows)
 
     def _open(self) -> AnsweredConnection:
         if self._connection is None or self._connection.closed:
@@ -181,7 +179,7 @@ class Link:
             except UnicodeError as refused:  # a lone surrogate, which a command line may contain
                 raise BadInput(f"a text cannot be written as UTF-8: {refused}") from refused
             except psycopg.Error as silence:
-                # QueryCanceled, AdminShutdown or a lost connection: the effect is unknown.
+                # Mostly QueryCanceled, AdminShutdown or a lost connection: the effect is unknown.
                 raise StoreUnavailable(self._silence(silence)) from silence
 
     def _silence(self, failure: psycopg.Error) -> str:
@@ -193,7 +191,7 @@ class Link:
         if silent is None or silent.gave_up_on is None:
             return _sentence(failure)
         why = cause_of_wait(self._url, silent.gave_up_on)
-        silent.gave_up_on = None  # asked once
+        silent.gave_up_on = None  # or a later failure would be explained by this wait
         return _sentence(failure) if why is None else f"{_sentence(failure)}: {why}"
 
     def _denied(self, denied: psycopg.Error) -> str:

@@ -214,7 +214,7 @@ class TestTrying:
 
     def test_inside_a_block_no_news_are_taken(self) -> None:
         view = a_view(a_cell(3))
-        with view.tentative(), pytest.raises(AssertionError, match="tried on"):
+        with view.tentative(), pytest.raises(AssertionError, match="are assumed"):
             view.patch(news(revision=1, used=1))
 
     def test_what_runs_is_taken_off_and_leaves_no_trace(self) -> None:
