@@ -60,8 +60,9 @@ class View:
         self.signals: Signals = NO_SIGNALS
         """What a scheduler may know besides rows; the framework sets it before each placement."""
         self.parts_read_s: Seconds = NOW
-        """When each part was read, by the clock of the refresher; NOW of a view that is read as a
-        whole. The array is replaced, never changed in place."""
+        """When each part was read, by the clock of the refresher, which sets it; `signals` has what
+        placement is told of it. NOW, of one part, is that of a view that is read as a whole. The
+        array is replaced, never changed in place."""
         self._part: Index | None = None
         self._parts = 0
         self._open = _takes_claims(rows, rows.free)

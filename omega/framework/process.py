@@ -129,10 +129,11 @@ class Process:
                 yield Wait(self._planner.idle_s())
 
     def cycle(self) -> Effects[int]:
-        """Do the periodic work that is due, then run a cycle of the planner; return its jobs.
+        """Do the periodic work that is due, then run a cycle of the planner.
 
-        An idle process need not wait for the next check of its view: if it had no job, room is
-        looked for on behalf of parked jobs, and those woken are returned.
+        An idle process looks for room for parked jobs soon after they were parked, and ever more
+        seldom (`RoomWatch`), beside the regular checks of its view. Returns how many jobs were
+        planned, or else woken.
         """
         yield from self._housekeep()
         jobs = yield from self._planner.cycle()

@@ -86,7 +86,8 @@ class _Plan:
     victims: dict[int, list[int]] = field(default_factory=dict)
     """By row of the view, positions in the occupants."""
     fallen: tuple[int, ...] = ()
-    """Positions of gang tasks that fall with a gang, on any machine."""
+    """Positions of the tasks of gangs that fall: these are evicted as a whole, and the room of all
+    of their tasks is free, also on machines that get no task."""
     cost: int = 0
 
     @property
@@ -106,8 +107,9 @@ class _Way:
         self._rows: list[int] = rows[rows >= 0].tolist()
         self._job = job
         self._occupants = occupants
-        # Arrays of occupants have an entry for each task, or from `about` on for each job. A
-        # `number` is the position of a job in `about`; of each task, `of` is that of its job.
+        # Of occupants, `job`, `task`, `machine`, `amounts` and `started_ms` have an entry for each
+        # task; `about` (the jobs), `precedence`, `yields_to`, `minimum`, `placed` and `running` for
+        # each job. A job's `number` is its position there; `of` has it for each task.
         of = np.searchsorted(occupants.about, occupants.job)
         yields = (occupants.yields_to <= job.spec.precedence) & (occupants.about != job.id)
         order = np.lexsort(
@@ -124,8 +126,8 @@ class _Way:
         self._gang: dict[int, Index] = {}
         """By number of a job that is a gang and yields: its tasks on these machines."""
         self._slack = np.maximum(occupants.placed - occupants.minimum, 0)
-        """By number of a job: how many tasks it can lose before its gang breaks. Tasks that have
-        ended count for the minimum, too."""
+        """By number of a job: how many tasks it can lose before its gang breaks. `placed` counts
+        tasks that have ended, too, for they count towards the minimum."""
         for number in np.flatnonzero(yields & (occupants.minimum > 0)).tolist():
             mine = np.flatnonzero(of == number)
             self._gang[number] = mine[np.argsort(self._rank[mine])]
@@ -250,15 +252,17 @@ class _Way:
                     self._occupants.machine[fallen], self._occupants.amounts[fallen]
                 )
             plan = _cheapest(list(self._options(group, wanted, may_go)), wanted)
-            # Gangs that would break, although they are not to fall, lose only what they can spare.
-            # When the work is spent, that holds for all gangs at once, so that one plan is left.
+            # A gang that is not meant to fall loses only as many tasks as it can spare. Each that
+            # this plan would break is limited to that, and a plan is made again; once the work is
+            # spent, all are limited at once, so that it is made once more only.
             while broken := self._broken(plan):
                 for number in broken if self._work_left > 0 else self._gang:
                     may_go[self._gang[number][self._slack[number] :]] = False
                 plan = _cheapest(list(self._options(group, wanted, may_go)), wanted)
         plan.cost += cost
         plan.fallen = tuple(fallen.tolist())
-        # A gang of which too few tasks are named does not fall.
+        # Claims name only victims on machines that get tasks. If those are too few to break a gang,
+        # the commit does not evict the rest, whose room this plan has counted on: it is void.
         for number, tasks in self._gangs_of(plan.fallen).items():
             named = sum(int(self._at[task]) in plan.given for task in tasks)
             if named <= self._slack[number]:
@@ -285,17 +289,17 @@ class _Way:
             emptied = np.minimum(room_on(self._view, self._job, group, rows), wanted)
         self._work_left -= int(emptied.sum())
         here, free = self._by_row(may_go), self._view.free[rows]
-        for number in np.flatnonzero(emptied).tolist():
+        for at in np.flatnonzero(emptied).tolist():
             if self._budget.is_spent and self._job.spec.groups[group].gpus:
                 return  # each number of tasks with GPUs is tried out, which takes longer
-            row, most = int(rows[number]), int(emptied[number])
+            row, most = int(rows[at]), int(emptied[at])
             mine = here.get(row, np.zeros(0, np.intp))
-            key = (group, row, int(as_it_is[number]), most, free[number].tobytes(), mine.tobytes())
+            key = (group, row, int(as_it_is[at]), most, free[at].tobytes(), mine.tobytes())
             if key not in self._known:
                 least = self._least(group, row, mine)
                 options = _Options(row, [0], [[]])
                 for tasks in range(1, most + 1):
-                    victims = least(tasks) if tasks > as_it_is[number] else []
+                    victims = least(tasks) if tasks > as_it_is[at] else []
                     options.cost.append(len(victims) * PER_TASK + int(self._rank[victims].sum()))
                     options.victims.append(victims)
                 self._known[key] = options
@@ -348,21 +352,21 @@ def _cheapest(options: Sequence[_Options], wanted: int) -> _Plan:
     best = np.full(wanted + 1, none, dtype=np.int64)
     best[0] = 0
     taken = np.zeros((len(options), wanted + 1), dtype=np.int64)
-    for number, option in enumerate(options):
+    for at, option in enumerate(options):
         after = best.copy()
         for tasks in range(1, len(option.cost)):
             here = np.full(wanted + 1, none, dtype=np.int64)
             here[tasks:] = np.minimum(best[: wanted + 1 - tasks] + option.cost[tasks], none)
             better = here < after
             after[better] = here[better]
-            taken[number, better] = tasks
+            taken[at, better] = tasks
         best = after
     tasks = int(np.flatnonzero(best < none)[-1])
     plan = _Plan(cost=int(best[tasks]))
-    for number in range(len(options) - 1, -1, -1):
-        given = int(taken[number, tasks])
+    for at in range(len(options) - 1, -1, -1):
+        given = int(taken[at, tasks])
         if given:
-            plan.given[options[number].row] = given
-            plan.victims[options[number].row] = options[number].victims[given]
+            plan.given[options[at].row] = given
+            plan.victims[options[at].row] = options[at].victims[given]
             tasks -= given
     return plan

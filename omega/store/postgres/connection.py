@@ -5,10 +5,11 @@ Promise  Every database error is raised as one of omega.errors, chosen by its SQ
          end in deadlocks, serialization failures or lock timeouts are repeated here and counted. A
          broken connection is replaced at the next call, also one whose server is silent for longer
          than its statement may take. No message has the URL's password.
-         An *incarnation* of the database lasts until a restart, promotion or restore of its server,
-         after which commits that somebody has seen may be missing. The server then refuses calls
-         until a client has begun a new incarnation, as every call here does; views of an earlier
-         one are read anew.
+         An *incarnation* of the database lasts until a restart, promotion or restore of its server.
+         By the latter two, commits that somebody has seen may be lost; a restart cannot be told
+         from them. The server then refuses calls until a client has begun a new incarnation: a call
+         here that is refused for this begins one and is sent again. Views of an earlier one are
+         read anew.
 Source   docs/decisions/0009-errors-and-retries.md; docs/decisions/0049-incarnations.md.
 """
 
