@@ -6,14 +6,14 @@ Promise  A measure is None where it is not known. Conflict fractions count jobs 
 Source   Omega (EuroSys 2013), section 4; docs/decisions/0055-snapshots-and-what-if.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
 from statistics import fmean
 from typing import Any, Final
 
 from omega.lifecycle.states import State
-from omega.metrics.facts import merge
+from omega.metrics.facts import merge, number_in
 from omega.store.saved.cell import AT_WORK_MS, SavedCell, SavedJob
 
 MS_PER_S: Final = 1_000
@@ -125,8 +125,21 @@ def _of_kind(cell: SavedCell, kind: str) -> dict[str, Any]:
         schedulers=len(replicas),
         jobs=[_seen(job) for job in arrived(cell) if job.spec.scheduler == kind],
         judged=_judged(cell, kind),
-        busy=merge(*live)["measures"]["busy"] if live else None,
+        busy=_busy(live, (cell.until_ms - cell.begin_ms) / MS_PER_S),
     )
+
+
+def _busy(facts: Sequence[Mapping[str, Any]], time_s: float) -> float | None:
+    """Return the share of the time for which replicas were busy; None if none has reported.
+
+    Of one that began before the time, what it did before counts, too.
+    """
+    merged = merge(*facts)
+    busy: float | None = merged["measures"]["busy"]
+    if busy is None:
+        return None
+    lived_s = sum(max(time_s, number_in(one, "process_s") or 0.0) for one in facts)
+    return float(busy * merged["process_s"] / lived_s)
 
 
 def _seen(job: SavedJob) -> JobSeen:
