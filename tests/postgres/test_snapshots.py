@@ -183,6 +183,18 @@ def test_the_past_begins_with_the_last_start_state_that_was_loaded(
     assert [1] == cell.past.job.tolist()
 
 
+def test_reports_are_as_old_as_they_were_at_that_moment(
+    database_url: str, store: PostgresStore
+) -> None:
+    store.report("batch", "0", pid=1, facts={"thought_s": 1.5, "totals": {"claims": 3}})
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("UPDATE omega.process SET seen_at = seen_at - interval '1 hour'")
+
+    (told,) = saved(database_url).processes
+    assert {"thought_s": 1.5, "totals": {"claims": 3}} == told.facts
+    assert 0 <= told.seen_ms_ago - HOUR_MS < AT_MOST_MS
+
+
 def test_no_token_is_saved(database_url: str, store: PostgresStore) -> None:
     add_a_cell(store, 1)
     job = a_leased_job(store)

@@ -116,7 +116,7 @@ _SCHEDULERS: Final = f"""
      ORDER BY t.scheduler COLLATE "C", t.replica COLLATE "C", t.by_sequence
 """
 _PROCESSES: Final = f"""
-    SELECT kind, replica, greatest(0, {_ms("clock_timestamp() - seen_at")}), facts
+    SELECT kind, replica, greatest(0, %(taken_ms)s - {_ms("seen_at")}), facts
       FROM omega.process ORDER BY kind COLLATE "C", replica COLLATE "C", login
 """
 
@@ -139,7 +139,7 @@ def _saved(cursor: Cursor, since_ms: int) -> SavedCell:
         return cursor.execute(query.encode(), told).fetchall()
 
     ((taken_ms, begin_ms, _, catalogue, gap),) = read(_CELL)
-    told["begin_ms"] = begin_ms
+    told |= {"taken_ms": taken_ms, "begin_ms": begin_ms}
     stored = decoded(catalogue)
     known = Catalogue(tuple(stored["names"]), tuple(map(tuple, stored["values"])))
     jobs = tuple(job for row in read(_JOBS) if (job := _job(row)) is not None)

@@ -55,12 +55,12 @@ def test_conflicts_are_counted_over_the_replicas_of_a_kind() -> None:
 
 
 def test_busyness_is_over_the_time_and_known_only_of_those_who_report() -> None:
-    at_work = a_saved_cell(processes=(a_process(**FACTS),))
+    at_work = a_saved_cell(processes=(a_process(facts=FACTS),))
     longer = {**FACTS, "process_s": 120.0}
 
     assert what_happened(a_saved_cell())["batch"]["busy"] is None
     assert 12 / 60 == what_happened(at_work)["batch"]["busy"]
-    cell = a_saved_cell(processes=(a_process(**longer),))
+    cell = a_saved_cell(processes=(a_process(facts=longer),))
     assert 12 / 120 == what_happened(cell)["batch"]["busy"]
 
 

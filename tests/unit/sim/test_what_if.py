@@ -162,14 +162,14 @@ def test_paces_are_means_of_what_replicas_reported() -> None:
     }
     cell = a_saved_cell(
         schedulers=(a_scheduler(), a_scheduler("service")),
-        processes=(a_process(replica="0", **facts), a_process("nodes", speedup=4)),
+        processes=(a_process(facts=facts), a_process("nodes", facts={"speedup": 4})),
     )
 
     assert {"batch": Pace(decision=DecisionTime(job_s=0.5), refresh_s=0.05, commit_s=0.1)} == (
         paces_of(cell)
     )
     assert 4.0 == speedup_of(cell)
-    assert 1.0 == speedup_of(a_saved_cell(processes=(a_process("nodes", speedup="x"),)))
+    assert 1.0 == speedup_of(a_saved_cell(processes=(a_process("nodes", facts={"speedup": "x"}),)))
 
 
 def test_a_commit_takes_its_time_and_all_else_that_of_a_refresh() -> None:

@@ -18,7 +18,7 @@ FIT, SEQUENCE = ConflictRule.FIT, ConflictRule.SEQUENCE
 FACTS = {"totals": {"tries": 10, "thought_s": 5.0}}
 CELL = a_saved_cell(
     schedulers=(a_scheduler(), a_scheduler(replica="1"), a_scheduler("service")),
-    processes=(a_process(**FACTS), a_process("service", **FACTS)),
+    processes=(a_process(facts=FACTS), a_process("service", facts=FACTS)),
 )
 
 
@@ -95,7 +95,7 @@ def test_all_else_that_is_named_is_otherwise() -> None:
     make = otherwise.maker()
     assert "batch" == make("service").kind
     assert Granularity.ALL_OR_NOTHING is make("batch").granularity
-    assert (3, 5, {"machine-1"}) == (
+    assert (3, 5, frozenset({"machine-1"})) == (
         otherwise.scenario.precedence_gap,
         otherwise.scenario.machines_added,
         otherwise.scenario.drained,

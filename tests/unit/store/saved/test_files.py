@@ -35,7 +35,7 @@ CELL = a_saved_cell(
     ),
     running=running((4, 0, 1, -40), (4, 2, 3, 7.5)),
     past=past((9, 0, 2, 1, 50)),
-    processes=(a_process(thought_s=1.5),),
+    processes=(a_process(facts={"thought_s": 1.5}),),
 )
 LINES = [
     *("cell", "machines", "quota", "job", "job", "running", "past"),
