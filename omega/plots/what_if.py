@@ -53,6 +53,7 @@ def draw(bars: Bars) -> Picture:
             _bars(panel, known, width, name, COLOUR_OF[number % len(COLOUR_OF)])
         panel.set_xticks(range(len(bars.kinds)), bars.kinds)
         panel.set_ylim(bottom=0)
+        panel.set_axisbelow(True)
         panel.set_ylabel(TITLES[measure])
     return picture
 
@@ -68,23 +69,32 @@ def _bars(
         [at for at, _, _ in known],
         [mean for _, mean, _ in known],
         width,
-        yerr=[deviation or 0.0 for _, _, deviation in known],
         label=label,
         color=colour,
-        error_kw={"elinewidth": 1, "capsize": 2, "ecolor": "#111111"},
     )
+    spread = [(at, mean, deviation) for at, mean, deviation in known if deviation]
+    if spread:
+        at, mean, deviations = zip(*spread, strict=True)
+        panel.errorbar(at, mean, deviations, fmt="none", ecolor="#111111", elinewidth=1, capsize=2)
 
 
 def _finding(bars: Bars) -> str:
-    """Return what the picture shows of conflicts, as a title."""
-    first, *_, last = bars.series
+    """Return what the picture shows of conflicts, as a title.
+
+    A change is compared with the cell as it was simulated, so that both err alike.
+    """
+    before, after = bars.series[-2:]
     values = bars.values["conflict_fraction"]
     told = [
-        f"{kind} {_figure(values.get((first, kind)))} → {_figure(values.get((last, kind)))}"
+        f"{kind} {_figure(values.get((before, kind)))} → {_figure(values.get((after, kind)))}"
         for kind in bars.kinds
     ]
-    what = f"With {bars.changes}" if bars.changes else "As it was, simulated"
-    return f"{what}, the conflict fraction goes: {', '.join(told)}"
+    what = (
+        f"With {bars.changes}, the simulated conflict fraction goes"
+        if bars.changes
+        else "The conflict fraction as it happened, and simulated"
+    )
+    return f"{what}: {', '.join(told)}"
 
 
 def _figure(value: Value | None) -> str:

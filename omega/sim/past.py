@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from omega.lifecycle.states import ParkReason, State
+from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Ids, positions
 from omega.model.jobs import JobSpec, TaskGroup
 from omega.model.machines import DEAD, Machines, MachineState
@@ -104,12 +105,12 @@ def _starts(
     at = positions(ids, past.machine)
     for n in np.flatnonzero((past.started_ms < begin_ms) & (at >= 0)).tolist():
         job, task, started_ms = int(past.job[n]), int(past.task[n]), int(past.started_ms[n])
-        remaining_ms: int | None = round((int(past.ended_ms[n]) - begin_ms) * speedup)
+        remaining_ms: int | None = _lived((int(past.ended_ms[n]) - begin_ms) * speedup)
         if past.cause[n] != ENDED:
             # It lost its place: how long it would have run follows from its spec.
             lasts_ms = jobs[job].spec.groups[_group_of(jobs[job].spec, task)].duration_ms
             gone_ms = round((begin_ms - started_ms) * speedup)
-            remaining_ms = None if lasts_ms is None else max(0, lasts_ms - gone_ms)
+            remaining_ms = None if lasts_ms is None else _lived(lasts_ms - gone_ms)
         found.append(_Start(job, task, int(at[n]), started_ms, remaining_ms, None))
     dead = {row for row, one in enumerate(state) if one in DEAD}
     return sorted(
@@ -275,7 +276,7 @@ class _Lifetimes:
         if specified is not None and job.state is not State.CANCELLED:
             return specified
         total_ms, tasks = self._sums.get((job.id, group), (0, 0))
-        return round(total_ms * self._speedup / tasks) if tasks else specified
+        return _lived(total_ms * self._speedup / tasks) if tasks else specified
 
 
 def _waiting(job: SavedJob, tasks: Sequence[int], lifetimes: _Lifetimes) -> JobSpec:
@@ -289,6 +290,11 @@ def _waiting(job: SavedJob, tasks: Sequence[int], lifetimes: _Lifetimes) -> JobS
     )
     minimum = max(0, spec.minimum - (spec.tasks - len(tasks)))
     return replace(spec, groups=groups, minimum=minimum, work=None)
+
+
+def _lived(ms: float) -> int:
+    """Return a duration within its limits: clocks may go back, and files say anything."""
+    return min(max(0, round(ms)), LIMITS.duration_ms_max)
 
 
 def _lasting(group: TaskGroup, tasks: int, duration_ms: int | None) -> TaskGroup:

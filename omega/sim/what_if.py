@@ -9,18 +9,20 @@ Source   docs/decisions/0055-snapshots-and-what-if.md; omega.sim.live_run; omega
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
+from omega.config import SPEEDUP_MAX, SPEEDUP_MIN
 from omega.errors import BadInput
 from omega.framework.effects import Commit, Effect
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.lifecycle.states import State
-from omega.metrics.facts import merge
+from omega.metrics.facts import merge, number_in
 from omega.model.arrays import integers
 from omega.model.claims import ConflictRule
 from omega.model.machines import Machines, MachineState
+from omega.reports.processes import NODES
 from omega.reports.what_happened import JobSeen, Judged, measures
 from omega.sim.experiment import Advance, Architecture, Experiment
 from omega.sim.live_run import LiveRun, Surroundings, SyncConfig
@@ -31,9 +33,6 @@ from omega.store.name_pattern import matches
 from omega.store.saved.cell import SavedCell
 from omega.store.status import JobStatus
 from omega.workload.arrivals import MS_PER_S
-
-NODES: Final = "nodes"
-"""The kind under which virtual nodes report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,8 +97,8 @@ def paces_of(cell: SavedCell) -> dict[str, Pace]:
 
 def speedup_of(cell: SavedCell) -> float:
     """Return the speed-up that virtual nodes reported; 1 if there were none."""
-    told = [one.facts.get("speedup") for one in cell.processes if one.kind == NODES]
-    known = [one for one in told if isinstance(one, int | float) and one > 0]
+    told = [number_in(one.facts, "speedup") for one in cell.processes if one.kind == NODES]
+    known = [one for one in told if one is not None and SPEEDUP_MIN <= one <= SPEEDUP_MAX]
     return float(known[0]) if known else 1.0
 
 

@@ -139,7 +139,7 @@ class Comparison:
                 for measure in DRAWN
             },
             changes=", ".join(f"{name} {_told(value)}" for name, value in changes.items()),
-            note=f"{where}; simulated: means of {things(len(self.seeds), 'run')}, bars are ± 1"
+            note=f"{where}; simulated: means of {things(len(self.seeds), 'run')}, whiskers are ± 1"
             " standard deviation",
         )
 

@@ -16,13 +16,13 @@ from omega.errors import BadInput
 from omega.reports.what_happened import saved_summary
 from omega.reports.wording import duration, things
 from omega.store.postgres.saving import save_cell
+from omega.store.saved.lines import PAST_MS_MAX
 from omega.store.saved.writing import write_cell
 from omega.terminal.consoles import Output, refuse_unwritable
 from omega.terminal.options import DataDir, JsonTo
 from omega.workload.quantities import duration_ms, shown
 
-S_PER_MS: Final = 1_000
-SINCE_MS_MAX: Final = 366 * 24 * 60 * 60 * S_PER_MS
+MS_PER_S: Final = 1_000
 SINCE: Final = "2h"
 Since = Annotated[
     str,
@@ -76,7 +76,7 @@ def command(
     table.add_row("running", things(summary["tasks_running"], "task"))
     table.add_row("queue", things(summary["jobs_waiting"], "job"))
     past = f"{things(summary['jobs_submitted'], 'job')} submitted in the last"
-    table.add_row("past", f"{past} {duration(summary['past_ms'] / S_PER_MS)}")
+    table.add_row("past", f"{past} {duration(summary['past_ms'] / MS_PER_S)}")
     table.add_row("file", f"{size:,} bytes")
     output.console.print(table)
 
@@ -87,6 +87,6 @@ def read_since(text: str) -> int:
         length = duration_ms(text)
     except ValueError as error:
         raise BadInput(str(error), field="--since") from None
-    if length is None or not 1 <= length <= SINCE_MS_MAX:
+    if length is None or not 1 <= length <= PAST_MS_MAX:
         raise BadInput(f"{shown(text)} is not between 1 ms and a year", field="--since")
     return length

@@ -19,7 +19,7 @@ from omega.cli.snapshot.save import SINCE, Since, read_since
 from omega.cli.snapshot.variants import PackedCell, Work, simulate_work
 from omega.cli.snapshot.what_if_plan import WhatIfPlan
 from omega.clock import RealClock
-from omega.errors import OmegaError
+from omega.errors import BadInput, OmegaError
 from omega.plots.picture import refuse_undrawable
 from omega.plots.what_if import draw
 from omega.processes.stopping import stop_on_signals
@@ -65,6 +65,8 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     refuse_undrawable(plot_to)
     clock = RealClock()
     if file is not None:
+        if demo or read_from is not None or since != SINCE:
+            raise BadInput("a file is read, not a cell: leave out what names one", field="FILE")
         with output.console.status("Reading the file"):
             cell = read_cell(file)
     else:

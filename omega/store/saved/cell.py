@@ -197,4 +197,4 @@ class SavedCell:
         happened = [one.last_ms for one in self.schedulers]
         if len(self.past):
             happened.append(int(self.past.ended_ms[-1]))
-        return max([self.begin_ms, *happened])
+        return min(self.taken_ms, max([self.begin_ms, *happened]))

@@ -17,6 +17,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Ids, Index, ascends, integers, positions
 from omega.model.claims import ConflictRule
+from omega.model.jobs import PRECEDENCE_MAX, PRECEDENCE_MIN, JobSpec
 from omega.model.machines import Machines
 from omega.model.names import ADDRESS_RULE, is_address, is_printable_name
 from omega.model.quotas import Budget, Quota, QuotaScope
@@ -32,6 +33,7 @@ from omega.store.saved.cell import (
     SavedScheduler,
 )
 from omega.store.saved.lines import (
+    PAST_MS_MAX,
     AnyLine,
     CellLine,
     JobLine,
@@ -75,7 +77,7 @@ class Collected:
         """Add a line. Raises BadInput, with the field."""
         match line:
             case CellLine():
-                self._head = line
+                self._head = _sound_head(line)
             case MachinesLine():
                 self._take_machines(line)
             case QuotaLine():
@@ -223,14 +225,21 @@ class Collected:
             raise BadInput(f"there is no machine {which}", field="machine")
 
 
+def _sound_head(line: CellLine) -> CellLine:
+    """Return the first line. Raises BadInput, with the field."""
+    if not 0 <= line.taken_ms - line.begin_ms <= PAST_MS_MAX:
+        raise BadInput("it is not at most a year before `taken_ms`", field="begin_ms")
+    return line
+
+
 def _job(line: JobLine) -> SavedJob:
     """Return the job of a line. Raises BadInput, with the field."""
     try:
         spec = spec_from_wire(line.spec)
     except BadInput as error:
         raise BadInput(error.sentence, field="spec") from error
-    if spec.tasks > LIMITS.tasks_per_job_max:
-        raise BadInput(f"more than {LIMITS.tasks_per_job_max:,} tasks", field="spec")
+    if not _is_within_limits(spec):
+        raise BadInput("it asks for more than a job may", field="spec")
     if not all(map(is_printable_name, (spec.name, spec.tenant, spec.scheduler))):
         raise BadInput("a name is not printable", field="spec")
     edge = 0
@@ -255,6 +264,20 @@ def _job(line: JobLine) -> SavedJob:
     if job.state is State.RUNNING and job.unplaced:
         raise BadInput("a task of a running job has no place", field="unplaced")
     return job
+
+
+def _is_within_limits(spec: JobSpec) -> bool:
+    """Return whether a job asks for no more than one that can be submitted."""
+    return (
+        spec.tasks <= LIMITS.tasks_per_job_max
+        and len(spec.groups) <= LIMITS.task_groups_per_job_max
+        and PRECEDENCE_MIN <= spec.precedence <= PRECEDENCE_MAX
+        and all(
+            max(group.cpu_milli, group.memory_mib, group.disk_mib) <= LIMITS.amount_max
+            and (group.duration_ms or 0) <= LIMITS.duration_ms_max
+            for group in spec.groups
+        )
+    )
 
 
 def _is_in(task: int, ranges: Sequence[tuple[int, int]]) -> bool:

@@ -22,7 +22,13 @@ ROWS_A_LINE: Final = 1_000
 """Machines or tasks of one line."""
 
 Whole = Annotated[int, Field(ge=0, lt=2**53)]
-"""A count or a time that every reader of JSON holds exactly."""
+"""A count that every reader of JSON holds exactly."""
+Long = Annotated[int, Field(ge=0, lt=2**63)]
+"""A number of 64 bits in the database."""
+Moment = Annotated[int, Field(ge=0, lt=2**47)]
+"""Milliseconds since the epoch, some thousands of years at most."""
+PAST_MS_MAX: Final = 366 * 24 * 60 * 60 * 1_000
+"""How long the time may be that is saved: a year."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 """A number of 32 bits in the database."""
 Number = Annotated[int, Field(ge=1, lt=2**53)]
@@ -54,8 +60,8 @@ class CellLine(Line):
     format: Literal["omega snapshot"] = "omega snapshot"
     version: Annotated[int, Field(ge=1)] = VERSION
     omega: Annotated[str, Field(max_length=LIMITS.name_length_max)]
-    taken_ms: Whole
-    begin_ms: Whole
+    taken_ms: Moment
+    begin_ms: Moment
     precedence_gap: Annotated[int, Field(ge=1, le=PRECEDENCE_GAP_MAX)]
 
 
@@ -66,10 +72,10 @@ class MachinesLine(Line):
     id: list[MachineNumber]
     name: list[Name]
     state: list[Annotated[int, Field(ge=0, le=max(MachineState))]]
-    sequence: list[Whole]
-    revision: list[Whole]
+    sequence: list[Long]
+    revision: list[Long]
     address: list[Annotated[str, Field(max_length=LIMITS.address_length_max)] | None]
-    notice_ends_ms: list[Whole | None]
+    notice_ends_ms: list[Moment | None]
     capacity: AmountsByKind
     notice: AmountsByKind
     attributes: dict[Name, list[Name | None]]
@@ -98,16 +104,16 @@ class JobLine(Line):
     park_reason: Annotated[str, Field(max_length=40)] | None
     park_detail: Annotated[str, Field(max_length=LIMITS.detail_length_max)] | None
     is_parked_for_now: bool
-    submitted_ms: Whole
-    first_leased_ms: Whole | None
-    not_before_ms: Whole
-    finished_ms: Whole | None
+    submitted_ms: Moment
+    first_leased_ms: Moment | None
+    not_before_ms: Moment
+    finished_ms: Moment | None
     evicted_by: Number | None
-    evicted_ms: Whole | None
-    precedence_set_ms: Whole | None
+    evicted_ms: Moment | None
+    precedence_set_ms: Moment | None
     parent: Number | None
-    progress: tuple[Whole, Whole] | None
-    phases: Annotated[list[tuple[Whole, Whole]], Field(max_length=LIMITS.phases_per_job_max)]
+    progress: tuple[Long, Long] | None
+    phases: Annotated[list[tuple[Long, Long]], Field(max_length=LIMITS.phases_per_job_max)]
 
 
 class RunningLine(Line):
@@ -117,7 +123,7 @@ class RunningLine(Line):
     job: list[Number]
     task: list[Task]
     machine: list[MachineNumber]
-    started_ms: list[Whole]
+    started_ms: list[Moment]
     amounts: AmountsByKind
 
 
@@ -128,8 +134,8 @@ class PastLine(Line):
     job: list[Number]
     task: list[Task]
     machine: list[MachineNumber]
-    started_ms: list[Whole]
-    ended_ms: list[Whole]
+    started_ms: list[Moment]
+    ended_ms: list[Moment]
     cause: list[Annotated[str, Field(min_length=1, max_length=40)]]
 
 
@@ -145,7 +151,7 @@ class SchedulerLine(Line):
     job_transactions_conflicted: Whole
     claims: Whole
     claims_refused: Whole
-    last_ms: Whole
+    last_ms: Moment
 
 
 class ProcessLine(Line):

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from omega import __version__
 from omega.errors import BadInput
 from omega.model.arrays import Amounts
@@ -54,6 +56,9 @@ def write_cell(cell: SavedCell, path: Path) -> int:
         return path.stat().st_size
     except OSError as error:
         raise BadInput(f"it cannot be written: {error.strerror}", file=str(path)) from error
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise BadInput("the cell has a value that no file may have", field=where) from error
 
 
 def lines_of(cell: SavedCell) -> Iterator[bytes]:

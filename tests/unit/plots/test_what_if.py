@@ -36,14 +36,14 @@ def test_each_series_has_a_bar_where_it_is_known(tmp_path: Path) -> None:
     ("drawn", "said"),
     [
         (
-            bars(*SERIES, happened=(0.2, None), what_if=(1.25, 0.1)),
-            "With rule sequence, the conflict fraction goes: batch 0.20 → 1.25, service none →"
-            " none",
+            bars(*SERIES, simulated=(0.2, 0.1), what_if=(1.25, 0.1)),
+            "With rule sequence, the simulated conflict fraction goes: batch 0.20 → 1.25, service"
+            " none → none",
         ),
         (
             bars("happened", "simulated", changes="", happened=(0.2, None), simulated=(0.3, 0.1)),
-            "As it was, simulated, the conflict fraction goes: batch 0.20 → 0.30, service none →"
-            " none",
+            "The conflict fraction as it happened, and simulated: batch 0.20 → 0.30, service none"
+            " → none",
         ),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from omega.errors import BadInput
 from omega.lifecycle.states import State
 from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.model.wire import spec_to_wire
 from omega.store.saved.cell import SavedCell
 from omega.store.saved.reading import LINE_BYTES_MAX, read_cell
 from omega.store.saved.writing import lines_of, write_cell
@@ -123,7 +124,9 @@ def test_a_cell_of_many_lines_of_machines_and_tasks_is_whole(path: Path) -> None
         (1, setting(version="1"), "version"),
         (1, setting(format="another"), "format"),
         (1, setting(taken_ms=-1), "taken_ms"),
-        (1, setting(taken_ms=2**53), "taken_ms"),
+        (1, setting(taken_ms=2**47), "taken_ms"),
+        (1, setting(begin_ms=2**46), "begin_ms"),
+        (1, setting(begin_ms=0), "begin_ms"),
         (1, setting(taken_ms=1.0), "taken_ms"),
         (1, setting(more=1), "more"),
         (1, lambda line: line.pop("begin_ms"), "begin_ms"),
@@ -143,6 +146,11 @@ def test_a_cell_of_many_lines_of_machines_and_tasks_is_whole(path: Path) -> None
         (3, setting(scope="everybody"), "scope"),
         (4, setting(id=0), "id"),
         (4, setting(spec={}), "spec"),
+        (4, setting(spec=spec_to_wire(a_spec(3, cpu_milli=2**31))), "spec"),
+        (4, setting(spec=spec_to_wire(a_spec(3, duration_ms=2**62))), "spec"),
+        (4, setting(spec=spec_to_wire(a_spec(3, precedence=2**31))), "spec"),
+        (4, setting(spec=spec_to_wire(a_spec(3, name="a\u202eb"))), "spec"),
+        (4, setting(spec=spec_to_wire(a_spec(100_001))), "spec"),
         (4, setting(state="dreaming"), "state"),
         (4, setting(state="parked"), "park_reason"),
         (4, setting(state="running"), "unplaced"),
@@ -217,6 +225,13 @@ def test_a_file_that_cannot_be_opened_is_told(path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_told_and_leaves_nothing(path: Path) -> None:
     with pytest.raises(BadInput, match="it cannot be written: "):
         write_cell(CELL, path.parent / "missing" / "cell")
+
+    assert [] == list(path.parent.iterdir())
+
+
+def test_a_value_that_no_file_may_have_is_told(path: Path) -> None:
+    with pytest.raises(BadInput, match="attempts: the cell has a value that no file may have"):
+        write_cell(a_saved_cell(jobs=(a_saved_job(1, attempts=-1),)), path)
 
     assert [] == list(path.parent.iterdir())
 
