@@ -40,7 +40,8 @@ class Bars:
 
 def draw(bars: Bars) -> Picture:
     """Draw a panel for each measure, with a group of bars for each kind."""
-    picture = Picture(_finding(bars), columns=len(bars.values), note=bars.note)
+    title, note = _plain(_finding(bars)), _plain(bars.note)
+    picture = Picture(title, columns=len(bars.values), note=note)
     for panel, (measure, values) in zip(picture.panels[0], bars.values.items(), strict=True):
         width = GROUP / len(bars.series)
         for number, name in enumerate(bars.series):
@@ -51,11 +52,16 @@ def draw(bars: Bars) -> Picture:
                 if values.get((name, kind), (None, None))[0] is not None
             ]
             _bars(panel, known, width, name, COLOUR_OF[number % len(COLOUR_OF)])
-        panel.set_xticks(range(len(bars.kinds)), bars.kinds)
+        panel.set_xticks(range(len(bars.kinds)), list(map(_plain, bars.kinds)))
         panel.set_ylim(bottom=0)
         panel.set_axisbelow(True)
         panel.set_ylabel(TITLES[measure])
     return picture
+
+
+def _plain(text: str) -> str:
+    """Return a text in which matplotlib finds no formula."""
+    return text.replace("$", r"\$")
 
 
 def _bars(

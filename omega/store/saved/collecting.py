@@ -89,9 +89,11 @@ class Collected:
             case PastLine():
                 self._take_past(line)
             case SchedulerLine():
+                _refuse_unprintable(line.kind, line.replica)
                 told = line.model_dump(exclude={"line", "rule"})
                 self._schedulers.append(SavedScheduler(**told, rule=ConflictRule(line.rule)))
             case ProcessLine():
+                _refuse_unprintable(line.kind, line.replica)
                 self._processes.append(SavedProcess(**line.model_dump(exclude={"line"})))
             case _:
                 raise AssertionError("the last line is not collected")
@@ -230,6 +232,13 @@ def _sound_head(line: CellLine) -> CellLine:
     if not 0 <= line.taken_ms - line.begin_ms <= PAST_MS_MAX:
         raise BadInput("it is not at most a year before `taken_ms`", field="begin_ms")
     return line
+
+
+def _refuse_unprintable(kind: str, replica: str) -> None:
+    """Raise BadInput, with the field, for a name of a process that is not printable."""
+    for field, name in (("kind", kind), ("replica", replica)):
+        if not is_printable_name(name):
+            raise BadInput("it is not printable", field=field)
 
 
 def _job(line: JobLine) -> SavedJob:

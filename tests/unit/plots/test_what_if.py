@@ -1,5 +1,6 @@
 """What if, as a picture: what it shows and what its title says."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,13 @@ def test_each_series_has_a_bar_where_it_is_known(tmp_path: Path) -> None:
     assert [] == list(middle.patches)
     picture.save(tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_names_that_look_like_formulas_are_drawn_as_they_are(tmp_path: Path) -> None:
+    named = replace(bars(*SERIES, happened=(0.2, None)), kinds=["$\\frac{$", "batch"], note="$\\x$")
+
+    draw(named).save(tmp_path / "a.png")
+    assert (tmp_path / "a.png").exists()
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,8 @@ def test_a_cell_of_many_lines_of_machines_and_tasks_is_whole(path: Path) -> None
         (7, setting(job=[], task=[], machine=[], started_ms=[], ended_ms=[], cause=[]), "job"),
         (7, setting(cause=["\x07"]), "cause"),
         (8, setting(rule="first"), "rule"),
+        (8, setting(kind="a\x1b[2J"), "kind"),
+        (9, setting(replica="a\u200bb"), "replica"),
         (9, setting(facts=[1]), "facts"),
     ],
 )
