@@ -16,9 +16,10 @@ from omega.errors import BadInput, NotAllowed
 from omega.lifecycle.states import ParkReason, State
 from omega.model.arrays import integers
 from omega.model.claims import ConflictRule
+from omega.model.elastic import Phase, Workers
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
-from omega.model.resources import amounts
+from omega.model.resources import Kind, amounts
 from omega.store.leases import Parking
 from omega.store.loading import HOLDER
 from omega.store.postgres.connection import Link
@@ -43,6 +44,7 @@ from tests.fixtures.logins import Login
 from tests.fixtures.saved_cells import (
     a_saved_cell,
     a_saved_job,
+    at_s,
     running,
     saved_cells,
     some_machines,
@@ -124,6 +126,38 @@ def test_a_cell_at_work_is_the_same_again(
     assert [State.RUNNING, State.PENDING, State.PARKED, State.PENDING] == [
         job.state for job in after.jobs
     ]
+
+
+def test_notices_helpers_phases_and_evictions_are_the_same_again(
+    database_url: str, emptying: Emptying, store: PostgresStore
+) -> None:
+    machines = some_machines(1)
+    notice = np.zeros_like(machines.notice)
+    notice[0, Kind.CPU_MILLI] = 1_500
+    elastic = replace(a_spec(2), workers=Workers(4, (Phase("map", 8, 500),)))
+    cell = a_saved_cell(
+        machines=replace(machines, notice=notice, notice_ends_ms=(at_s(90),), address=("a.b",)),
+        jobs=(
+            a_saved_job(3, elastic, phases=((3, 900),)),
+            a_saved_job(5, a_spec(1, precedence=-1), parent=3),
+            a_saved_job(
+                *(8, a_spec(3)),
+                state=State.PENDING,
+                unplaced=((0, 1),),
+                evicted_by=2,
+                evicted_ms=at_s(-3),
+                precedence_set_ms=at_s(-2),
+                fruitless=4,
+            ),
+        ),
+        running=running((3, 0, 1, -9), (3, 1, 1, -9), (5, 0, 1, 3), (8, 1, 1, 4), (8, 2, 1, 4)),
+    )
+    moved_ms = restored(database_url, cell)
+
+    again = saved(database_url)
+    assert what_goes_on(cell, moved_ms) == what_goes_on(again)
+    assert [] == [*store.verify()]
+    assert [1_000] == [int(one.excess[Kind.CPU_MILLI]) for one in store.notices()]
 
 
 def test_a_restored_cell_goes_on(

@@ -29,12 +29,14 @@ from omega.store.postgres.packing import Big
 from omega.store.saved.cell import SavedCell, SavedJob
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-# The lock is that of `add_machines`, so that nobody fills the cell meanwhile.
+# Nobody submits jobs, sets quotas or adds machines until the cell is whole.
 _LOCK: Final = """
+    LOCK TABLE omega.job, omega.quota, omega.machine IN SHARE ROW EXCLUSIVE MODE
+"""
+_FOUND: Final = """
     SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
            (SELECT count(*) FROM omega.machine), (SELECT count(*) FROM omega.job),
            (SELECT count(*) FROM omega.quota), (SELECT count(*) FROM omega.transaction)
-      FROM (SELECT FROM omega.cell FOR UPDATE) AS c
 """
 _SET_CELL: Final = """
     UPDATE omega.cell SET generation = generation + 1, catalogue = %s, precedence_gap = %s
@@ -98,7 +100,8 @@ class _Restoring:
 
     def run(self) -> int:
         self._cursor.execute("SELECT omega.begin_incarnation()")
-        ((now_ms, *there),) = self._read(_LOCK)
+        self._cursor.execute(_LOCK)
+        ((now_ms, *there),) = self._read(_FOUND)
         machines, jobs, quotas, transactions = there
         if any(there):
             raise BadInput(
