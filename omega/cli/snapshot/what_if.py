@@ -38,12 +38,12 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
     plan: WhatIfPlan,
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="[FILE]", help="What omega snapshot wrote; else the live cell."),
+        typer.Argument(metavar="FILE", help="What omega snapshot wrote; else the live cell."),
     ] = None,
     seeds: Annotated[
         int,
         typer.Option(min=1, max=SEEDS_MAX, metavar="N", help="Runs, with seeds from --seed on."),
-    ] = 3,
+    ] = 5,
     seed: Seed = 0,
     workers: WorkersMax = None,
     since: Since = SINCE,

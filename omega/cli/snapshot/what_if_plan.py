@@ -16,7 +16,6 @@ from omega.cli.options import (
     DECISION_S_MAX,
     Gap,
     PartsOf,
-    Rule,
     Speedup,
     SyncBy,
     read_replica_sets,
@@ -53,7 +52,9 @@ class WhatIfPlan:
             help="So many of these kinds; KIND:sequence=N chooses the rule. 0: none of a kind.",
         ),
     ] = None
-    rule: Rule = None
+    rule: Annotated[
+        ConflictRule | None, typer.Option(help="When a claim conflicts, for all kinds.")
+    ] = None
     granularity: Annotated[
         CommitUnit | None, typer.Option(help="What a refused claim does to its siblings.")
     ] = None
