@@ -119,6 +119,14 @@ class Comparison:
             highlight=False,
             soft_wrap=True,
         )
+        if silent := self._silent:
+            console.print(
+                f"nobody reported what commits of {', '.join(silent)} took: here they take no time,"
+                " and conflicts are too few",
+                style="yellow",
+                highlight=False,
+                soft_wrap=True,
+            )
         for what, number in self._left_out().items():
             console.print(f"left out: {number:,} {what}", style="yellow", highlight=False)
 
@@ -142,6 +150,12 @@ class Comparison:
             note=f"{where}; simulated: means of {things(len(self.seeds), 'run')}, whiskers are ± 1"
             " standard deviation",
         )
+
+    @property
+    def _silent(self) -> list[str]:
+        """Kinds of schedulers of which no commit's time is known."""
+        paces = self.variants[AS_IT_WAS].scenario.paces
+        return sorted(kind for kind, pace in paces.items() if not pace.commit_s)
 
     @property
     def _kinds(self) -> list[str]:

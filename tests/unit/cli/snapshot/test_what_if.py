@@ -70,6 +70,7 @@ def test_a_person_sees_a_table_and_a_picture(omega: Omega, file: Path, tmp_path:
     lines = [line.split() for line in ran.out.splitlines()]
     assert (0, ["kind", "happened", "simulated", "what", "if"]) == (ran.code, lines[0])
     assert ["batch", "schedulers", "2", "2", "4"] == lines[1]
+    assert "nobody reported what commits of batch took" in ran.out
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
