@@ -67,6 +67,25 @@ def cell_store(
 
 
 @contextmanager
+def reader_url(
+    data_dir: Path | None, read_from: str | None, *, demo: bool = False
+) -> Iterator[tuple[Settings, str]]:
+    """Yield the settings and the URL of the database that verbs read from which write nothing.
+
+    If it is a standby's, how old its state is is said first.
+    """
+    settings = load_settings(data_dir=data_dir, read_from=read_from)
+    if settings.read_from is None:
+        with cell_settings(data_dir, demo=demo) as cell:
+            yield cell
+        return
+    url = settings.read_from.get_secret_value()
+    standby = suffixed(url, DEMO) if demo else url
+    warn(state_of_standby(standby, statement_timeout_ms=settings.statement_timeout_ms))
+    yield settings, standby
+
+
+@contextmanager
 def reader_opener(
     data_dir: Path | None, read_from: str | None, *, demo: bool = False, name: str = "omega"
 ) -> Iterator[Callable[[], PostgresStore]]:
@@ -74,15 +93,8 @@ def reader_opener(
 
     The caller closes them. If they are a standby's, how old its state is is said first.
     """
-    settings = load_settings(data_dir=data_dir, read_from=read_from)
-    if settings.read_from is None:
-        with cell_settings(data_dir, demo=demo) as (settings, url):
-            yield lambda: store_at(url, settings, name)
-        return
-    cell = settings.read_from.get_secret_value()
-    standby = suffixed(cell, DEMO) if demo else cell
-    warn(state_of_standby(standby, statement_timeout_ms=settings.statement_timeout_ms))
-    yield lambda: store_at(standby, settings, name)
+    with reader_url(data_dir, read_from, demo=demo) as (settings, url):
+        yield lambda: store_at(url, settings, name)
 
 
 @contextmanager

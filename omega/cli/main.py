@@ -58,6 +58,13 @@ VERBS: Final = {
     "scheduler": Verb("scheduler.commands", "Run a scheduler, or list those that can be run."),
     "node": Verb("node.commands", "Run a machine's tasks, or simulate the machines."),
     "sim": Verb("sim.commands", "Compare architectures in virtual time, before one is deployed."),
+    "snapshot": Verb(
+        "snapshot.save", "Copy the cell into a file: what it holds now, and what happened lately."
+    ),
+    "restore": Verb("snapshot.restore", "Make a cell of a file again, in an empty database."),
+    "what-if": Verb(
+        "snapshot.what_if", "Simulate what the cell has just done, as it was and otherwise."
+    ),
     "health": Verb("health.command", "Say whether one process of this machine is ready."),
     "web": Verb("web.command", "Serve a page that shows the cell, live, in a browser."),
     "status": Verb("status.command", "Show the cell, the queue and the processes."),

@@ -10,7 +10,8 @@ Source   docs/decisions/0031-one-process-two-drivers.md; Omega (EuroSys 2013), s
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event as Flag
 from typing import Any, Final
@@ -18,9 +19,11 @@ from typing import Any, Final
 import numpy as np
 
 from omega.events import Event, JobAttempted, Sink, TransactionJudged, ignore
+from omega.framework.scheduler import Scheduler
 from omega.lifecycle.states import State
 from omega.metrics.evictions import EvictionFold
 from omega.model.arrays import Ids, integers
+from omega.model.claims import ConflictRule
 from omega.model.jobs import JobSpec
 from omega.model.machines import MachineState
 from omega.model.resources import Kind
@@ -28,7 +31,7 @@ from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.experiment import SAMPLE_S, Advance, Architecture, Experiment, Use
 from omega.sim.ledger import Ledger, mean, p90, ratio
 from omega.sim.results import S_PER_H, Result, of_evictions, of_schedulers, told
-from omega.sim.virtual import ignore_it
+from omega.sim.virtual import Latency, VirtualProcess, ignore_it
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.status import JobStatus
 from omega.sync.choice import ALONE, Sync
@@ -58,6 +61,20 @@ class SyncConfig:
         return Turn(number, of, self.gap_s, self.parts) if is_partitioned else ALONE
 
 
+@dataclass(frozen=True, kw_only=True)
+class Surroundings:
+    """What an experiment's processes find around them; by default as in the paper's simulator."""
+
+    latencies: Mapping[str, Latency] = field(default_factory=dict)
+    """By kind of scheduler, the seconds that the store takes to answer; none if not given."""
+    rules: Mapping[str, Sequence[ConflictRule]] = field(default_factory=dict)
+    """By kind of scheduler, the rule of each replica, where replicas differ in it."""
+    speedup: float = 1.0
+    """Seconds of a task's duration that pass in one second."""
+    prepare: Callable[[VirtualCell], object] = lambda _: None
+    """Is called with the cell once its start state runs, before there are any processes."""
+
+
 @dataclass(eq=False)
 class _Job:
     """What was observed of a job."""
@@ -79,12 +96,16 @@ class LiveRun:
         advance: Advance = ignore_it,
         *,
         sink: Sink = ignore,
+        surroundings: Surroundings | None = None,
     ) -> None:
         """`advance` is called with each second that has passed, `sink` with each event."""
         assert experiment.architecture is Architecture.SHARED_STATE, "processes share one cell"
         self.experiment = experiment
         self._advance = advance
+        self._surroundings = surroundings or Surroundings()
         self.sink = sink
+        self.processes: dict[str, list[VirtualProcess]] = {}
+        """The replicas of each kind of scheduler."""
         self.cell = VirtualCell(experiment.workload.machines, seed=experiment.seed)
         self.cell.store.set_precedence_gap(experiment.precedence_gap)
         self._there = self._used = 0
@@ -94,6 +115,7 @@ class LiveRun:
         self._jobs: dict[int, _Job] = {}
         """The jobs that arrived."""
         self._begin_start_state()
+        self._surroundings.prepare(self.cell)
         arrivals = experiment.workload.arrivals
         self._names = sorted({arrival.spec.scheduler for arrival in arrivals})
         for arrival in arrivals:
@@ -102,7 +124,7 @@ class LiveRun:
                 self.cell.when_jobs_arrive(arrival.submit_s, submit)
         for event in experiment.machine_events:
             self.cell.at(event.time_s, partial(self._change, event))
-        nodes = VirtualNodes(ignore, speedup=1.0)
+        nodes = VirtualNodes(ignore, speedup=self._surroundings.speedup)
         self.cell.live(nodes.life(Flag(), nothing_else))
         self._ledgers = self._begin_schedulers(sync)
         self._sample(1)
@@ -117,6 +139,12 @@ class LiveRun:
             int(amounts[is_open, Kind.CPU_MILLI].sum()) for amounts in (rows.capacity, rows.used)
         )
         return Use(there, used, 0)
+
+    @property
+    def arrived(self) -> list[JobStatus]:
+        """The jobs that have arrived, as they are now, by id."""
+        found = [self.cell.store.job(job) for job in sorted(self._jobs)]
+        return [status for status in found if status is not None]
 
     @property
     def waiting(self) -> dict[str, int]:
@@ -169,18 +197,26 @@ class LiveRun:
         for turn, (name, number) in enumerate(replicas):
             ledger = Ledger(f"{name}-{number}")
             ledgers.setdefault(name, []).append(ledger)
-            scheduler = experiment.scheduler(name)
-            scheduler.kind = name
-            self.cell.schedule(
-                scheduler,
+            process = self.cell.schedule(
+                self._scheduler(name, number),
                 f"{number}",
                 sync=sync.by,
                 turn=sync.turn(turn, len(replicas)),
                 decision_time=experiment.decision_times[name],
                 sink=_LedgerSink(self, ledger),
                 thinks=partial(self._think, ledger),
+                latency=self._surroundings.latencies.get(name),
             )
+            self.processes.setdefault(name, []).append(process)
         return ledgers
+
+    def _scheduler(self, name: str, number: int) -> Scheduler:
+        """Make a replica of a kind, with its rule."""
+        scheduler = self.experiment.scheduler(name)
+        scheduler.kind = name
+        if rules := self._surroundings.rules.get(name):
+            scheduler.rule = rules[number]
+        return scheduler
 
     def _think(self, ledger: Ledger, seconds: float) -> None:
         ledger.begin(seconds, before_s=self.experiment.horizon_s - self.cell.clock.now())

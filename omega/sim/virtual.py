@@ -2,9 +2,10 @@
 
 Goal     Run the live scheduler processes and nodes in virtual time.
 Promise  Waiting and deciding are events. A call takes effect when it is made, and is answered after
-         its latency. Leases are renewed as by a live process. A process that
-         is killed makes no further call, and its leases stay as they are. The same seed gives the
-         same run.
+         its latency. A commit takes effect when it is answered: others see none before its end,
+         and it is judged by what they have committed until then. Leases are renewed as by a live
+         process. A process that is killed makes no further call, and its leases stay as they are.
+         The same seed gives the same run.
 Source   docs/decisions/0031-one-process-two-drivers.md; docs/decisions/0021-virtual-time.md.
 """
 
@@ -79,11 +80,13 @@ class StoreActor(Actor):
         self._thinks = thinks
         self._view: View | None = None
         self._failures = 0
+        self._due: Commit | None = None
+        """The commit whose latency has passed."""
 
     def begin(self, life: Effects[None]) -> None:
         """Start a generator of effects now; the one before must have ended."""
         assert not self.is_alive
-        self._steps, self._view, self._failures = life, None, 0
+        self._steps, self._view, self._failures, self._due = life, None, 0, None
         self._after(0.0, life, partial(next, life))
 
     def _after(self, seconds: float, life: Effects[None], go_on: Resume) -> None:
@@ -97,6 +100,20 @@ class StoreActor(Actor):
                 self._thinks(effect.seconds)
             self._after(effect.seconds, life, partial(life.send, None))
             return None
+        if effect is self._due:  # its latency has passed
+            self._due = None
+            return self._called(life, effect, 0.0)
+        seconds = self._latency(effect)
+        if isinstance(effect, Commit) and seconds > 0:
+            self._due = effect
+            self._after(seconds, life, lambda: effect)
+            return None
+        return self._called(life, effect, seconds)
+
+    def _called(
+        self, life: Effects[None], effect: Refresh | Commit | Call[Any], seconds: float
+    ) -> Resume | None:
+        """Have an effect answered by the store, and the answer be there so many seconds later."""
         try:
             answer = self._answer(effect)
         except StoreUnavailable as error:
@@ -107,7 +124,6 @@ class StoreActor(Actor):
         except Exception as error:  # the generator handles its own errors
             return partial(life.throw, error)
         self._failures = 0
-        seconds = self._latency(effect)
         if seconds > 0:
             self._after(seconds, life, partial(life.send, answer))
             return None

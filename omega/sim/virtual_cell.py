@@ -71,8 +71,12 @@ class VirtualCell:
         decision_time: DecisionTime = NO_DECISION_TIME,
         sink: Sink = ignore,
         thinks: Thinks = ignore_it,
+        latency: Latency | None = None,
     ) -> VirtualProcess:
-        """Start a replica of a scheduler now; `thinks` is called with each decision time."""
+        """Start a replica of a scheduler now; `thinks` is called with each decision time.
+
+        `latency` is that of this process, if it is not the cell's.
+        """
         process = Process(
             scheduler=scheduler,
             clock=self.clock,
@@ -89,7 +93,7 @@ class VirtualCell:
             self.engine,
             self.store,
             lambda sink: sync.refresher(self.store, self.clock, sink, turn),
-            latency=self._latency,
+            latency=self._latency if latency is None else latency,
             thinks=thinks,
         )
         virtual.run()

@@ -57,6 +57,8 @@ _REFUSED = (
     errors.NotSupportedError,
 )
 _T = TypeVar("_T")
+Cursor = psycopg.Cursor[TupleRow]
+"""What several statements of one transaction are run on."""
 
 
 class Link:
@@ -95,6 +97,14 @@ class Link:
         argument, and InvariantBroken if a CHECK failed.
         """
         return self._translating(lambda: self._call_in_incarnation(query, parameters))
+
+    def together(self, work: Callable[[Cursor], _T], *, reads_only: bool = False) -> _T:
+        """Run several statements, all or none, without a limit on their time; return the result.
+
+        With `reads_only` all of them see the cell at one moment, and none may write. Work that
+        collides is repeated from its beginning. Raises as `call` does.
+        """
+        return self._translating(lambda: self._together(work, reads_only=reads_only))
 
     def close(self) -> None:
         """Close the connection; the next call opens another."""
@@ -140,6 +150,23 @@ class Link:
                 cursor.execute(query, parameters, prepare=False)
                 pipeline.sync()
                 return cursor.fetchall() if cursor.description else []
+
+    def _together(self, work: Callable[[Cursor], _T], *, reads_only: bool) -> _T:
+        connection = self._open()
+        with (
+            connection.transaction(),
+            connection.cursor(row_factory=tuple_row, binary=True) as cursor,
+        ):
+            if reads_only:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            if not connection.keeps_settings:
+                cursor.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
+            cursor.execute("SET LOCAL statement_timeout = 0")
+            silence_s_max, connection.silence_s_max = connection.silence_s_max, float("inf")
+            try:
+                return work(cursor)
+            finally:
+                connection.silence_s_max = silence_s_max
 
     def _open(self) -> AnsweredConnection:
         if self._connection is None or self._connection.closed:

@@ -10,16 +10,23 @@ import pytest
 from omega.clock import Clock
 from omega.errors import BadInput
 from omega.events import Event, StoreCallFailed, ignore
-from omega.framework.effects import Effects, Think, Wait, called
-from omega.model.jobs import JobSpec
+from omega.framework.effects import Effects, Think, Wait, called, committed
+from omega.model.jobs import JobSpec, LeasedJob
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
 from omega.sim.virtual import StoreActor, VirtualProcess
 from omega.sim.virtual_cell import VirtualCell
 from omega.store.memory.store import MemoryStore
 from omega.sync.choice import Sync
-from omega.testing.builders import a_cell, a_spec
-from omega.testing.steps import status_of
+from omega.testing.builders import (
+    a_cell,
+    a_claim,
+    a_spec,
+    a_transaction,
+    claims_of_job,
+    some_claims,
+)
+from omega.testing.steps import status_of, submit_and_lease
 from tests.unit.framework.loops import InOrder
 from tests.unit.framework.stores import Absent
 
@@ -77,6 +84,37 @@ class TestActor:
         self.engine.run(1.0)
 
         assert [(0.25, 1), (0.5, [1])] == self.seen
+
+    def test_a_commit_takes_effect_when_it_is_answered(self) -> None:
+        self.store.add_machines(a_cell(1))
+        first, second = submit_and_lease(self.store, a_spec(), a_spec())
+
+        def life(job: LeasedJob, **named: int) -> Effects[None]:
+            claims = claims_of_job(job, some_claims([0], [1], **named))
+            outcome = yield from committed(a_transaction(claims))
+            self.note(outcome.refused)
+
+        self.an_actor(latency_s=0.5).begin(life(first, cpu_milli=3_000))
+        self.an_actor(latency_s=0.2).begin(life(second, cpu_milli=2_000))
+        self.engine.run(1.0)
+
+        assert [(0.2, 0), (0.5, 1)] == self.seen, "the one that ends first is granted"
+
+    def test_a_commit_that_found_no_store_takes_its_time_again(self) -> None:
+        self.store.add_machines(a_cell(1))
+        (job,) = submit_and_lease(self.store, a_spec())
+        self.store.absences = 1
+        self.on_event = lambda: self.away_s.append(self.clock.now())
+
+        def life() -> Effects[None]:
+            yield from committed(a_transaction(claims_of_job(job, a_claim())))
+            self.note("granted")
+
+        self.an_actor(latency_s=0.5).begin(life())
+        self.engine.run(5.0)
+
+        assert [0.5] == self.away_s
+        assert self.seen[0][0] > 1.0
 
     def test_who_is_killed_hears_no_answer_and_calls_no_more(self) -> None:
         actor = self.an_actor(latency_s=0.5)

@@ -1,0 +1,1 @@
+"""Verbs that copy a cell, and that simulate it as it would be otherwise."""

@@ -1,0 +1,1 @@
+"""A cell in a file: what it holds now, and what it did lately."""

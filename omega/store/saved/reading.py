@@ -1,0 +1,125 @@
+"""Reads a saved cell from a file that may be a stranger's.
+
+Goal     Give back the cell that was written, or say in one sentence what is wrong with the file.
+Promise  Each error names the file, the line and the field. Whatever the file holds, a reader uses
+         bounded memory and time: lines, their length and the length of the whole are limited.
+         Machines and jobs that a line names are there, and no machine holds more than it has.
+Source   docs/decisions/0055-snapshots-and-what-if.md; omega.store.saved.lines.
+"""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from pydantic import ValidationError
+
+from omega.errors import BadInput
+from omega.model.arrays import some_kind
+from omega.store.saved.cell import SavedCell
+from omega.store.saved.collecting import Collected
+from omega.store.saved.lines import FORMAT, LINE, ORDER, VERSION, AnyLine, CellLine, EndLine
+
+LINE_BYTES_MAX: Final = 4 * 2**20
+BYTES_MAX: Final = 2 * 2**30
+"""Of all lines, unpacked: about ten million tasks."""
+SHOWN_MAX: Final = 200
+_GZIP: Final = b"\x1f\x8b"
+
+
+def read_cell(path: Path) -> SavedCell:
+    """Return the cell in a file, gzipped or plain. Raises BadInput."""
+    try:
+        with path.open("rb") as raw:
+            is_packed = raw.read(len(_GZIP)) == _GZIP
+            raw.seek(0)
+            if not is_packed:
+                return _read(raw, str(path))
+            with gzip.GzipFile(fileobj=raw, mode="rb") as unpacked:
+                return _read(cast("BinaryIO", unpacked), str(path))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput("it is cut off, or was changed: unpacking fails", file=str(path)) from error
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise BadInput(f"it cannot be read: {why}", file=str(path)) from error
+    except ValueError as error:  # a name with a null character
+        raise BadInput("it cannot be read: no file can have this name", file=str(path)) from error
+
+
+def _read(source: BinaryIO, file: str) -> SavedCell:
+    collected = Collected()
+    stage = -1
+    number = 0
+    for number, text in _lines(source, file):
+        try:
+            line = _parsed(text)
+            if number == 1 and not isinstance(line, CellLine):
+                raise BadInput("it is no file that omega snapshot wrote")
+            if (here := ORDER.index(line.line)) < stage or (here == stage == 0):
+                raise BadInput(f"a line {line.line!r} must not come after {ORDER[stage]!r}")
+            stage = here
+            if isinstance(line, EndLine):
+                if line.lines != number - 1:
+                    raise BadInput(f"it has {number - 1} lines before the last, not {line.lines}")
+                break
+            collected.take(line)
+        except BadInput as problem:
+            raise BadInput(
+                problem.sentence, file=file, line=number, field=problem.field
+            ) from problem
+    else:
+        raise BadInput("it is cut off: the last line is missing", file=file, line=number + 1)
+    if source.read(1):
+        raise BadInput("there is something after the last line", file=file, line=number + 1)
+    return _checked(collected, file)
+
+
+def _lines(source: BinaryIO, file: str) -> Iterator[tuple[int, bytes]]:
+    """Yield each line with its number, from 1; raise BadInput for one that is too long."""
+    total = number = 0
+    while text := source.readline(LINE_BYTES_MAX + 1):
+        number += 1
+        total += len(text)
+        if len(text) > LINE_BYTES_MAX:
+            raise BadInput(f"longer than {LINE_BYTES_MAX:,} bytes", file=file, line=number)
+        if total > BYTES_MAX:
+            raise BadInput(f"the file is longer than {BYTES_MAX:,} bytes", file=file, line=number)
+        yield number, text
+
+
+def _parsed(text: bytes) -> AnyLine:
+    """Return a line; raise BadInput, with the field, for one that is not of the form."""
+    try:
+        line = LINE.validate_json(text)
+    except ValidationError as error:
+        problem: Any = error.errors(include_url=False, include_context=False)[0]
+        _, *where = problem["loc"] or [""]
+        if problem["type"].startswith("union_tag"):
+            raise BadInput(f"`line` is none of {', '.join(ORDER)}") from error
+        field = ".".join(map(str, where)) or None
+        raise BadInput(problem["msg"][:SHOWN_MAX], field=_short(field)) from error
+    if isinstance(line, CellLine) and line.version != VERSION:
+        raise BadInput(
+            f"it is a file of {FORMAT} {line.version}, and this is for {VERSION}", field="version"
+        )
+    return line
+
+
+def _short(field: str | None) -> str | None:
+    return None if field is None else field[:SHOWN_MAX]
+
+
+def _checked(collected: Collected, file: str) -> SavedCell:
+    """Return the cell; raise BadInput if its parts contradict each other."""
+    cell = collected.cell()
+    machines = cell.machines
+    over = some_kind(cell.used > machines.machines.capacity + machines.notice)
+    if over.any():
+        name = machines.machines.names[int(over.argmax())]
+        raise BadInput(f"the tasks on {name!r} hold more than it has", file=file, field="amounts")
+    parents = {job.id: job for job in cell.jobs}
+    for job in cell.jobs:
+        if job.goes_on and job.parent is not None and job.parent not in parents:
+            raise BadInput(f"job {job.id} helps a job that is not there", file=file, field="parent")
+    return cell
