@@ -55,6 +55,7 @@ VERBS: Final = {
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."
     ),
     "audit": Verb("audit.command", "See who held more of the cell than a policy allows."),
+    "usage": Verb("usage.command", "See what tenants, jobs or kinds of schedulers used."),
     "scheduler": Verb("scheduler.commands", "Run a scheduler, or list those that can be run."),
     "node": Verb("node.commands", "Run a machine's tasks, or simulate the machines."),
     "sim": Verb("sim.commands", "Compare architectures in virtual time, before one is deployed."),
