@@ -61,6 +61,7 @@ VERBS: Final = {
     "sim": Verb("sim.commands", "Compare architectures in virtual time, before one is deployed."),
     "health": Verb("health.command", "Say whether one process of this machine is ready."),
     "web": Verb("web.command", "Serve a page that shows the cell, live, in a browser."),
+    "top": Verb("top.command", "Watch schedulers, jobs and machines; sort, narrow and open them."),
     "status": Verb("status.command", "Show the cell, the queue and the processes."),
 }
 """The verbs in the order of the help."""

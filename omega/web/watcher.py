@@ -13,12 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.errors import OmegaError
-from omega.model.machines import MachineRows, Snapshot
+from omega.model.machines import Snapshot
 from omega.model.quotas import QuotaUse
 from omega.reports.cell import CellReport
 from omega.reports.conflicts import ConflictTally
@@ -34,6 +32,7 @@ from omega.reports.live import (
     schedulers_row,
     use_of,
 )
+from omega.reports.machines import snapshot_of
 from omega.reports.queue import queue_row
 from omega.store.protocols import ReaderStore
 from omega.store.status import Notice
@@ -138,27 +137,7 @@ class Watcher:
     def machine(self, machine: int) -> Snapshot | None:
         """Return what the view has of one machine; None if it does not know it."""
         with self._lock:
-            view = self._view
-            if view is None:
-                return None
-            at = view.where(np.array([machine], dtype=np.int64))
-            if at[0] < 0:
-                return None
-            return Snapshot(
-                rows=MachineRows(
-                    id=view.id[at],
-                    capacity=view.capacity[at],
-                    used=view.capacity[at] - view.free[at],
-                    sequence=view.sequence[at],
-                    revision=view.revision[at],
-                    state=view.state[at],
-                ),
-                names=(view.names[int(at[0])],),
-                catalogue=view.catalogue,
-                codes=view.codes[at].copy(),
-                mark=view.mark,
-                generation=view.generation,
-            )
+            return None if self._view is None else snapshot_of(self._view, machine)
 
     def machine_named(self, name: str) -> int | None:
         """Return the id of the machine of this name; None without one."""
