@@ -43,7 +43,7 @@ class MemoryUsage(MemoryHoldings):
             rows=tuple(rows[: LIMITS.holders_max]),
             total=_sum(summed.values()),
             left_out=max(0, len(rows) - LIMITS.holders_max),
-            oldest_ms=min(self._ended.rows["ended_ms"].tolist(), default=None),
+            oldest_ms=next(iter(self._ended.rows["ended_ms"][:1].tolist()), None),
         )
 
     def _used(self, since_ms: int, until_ms: int) -> Iterator[tuple[JobRecord, Used]]:
