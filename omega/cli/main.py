@@ -55,6 +55,7 @@ VERBS: Final = {
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."
     ),
     "audit": Verb("audit.command", "See who held more of the cell than a policy allows."),
+    "usage": Verb("usage.command", "See what tenants, jobs or kinds of schedulers used."),
     "scheduler": Verb("scheduler.commands", "Run a scheduler, or list those that can be run."),
     "node": Verb("node.commands", "Run a machine's tasks, or simulate the machines."),
     "sim": Verb("sim.commands", "Compare architectures in virtual time, before one is deployed."),
@@ -67,6 +68,7 @@ VERBS: Final = {
     ),
     "health": Verb("health.command", "Say whether one process of this machine is ready."),
     "web": Verb("web.command", "Serve a page that shows the cell, live, in a browser."),
+    "top": Verb("top.command", "Watch schedulers, jobs and machines; sort, narrow and open them."),
     "status": Verb("status.command", "Show the cell, the queue and the processes."),
 }
 """The verbs in the order of the help."""

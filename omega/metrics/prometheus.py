@@ -3,7 +3,7 @@
 Goal     Let operators use the monitoring that they have.
 Promise  It exports the values of facts and counts nothing itself, so that a scrape and the
          dashboard cannot differ. It works on a process's own fold, or on what many processes
-         reported to the store.
+         reported to the store. A replica has a bounded number of series.
 Source   prometheus-client's custom collectors; Prometheus' rules for naming.
 """
 
@@ -64,6 +64,10 @@ GAUGES = {
     "busy_now": "The same, over the last seconds.",
     "view_age_p50_s": "Median age that the view reaches before it is refreshed.",
 }
+MEMBERS_MAX = 32
+"""Reasons, causes or calls of one replica that have a series each: reports may hold any names."""
+OTHERS = "others"
+"""In place of the names beyond that."""
 WAIT_BOUNDS_S = tuple(SHORTEST_S * 10 ** (step / 2) for step in range(2, 19))
 """From 1 ms to 30,000 s, two a decade."""
 
@@ -118,9 +122,18 @@ def _by(
     labels = ("scheduler", "replica", label)
     family = CounterMetricFamily(f"omega_{name}", help_text, labels=labels)
     for scheduler, replica, facts in reported:
-        for member, count in facts["totals"].get(source, {}).items():
+        for member, count in _members(facts["totals"].get(source, {})).items():
             family.add_metric((scheduler, replica, member), count)
     return family
+
+
+def _members(counts: Mapping[str, float]) -> dict[str, float]:
+    """Return the counts by name; those of names beyond MEMBERS_MAX as one."""
+    names = sorted(counts)
+    members = {name: counts[name] for name in names[:MEMBERS_MAX]}
+    if rest := names[MEMBERS_MAX:]:
+        members[OTHERS] = members.get(OTHERS, 0) + sum(counts[name] for name in rest)
+    return members
 
 
 def _gauge(name: str, help_text: str, reported: Iterable[Reported]) -> GaugeMetricFamily:

@@ -8,7 +8,7 @@ Source   Omega (EuroSys 2013), section 5.2; docs/decisions/0052-the-page.md.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -87,6 +87,22 @@ class ConflictMatrix:
         }
 
 
+@dataclass(frozen=True)
+class JudgedCounts:
+    """What has been counted so far, as a value that does not change any more."""
+
+    transactions: Mapping[str, int]
+    """By kind of scheduler."""
+    conflicted: Mapping[str, int]
+    claims: Mapping[tuple[str, str], int]
+    """By kind and verdict, each kind with every verdict."""
+    missed: int
+    """Reads that left out transactions that no other read returned."""
+
+
+NOTHING_JUDGED: Final = JudgedCounts({}, {}, {}, 0)
+
+
 class ConflictTally:
     """Counts refusals by who refused whom, read by read."""
 
@@ -120,7 +136,8 @@ class ConflictTally:
         of = np.repeat(np.arange(len(judged)), sizes)
         kept = new[of]
         verdict = judged.verdict[kept]
-        self._count_transactions(judged, new, of[kept], verdict)
+        kinds = [kind for kind, _ in self._replicas]
+        self._count_transactions([kinds[at] for at in who], new, of[kept], verdict)
         replica = np.array(who, dtype=np.int32)[of[kept]]
         # Only of these the machines are sure to exist: claims may name any number.
         real = np.isin(verdict, (ACCEPTED, *BY_OTHERS))
@@ -144,7 +161,12 @@ class ConflictTally:
         """Return the matrix of all that was read."""
         return ConflictMatrix(tuple(self._replicas), self._cells.copy(), self._granted.copy())
 
-    def claims(self) -> dict[tuple[str, str], int]:
+    def counts(self) -> JudgedCounts:
+        """Return what has been counted: kinds beyond REPLICAS_MAX replicas as one kind."""
+        conflicted = {kind: self.conflicted[kind] for kind in self.transactions}
+        return JudgedCounts(dict(self.transactions), conflicted, self._claims(), self.missed)
+
+    def _claims(self) -> dict[tuple[str, str], int]:
         """Return the number of claims by kind and verdict, each kind with every verdict."""
         replicas = list(self._replicas)
         counted: dict[tuple[str, str], int] = {
@@ -165,21 +187,21 @@ class ConflictTally:
 
     def _count_transactions(
         self,
-        judged: Judged,
+        kinds: Sequence[str],
         new: NDArray[np.bool_],
         of: NDArray[np.intp],
         verdict: NDArray[np.int8],
     ) -> None:
         refused = ~np.isin(verdict, (ACCEPTED, Verdict.QUOTA))
-        conflicted = np.zeros(len(judged), dtype=np.bool_)
+        conflicted = np.zeros(len(kinds), dtype=np.bool_)
         conflicted[of[refused]] = True
-        of_quotas = np.zeros(len(judged), dtype=np.bool_)
+        of_quotas = np.zeros(len(kinds), dtype=np.bool_)
         of_quotas[of[verdict == Verdict.QUOTA]] = True
-        others = np.zeros(len(judged), dtype=np.bool_)
+        others = np.zeros(len(kinds), dtype=np.bool_)
         others[of[refused & (verdict != Verdict.GANG_BROKEN)]] = True
         conflicted &= ~of_quotas | others
-        self.transactions.update(_those(judged.scheduler, new))
-        self.conflicted.update(_those(judged.scheduler, conflicted))
+        self.transactions.update(_those(kinds, new))
+        self.conflicted.update(_those(kinds, conflicted))
 
     def _winners(
         self,

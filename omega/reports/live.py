@@ -70,6 +70,12 @@ def use_of(use: CellUse, queue: Sequence[QueueLine], view: View) -> CellUse:
     )
 
 
+def room_of(view: View) -> dict[str, int]:
+    """Return what is free on the machines that take claims, by kind."""
+    room = view.open.astype(np.int64) @ view.free
+    return dict(zip(COLUMNS, room.tolist(), strict=True))
+
+
 def schedulers_row(reports: Sequence[ProcessReport]) -> dict[str, object]:
     """Return the figures of each scheduler over the last seconds, and of all as if of one."""
     ours = sorted(

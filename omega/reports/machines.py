@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from omega.cell.view import View
 from omega.model.allocations import Allocations
 from omega.model.arrays import Amounts, integers
 from omega.model.machines import MachineRows, MachineState, Snapshot
@@ -62,6 +63,28 @@ def overdue(use: CellUse, notices: Sequence[Notice], reports: Sequence[ProcessRe
     if over := notices_summary(notices)["over"]:
         said.append(f"Tasks are left that {things(over, 'notice')} told to end, {nobody}.")
     return said
+
+
+def snapshot_of(view: View, machine: int) -> Snapshot | None:
+    """Return what a view has of one machine; None if it does not know it."""
+    at = view.where(np.array([machine], dtype=np.int64))
+    if at[0] < 0:
+        return None
+    return Snapshot(
+        rows=MachineRows(
+            id=view.id[at],
+            capacity=view.capacity[at],
+            used=view.capacity[at] - view.free[at],
+            sequence=view.sequence[at],
+            revision=view.revision[at],
+            state=view.state[at],
+        ),
+        names=(view.names[int(at[0])],),
+        catalogue=view.catalogue,
+        codes=view.codes[at].copy(),
+        mark=view.mark,
+        generation=view.generation,
+    )
 
 
 @dataclass(frozen=True, eq=False)

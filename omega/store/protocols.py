@@ -31,6 +31,7 @@ from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import TurnStore
+from omega.store.usage import Usage, UsageBy
 from omega.store.waiting import WaitingJobStore
 from omega.store.watching import CellWatching, QueueReader
 
@@ -299,6 +300,14 @@ class ReaderStore(
         """Return what jobs held in the last so many milliseconds, by tenant and kind.
 
         Of tasks that have ended, the amounts are those that their group asks for.
+        """
+        ...
+
+    def usage(self, over_ms: int, by: UsageBy) -> Usage:
+        """Return what was used in the last so many milliseconds, the largest shares first.
+
+        Amounts are as in `holdings`. Waits are those for the first attempts of jobs, without jobs
+        of helpers.
         """
         ...
 

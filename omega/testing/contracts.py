@@ -44,6 +44,7 @@ from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
 from omega.testing.round_contract import RecallContract, RoundContract
 from omega.testing.turn_contract import TurnContract
+from omega.testing.usage_contract import UsageContract
 from omega.testing.waiting_contract import WaitingContract
 from omega.testing.watching_contract import WatchingContract
 
@@ -86,6 +87,7 @@ class StoreContract(
     TurnContract,
     WaitingContract,
     HoldingContract,
+    UsageContract,
     IdleContract,
     WaitingJobContract,
     LineContract,

@@ -30,6 +30,7 @@ from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
+from omega.store.usage import Usage, UsageBy
 from omega.store.watching import Judged, QueueLine
 
 
@@ -351,6 +352,10 @@ class PassThrough:
     def holdings(self, over_ms: int) -> Holdings:
         """Pass on."""
         return self._store.holdings(over_ms)
+
+    def usage(self, over_ms: int, by: UsageBy) -> Usage:
+        """Pass on."""
+        return self._store.usage(over_ms, by)
 
     def idle_jobs(self, idle_ms: int) -> list[IdleJob]:
         """Pass on."""

@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -184,7 +185,7 @@ class Page:
 
     def _metrics(self, _: Request) -> Response:
         return Response(
-            exposition(self._watcher.seen, self._watcher.tally, streams=len(self._streams)),
+            exposition(replace(self._watcher.seen.cell, streams=len(self._streams))),
             media_type=CONTENT_TYPE,
         )
 

@@ -8,18 +8,14 @@ Source   omega/reports/exposition.py; Prometheus' text format.
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
 from prometheus_client import CollectorRegistry, generate_latest
 
-from omega.reports.conflicts import ConflictTally
-from omega.reports.exposition import CellCollector, scheduler_collector
-from omega.web.watcher import Seen
+from omega.reports.exposition import CellCollector, Exported, scheduler_collector
 
 __all__ = ["CONTENT_TYPE", "exposition"]
 
 
-def exposition(seen: Seen, tally: ConflictTally, *, streams: int) -> bytes:
+def exposition(exported: Exported) -> bytes:
     """Return all metrics as text."""
     registry = CollectorRegistry()
-    registry.register(
-        CellCollector(seen.report, seen.queue, tally, is_up=seen.is_up, streams=streams)
-    )
-    registry.register(scheduler_collector(() if seen.report is None else seen.report.reports))
+    registry.register(CellCollector(exported))
+    registry.register(scheduler_collector(exported.counted))
     return generate_latest(registry)

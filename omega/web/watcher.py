@@ -9,28 +9,30 @@ Source   docs/decisions/0052-the-page.md.
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
-
-import numpy as np
 
 from omega.cell.view import View
 from omega.clock import Clock
 from omega.errors import OmegaError
-from omega.model.machines import MachineRows, Snapshot
+from omega.model.machines import Snapshot
 from omega.model.quotas import QuotaUse
 from omega.reports.cell import CellReport
 from omega.reports.conflicts import ConflictTally
+from omega.reports.exposition import Exported
+from omega.reports.lasting import LastingCounts
 from omega.reports.live import (
     NO_USE,
     History,
     conflicts_row,
     point_of,
     quotas_row,
+    room_of,
     schedulers_row,
     use_of,
 )
+from omega.reports.machines import snapshot_of
 from omega.reports.queue import queue_row
 from omega.store.protocols import ReaderStore
 from omega.store.status import Notice
@@ -50,10 +52,13 @@ class Seen:
     """What the watcher saw last, as JSON by part."""
 
     parts: Mapping[str, str]
-    report: CellReport | None = None
-    queue: Sequence[QueueLine] = ()
-    is_up: bool = False
-    """Whether the store answered the last look."""
+    cell: Exported
+    """The same as values, for Prometheus."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the store answered the last look."""
+        return self.cell.is_up
 
 
 class Watcher:
@@ -77,7 +82,8 @@ class Watcher:
         self._map: CellMap | None = None
         self._maps = 0
         self._ids: dict[str, int] = {}
-        self.tally = ConflictTally()
+        self._tally = ConflictTally()
+        self._counts = LastingCounts()
         self._mark = 0
         self._history = History()
         self._use = Paced(clock, INTERVAL_S, NO_USE)
@@ -86,7 +92,7 @@ class Watcher:
         self._notices: Paced[list[Notice]] = Paced(clock, SUMS_S, [])
         self._away_since: str | None = None
         self._looked_s: float | None = None
-        self.seen = Seen({})
+        self.seen = Seen({}, Exported(is_up=False))
 
     def look(self) -> None:
         """Read what is new and publish it; if the store is away, say so and keep the last state."""
@@ -131,27 +137,7 @@ class Watcher:
     def machine(self, machine: int) -> Snapshot | None:
         """Return what the view has of one machine; None if it does not know it."""
         with self._lock:
-            view = self._view
-            if view is None:
-                return None
-            at = view.where(np.array([machine], dtype=np.int64))
-            if at[0] < 0:
-                return None
-            return Snapshot(
-                rows=MachineRows(
-                    id=view.id[at],
-                    capacity=view.capacity[at],
-                    used=view.capacity[at] - view.free[at],
-                    sequence=view.sequence[at],
-                    revision=view.revision[at],
-                    state=view.state[at],
-                ),
-                names=(view.names[int(at[0])],),
-                catalogue=view.catalogue,
-                codes=view.codes[at].copy(),
-                mark=view.mark,
-                generation=view.generation,
-            )
+            return None if self._view is None else snapshot_of(self._view, machine)
 
     def machine_named(self, name: str) -> int | None:
         """Return the id of the machine of this name; None without one."""
@@ -163,7 +149,7 @@ class Watcher:
         reports = self._store.reports()
         judged = self._store.judged_since(self._mark)
         now_s = self._clock.now()
-        self.tally.note(judged, now_s)
+        self._tally.note(judged, now_s)
         self._mark = judged.mark
         queue = self._queue.read(self._store.queue)
         quotas = self._quotas.read(self._store.quotas)
@@ -171,13 +157,21 @@ class Watcher:
         assert self._view is not None
         use = use_of(self._use.read(self._store.use), queue, self._view)
         report = CellReport(reports, use, notices, quotas)
+        cell = Exported(
+            is_up=True,
+            report=report,
+            queue=queue,
+            room=room_of(self._view),
+            judged=self._tally.counts(),
+            counted=self._counts.note(reports, now_s),
+        )
         point = point_of(report, int(self._clock.wall().timestamp() * 1_000))
         rows: dict[str, object] = {
             "cell": report.summary(),
             "schedulers": schedulers_row(reports),
             "queue": queue_row(queue),
             "quotas": quotas_row(quotas),
-            "conflicts": conflicts_row(self.tally, now_s),
+            "conflicts": conflicts_row(self._tally, now_s),
             "point": point,
             "away": {"since": None},
         }
@@ -185,7 +179,7 @@ class Watcher:
         before = self.seen.parts
         with self._lock:
             self._history.add(point)
-            self.seen = Seen(parts, report, queue, is_up=True)
+            self.seen = Seen(parts, cell)
         changed = {name: text for name, text in parts.items() if before.get(name) != text}
         return events + _event("state", _object(changed))
 
@@ -219,7 +213,8 @@ class Watcher:
     def _away(self, parts: Mapping[str, str]) -> bytes:
         """Return the event of parts that replace those of the last state."""
         with self._lock:
-            self.seen = replace(self.seen, parts={**self.seen.parts, **parts}, is_up=False)
+            before = self.seen
+            self.seen = Seen({**before.parts, **parts}, replace(before.cell, is_up=False))
         return _event("state", _object(parts))
 
 

@@ -242,6 +242,20 @@ def test_a_cell_is_audited(
     assert "Nothing is above the policy." in said["omega audit --policy policy.yaml"]
 
 
+def test_the_use_of_a_cell_is_added_up(
+    database_url: str, omega: Omega, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    monkeypatch.chdir(tmp_path)
+    (block,) = marked(OPERATE, "usage")
+
+    said = run_here(omega, block)
+
+    assert "Nothing was used." in said["omega usage"]
+    assert Path("usage.csv").read_text().startswith("job,name,tenant,scheduler,core_hours,")
+    assert "gpu_hours" in said["omega usage --by tenant --since 30d --json -"]
+
+
 @pytest.mark.slow
 def test_a_cell_is_backed_up_restored_and_goes_on(
     server_of_run: ServerOfRun, database_url: str, empty_database_url: str, folder: Path

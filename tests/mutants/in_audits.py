@@ -13,8 +13,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "ended-task-counts-from-its-start",
         SQL,
-        "read_holdings",
-        "least(e.ended_at, ends) - «greatest(e.started_at, begins)»",
+        "runs_between",
+        "least(e.ended_at, _ends) - «greatest(e.started_at, _begins)»",
         "e.started_at",
         "A tenant seems to hold more than the whole cell, for work of last week.",
         OF_POSTGRES,
@@ -22,8 +22,8 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "running-task-counts-from-its-start",
         SQL,
-        "read_holdings",
-        "ends - «greatest(a.started_at, begins)»",
+        "runs_between",
+        "_ends - «greatest(a.started_at, _begins)»",
         "a.started_at",
         "A service that runs for a year seems to hold the cell several times over.",
         OF_POSTGRES,

@@ -1,7 +1,6 @@
 """`omega web` as a process: it says where it is, reads by a reader's login, and ends cleanly."""
 
 import json
-import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -14,9 +13,7 @@ from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_cell, a_spec
 from tests.fixtures.command_line import Omega, Started
 from tests.fixtures.logins import Login
-from tests.fixtures.pages import END_S, HOST, TOKEN, PageAt, events
-
-ADDRESS = re.compile(r"The page is at http://127\.0\.0\.1:(\d+)/")
+from tests.fixtures.pages import END_S, HOST, TOKEN, PageAt, events, port_at
 
 
 @pytest.fixture
@@ -26,14 +23,6 @@ def filled(database_url: str) -> Iterator[PostgresStore]:
     store.submit([a_spec(name="here")])
     yield store
     store.close()
-
-
-def port_of(started: Started) -> int:
-    """Wait until the process says where the page is."""
-    started.wait_for(lambda: ADDRESS.search(started.log()) is not None)
-    found = ADDRESS.search(started.log())
-    assert found is not None
-    return int(found[1])
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -46,7 +35,7 @@ def test_a_reader_is_enough_and_a_signal_ends_it_with_a_stream_open(
 ) -> None:
     monkeypatch.setenv("OMEGA_DATABASE_URL", login("reader", "omega_reader"))
     process = started("web", "--port", "0")
-    page = PageAt(port_of(started))
+    page = PageAt(port_at(started))
     with page.stream() as stream:
         assert "state" in {name for name, _ in islice(events(stream), 2)}
         job = json.loads(page.ask("/data/job/1").body)
@@ -70,7 +59,7 @@ def test_the_token_of_a_file_opens_it(
     monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
     (tmp_path / "token").write_text(TOKEN + "\n")
     started("web", "--port", "0", "--token-file", str(tmp_path / "token"))
-    page = PageAt(port_of(started))
+    page = PageAt(port_at(started))
 
     assert 401 == page.ask("/data/names/0").status
     assert 200 == page.ask("/data/names/0", Authorization=f"Bearer {TOKEN}").status

@@ -62,6 +62,10 @@ REFUSED = [
         for length in ("NULL", "-1", "9223372036854775807")
     ),
     ("read_holdings(0)", "bad length of time: 0 ms"),
+    ("read_usage(0, 'job')", "bad length of time: 0 ms"),
+    ("read_usage(-1, 'job')", "bad length of time"),
+    ("read_usage(1, 'login')", "by tenant, scheduler or job"),
+    ("read_usage(1, NULL)", "by tenant, scheduler or job"),
     ("set_state('{1}', 4::smallint)", "bad state: 4"),
     ("set_state('{1}', NULL)", "bad state: null"),
     (f"resize_machine(1, '{{-1, {ZEROS}}}', 0)", "bad capacity"),

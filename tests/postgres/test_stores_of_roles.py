@@ -19,6 +19,7 @@ from omega.store.postgres.assignment import assign_machines
 from omega.store.postgres.store import PostgresStore
 from omega.store.protocols import Store
 from omega.store.turns import TurnRequest
+from omega.store.usage import UsageBy
 from omega.testing.builders import a_cell, a_claim, a_job, a_spec, a_transaction, claims_of_job
 from tests.fixtures.logins import STORES, Login, methods_of, user_of
 
@@ -56,6 +57,7 @@ CALLS = {
     "hold_machine": methodcaller("hold_machine", 1, UUID(int=1), lease_ms=1_000),
     "holdings": methodcaller("holdings", 1_000),
     "idle_jobs": methodcaller("idle_jobs", 1_000),
+    "usage": methodcaller("usage", 1_000, UsageBy.TENANT),
     "job": methodcaller("job", JOB.id),
     "jobs": methodcaller("jobs"),
     "jobs_named": methodcaller("jobs_named", "job"),

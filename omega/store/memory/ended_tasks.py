@@ -5,6 +5,7 @@ Promise  Rows are in order of their ends. Of more than `kept_max` the oldest are
 Source   The table ended_task of the Postgres store.
 """
 
+from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -12,13 +13,29 @@ import numpy as np
 from omega.model.arrays import Ids, Index
 
 KEPT_MAX: Final = 1_000_000
-"""Ended tasks of which a memory store knows; each takes 32 bytes."""
+"""Ended tasks of which a memory store knows; each takes 33 bytes."""
 ROWS_AT_FIRST: Final = 1_024
 ROW: Final = np.dtype(
-    [("job", np.int64), ("task", np.int64), ("started_ms", np.int64), ("ended_ms", np.int64)]
+    [
+        ("job", np.int64),
+        ("task", np.int64),
+        ("started_ms", np.int64),
+        ("ended_ms", np.int64),
+        ("cause", np.int8),
+    ]
 )
 
 Rows = np.ndarray[tuple[int], np.dtype[np.void]]
+
+
+class EndCause(IntEnum):
+    """Why a task lost its place."""
+
+    ENDED = 0
+    EVICTED = 1
+    """By a commit: for another task, or to move this one."""
+    LOST = 2
+    """Its machine failed, left or shrank."""
 
 
 class EndedTasks:
@@ -34,11 +51,18 @@ class EndedTasks:
         """The rows that are kept, oldest first."""
         return self._rows[max(0, self._used - self._kept_max) : self._used]
 
-    def add(self, job: Ids, task: Index, started_ms: Ids, ended_ms: int) -> None:
-        """Add tasks that end at one time."""
+    def add(
+        self,
+        job: Ids,
+        task: Index,
+        started_ms: Ids,
+        ended_ms: int,
+        cause: EndCause = EndCause.ENDED,
+    ) -> None:
+        """Add tasks that end at one time, for one cause."""
         new = np.zeros(len(job), dtype=ROW)
         new["job"], new["task"], new["started_ms"] = job, task, started_ms
-        new["ended_ms"] = ended_ms
+        new["ended_ms"], new["cause"] = ended_ms, cause
         if self._used + len(new) > len(self._rows):
             kept = self.rows.copy()
             # Twice what is kept: rows are then moved once for each time that they are replaced.

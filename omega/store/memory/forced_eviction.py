@@ -13,6 +13,7 @@ import numpy as np
 from omega.lifecycle.states import FINAL, State
 from omega.model.arrays import Amounts, Ids, Index, integers, some_kind
 from omega.model.machines import DEAD, MachineState
+from omega.store.memory.ended_tasks import EndCause
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import MemoryJobs, milliseconds
 from omega.store.memory.quotas import QuotaTable
@@ -94,7 +95,7 @@ class ForcedEvictions(MemoryJobs):
             self._unplace(job, falling)
             self._give_up(job, falling)
         slots = np.concatenate(ended)
-        self._free(slots)
+        self._free(slots, EndCause.LOST)
         return len(slots)
 
     def _unplace(self, job: JobRecord, tasks: Index) -> None:
@@ -112,19 +113,19 @@ class ForcedEvictions(MemoryJobs):
             if job.state in FINAL:
                 self._leased.pop(job.id, None)
 
-    def _free(self, slots: Index) -> None:
+    def _free(self, slots: Index, cause: EndCause = EndCause.ENDED) -> None:
         """End allocations, and free their amounts on the machines."""
         if len(slots):
             rows = self._allocations.rows[slots]
             self._machines.free(rows["machine"], rows["amounts"], self._next_transaction())
-            self._forget(slots)
+            self._forget(slots, cause)
 
-    def _forget(self, slots: Index) -> None:
+    def _forget(self, slots: Index, cause: EndCause) -> None:
         """End allocations, and their charges to quotas; machines are left as they are."""
         rows = self._allocations.rows[slots]
         self._quotas.charge(rows["job"], rows["amounts"], sign=-1)
         ended_ms = milliseconds(self._clock.now())
-        self._ended.add(rows["job"], rows["task"], rows["started_ms"], ended_ms)
+        self._ended.add(rows["job"], rows["task"], rows["started_ms"], ended_ms, cause)
         self._allocations.end(slots)
 
 

@@ -7,6 +7,7 @@ Source   docs/decisions/0041-audits.md; functions/holdings.sql.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
@@ -17,9 +18,21 @@ from omega.model.arrays import Amounts, Ids, Index
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, QuotaScope, cost
 from omega.store.holdings import RESOURCES, US_PER_MS, Holding, Holdings, IdleCause, IdleJob
+from omega.store.memory.ended_tasks import EndCause
 from omega.store.memory.forced_eviction import ForcedEvictions
 from omega.store.memory.job_records import UNPLACED, JobRecord
 from omega.store.memory.jobs import milliseconds
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Some runs of tasks of one job, and what they held together."""
+
+    job: JobRecord
+    number: int
+    held_us: tuple[int, ...]
+    evicted: int = 0
+    lost: int = 0
 
 
 class MemoryHoldings(ForcedEvictions):
@@ -30,22 +43,18 @@ class MemoryHoldings(ForcedEvictions):
         assert over_ms > 0
         until_ms = milliseconds(self._clock.now())
         since_ms = until_ms - over_ms
-        here = self._machines.state != MachineState.GONE
         runs: Counter[tuple[QuotaScope, str]] = Counter()
         held: dict[tuple[QuotaScope, str], list[int]] = defaultdict(lambda: [0] * len(RESOURCES))
-        for job, number, lasted_ms, amounts in (
-            *self._live_within(since_ms, until_ms),
-            *self._ended_within(since_ms),
-        ):
+        for run in self._runs_within(since_ms, until_ms):
             for whose in (
-                (QuotaScope.TENANT, job.spec.tenant),
-                (QuotaScope.SCHEDULER, job.spec.scheduler),
+                (QuotaScope.TENANT, run.job.spec.tenant),
+                (QuotaScope.SCHEDULER, run.job.spec.scheduler),
             ):
-                runs[whose] += number
-                for at, resource in enumerate(RESOURCES):
-                    held[whose][at] += int(amounts[resource]) * lasted_ms * US_PER_MS
+                runs[whose] += run.number
+                for at, us in enumerate(run.held_us):
+                    held[whose][at] += us
         by = [Holding(*whose, runs[whose], tuple(held[whose])) for whose in runs]
-        capacity = _resources(cost(self._machines.capacity[here].sum(axis=0)))
+        capacity = self._whole()
         largest = {scope: _largest(by, scope, capacity) for scope in QuotaScope}
         holders = Counter(one.scope for one in by)
         return Holdings(
@@ -71,18 +80,24 @@ class MemoryHoldings(ForcedEvictions):
         ]
         return sorted(found, key=lambda idle: (idle.since_ms, idle.job))
 
-    def _live_within(
-        self, since_ms: int, until_ms: int
-    ) -> Iterator[tuple[JobRecord, int, int, Amounts]]:
-        """Yield for each running task: its job, 1, how long it has run in the time, its amounts."""
+    def _whole(self) -> tuple[int, ...]:
+        """Return the capacity of the machines that are not gone, of each of RESOURCES."""
+        here = self._machines.state != MachineState.GONE
+        return _resources(cost(self._machines.capacity[here].sum(axis=0)))
+
+    def _runs_within(self, since_ms: int, until_ms: int) -> Iterator[Runs]:
+        """Yield what ran in the time: each running task, and each group's tasks that ended."""
+        yield from self._live_within(since_ms, until_ms)
+        yield from self._ended_within(since_ms)
+
+    def _live_within(self, since_ms: int, until_ms: int) -> Iterator[Runs]:
         live = self._allocations.live()
         charged = cost(live.amounts)
         lasted = until_ms - np.maximum(live.started_ms, since_ms)
         for at in range(len(live)):
-            yield self._jobs[int(live.job[at])], 1, int(lasted[at]), charged[at]
+            yield Runs(self._jobs[int(live.job[at])], 1, _held_us(charged[at], int(lasted[at])))
 
-    def _ended_within(self, since_ms: int) -> Iterator[tuple[JobRecord, int, int, Amounts]]:
-        """Yield for each group with ended tasks: its job, how many, how long they ran together."""
+    def _ended_within(self, since_ms: int) -> Iterator[Runs]:
         rows = self._ended.rows
         rows = rows[rows["ended_ms"] > since_ms]
         rows = rows[np.argsort(rows["job"], kind="stable")]
@@ -93,10 +108,17 @@ class MemoryHoldings(ForcedEvictions):
             lasted, mine = lasted[len(its) :], lasted[: len(its)]
             group = _groups_of(job, its["task"])
             for at in np.unique(group).tolist():
-                asked = job.spec.groups[at]
+                asked, theirs = job.spec.groups[at], group == at
                 amounts = cost(asked.demand)
                 amounts[Budget.GPU_SLICES] = asked.gpus * asked.gpu_slices
-                yield job, int((group == at).sum()), int(mine[group == at].sum()), amounts
+                causes = Counter(its["cause"][theirs].tolist())
+                yield Runs(
+                    job,
+                    int(theirs.sum()),
+                    _held_us(amounts, int(mine[theirs].sum())),
+                    evicted=causes[EndCause.EVICTED],
+                    lost=causes[EndCause.LOST],
+                )
 
     def _idle(self, job: JobRecord) -> IdleJob | None:
         """Return what a job holds idly; None if it holds nothing, or gets on."""
@@ -136,6 +158,10 @@ def _largest(by: Iterable[Holding], scope: QuotaScope, capacity: tuple[int, ...]
 def _groups_of(job: JobRecord, task: Ids) -> Index:
     edges = np.cumsum([group.tasks for group in job.spec.groups])
     return np.searchsorted(edges, task, side="right")
+
+
+def _held_us(amounts: Amounts, lasted_ms: int) -> tuple[int, ...]:
+    return tuple(amount * lasted_ms * US_PER_MS for amount in _resources(amounts))
 
 
 def _resources(amounts: Amounts) -> tuple[int, ...]:

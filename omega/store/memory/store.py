@@ -36,9 +36,9 @@ from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.model.resources import COLUMNS
 from omega.store.leases import HandBack
 from omega.store.memory.allocations import ROW, AllocationTable
+from omega.store.memory.ended_tasks import EndCause
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.forced_eviction import tasks_by_job
-from omega.store.memory.holdings import MemoryHoldings
 from omega.store.memory.inquiries import MemoryInquiries, RecordedTransaction
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
@@ -50,6 +50,7 @@ from omega.store.memory.quotas import QuotaTable
 from omega.store.memory.registry import MemoryRegistry
 from omega.store.memory.rounds import MemoryRounds
 from omega.store.memory.turns import MemoryTurns
+from omega.store.memory.usage import MemoryUsage
 from omega.store.memory.verify import broken_invariants
 from omega.store.memory.watching import judged_since, queue_of
 from omega.store.planned import HOLDER, PlannedJob, PlannedOutcome
@@ -68,7 +69,7 @@ NO_ROWS = MachineRows.none()
 class MemoryStore(
     MemoryMachineLeases,
     MemoryProgress,
-    MemoryHoldings,
+    MemoryUsage,
     MemoryInquiries,
     Preemption,
     MemoryRounds,
@@ -288,7 +289,7 @@ class MemoryStore(
         # Evict first and place afterwards, because one task may do both.
         evicted = tasks_by_job(outcome.evicted_job, outcome.evicted_task)
         for job, tasks in evicted.items():
-            self._forget(self._jobs[job].slot[tasks])
+            self._forget(self._jobs[job].slot[tasks], EndCause.EVICTED)
             self._unplace(self._jobs[job], tasks)
         for job, evictor in evictors(transaction, outcome).items():
             self._jobs[job].evicted_by = evictor

@@ -146,6 +146,7 @@ ROLES: Final = (
             "read_phases",
             "read_holdings",
             "read_idle_jobs",
+            "read_usage",
             "read_judged",
             "verify",
             "verify_amounts",

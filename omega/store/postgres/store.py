@@ -20,6 +20,7 @@ from omega.store.postgres.planned import PostgresPlans
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
 from omega.store.postgres.turns import PostgresTurns
+from omega.store.postgres.usage import PostgresUsage
 from omega.store.postgres.watching import PostgresWatching
 
 
@@ -31,6 +32,7 @@ class PostgresStore(
     PostgresRounds,
     PostgresTurns,
     PostgresHoldings,
+    PostgresUsage,
     PostgresInquiries,
     PostgresPlans,
     PostgresWatching,
@@ -84,6 +86,7 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresRounds.__init__(store, link)
     PostgresTurns.__init__(store, link)
     PostgresHoldings.__init__(store, link)
+    PostgresUsage.__init__(store, link)
     PostgresInquiries.__init__(store, link)
     PostgresPlans.__init__(store, link)
     PostgresWatching.__init__(store, link)

@@ -27,6 +27,7 @@ from omega.cli.job.screens import job_screen, jobs_table
 from omega.cli.quota.screens import quotas_table
 from omega.cli.scheduler import commands as scheduler
 from omega.cli.status.command import status_screen
+from omega.cli.usage.screens import usage_screen
 from omega.clock import ManualClock
 from omega.errors import BadInput, InvariantBroken, OmegaError, SettingsError, did_you_mean
 from omega.events import StoreCallFailed
@@ -45,10 +46,12 @@ from omega.reports.jobs import JobReport, row_of, why_waiting
 from omega.reports.machines import MachineReport
 from omega.reports.printable import DETAIL_MAX, NAME_MAX, escaped, short
 from omega.reports.processes import LatestFacts, lines_of, total_line
+from omega.reports.usage import UsageReport
 from omega.store.holdings import Holding, Holdings, IdleCause, IdleJob
 from omega.store.loading import NOTHING
 from omega.store.postgres.health.findings import Finding, Severity
 from omega.store.status import JobStatus, Notice, ProcessReport, Violation
+from omega.store.usage import Consumer, Usage, UsageBy, Used
 from omega.terminal.process_log import ProcessLog
 from omega.terminal.program import run_command_line
 from omega.terminal.terminal import PrintableConsole
@@ -172,6 +175,12 @@ def an_audit(text: str) -> AuditReport:
     )
 
 
+def a_usage(text: str, by: UsageBy) -> UsageReport:
+    used = Used(runs=3, held_us=(10**12, 10**12, 0, 10**12), attempted=1, waited_us=7)
+    whose = Consumer(text, 1, text, text) if by is UsageBy.JOB else Consumer(text)
+    return UsageReport(Usage(by, 0, 1, ((whose, used),) * 30, used, 3, unknown=3, oldest_ms=1))
+
+
 SCREENS: dict[str, Callable[[str, int], Sequence[RenderableType]]] = {
     "jobs": lambda text, _: [jobs_table(jobs_of(text))],
     "job": lambda text, _: list(job_screens(text)),
@@ -182,6 +191,7 @@ SCREENS: dict[str, Callable[[str, int], Sequence[RenderableType]]] = {
     "closed machines": lambda text, _: [closed(text)],
     "machine": lambda text, _: [machine_screen(a_machine(text))],
     "audit": lambda text, _: [audit_screen(an_audit(text), has_policy=True)],
+    "usage": lambda text, _: [usage_screen(a_usage(text, by)) for by in UsageBy],
     "doctor": lambda text, _: [doctor.screen(findings_of(text))],
     "demo": lambda text, width: [picture(a_hostile_moment(text), width)],
     "result of a demo": lambda text, _: [a_result(text).figures(), titled("x", text)],

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from omega.clock import ManualClock
 from omega.events import Event, JobParked, JobsLeased, StoreCallFailed, TasksLost, TransactionJudged
 from omega.metrics.fold import SchedulerFold
-from omega.metrics.prometheus import OmegaCollector
+from omega.metrics.prometheus import MEMBERS_MAX, OTHERS, OmegaCollector
 from omega.model.outcomes import Verdict
 
 
@@ -72,3 +72,15 @@ def test_a_process_that_did_nothing_yet_exports_no_fractions_and_no_error() -> N
     assert value(registry, "omega_conflict_fraction") is None
     assert 0 == value(registry, "omega_attempts_total")
     assert b"omega_claims_total" in generate_latest(registry)
+
+
+def test_names_that_a_report_invents_have_a_bounded_number_of_series() -> None:
+    facts = SchedulerFold(ManualClock()).facts()
+    facts["totals"] = {"parked": {f"reason-{at:04}": 1 for at in range(MEMBERS_MAX + 9)}}
+    registry = CollectorRegistry()
+    registry.register(OmegaCollector(lambda: [("batch", "a", facts)]))
+
+    text = generate_latest(registry).decode()
+
+    assert MEMBERS_MAX + 1 == text.count("omega_jobs_parked_by_reason_total{")
+    assert 9 == value(registry, "omega_jobs_parked_by_reason_total", reason=OTHERS)

@@ -141,7 +141,7 @@ def test_a_read_that_repeats_transactions_counts_them_once() -> None:
     assert {("batch/1", "batch/0", STALE): 1} == refused(tally)
     assert {"batch": 3} == tally.transactions
     assert {"batch": 1} == tally.conflicted
-    assert 2 == tally.claims()["batch", "accepted"]
+    assert 2 == tally.counts().claims["batch", "accepted"]
     assert 0 == tally.missed
 
 

@@ -41,6 +41,7 @@ FILES = (
     "quotas.sql",
     "quota_use.sql",
     "holdings.sql",
+    "usage.sql",
     "watching.sql",
     "quota_limits.sql",
     "judge_parts.sql",

@@ -1,10 +1,42 @@
 -- What jobs held over a time, and which hold room idly, for audits after the fact.
 
+-- The runs of tasks that were there between two moments, by job and amounts: how many, for how long, and how many of
+-- them were ended within by evictions or lost with machines. Live tasks count with what was allocated to them; ended
+-- ones, of which that is not on record, with what their group asked for; of jobs that were pruned neither tenant nor
+-- amounts are known.
+CREATE FUNCTION omega.runs_between(_begins timestamptz, _ends timestamptz)
+RETURNS TABLE (
+    job_id bigint, tenant text, scheduler text, amounts bigint[], runs bigint, lasted interval, evicted bigint, lost bigint
+) LANGUAGE sql STABLE AS $$
+    WITH ended AS (
+        SELECT e.job_id, width_bucket(e.task, s.group_starts) AS place, count(*) AS runs,
+               sum(greatest(least(e.ended_at, _ends) - greatest(e.started_at, _begins), '0')) AS lasted,
+               count(*) FILTER (WHERE e.cause = 'evicted') AS evicted,
+               count(*) FILTER (WHERE e.cause NOT IN ('ended', 'evicted')) AS lost
+          FROM omega.ended_task e LEFT JOIN omega.job_spec s ON s.job_id = e.job_id
+         WHERE e.ended_at > _begins
+         GROUP BY e.job_id, place
+    ), live AS (
+        SELECT a.job_id, omega.cost({{ a.${kind} }}) AS amounts, count(*) AS runs,
+               sum(greatest(_ends - greatest(a.started_at, _begins), '0')) AS lasted
+          FROM omega.allocation a
+         GROUP BY a.job_id, amounts
+    )
+    SELECT l.job_id, s.tenant, s.wire ->> 'scheduler', l.amounts, l.runs, l.lasted, 0, 0
+      FROM live l LEFT JOIN omega.job_spec s ON s.job_id = l.job_id
+     UNION ALL
+    SELECT e.job_id, s.tenant, s.wire ->> 'scheduler',
+           ARRAY[(g.it ->> 'cpu_milli')::bigint, (g.it ->> 'memory_mib')::bigint, (g.it ->> 'disk_mib')::bigint,
+                 (g.it ->> 'gpus')::bigint * (g.it ->> 'gpu_slices')::bigint, 0],
+           e.runs, e.lasted, e.evicted, e.lost
+      FROM ended e LEFT JOIN omega.job_spec s ON s.job_id = e.job_id,
+           LATERAL (SELECT s.wire -> 'groups' -> (e.place - 1) AS it) AS g
+$$;
+
 -- What the jobs of each tenant, and of each kind of scheduler, held in the last so many milliseconds: by budget, amounts
--- times microseconds. Live tasks count with what was allocated to them; ended ones, of which that is not on record, with
--- what their group asked for; runs of which that is not known either are only counted. Of more than ${holders_max}
--- tenants, or kinds, those of the largest shares are returned. There is at least one row, so that the window and the
--- capacity of the machines that are not gone are always told.
+-- times microseconds; runs of jobs that were pruned are only counted. Of more than ${holders_max} tenants, or kinds, those
+-- of the largest shares are returned. There is at least one row, so that the window and the capacity of the machines that
+-- are not gone are always told.
 CREATE FUNCTION omega.read_holdings(_over_ms bigint)
 RETURNS TABLE (
     since_ms bigint, until_ms bigint, capacity bigint[], unknown bigint, scope text, name text, holders bigint, runs bigint,
@@ -22,30 +54,9 @@ BEGIN
         RAISE EXCEPTION 'bad length of time: 0 ms' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN QUERY
-    WITH ended AS (
-        SELECT e.job_id, width_bucket(e.task, s.group_starts) AS place, count(*) AS runs,
-               sum(greatest(least(e.ended_at, ends) - greatest(e.started_at, begins), '0')) AS lasted
-          FROM ended_task e LEFT JOIN job_spec s ON s.job_id = e.job_id
-         WHERE e.ended_at > begins
-         GROUP BY e.job_id, place
-    ), live AS (
-        SELECT a.job_id, cost({{ a.${kind} }}) AS amounts, count(*) AS runs,
-               sum(greatest(ends - greatest(a.started_at, begins), '0')) AS lasted
-          FROM allocation a
-         GROUP BY a.job_id, amounts
-    ), held AS (
-        SELECT s.tenant, s.wire ->> 'scheduler' AS scheduler, l.amounts, l.runs, l.lasted
-          FROM live l LEFT JOIN job_spec s ON s.job_id = l.job_id
-         UNION ALL
-        SELECT s.tenant, s.wire ->> 'scheduler',
-               ARRAY[(g.it ->> 'cpu_milli')::bigint, (g.it ->> 'memory_mib')::bigint, (g.it ->> 'disk_mib')::bigint,
-                     (g.it ->> 'gpus')::bigint * (g.it ->> 'gpu_slices')::bigint, 0],
-               e.runs, e.lasted
-          FROM ended e LEFT JOIN job_spec s ON s.job_id = e.job_id,
-               LATERAL (SELECT s.wire -> 'groups' -> (e.place - 1) AS it) AS g
-    ), shapes AS (  -- jobs are many and shapes are few, and numbers without limit are slow
+    WITH shapes AS (  -- jobs are many and shapes are few, and numbers without limit are slow
         SELECT h.tenant, h.scheduler, h.amounts, sum(h.runs) AS runs, extract(epoch FROM sum(h.lasted)) * 1000000 AS lasted_us
-          FROM held h GROUP BY h.tenant, h.scheduler, h.amounts
+          FROM runs_between(begins, ends) h GROUP BY h.tenant, h.scheduler, h.amounts
     ), sums AS (
         SELECT CASE WHEN grouping(s.tenant) = 0 THEN 'tenant' ELSE 'scheduler' END AS scope,
                coalesce(s.tenant, s.scheduler) AS name, sum(s.runs)::bigint AS runs,

@@ -1,0 +1,1 @@
+"""`omega top`: the cell on a terminal, with columns to sort and filters."""

@@ -1,0 +1,1 @@
+"""`omega usage`: what tenants, jobs or kinds of schedulers used."""
