@@ -32,6 +32,16 @@ DEFAULTS: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }
+CLIENT_GONE: Final = {
+    # By its own defaults a server keeps the session of a client that a network has cut off for two
+    # hours, and some dozen cuts later it takes no more connections.
+    "tcp_keepalives_idle": 10,
+    "tcp_keepalives_interval": 5,
+    "tcp_keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""How soon the server is to give up a client that answers no packet; without effect on a socket
+file, and behind a pooler, whose clients are the pooler's to watch."""
 NO_SETTINGS: Final = "unsupported startup parameter"
 """What pgbouncer says of settings that it cannot pass on, in English only."""
 TOKEN: Final = "omega.connection"
@@ -93,7 +103,7 @@ def _connect(url: str, application_name: str, settings: Mapping[str, str]) -> An
     token = uuid4().hex
     options = " ".join(
         f"-c {name}={value}".replace("read ", r"read\ ")
-        for name, value in {**settings, TOKEN: token}.items()
+        for name, value in {**settings, **CLIENT_GONE, TOKEN: token}.items()
     )
     try:
         connection = AnsweredConnection.connect(url, options=options, **ways)
