@@ -9,6 +9,7 @@ Source   Prometheus' rules for counters; JobReader.reports.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from omega.metrics.facts import merge, number_in
@@ -20,6 +21,8 @@ REPLICAS_MAX: Final = 1_000
 """Replicas of which counts are kept; later ones are left out."""
 PROCESSES_MAX: Final = 4
 """Processes of a replica that are told apart; the counts of older ones are added up."""
+NAMES_MAX: Final = 1_000
+"""Names of a group of counts of ended processes that are kept."""
 LASTING: Final = ("process_s", "totals", "waits", "view_ages")
 """What of a process's facts remains true after its end."""
 
@@ -64,8 +67,9 @@ class _Replica:
         self.seen_s = now_s
         process = report.pid, report.started_ms
         before = self.processes.get(process, {})
-        # In a container every process has the same id, and its report only the first one's start.
-        if _elapsed_s(report.facts) < _elapsed_s(before):
+        # In a container every process has the same id, and the start that is reported changes only
+        # with the id. A new process has counted for a shorter time, or something less often.
+        if _elapsed_s(report.facts) < _elapsed_s(before) or _has_fallen(before, report.facts):
             self._end(before)
         self.processes[process] = report.facts
         while len(self.processes) > PROCESSES_MAX:
@@ -76,7 +80,7 @@ class _Replica:
         return (self.past, *ended, *(self.processes[it] for it in live if it in self.processes))
 
     def _end(self, facts: Facts) -> None:
-        self.past = _lasting(merge(self.past, facts))
+        self.past = _bounded(_lasting(merge(self.past, facts)))
 
 
 class LastingCounts:
@@ -111,6 +115,22 @@ class LastingCounts:
 def _elapsed_s(facts: Facts) -> float:
     """Return for how long a process has counted."""
     return number_in(facts, "elapsed_s") or 0.0
+
+
+def _has_fallen(before: Facts, now: Facts) -> bool:
+    """Return whether a total is less than it was."""
+    totals, earlier = now.get("totals"), before.get("totals")
+    if not isinstance(totals, Mapping) or not isinstance(earlier, Mapping):
+        return False
+    return any((number_in(totals, it) or 0.0) < (number_in(earlier, it) or 0.0) for it in earlier)
+
+
+def _bounded(facts: Facts) -> Facts:
+    """Return facts with the first NAMES_MAX names of each group: a login may report any."""
+    return {
+        name: _bounded(dict(islice(part.items(), NAMES_MAX))) if isinstance(part, Mapping) else part
+        for name, part in facts.items()
+    }
 
 
 def _lasting(facts: Facts) -> Facts:

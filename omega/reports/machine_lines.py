@@ -67,13 +67,13 @@ def machine_lines(
         names = view.names
         kept = [at for at in chosen.tolist() if is_named(names[at])]
         chosen = np.array(kept, dtype=np.intp)
-    weights = _weights(view, chosen, order)
+    weights = _weights(view, chosen, order, none=-1.0 if descending else np.inf)
     places = np.argsort(-weights if descending else weights, kind="stable")[:lines_max]
     return [_line(view, at) for at in chosen[places].tolist()], len(chosen)
 
 
-def _weights(view: View, at: Index, order: str) -> NDArray[np.float64]:
-    """Return what machines are sorted by: a share of -1 stands for a machine without any."""
+def _weights(view: View, at: Index, order: str, *, none: float) -> NDArray[np.float64]:
+    """Return what machines are sorted by; a share of `none` stands for a machine without any."""
     if order == "machine":
         return view.id[at].astype(np.float64)
     if order == "state":
@@ -84,7 +84,7 @@ def _weights(view: View, at: Index, order: str) -> NDArray[np.float64]:
     if order != name:
         return np.asarray(free / unit, dtype=np.float64)
     capacity = view.capacity[at, kinds].sum(axis=1)
-    shares = np.full(len(at), -1.0)
+    shares = np.full(len(at), none)
     np.divide(capacity - free, capacity, out=shares, where=capacity > 0)
     return shares
 

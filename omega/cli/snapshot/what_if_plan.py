@@ -37,6 +37,8 @@ from omega.terminal.options import read_pairs
 
 AS_IT_WAS: Final = "simulated"
 WHAT_IF: Final = "what if"
+REPLICAS_MAX: Final = 1_000
+"""Of all kinds; each is simulated with a view of its own."""
 """Names of the variants."""
 _SECONDS: Final = "S|KIND=S,..."
 
@@ -140,6 +142,8 @@ class WhatIfPlan:
         rules = rules_of(cell)
         if not rules:
             raise BadInput("no scheduler committed anything in the time that was saved")
+        if sum(map(len, rules.values())) > REPLICAS_MAX:
+            raise BadInput(f"more than {REPLICAS_MAX:,} replicas committed, too many to simulate")
         return Scenario(
             rules=rules,
             paces=self._known_paces(rules, paces_of(cell)),

@@ -116,6 +116,8 @@ class TopApp(App[None]):
             told: TopReport | OmegaError = self._reader.read(wanted)
         except OmegaError as error:
             told = error
+        except Exception as error:  # Textual would print it with all variables, the URL among them
+            told = OmegaError(f"the cell cannot be read: {type(error).__name__}")
         self._due_s = began_s + max(INTERVAL_S, REST * (self._clock.now() - began_s))
         self.call_from_thread(self._note, told)
 

@@ -48,4 +48,7 @@ def command(
         stop_on_signals() as stop,
     ):
         reader = TopReader(store, startable_kinds())
-        TopApp(reader, RealClock(), stop, tab=show, is_light=light).run()
+        app = TopApp(reader, RealClock(), stop, tab=show, is_light=light)
+        app.run()
+    if app.return_code:
+        raise typer.Exit(app.return_code)

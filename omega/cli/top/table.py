@@ -6,6 +6,8 @@ Promise  The cursor stays on its row while rows come and go. A filter that canno
 Source   Textual's DataTable; omega/cli/top/listing.py.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import ClassVar, Final
 
 from rich.console import JustifyMethod
@@ -171,7 +173,7 @@ class TableScreen(Screen[None]):
         """Draw the table anew; the cursor stays on its row, if it is still there."""
         table: DataTable[Text] = self.query_one(DataTable)
         listing, columns, rows = self.listing, self._columns(), self.listing.rows()
-        keys = [key_of(row) for row in rows]
+        keys = _each_once(key_of(row) for row in rows)
         now_ms = 0 if listing.report is None else listing.report.now_ms
         top, left = table.scroll_y, table.scroll_x
         with self.prevent(DataTable.RowHighlighted):
@@ -206,3 +208,13 @@ class TableScreen(Screen[None]):
         status = self.query_one("#status", Static)
         status.set_class(bool(problem or self._remark), "wrong")
         status.update(Text(printable(text)))
+
+
+def _each_once(keys: Iterable[str]) -> list[str]:
+    """Return the keys, numbered where one comes again: two logins may report under one name."""
+    seen: Counter[str] = Counter()
+    found = []
+    for key in keys:
+        seen[key] += 1
+        found.append(key if seen[key] == 1 else f"{key}\0{seen[key]}")
+    return found

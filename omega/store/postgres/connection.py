@@ -32,12 +32,14 @@ from omega.errors import (
 )
 from omega.store.postgres import json_text, packing
 from omega.store.postgres.answered import AnsweredConnection
-from omega.store.postgres.connecting import connect, with_settings
+from omega.store.postgres.connecting import SILENCE_S, connect, with_settings
 from omega.store.postgres.incarnations import INCARNATION_UNKNOWN
 from omega.store.postgres.waits import cause_of_wait
 
 COLLISIONS_MAX = 5
 """How often one call is repeated after a deadlock, serialization failure or lock timeout."""
+LONG_MS = 3_600_000
+"""How long one statement may take that reads or writes a whole cell."""
 READ_ONLY = (
     "the server takes no writes: it is a standby, or set to read only; name the primary in"
     " OMEGA_DATABASE_URL, or all servers and target_session_attrs=read-write"
@@ -99,7 +101,7 @@ class Link:
         return self._translating(lambda: self._call_in_incarnation(query, parameters))
 
     def together(self, work: Callable[[Cursor], _T], *, reads_only: bool = False) -> _T:
-        """Run several statements, all or none, without a limit on their time; return the result.
+        """Run several statements, all or none, each in LONG_MS at most; return the result.
 
         With `reads_only` all of them see the cell at one moment, and none may write. Work that
         collides is repeated from its beginning. Raises as `call` does.
@@ -161,8 +163,9 @@ class Link:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             if not connection.keeps_settings:
                 cursor.execute(with_settings(self._statement_timeout_ms).encode(), prepare=False)
-            cursor.execute("SET LOCAL statement_timeout = 0")
-            silence_s_max, connection.silence_s_max = connection.silence_s_max, float("inf")
+            cursor.execute(f"SET LOCAL statement_timeout = {LONG_MS}".encode())
+            silence_s_max = connection.silence_s_max
+            connection.silence_s_max = LONG_MS / 1_000 + SILENCE_S
             try:
                 return work(cursor)
             finally:

@@ -19,7 +19,7 @@ from omega.model.arrays import Amounts, Ids, Index, ascends, integers, positions
 from omega.model.claims import ConflictRule
 from omega.model.jobs import PRECEDENCE_MAX, PRECEDENCE_MIN, JobSpec
 from omega.model.machines import Machines
-from omega.model.names import ADDRESS_RULE, is_address, is_printable_name
+from omega.model.names import ADDRESS_RULE, UNPRINTABLE, is_address
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import KINDS, Kind
 from omega.model.wire import spec_from_wire
@@ -51,6 +51,8 @@ TASKS_MAX: Final = 10_000_000
 """Of each kind of line with tasks."""
 OTHERS_MAX: Final = 100_000
 """Quotas, schedulers and processes."""
+ATTRIBUTES_MAX: Final = 20_000_000
+"""Names of attributes times machines: so many values are held, most of them none."""
 
 
 class Collected:
@@ -60,6 +62,9 @@ class Collected:
         self._head: CellLine | None = None
         self._machines: list[MachinesLine] = []
         self._names: set[str] = set()
+        self._attributes: set[str] = set()
+        self._waiting = 0
+        """Tasks of jobs that go on, and ranges of tasks without a place."""
         self._last_machine = 0
         self._ids: Ids | None = None
         self._jobs: dict[int, SavedJob] = {}
@@ -146,6 +151,12 @@ class Collected:
             raise BadInput(ADDRESS_RULE, field="address")
         if len(self._names) > MACHINES_MAX:
             raise BadInput(f"more than {MACHINES_MAX:,} machines", field="id")
+        self._attributes.update(line.attributes)
+        if len(self._attributes) * len(self._names) > ATTRIBUTES_MAX:
+            raise BadInput(
+                f"machines times names of attributes are more than {ATTRIBUTES_MAX:,}",
+                field="attributes",
+            )
         self._machines.append(line)
 
     def _take_quota(self, line: QuotaLine) -> None:
@@ -161,7 +172,10 @@ class Collected:
         self._last_job = line.id
         if len(self._jobs) == JOBS_MAX:
             raise BadInput(f"more than {JOBS_MAX:,} jobs", field="id")
-        self._jobs[line.id] = _job(line)
+        self._jobs[line.id] = job = _job(line)
+        self._waiting += len(job.unplaced) + (job.spec.tasks if job.goes_on else 0)
+        if self._waiting > TASKS_MAX:
+            raise BadInput(f"the jobs have more than {TASKS_MAX:,} tasks", field="spec")
 
     def _take_running(self, line: RunningLine) -> None:
         rows = len(line.job)
@@ -273,6 +287,11 @@ def _job(line: JobLine) -> SavedJob:
     if job.state is State.RUNNING and job.unplaced:
         raise BadInput("a task of a running job has no place", field="unplaced")
     return job
+
+
+def is_printable_name(text: str) -> bool:
+    """Return whether the database takes a text as a name; it knows fewer characters than Python."""
+    return not UNPRINTABLE.search(text)
 
 
 def _is_within_limits(spec: JobSpec) -> bool:

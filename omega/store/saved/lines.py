@@ -25,8 +25,8 @@ Whole = Annotated[int, Field(ge=0, lt=2**53)]
 """A count that every reader of JSON holds exactly."""
 Long = Annotated[int, Field(ge=0, lt=2**63)]
 """A number of 64 bits in the database."""
-Moment = Annotated[int, Field(ge=0, lt=2**47)]
-"""Milliseconds since the epoch, some thousands of years at most."""
+Moment = Annotated[int, Field(ge=0, lt=2**43)]
+"""Milliseconds since the epoch, 278 years at most: a database has any time that far from now."""
 PAST_MS_MAX: Final = 366 * 24 * 60 * 60 * 1_000
 """How long the time may be that is saved: a year."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
@@ -35,6 +35,7 @@ Number = Annotated[int, Field(ge=1, lt=2**53)]
 MachineNumber = Annotated[int, Field(ge=1, lt=2**31)]
 Amount = Annotated[int, Field(ge=0, le=LIMITS.amount_max)]
 Name = Annotated[str, Field(min_length=1, max_length=LIMITS.name_length_max)]
+MachineName = Annotated[str, Field(min_length=1, max_length=2 * LIMITS.name_length_max)]
 Task = Annotated[int, Field(ge=0, lt=LIMITS.tasks_per_job_max)]
 Range = tuple[Task, Annotated[int, Field(ge=1, le=LIMITS.tasks_per_job_max)]]
 KindName = Annotated[str, Field(pattern=f"^({'|'.join(COLUMNS)})$")]
@@ -70,7 +71,7 @@ class MachinesLine(Line):
 
     line: Literal["machines"] = "machines"
     id: list[MachineNumber]
-    name: list[Name]
+    name: list[MachineName]
     state: list[Annotated[int, Field(ge=0, le=max(MachineState))]]
     sequence: list[Long]
     revision: list[Long]

@@ -8,6 +8,7 @@ Source   docs/decisions/0055-snapshots-and-what-if.md; omega.store.saved.lines.
 """
 
 import gzip
+import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +17,31 @@ from typing import Any, BinaryIO, Final, cast
 from pydantic import ValidationError
 
 from omega.errors import BadInput
+from omega.limits import LIMITS
 from omega.model.arrays import some_kind
 from omega.store.saved.cell import SavedCell
 from omega.store.saved.collecting import Collected
-from omega.store.saved.lines import FORMAT, LINE, ORDER, VERSION, AnyLine, CellLine, EndLine
+from omega.store.saved.lines import (
+    FORMAT,
+    LINE,
+    ORDER,
+    VERSION,
+    AnyLine,
+    CellLine,
+    EndLine,
+    JobLine,
+    ProcessLine,
+)
 
 LINE_BYTES_MAX: Final = 4 * 2**20
 BYTES_MAX: Final = 2 * 2**30
 """Of all lines, unpacked: about ten million tasks."""
+SPEC_BYTES_MAX: Final = 2 * LIMITS.wire_bytes_max
+"""Of one job, as this file has it."""
+REPORT_BYTES_MAX: Final = 4 * LIMITS.facts_bytes_max
+"""Of the report of one process, as this file has it ..."""
+REPORTS_BYTES_MAX: Final = 64 * 2**20
+"""... and of all."""
 SHOWN_MAX: Final = 200
 _GZIP: Final = b"\x1f\x8b"
 
@@ -50,7 +68,7 @@ def read_cell(path: Path) -> SavedCell:
 def _read(source: BinaryIO, file: str) -> SavedCell:
     collected = Collected()
     stage = -1
-    number = 0
+    number = reports = 0
     for number, text in _lines(source, file):
         try:
             line = _parsed(text)
@@ -63,6 +81,7 @@ def _read(source: BinaryIO, file: str) -> SavedCell:
                 if line.lines != number - 1:
                     raise BadInput(f"it has {number - 1} lines before the last, not {line.lines}")
                 break
+            reports = _reports(line, text, reports)
             collected.take(line)
         except BadInput as problem:
             raise BadInput(
@@ -73,6 +92,24 @@ def _read(source: BinaryIO, file: str) -> SavedCell:
     if source.read(1):
         raise BadInput("there is something after the last line", file=file, line=number + 1)
     return _checked(collected, file)
+
+
+def _reports(line: AnyLine, text: bytes, before: int) -> int:
+    """Return the bytes of all reports so far. Raises BadInput for a part that is too long."""
+    match line:
+        case ProcessLine():
+            _refuse_long(text, REPORT_BYTES_MAX, "facts")
+            _refuse_long(text, REPORTS_BYTES_MAX - before, "facts")
+            return before + len(text)
+        case JobLine() if len(text) > SPEC_BYTES_MAX:
+            _refuse_long(json.dumps(line.spec).encode(), SPEC_BYTES_MAX, "spec")
+    return before
+
+
+def _refuse_long(text: bytes, most: int, field: str) -> None:
+    """Raise BadInput for a part of a line that the database would not have had."""
+    if len(text) > most:
+        raise BadInput(f"longer than {most:,} bytes", field=field)
 
 
 def _lines(source: BinaryIO, file: str) -> Iterator[tuple[int, bytes]]:

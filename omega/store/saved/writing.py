@@ -10,7 +10,8 @@ import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from tempfile import mkstemp
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -33,16 +34,24 @@ from omega.store.saved.lines import (
     RunningLine,
     SchedulerLine,
 )
+from omega.store.saved.reading import LINE_BYTES_MAX, read_cell
+
+SHOWN: Final = 40
+"""How much of the file's name a part of it has, whose own name may not get too long."""
 
 
 def write_cell(cell: SavedCell, path: Path) -> int:
     """Write a cell into a file, and replace one that is there; return the bytes written.
 
-    Raises BadInput if it cannot be written.
+    The file is read again before it has its name: what `read_cell` would refuse is no copy of a
+    cell. Raises BadInput if it cannot be written, or not be read.
     """
-    beside = path.with_name(f".{path.name}.part")
+    if path.exists() and not path.is_file():
+        raise BadInput("it is there, and no file", file=str(path))
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # Of its own name, and only for its owner: another snapshot may be written there meanwhile.
+        descriptor, name = mkstemp(dir=path.absolute().parent, prefix=f".{path.name[:SHOWN]}.")
+        beside = Path(name)
         try:
             with (
                 os.fdopen(descriptor, "wb") as raw,
@@ -50,6 +59,7 @@ def write_cell(cell: SavedCell, path: Path) -> int:
             ):
                 for line in lines_of(cell):
                     packed.write(line)
+            read_cell(beside)
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
@@ -78,7 +88,7 @@ def _lines(cell: SavedCell) -> Iterator[Line]:
         precedence_gap=cell.precedence_gap,
     )
     for part in _parts(cell.machines):
-        yield _machines(cell.machines, part)
+        yield from _machine_lines(cell.machines, part)
     for quota in cell.quotas:
         limits = {budget.column: limit for budget, limit in sorted(quota.limits.items())}
         yield QuotaLine(scope=quota.scope.value, name=quota.name, limits=limits)
@@ -97,6 +107,16 @@ def _lines(cell: SavedCell) -> Iterator[Line]:
 def _parts(rows: SavedMachines | RunningTasks | PastTasks) -> Iterator[slice]:
     for first in range(0, len(rows), ROWS_A_LINE):
         yield slice(first, first + ROWS_A_LINE)
+
+
+def _machine_lines(of: SavedMachines, part: slice) -> Iterator[MachinesLine]:
+    """Yield lines that are not too long to be read: attributes may be many and long."""
+    line, half = _machines(of, part), (part.start + part.stop) // 2
+    if len(line.id) > 1 and len(line.text()) > LINE_BYTES_MAX:
+        yield from _machine_lines(of, slice(part.start, half))
+        yield from _machine_lines(of, slice(half, part.stop))
+    else:
+        yield line
 
 
 def _machines(of: SavedMachines, part: slice) -> MachinesLine:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from omega.reports.lasting import PROCESSES_MAX, REPLICAS_MAX, Counted, LastingCounts
+from omega.reports.lasting import NAMES_MAX, PROCESSES_MAX, REPLICAS_MAX, Counted, LastingCounts
 from omega.store.status import ProcessReport
 
 
@@ -112,3 +112,21 @@ def test_reports_of_any_form_are_taken() -> None:
         ((_, _, facts),) = counts.note([hostile], 0.0).reported()
 
     assert {} == facts["totals"]
+
+
+def test_a_total_that_falls_is_another_process() -> None:
+    """It began while nobody looked, and has counted for longer by now."""
+    counts = LastingCounts()
+    counts.note([a_report(9, elapsed_s=20)], 0.0)
+
+    assert {"0": 11} == attempts(counts.note([a_report(2, elapsed_s=40)], 60.0))
+
+
+def test_names_that_logins_invent_are_bounded() -> None:
+    counts = LastingCounts()
+    for number in range(3 * PROCESSES_MAX):
+        invented = {f"{number} {name}": 1 for name in range(NAMES_MAX)}
+        found = counts.note([a_report(1, pid=number, more={"totals": invented})], number)
+
+    (replica,) = found.replicas
+    assert NAMES_MAX == len(replica.facts[0]["totals"])

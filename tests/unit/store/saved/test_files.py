@@ -4,6 +4,7 @@ import gzip
 import json
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from omega.errors import BadInput
 from omega.lifecycle.states import State
+from omega.limits import LIMITS
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.wire import spec_to_wire
 from omega.store.saved.cell import SavedCell
@@ -245,3 +247,72 @@ def test_the_time_that_was_saved_ends_with_the_last_thing_that_happened() -> Non
     late = past((9, 0, 2, 1, 50))
     jobs = (a_saved_job(9, state=State.SUCCEEDED),)
     assert a_saved_cell(jobs=jobs, past=late, schedulers=()).until_ms == CELL.begin_ms + 50_000
+
+
+def test_whatever_the_database_takes_as_a_name_is_saved(path: Path) -> None:
+    """Machines have longer names than jobs, and Python knows more unprintable characters."""
+    machines = some_machines(1)
+    renamed = replace(machines, machines=replace(machines.machines, names=("m" * 400,)))
+    job = a_saved_job(1, a_spec(name="a\u00a0b\ue000"), state=State.PENDING, unplaced=((0, 1),))
+    write_cell(a_saved_cell(machines=renamed, jobs=(job,)), path)
+
+    again = read_cell(path)
+    assert ("m" * 400,) == again.machines.machines.names
+    assert "a\u00a0b\ue000" == again.jobs[0].spec.name
+
+
+def test_machines_of_very_many_attributes_fill_more_lines(path: Path) -> None:
+    machines = some_machines(1_000)
+    attributes = {f"a{n}": ["v" * 200] * 1_000 for n in range(30)}
+    many = replace(machines, machines=replace(machines.machines, attributes=attributes))
+    write_cell(a_saved_cell(machines=many), path)
+
+    assert attributes == read_cell(path).machines.machines.attributes
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="it is there, and no file"):
+        write_cell(CELL, tmp_path)
+
+
+def test_what_could_not_be_read_again_is_not_written(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omega.store.saved.reading.REPORT_BYTES_MAX", 10)
+    with pytest.raises(BadInput, match="longer than 10 bytes"):
+        write_cell(CELL, path)
+
+    assert [] == list(path.parent.iterdir())
+
+
+def test_attributes_are_bounded_by_machines_and_names(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(path, lines(CELL))
+    monkeypatch.setattr("omega.store.saved.collecting.ATTRIBUTES_MAX", 2)
+
+    assert ("attributes", 2) == (refusal(path).field, refusal(path).line)
+
+
+def test_tasks_that_wait_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_lines(path, lines(CELL))
+    monkeypatch.setattr("omega.store.saved.collecting.TASKS_MAX", 3)
+
+    assert ("spec", 4) == (refusal(path).field, refusal(path).line)
+
+
+@pytest.mark.parametrize(
+    ("number", "edit", "field"),
+    [
+        (9, setting(facts={"a": "x" * 4 * LIMITS.facts_bytes_max}), "facts"),
+        (4, lambda line: line["spec"].update(more="x" * 2 * LIMITS.wire_bytes_max), "spec"),
+        (1, setting(taken_ms=2**43), "taken_ms"),
+    ],
+)
+def test_parts_that_no_database_has_are_refused(
+    path: Path, number: int, edit: Edit, field: str
+) -> None:
+    problem = refusal(write_lines(path, with_line(number, edit)))
+
+    assert field in (problem.field or "")
+    assert number == problem.line
