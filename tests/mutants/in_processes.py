@@ -137,7 +137,7 @@ MUTANTS = (
     mutant(
         "answers-take-no-time",
         VIRTUAL,
-        "_next",
+        "_called",
         "if seconds > 0:",
         "if False:",
         "Calls of two processes never interleave.",

@@ -51,7 +51,7 @@ MANY = """
     SELECT s.job_id + n, n::text, s.tenant, false, s.group_starts, s.group_durations_ms, s.wire
       FROM omega.job_spec s, generate_series(1, %s) AS n WHERE s.job_id = %s;
     INSERT INTO omega.ended_task (job_id, task, machine_id, started_at, ended_at)
-    SELECT s.job_id, 0, 1, clock_timestamp() - interval '1 h', clock_timestamp() - interval '1 h' + s.name::integer * interval '1 ms'
+    SELECT s.job_id, 0, 1, now() - interval '1 h', now() - interval '1 h' + s.name::integer * interval '1 ms'
       FROM omega.job_spec s WHERE s.job_id > %s
 """  # noqa: E501 - a table
 
