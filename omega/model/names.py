@@ -34,4 +34,12 @@ def is_address(text: str) -> bool:
 
 def is_printable_name(text: str) -> bool:
     """Return whether each character of a name is printable, by Python and by the database."""
-    return text.isprintable() and (text.isascii() or not UNPRINTABLE.search(text))
+    return text.isprintable() and (text.isascii() or is_storable_name(text))
+
+
+def is_storable_name(text: str) -> bool:
+    """Return whether the database takes each character of a name: it takes more than Python prints.
+
+    What was stored so is shown escaped.
+    """
+    return not UNPRINTABLE.search(text)

@@ -19,7 +19,7 @@ from omega.model.arrays import Amounts, Ids, Index, ascends, integers, positions
 from omega.model.claims import ConflictRule
 from omega.model.jobs import PRECEDENCE_MAX, PRECEDENCE_MIN, JobSpec
 from omega.model.machines import Machines
-from omega.model.names import ADDRESS_RULE, UNPRINTABLE, is_address
+from omega.model.names import ADDRESS_RULE, is_address, is_storable_name
 from omega.model.quotas import Budget, Quota, QuotaScope
 from omega.model.resources import KINDS, Kind
 from omega.model.wire import spec_from_wire
@@ -141,11 +141,11 @@ class Collected:
             raise BadInput("machines are ascending by id", field="id")
         self._last_machine = line.id[-1]
         for name in line.name:
-            if name in self._names or not is_printable_name(name):
+            if name in self._names or not is_storable_name(name):
                 raise BadInput(f"{name!r} is not printable, or is there twice", field="name")
             self._names.add(name)
         texts = [*line.attributes, *(v for vs in line.attributes.values() for v in vs if v)]
-        if not all(map(is_printable_name, texts)):
+        if not all(map(is_storable_name, texts)):
             raise BadInput("a name or a value is not printable", field="attributes")
         if not all(address is None or is_address(address) for address in line.address):
             raise BadInput(ADDRESS_RULE, field="address")
@@ -161,7 +161,7 @@ class Collected:
 
     def _take_quota(self, line: QuotaLine) -> None:
         whose = (line.scope, line.name)
-        if whose in self._quotas or not is_printable_name(line.name):
+        if whose in self._quotas or not is_storable_name(line.name):
             raise BadInput(f"{line.name!r} is not printable, or is there twice", field="name")
         limits = {Budget[name.upper()]: limit for name, limit in line.limits.items()}
         self._quotas[whose] = Quota(QuotaScope(line.scope), line.name, limits)
@@ -214,7 +214,7 @@ class Collected:
         if ended[0] < self._last_end_ms or (np.diff(ended) < 0).any():
             raise BadInput("tasks that are over are in the order of their end", field="ended_ms")
         self._last_end_ms = line.ended_ms[-1]
-        if not all(map(is_printable_name, line.cause)):
+        if not all(map(is_storable_name, line.cause)):
             raise BadInput("a cause is not printable", field="cause")
         self._past.append(
             PastTasks(
@@ -251,7 +251,7 @@ def _sound_head(line: CellLine) -> CellLine:
 def _refuse_unprintable(kind: str, replica: str) -> None:
     """Raise BadInput, with the field, for a name of a process that is not printable."""
     for field, name in (("kind", kind), ("replica", replica)):
-        if not is_printable_name(name):
+        if not is_storable_name(name):
             raise BadInput("it is not printable", field=field)
 
 
@@ -263,7 +263,7 @@ def _job(line: JobLine) -> SavedJob:
         raise BadInput(error.sentence, field="spec") from error
     if not _is_within_limits(spec):
         raise BadInput("it asks for more than a job may", field="spec")
-    if not all(map(is_printable_name, (spec.name, spec.tenant, spec.scheduler))):
+    if not all(map(is_storable_name, (spec.name, spec.tenant, spec.scheduler))):
         raise BadInput("a name is not printable", field="spec")
     edge = 0
     for first, stop in line.unplaced:
@@ -287,11 +287,6 @@ def _job(line: JobLine) -> SavedJob:
     if job.state is State.RUNNING and job.unplaced:
         raise BadInput("a task of a running job has no place", field="unplaced")
     return job
-
-
-def is_printable_name(text: str) -> bool:
-    """Return whether the database takes a text as a name; it knows fewer characters than Python."""
-    return not UNPRINTABLE.search(text)
 
 
 def _is_within_limits(spec: JobSpec) -> bool:
