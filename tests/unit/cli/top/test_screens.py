@@ -91,7 +91,7 @@ def test_a_narrow_terminal_has_fewer_columns_and_a_wider_one_gets_them_back() ->
     async def body(it: Watching) -> None:
         few = it.titles()
         await it.pilot.resize_terminal(*WIDE)
-        await it.pilot.pause()
+        await it.settled()
         assert set(few) < set(it.titles())
         assert "tenant" in it.titles()
 
@@ -119,7 +119,7 @@ def test_a_click_on_a_title_sorts_and_another_turns_it_round() -> None:
         for expected in (["88%", "25%", "0%"], ["0%", "25%", "88%"]):
             column = [str(each.key.value) for each in it.table.ordered_columns].index("cpu")
             widths = [each.get_render_width(it.table) for each in it.table.ordered_columns]
-            await it.pilot.click("DataTable", offset=(sum(widths[:column]) + 2, 0))
+            await it.click("DataTable", offset=(sum(widths[:column]) + 2, 0))
             await it.look()
             assert expected == it.column("cpu")
 
@@ -302,7 +302,7 @@ def test_a_signal_ends_it() -> None:
     async def body(it: Watching) -> None:
         it.stop.set()
         it.app.look()
-        await it.pilot.pause()
+        await it.settled()
         assert not it.app.is_running or it.app.return_code == 0
 
     run(body)
