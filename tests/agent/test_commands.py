@@ -1,5 +1,6 @@
 """Commands that run in a cell: real processes, from `omega run` to the program and back."""
 
+import gc
 import signal
 import subprocess
 import sys
@@ -209,7 +210,18 @@ def test_root_must_be_allowed(omega: Omega, monkeypatch: pytest.MonkeyPatch) -> 
         assert "--allow-root" in ran.err
 
 
-@pytest.mark.parametrize("address", ["unix:///no-such", "\x1b[2J"])
+NO_ENGINES = {
+    "unix:///no-such": "No such file or directory",
+    # The SDK takes these for paths, too, and would leave the socket open: a ResourceWarning.
+    "UNIX:///no-such": "No such file or directory",
+    "http+unix://no-such": "No such file or directory",
+    "unix:no-such": "No such file or directory",
+    f"unix:///{'x' * 200}": "path too long",
+    "\x1b[2J": "",
+}
+
+
+@pytest.mark.parametrize(("address", "reason"), NO_ENGINES.items())
 def test_an_engine_that_is_away_is_refused_before_the_machine_is_in_the_cell(
     omega: Omega,
     database_url: str,
@@ -217,6 +229,7 @@ def test_an_engine_that_is_away_is_refused_before_the_machine_is_in_the_cell(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     address: str,
+    reason: str,
 ) -> None:
     monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
     options = ("--allow-root", f"--state-dir={tmp_path}", f"--containers={address}")
@@ -225,5 +238,7 @@ def test_an_engine_that_is_away_is_refused_before_the_machine_is_in_the_cell(
 
     assert 2 == ran.code
     assert "does not answer" in ran.err
+    assert reason in " ".join(ran.err.split())
+    gc.collect()
     with closing(open_store(database_url)) as store:
         assert not store.use().machines_by_state

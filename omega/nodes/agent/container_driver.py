@@ -93,7 +93,9 @@ class ContainerDriver:
             self._client = Engine(engine)
             self._refresh()
         except EngineError as error:
-            raise SettingsError([f"the container engine at {engine!r} does not answer"]) from error
+            raise SettingsError(
+                [f"the container engine at {engine!r} does not answer: {error}"]
+            ) from error
 
     def start(self, launch: Launch) -> None:
         """Start a task. Raises NotStarted for what is clear at once."""

@@ -16,13 +16,14 @@ import docker
 import docker.errors
 import docker.types
 import requests.exceptions
+from docker.utils import parse_host
 
 from omega.nodes.agent.own_address import LOOPBACK
 
 TIMEOUT_S: Final = 30
 MISSING: Final = 404
 READ_BYTES: Final = 65_536
-UNIX: Final = "unix://"
+UNIX: Final = "http+unix://"
 
 
 class EngineError(Exception):
@@ -157,14 +158,16 @@ class Engine:
 
 def _probe(address: str) -> None:
     """Ask whether anybody is there: the SDK leaves a socket open that found nobody."""
-    if not address.startswith(UNIX):
+    found = parse_host(address)  # in each way in which the SDK lets a path be written
+    if not found.startswith(UNIX):
         return
+    path = "/" + found.removeprefix(UNIX).removeprefix("/")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(TIMEOUT_S)
         try:
-            probe.connect(address.removeprefix(UNIX))
+            probe.connect(path)
         except OSError as error:
-            raise EngineError(str(error.strerror), is_missing=False) from error
+            raise EngineError(error.strerror or str(error), is_missing=False) from error
 
 
 def _read_to_end(output: socket.SocketIO, timeout_s: float) -> None:
