@@ -97,6 +97,15 @@ class AgentStore(Protocol):
         """
         ...
 
+    def free_machine(self, machine: int, holder: UUID) -> bool:
+        """Remove the lease of an own machine, which then stays up however long its agent is silent.
+
+        Removes this agent's lease, or one that has run out. A machine that `expire_machines` or
+        `leave_machine` took down returns to its state before, as by `hold_machine`; its tasks keep
+        their places. False, and nothing changes, if another agent holds the machine.
+        """
+        ...
+
 
 class ExitReader(Protocol):
     """What became of programs, for users."""

@@ -163,6 +163,13 @@ class Auditor(PassThrough):
         self._compare(raised=())
         return is_held
 
+    def free_machine(self, machine: int, holder: UUID) -> bool:
+        """Free a machine, which may return to its state before, and compare."""
+        is_free = super().free_machine(machine, holder)
+        self._shadow.counters.pop(machine, None)
+        self._compare(raised=())
+        return is_free
+
     def leave_machine(self, machine: int, holder: UUID) -> int:
         """Leave a machine, and remove its tasks, with their gangs."""
         lost = super().leave_machine(machine, holder)

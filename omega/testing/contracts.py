@@ -31,6 +31,7 @@ from omega.testing.machine_contract import (
 )
 from omega.testing.machine_lease_contract import (
     ExpiredMachineContract,
+    FreedMachineContract,
     HoldingMachineContract,
     LeftMachineContract,
 )
@@ -84,6 +85,7 @@ class StoreContract(
     HoldingMachineContract,
     ExpiredMachineContract,
     LeftMachineContract,
+    FreedMachineContract,
     TurnContract,
     WaitingContract,
     HoldingContract,

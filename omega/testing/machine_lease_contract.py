@@ -107,6 +107,8 @@ class HoldingMachineContract(Contract):
             store.hold_machine(machine, ANN, lease_ms=LONG_MS)
         with pytest.raises(BadInput, match=f"there is no machine {machine}"):
             store.leave_machine(machine, ANN)
+        with pytest.raises(BadInput, match=f"there is no machine {machine}"):
+            store.free_machine(machine, ANN)
 
     @pytest.mark.parametrize("lease_ms", [-1, LIMITS.lease_ms_max + 1])
     def test_a_lease_has_a_reasonable_length(self, store: Store, lease_ms: int) -> None:
@@ -304,5 +306,53 @@ class LeftMachineContract(Contract):
 
         assert 1 == store.leave_machine(machine, ANN)
         hold(store, machine)
+
+        assert MachineState.DOWN == state_of(store, machine)
+
+
+class FreedMachineContract(Contract):
+    """What becomes of a machine whose agent wants its tasks to go on however long it is silent."""
+
+    @pytest.mark.parametrize("lease_ms", [LONG_MS, OVER_AT_ONCE_MS])
+    def test_a_machine_that_was_freed_never_expires(self, store: Store, lease_ms: int) -> None:
+        (machine,) = add_a_cell(store, 1)
+        hold(store, machine, lease_ms=lease_ms)
+
+        assert [True, True] == [store.free_machine(machine, ANN) for _ in range(2)]
+
+        assert [] == store.expire_machines()
+        assert MachineState.OPEN == state_of(store, machine)
+        hold(store, machine, BOB)
+
+    @pytest.mark.parametrize("state", STATES_OF_LIFE)
+    @pytest.mark.parametrize("holder", [ANN, BOB])
+    def test_a_machine_that_had_expired_returns_to_its_state_with_its_tasks(
+        self, store: Store, state: MachineState, holder: UUID
+    ) -> None:
+        (machine,) = add_a_cell(store, 1)
+        a_running_job(store, a_spec(), [machine])
+        store.set_state(integers([machine]), state)
+        fall_silent(store, machine)
+        store.expire_machines()
+
+        assert store.free_machine(machine, holder)
+
+        assert state == state_of(store, machine)
+        assert [machine] == list(places(store).values())
+
+    def test_a_machine_that_another_agent_holds_is_not_freed(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1)
+        hold(store, machine, ANN)
+
+        assert not store.free_machine(machine, BOB)
+
+        assert not store.hold_machine(machine, BOB, lease_ms=LONG_MS)
+
+    def test_a_machine_that_an_operator_took_down_stays_down(self, store: Store) -> None:
+        (machine,) = add_a_cell(store, 1)
+        hold(store, machine)
+        store.set_state(integers([machine]), MachineState.DOWN)
+
+        assert store.free_machine(machine, ANN)
 
         assert MachineState.DOWN == state_of(store, machine)

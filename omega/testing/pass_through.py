@@ -135,6 +135,10 @@ class PassThrough:
         """Pass on."""
         return self._store.leave_machine(machine, holder)
 
+    def free_machine(self, machine: int, holder: UUID) -> bool:
+        """Pass on."""
+        return self._store.free_machine(machine, holder)
+
     def expire_machines(self) -> list[int]:
         """Pass on."""
         return self._store.expire_machines()

@@ -95,6 +95,27 @@ def test_a_watchdog_is_started_again_and_ends_when_its_agent_is_gone_and_nothing
     two.started.wait_for(lambda: not watchdogs())
 
 
+def test_an_agent_that_keeps_its_tasks_opens_a_machine_whose_lease_had_run_out(
+    two: CellAtWork, tmp_path: Path
+) -> None:
+    silent = two.agents.pop(0)
+    silent.send_signal(signal.SIGSTOP)
+    two.started.wait_for(lambda: 1 == two.store.use().open)
+    two.started.processes.remove(silent)
+    silent.kill()
+    silent.wait()
+
+    two.start_agent("--on-silence=keep", name="m1")
+
+    two.started.wait_for(lambda: 2 == two.store.use().open)
+    assert [] == two.store.expire_machines()
+    job = two.submitted("--tasks=2", "--cpu=2", "--", "sh", "-c", MEETS.format(folder=tmp_path))
+    on = [wait_for_lines(two, tmp_path / f"{task}.began", 1) for task in (0, 1)]
+    assert [["m1"], ["m2"]] == sorted(on)
+    (tmp_path / "gate").touch()
+    two.wait_until_over(job)
+
+
 def test_an_agent_elsewhere_is_refused_while_the_lease_holds(
     two: CellAtWork, tmp_path: Path
 ) -> None:

@@ -243,5 +243,6 @@ NEARLY_RIGHT: dict[str, st.SearchStrategy[Mapping[str, Any]]] = {
     "report_outputs": st.just(OUTPUTS),
     "hold_machine": st.just(HELD),
     "leave_machine": st.just(LEFT),
+    "free_machine": st.just(LEFT),
 }
 """By function, arguments that are right."""

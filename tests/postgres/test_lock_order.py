@@ -226,6 +226,13 @@ def hold_what_is_down(store: PostgresStore) -> Call:
     return lambda rival: rival.hold_machine(1, UUID(int=2), lease_ms=LONG_MS)
 
 
+def free_what_is_down(store: PostgresStore) -> Call:
+    add_a_cell(store, 2)
+    held(store)
+    store.expire_machines()
+    return lambda rival: rival.free_machine(1, UUID(int=1))
+
+
 def leave_machine(store: PostgresStore) -> Call:
     """On the other machine run the tasks that fall with their gangs."""
     gangs_on_both(store)
@@ -271,6 +278,7 @@ LOCKS: dict[Callable[[PostgresStore], Call], tuple[Rows, ...]] = {
     set_state: MACHINES,
     set_state_of_held: LEASES + MACHINES,
     hold_what_is_down: LEASES[:1] + MACHINES[:1],
+    free_what_is_down: LEASES[:1] + MACHINES[:1],
     leave_machine: LEASES[1:] + EVERYTHING,
     renew: JOBS,
     hand_back: JOBS,

@@ -98,9 +98,15 @@ REFUSED = [
             (f"1, {HOLDER}, 86400001", "of at most 86400000"),
         )
     ),
-    (f"leave_machine(NULL, {HOLDER})", "there is no machine null"),
-    (f"leave_machine(1000, {HOLDER})", "there is no machine 1000"),
-    ("leave_machine(1, NULL)", "bad holder: null"),
+    *(
+        (f"{name}({given})", says)
+        for name in ("leave_machine", "free_machine")
+        for given, says in (
+            (f"NULL, {HOLDER}", "there is no machine null"),
+            (f"1000, {HOLDER}", "there is no machine 1000"),
+            ("1, NULL", "bad holder: null"),
+        )
+    ),
     ("lose_own_tasks(NULL)", "there is no machine null"),
     ("lose_own_tasks(1000)", "there is no machine 1000"),
     (registered(name="NULL"), "holds a null"),
@@ -137,6 +143,7 @@ def test_what_is_in_form_is_taken(cell: StoreUnderLoad) -> None:
         "machine_revision(1)",
         f"hold_machine(1, {HOLDER}, 86400000)",
         f"leave_machine(1, {HOLDER})",
+        f"free_machine(1, {HOLDER})",
         "lose_own_tasks(4)",
         "expire_machines()",
         registered(),

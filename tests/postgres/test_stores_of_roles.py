@@ -49,6 +49,7 @@ CALLS = {
     "expire_machines": methodcaller("expire_machines"),
     "forget": methodcaller("forget", "batch", "0"),
     "hand_back": methodcaller("hand_back", [HandBack(JOB.id, JOB.token, 0, progressed=False)]),
+    "free_machine": methodcaller("free_machine", 1, UUID(int=1)),
     "helpers": methodcaller("helpers", JOB.id),
     "hold": methodcaller("hold", JOB.id),
     "release": methodcaller("release", JOB.id),

@@ -33,9 +33,9 @@ from omega.model.names import ADDRESS_RULE, is_address
 from omega.model.resources import DEVICES_MAX, KINDS, Kind, named
 from omega.nodes.agent.cgroups import find_cgroups
 from omega.nodes.agent.hardware import found_capacity
-from omega.nodes.agent.live import LiveAgent, register
+from omega.nodes.agent.live import LiveAgent, keep_tasks, register
 from omega.nodes.agent.locks import alone_in
-from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
+from omega.nodes.agent.machine_lease import MachineLease, holder_of
 from omega.nodes.agent.own_address import address_towards
 from omega.nodes.agent.own_machine import TaskDrivers
 from omega.processes.stopping import stop_on_signals, stop_with_parent
@@ -161,7 +161,6 @@ class AgentPlan:
         if self.on_silence is OnSilence.KEEP:
             if self.end_tasks:
                 raise BadInput("it contradicts --on-silence keep", field="--end-tasks")
-            Deadline(folder).remove()  # an agent before this one may have had a lease
             return None
         return MachineLease.taken_up(folder, holder_of(folder, uuid4()), self.lease)
 
@@ -235,18 +234,16 @@ def command(
             capacity, address = plan.capacity(folder), plan.own_address(url)
             # Whatever is refused is refused before the machine is in the cell.
             with plan.drivers(folder, clock, capacity, sink) as drivers:
+                machine = register(
+                    store, retry, name, capacity=capacity, attributes=attributes, address=address
+                )
+                if held is None:
+                    keep_tasks(store, retry, machine, folder)
                 agent = LiveAgent(
                     store,
                     clock,
                     sink,
-                    machine=register(
-                        store,
-                        retry,
-                        name,
-                        capacity=capacity,
-                        attributes=attributes,
-                        address=address,
-                    ),
+                    machine=machine,
                     drivers=drivers,
                     folder=folder,
                     poll_s=settings.poll_interval_ms / 1_000,

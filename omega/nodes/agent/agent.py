@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from omega.clock import Clock
-from omega.errors import NotAllowed, StoreUnavailable
+from omega.errors import StoreUnavailable
 from omega.events import AgentWarned, ProgramEnded, Sink, StoreCallFailed
 from omega.framework.effects import Effects, Wait
 from omega.model.arrays import holds
@@ -177,7 +177,7 @@ class Agent:
             "hold", lambda store: store.hold_machine(self._machine.id, holder, lease_ms=lease_ms)
         )
         if not held:
-            raise NotAllowed(f"another agent holds the machine {self._machine.name}")
+            raise self._machine.held_by_another()
         renewed = replace(lease, asked_s=asked_s)
         if self._renewed(renewed.kill_due_s):  # else the watchdog goes by the deadline before
             if self._clock.now() >= lease.kill_due_s:

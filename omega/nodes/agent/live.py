@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from omega.clock import BootClock, Clock
 from omega.errors import StoreUnavailable
@@ -24,7 +25,7 @@ from omega.model.arrays import Amounts
 from omega.model.machines import Machines
 from omega.nodes.agent.agent import Agent
 from omega.nodes.agent.child_wait import ChildWait
-from omega.nodes.agent.machine_lease import Deadline, MachineLease
+from omega.nodes.agent.machine_lease import Deadline, MachineLease, holder_of
 from omega.nodes.agent.own_machine import OwnMachine, TaskDrivers
 from omega.nodes.agent.records import Records
 from omega.nodes.calling import called
@@ -54,6 +55,20 @@ def register(
     one = Machines((name,), capacity[None, :], {key: [it] for key, it in attributes.items()})
     number = retry("register", lambda: store.register_machine(one, address))
     return OwnMachine(id=number, name=name, capacity=capacity)
+
+
+def keep_tasks(store: Store, retry: Retry, machine: OwnMachine, folder: Path) -> None:
+    """Let the tasks of a machine go on, and keep their places, however long the store is away.
+
+    An earlier agent with this folder may have had a lease, which would run out. Until the store has
+    answered, its watchdog still stops the tasks in time.
+
+    Raises NotAllowed if another agent holds the machine.
+    """
+    holder = holder_of(folder, uuid4())
+    if not retry("free", lambda: store.free_machine(machine.id, holder)):
+        raise machine.held_by_another()
+    Deadline(folder).remove()
 
 
 class LiveAgent:

@@ -8,6 +8,7 @@ Source   docs/decisions/0044-programs-and-agents.md.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from omega.errors import NotAllowed
 from omega.model.arrays import Amounts
 from omega.nodes.agent.agent_task import AgentTask
 from omega.nodes.agent.checks import Begin, in_a_thread
@@ -22,6 +23,10 @@ class OwnMachine:
     name: str
     capacity: Amounts
     """What its tasks may hold, (kinds,)."""
+
+    def held_by_another(self) -> NotAllowed:
+        """Return the error of an agent whose machine another agent holds."""
+        return NotAllowed(f"another agent holds the machine {self.name}")
 
 
 @dataclass(frozen=True, kw_only=True)

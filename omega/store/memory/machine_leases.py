@@ -71,6 +71,19 @@ class MemoryMachineLeases(MemoryAgents):
         self._declare_down([machine])
         return self.lose_tasks(integers([machine]))
 
+    def free_machine(self, machine: int, holder: UUID) -> bool:
+        """Remove the lease of an own machine; False if another agent has it."""
+        self.machine_revision(machine)
+        lease = self._machine_leases.get(machine)
+        if lease is None:
+            return True
+        if lease.holder != holder and lease.expires_s > self._clock.now():
+            return False
+        del self._machine_leases[machine]
+        if lease.state_before is not None:
+            super().set_state(integers([machine]), lease.state_before)
+        return True
+
     def expire_machines(self) -> list[int]:
         """Declare down the machines whose lease has run out; return them, ascending."""
         now_s = self._clock.now()

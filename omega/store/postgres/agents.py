@@ -126,6 +126,11 @@ class PostgresAgents:
         ((lost,),) = self._link.call("SELECT omega.lose_own_tasks(%s)", (machine,))
         return int(lost)
 
+    def free_machine(self, machine: int, holder: UUID) -> bool:
+        """Remove the lease of an own machine; False if another agent has it."""
+        ((is_free,),) = self._link.call("SELECT omega.free_machine(%s, %s)", (machine, holder))
+        return bool(is_free)
+
     def exits(self, job: int, *, exits_max: int = 100) -> list[PastExit]:
         """Return how tasks of a job ended: those that failed first, and the newest first."""
         return [

@@ -101,6 +101,7 @@ ROLES: Final = (
             "register_machine",
             "hold_machine",
             "leave_machine",
+            "free_machine",
             "lose_own_tasks",
         ),
     ),

@@ -1,15 +1,50 @@
 """What the options of an agent make of its folder."""
 
+import threading
 from pathlib import Path
 from uuid import UUID
 
+import numpy as np
+import pytest
+
 from omega.cli.node.run import AgentPlan, OnSilence
+from omega.clock import ManualClock
+from omega.config import Settings
+from omega.errors import NotAllowed
+from omega.framework.retry import Retry
+from omega.model.resources import KINDS
+from omega.nodes.agent.live import keep_tasks
 from omega.nodes.agent.machine_lease import Deadline, holder_of
+from omega.nodes.agent.own_machine import OwnMachine
+from omega.store.memory.store import MemoryStore
+from omega.testing.builders import a_cell
 
 
-def test_who_keeps_tasks_is_watched_by_no_watchdog_of_an_earlier_agent(tmp_path: Path) -> None:
-    holder_of(tmp_path, UUID(int=1))
-    Deadline(tmp_path).write(1.0)
-
+def test_who_keeps_tasks_has_no_lease(tmp_path: Path) -> None:
     assert AgentPlan(on_silence=OnSilence.KEEP).machine_lease(tmp_path) is None
-    assert Deadline(tmp_path).read() is None
+
+
+@pytest.mark.parametrize("is_held_elsewhere", [False, True])
+def test_the_watchdog_of_an_earlier_lease_is_at_work_until_the_machine_is_free(
+    tmp_path: Path,
+    is_held_elsewhere: bool,  # noqa: FBT001 - both
+) -> None:
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    store.add_machines(a_cell(1))
+    holder = UUID(int=2) if is_held_elsewhere else holder_of(tmp_path, UUID(int=1))
+    assert store.hold_machine(1, holder, lease_ms=1_000)
+    Deadline(tmp_path).write(1.0)
+    stop = threading.Event()
+    retry = Retry(clock, lambda _: None, Settings(), np.random.default_rng(0), stop)
+    machine = OwnMachine(id=1, name="m1", capacity=np.zeros(KINDS, dtype=np.int64))
+
+    if is_held_elsewhere:
+        with pytest.raises(NotAllowed, match="another agent holds the machine m1"):
+            keep_tasks(store, retry, machine, tmp_path)
+        assert 1.0 == Deadline(tmp_path).read()
+    else:
+        keep_tasks(store, retry, machine, tmp_path)
+        assert Deadline(tmp_path).read() is None
+        clock.advance(2)
+        assert [] == store.expire_machines()

@@ -46,6 +46,27 @@ BEGIN
     RETURN true;
 END $$;
 
+-- Remove the lease of one of the caller's own machines, so that it is like one that no agent has ever held: never declared
+-- down. One that its lease declared down returns to its state before. Return false if another agent holds the machine.
+CREATE FUNCTION omega.free_machine(_machine integer, _holder uuid)
+RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    before smallint;
+BEGIN
+    PERFORM needs_read_committed();
+    PERFORM needs_own_machine(_machine, _holder);
+    DELETE FROM machine_lease l
+     WHERE l.machine_id = _machine AND (l.holder = _holder OR l.expires_at <= clock_timestamp())
+    RETURNING l.state_before INTO before;
+    IF NOT FOUND THEN
+        RETURN NOT EXISTS (SELECT FROM machine_lease l WHERE l.machine_id = _machine);
+    ELSIF before IS NOT NULL THEN
+        PERFORM 1 FROM machine WHERE id = _machine FOR NO KEY UPDATE;
+        PERFORM move_machines(ARRAY[_machine], before);
+    END IF;
+    RETURN true;
+END $$;
+
 -- Evict what runs on one of the caller's own machines if it is down or gone, as lose_tasks does; return how many tasks.
 CREATE FUNCTION omega.lose_own_tasks(_machine integer)
 RETURNS integer LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
