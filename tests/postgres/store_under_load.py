@@ -60,6 +60,8 @@ class StoreUnderLoad(PostgresCell, PostgresJobs, PostgresRounds, PostgresRegistr
             yield
         finally:
             self.link.call("ROLLBACK")
+            # A later example may give other machines the generation that was taken back.
+            self._profiles = None
 
     def attempt(self, statement: str, literals: Sequence[str | None]) -> str | None:
         """Run a statement inside a transaction; return the sentence with which it was refused.

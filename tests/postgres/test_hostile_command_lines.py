@@ -1,5 +1,6 @@
 """Whatever is typed, a command ends with 0, 1 or 2, and with a sentence if not with 0."""
 
+import io
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -78,6 +79,7 @@ def _bounded(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     """Have commands work in the test's own database and folder, and none go on for ever."""
     monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"- \xff: [")))
     monkeypatch.setattr(ChildWait, "wait", stop_all)
     STOPS.clear()
     modules = {f"omega.cli.{VERBS[verb].module}" for verb, *_ in COMMANDS}

@@ -27,6 +27,13 @@ READ_WHOLE = (
     "SELECT relname::text FROM pg_stat_xact_user_tables"
     " WHERE schemaname = 'omega' AND relname = ANY (%s) AND seq_tup_read > 100"
 )
+REPEATED = """
+    INSERT INTO omega.transaction
+        (id, scheduler, replica, by_sequence, jobs, ends, tasks, machines, verdicts)
+    SELECT gen_random_uuid(), scheduler, replica, by_sequence, jobs, ends, tasks, machines, verdicts
+      FROM omega.transaction, generate_series(1, 250)
+"""
+"""A dozen transactions are read whole sooner than found by their keys."""
 BIG = ["allocation", "job", "job_spec", "machine", "machine_change", "transaction"]
 
 
@@ -109,6 +116,8 @@ def test_a_call_reads_what_it_names_alone(store: PostgresStore, database_url: st
     """Each call is undone before the next, which finds the same 3,000 machines and jobs."""
     add_a_cell(store, MANY)
     run_many(store)
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute(REPEATED)
     running = a_running_job(store, a_job_in_steps(1), [1])
     job = a_leased_job(store, a_spec(3, precedence=50))
     store.submit([a_spec(1)] * MANY)

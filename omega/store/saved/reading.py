@@ -10,7 +10,7 @@ Source   docs/decisions/0055-snapshots-and-what-if.md; omega.store.saved.lines.
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -134,8 +134,7 @@ def _parsed(text: bytes) -> AnyLine:
         _, *where = problem["loc"] or [""]
         if problem["type"].startswith("union_tag"):
             raise BadInput(f"`line` is none of {', '.join(ORDER)}") from error
-        field = ".".join(map(str, where)) or None
-        raise BadInput(problem["msg"][:SHOWN_MAX], field=_short(field)) from error
+        raise BadInput(problem["msg"][:SHOWN_MAX], field=_field(where)) from error
     if isinstance(line, CellLine) and line.version != VERSION:
         raise BadInput(
             f"it is a file of {FORMAT} {line.version}, and this is for {VERSION}", field="version"
@@ -143,8 +142,11 @@ def _parsed(text: bytes) -> AnyLine:
     return line
 
 
-def _short(field: str | None) -> str | None:
-    return None if field is None else field[:SHOWN_MAX]
+def _field(where: Sequence[str | int]) -> str | None:
+    """Return the way to a value, through keys that a stranger may have written."""
+    names = [str(key) for key in where]
+    way = ".".join(name if name.isprintable() else repr(name) for name in names)
+    return way[:SHOWN_MAX] or None
 
 
 def _checked(collected: Collected, file: str) -> SavedCell:

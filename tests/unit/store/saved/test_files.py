@@ -145,6 +145,7 @@ def test_a_cell_of_many_lines_of_machines_and_tasks_is_whole(path: Path) -> None
         (2, setting(attributes={"zone": ["a"]}), "attributes.zone"),
         (2, setting(attributes={"zone": ["a", "\x1b[2J", None]}), "attributes"),
         (3, setting(limits={"jobs": -1}), "limits.jobs"),
+        (3, setting(limits={"\x85": 1}), r"limits.'\x85'.[key]"),
         (3, setting(scope="everybody"), "scope"),
         (4, setting(id=0), "id"),
         (4, setting(spec={}), "spec"),
