@@ -30,18 +30,18 @@ FILL: Final = f"""
           FROM made m, generate_series(0, {TASKS_PER_JOB} - 1) AS t
     ), queued AS (
         INSERT INTO omega.job (id, scheduler, state, tasks, placed, ended, unplaced, attempts,
-                               submitted_at, not_before, first_leased_at, finished_at)
+                               submitted_at, not_before, first_leased_at, finished_at, tenant)
         OVERRIDING SYSTEM VALUE
         SELECT id, 'filling',
                (CASE WHEN %(over)s THEN 'succeeded' ELSE 'running' END)::omega.job_state,
                {TASKS_PER_JOB}, {TASKS_PER_JOB}, CASE WHEN %(over)s THEN {TASKS_PER_JOB} ELSE 0 END,
-               '{{}}', 1, at, at, at, CASE WHEN %(over)s THEN at END
+               '{{}}', 1, at, at, at, CASE WHEN %(over)s THEN at END, 'default'
           FROM made
     ), described AS (
         INSERT INTO omega.job_spec (job_id, name, tenant, needs_sibling_machines, group_starts,
-                                    group_durations_ms, wire)
+                                    group_durations_ms, wire, demand)
         SELECT m.id, s.name, s.tenant, s.needs_sibling_machines, s.group_starts,
-               s.group_durations_ms, s.wire
+               s.group_durations_ms, s.wire, s.demand
           FROM made m, omega.job_spec s WHERE s.job_id = %(template)s
     ), live AS (
         INSERT INTO omega.allocation (job_id, task, machine_id, cpu_milli, memory_mib, disk_mib,

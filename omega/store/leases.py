@@ -14,6 +14,7 @@ from uuid import UUID
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import Ids, Index
 from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.lanes import Lane
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,18 @@ class JobLeases(Protocol):
     """The queue's calls for schedulers: lease jobs, renew leases and give jobs back."""
 
     def lease(
-        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+        self,
+        scheduler: str,
+        *,
+        holder: str,
+        jobs_max: int,
+        lease_ms: int,
+        lanes: Mapping[Lane, int] | None = None,
     ) -> list[LeasedJob]:
         """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
 
-        A job has one lease at a time. It expires after `lease_ms` on the store's clock.
+        With `lanes`, at most so many of each of these are leased, and no others. A job has one
+        lease at a time. It expires after `lease_ms` on the store's clock.
         """
         ...
 
@@ -82,8 +90,11 @@ class JobLeases(Protocol):
         """Park jobs; return how many. Jobs whose leases are no longer held are skipped."""
         ...
 
-    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
-        """Return parked jobs of a kind, highest precedence first, then oldest."""
+    def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
+        """Return parked jobs of a kind, highest precedence first, then oldest.
+
+        With `by_lane`, each lane that has any gets the same part of `jobs_max`, at least one job.
+        """
         ...
 
     def wake(self, jobs: Sequence[int]) -> int:

@@ -26,6 +26,7 @@ from omega.store.agents import AgentStore, ExitReader
 from omega.store.elastic import HelperStore
 from omega.store.holdings import Holdings, IdleJob
 from omega.store.inquiries import AttemptReader, LineReader
+from omega.store.lanes import LaneStore, TenantReader, TenantStore
 from omega.store.leases import JobLeases
 from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundStore
@@ -178,6 +179,7 @@ class SchedulerStore(
     SharedViewSource,
     QuotaReader,
     JobLeases,
+    LaneStore,
     CommitStore,
     OccupantReader,
     ForcedEvictionStore,
@@ -220,7 +222,9 @@ class NodeStore(ProcessStore, AgentStore, Protocol):
         ...
 
 
-class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, Protocol):
+class JobReader(
+    ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, TenantReader, Protocol
+):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:
@@ -320,7 +324,7 @@ class ReaderStore(
         ...
 
 
-class OwnerStore(ReaderStore, ForcedEvictionStore, Protocol):
+class OwnerStore(ReaderStore, ForcedEvictionStore, TenantStore, Protocol):
     """The calls of the cell's owner: reads, and changes of machines and quotas."""
 
     def add_machines(self, machines: Machines) -> Ids:

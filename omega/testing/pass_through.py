@@ -32,9 +32,10 @@ from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violat
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 from omega.store.usage import Usage, UsageBy
 from omega.store.watching import Judged, QueueLine
+from omega.testing.lane_pass_through import LanePassThrough
 
 
-class PassThrough:
+class PassThrough(LanePassThrough):
     """A store that passes every call to another store."""
 
     def __init__(self, store: Store) -> None:
@@ -261,12 +262,6 @@ class PassThrough:
         """Pass on."""
         return self._store.submit(specs)
 
-    def lease(
-        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
-    ) -> list[LeasedJob]:
-        """Pass on."""
-        return self._store.lease(scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms)
-
     def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
         """Pass on."""
         return self._store.renew(leases, lease_ms=lease_ms)
@@ -279,9 +274,9 @@ class PassThrough:
         """Pass on."""
         return self._store.park(jobs)
 
-    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+    def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Pass on."""
-        return self._store.parked(scheduler, jobs_max=jobs_max)
+        return self._store.parked(scheduler, jobs_max=jobs_max, by_lane=by_lane)
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Pass on."""

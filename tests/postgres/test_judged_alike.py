@@ -26,10 +26,10 @@ MACHINE = sql.SQL(
 )
 JOB = """
     INSERT INTO omega.job (id, scheduler, precedence, preemptible, tasks, minimum, placed, ended,
-                           unplaced, state, lease_token, lease_expires_at)
+                           unplaced, state, lease_token, lease_expires_at, tenant)
     VALUES (%s, %s, %s, %s, %s, %s, %s, %s,
             (SELECT coalesce(range_agg(int4range(t, t + 1)), '{}') FROM unnest(%s::int[]) AS t),
-            %s, %s, 'infinity')
+            %s, %s, 'infinity', 'default')
 """
 ALLOCATION = sql.SQL(
     "INSERT INTO omega.allocation (job_id, task, machine_id, {}) VALUES ({})"
@@ -39,8 +39,8 @@ ALLOCATION = sql.SQL(
 )
 SPEC = """
     INSERT INTO omega.job_spec (job_id, name, tenant, needs_sibling_machines, group_starts,
-                                group_durations_ms, wire)
-    VALUES (%s, 'job', %s, false, '{0}', '{1}', '{}')
+                                group_durations_ms, wire, demand)
+    VALUES (%s, 'job', %s, false, '{0}', '{1}', '{}', '{0,0,0,0}')
 """
 SOMEBODY = UUID(int=2**100)
 

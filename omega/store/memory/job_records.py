@@ -1,12 +1,11 @@
-"""One job's record in a memory store, and the queue of pending jobs.
+"""One job's record in a memory store.
 
 Goal     Every change of a job's state goes through the one table of moves.
-Promise  A state changes only by a move of the table. A job is in a queue at most once.
+Promise  A state changes only by a move of the table.
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from uuid import UUID
 
 import numpy as np
@@ -162,36 +161,3 @@ class JobRecord:
         if self.ended == self.spec.tasks:
             self.finish(Trigger.END_ALL, now_s)
         return slot
-
-
-@dataclass(eq=False)
-class PendingQueue:
-    """The pending jobs of one kind of scheduler: highest precedence first, then oldest.
-
-    A job that is cancelled or held while queued stays in the queue until `take` skips it; so does
-    one that joins again, but for its last place.
-    """
-
-    ready: list[tuple[int, int, int, JobRecord]] = field(default_factory=list)
-    delayed: list[tuple[float, int, int, JobRecord]] = field(default_factory=list)
-
-    def join(self, job: JobRecord, not_before_s: float, now_s: float) -> None:
-        """Queue a job; it can be taken from `not_before_s` on."""
-        assert job.state is State.PENDING
-        job.joined += 1
-        if not_before_s > now_s:
-            heappush(self.delayed, (not_before_s, job.id, job.joined, job))
-        else:
-            heappush(self.ready, (-job.spec.precedence, job.id, job.joined, job))
-
-    def take(self, jobs_max: int, now_s: float) -> list[JobRecord]:
-        """Remove and return up to `jobs_max` jobs that can be taken now."""
-        while self.delayed and self.delayed[0][0] <= now_s:
-            _, _, joined, job = heappop(self.delayed)
-            heappush(self.ready, (-job.spec.precedence, job.id, joined, job))
-        taken: list[JobRecord] = []
-        while self.ready and len(taken) < jobs_max:
-            _, _, joined, job = heappop(self.ready)
-            if job.state is State.PENDING and joined == job.joined:
-                taken.append(job)
-        return taken

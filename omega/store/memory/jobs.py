@@ -6,7 +6,7 @@ Promise  A job has one lease at a time. An expired lease is held until `rescue` 
 Source   docs/decisions/0004-the-job-queue.md.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -18,11 +18,13 @@ from omega.errors import BadInput
 from omega.lifecycle.states import FINAL, MOVES, OF_SCHEDULERS, ParkReason, State, Trigger
 from omega.model.arrays import Ids, Index
 from omega.model.jobs import JobSpec, LeasedJob, checked_precedence
+from omega.model.lanes import Lane
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.memory.allocations import AllocationTable
 from omega.store.memory.ended_tasks import EndedTasks
-from omega.store.memory.job_records import UNPLACED, JobRecord, PendingQueue
+from omega.store.memory.job_records import UNPLACED, JobRecord
 from omega.store.memory.machines import MachineTable
+from omega.store.memory.pending_queue import PendingQueue
 from omega.store.name_pattern import matches
 from omega.store.readable import readable_sentence
 from omega.store.status import JobStatus
@@ -64,14 +66,25 @@ class MemoryJobs:
         return list(range(first, first + len(specs)))
 
     def lease(
-        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+        self,
+        scheduler: str,
+        *,
+        holder: str,
+        jobs_max: int,
+        lease_ms: int,
+        lanes: Mapping[Lane, int] | None = None,
     ) -> list[LeasedJob]:
         """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest."""
+        if lanes is not None and min(lanes.values(), default=0) < 0:
+            raise BadInput("bad lease: a negative number of jobs of a lane")
         now_s = self._clock.now()
-        return [
-            self._leased_to(holder, job, now_s + lease_ms / 1_000)
-            for job in self._lines[scheduler].take(jobs_max, now_s)
-        ]
+        queue = self._lines[scheduler]
+        jobs = (
+            queue.take(jobs_max, now_s)
+            if lanes is None
+            else queue.take_from(lanes, jobs_max, now_s)
+        )
+        return [self._leased_to(holder, job, now_s + lease_ms / 1_000) for job in jobs]
 
     def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
         """Prolong the leases (token by job); return the jobs whose lease is still held."""
@@ -105,15 +118,23 @@ class MemoryJobs:
             self._parked[job.id] = job
         return len(held)
 
-    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+    def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest."""
-        mine = [
-            job
-            for job in self._parked.values()
-            if job.spec.scheduler == scheduler and job.park_reason is not ParkReason.HELD
-        ]
+        mine = [job for job in self._parked.values() if job.spec.scheduler == scheduler]
         mine.sort(key=lambda job: (-job.spec.precedence, job.id))
-        return [self._as_parked(job) for job in mine[:jobs_max]]
+        lane_max = jobs_max
+        if by_lane:
+            lane_max = max(1, jobs_max // max(1, len({Lane.of(job.spec) for job in mine})))
+        taken: Counter[Lane] = Counter()
+        first: list[JobRecord] = []
+        for job in mine:
+            if job.park_reason is ParkReason.HELD:
+                continue
+            if by_lane:
+                taken[Lane.of(job.spec)] += 1
+            if not by_lane or taken[Lane.of(job.spec)] <= lane_max:
+                first.append(job)
+        return [self._as_parked(job) for job in first[:jobs_max]]
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Move parked jobs back to pending; return how many were parked."""

@@ -42,6 +42,7 @@ from omega.store.memory.forced_eviction import tasks_by_job
 from omega.store.memory.inquiries import MemoryInquiries, RecordedTransaction
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
+from omega.store.memory.lanes import MemoryLanes
 from omega.store.memory.machine_leases import MemoryMachineLeases, broken_leases
 from omega.store.memory.machines import MachineTable
 from omega.store.memory.preemption import Preemption
@@ -71,6 +72,7 @@ class MemoryStore(
     MemoryProgress,
     MemoryUsage,
     MemoryInquiries,
+    MemoryLanes,
     Preemption,
     MemoryRounds,
     MemoryTurns,
@@ -92,6 +94,7 @@ class MemoryStore(
         self._quotas = QuotaTable(self._jobs)
         self._exits = ExitTable()
         self._machine_leases = {}
+        self._tenants, self._agreements = {}, {}
         self._judged: dict[UUID, RecordedTransaction] = {}
         self._judged_before = 0
         self._outcomes_kept_max = outcomes_kept_max

@@ -19,6 +19,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.limits import LIMITS
 from omega.model.arrays import Index, integers
 from omega.model.jobs import JobSpec, LeasedJob, checked_precedence
+from omega.model.lanes import Lane
 from omega.model.wire import spec_from_wire, spec_to_wire
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.name_pattern import as_like
@@ -65,16 +66,30 @@ class PostgresJobs:
         return [int(job) for job in ids]
 
     def lease(
-        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+        self,
+        scheduler: str,
+        *,
+        holder: str,
+        jobs_max: int,
+        lease_ms: int,
+        lanes: Mapping[Lane, int] | None = None,
     ) -> list[LeasedJob]:
         """Lease up to `jobs_max` pending jobs of a kind, highest precedence first, then oldest.
 
         A job whose row this program cannot read is parked, and not returned.
         """
+        of_lanes: tuple[object, ...] = ()
+        if lanes is not None:
+            of_lanes = (
+                [lane.tenant for lane in lanes],
+                [lane.constraint_class for lane in lanes],
+                list(lanes.values()),
+            )
         rows = self._link.call(
             "SELECT id, token, wire, starts, stops, placed, fruitless, waited_ms, age_ms,"
-            " sibling_tasks, sibling_machines FROM omega.lease_jobs(%s, %s, %s, %s)",
-            (scheduler, holder, jobs_max, lease_ms),
+            " sibling_tasks, sibling_machines FROM omega.lease_jobs(%s, %s, %s, %s"
+            f"{', %s::text[], %s::integer[], %s::integer[]' if of_lanes else ''})",
+            (scheduler, holder, jobs_max, lease_ms, *of_lanes),
         )
         jobs, unreadable = leased_jobs(rows)
         if unreadable:  # otherwise it would stop every scheduler of its kind in turn
@@ -112,15 +127,15 @@ class PostgresJobs:
             [readable_sentence(it.detail) for it in jobs],
         )
 
-    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+    def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest.
 
         A job whose row this program cannot read is left out; a later version may read it.
         """
         rows = self._link.call(
             "SELECT id, wire, reason, placed, running, generation, starts, stops,"
-            " sibling_tasks, sibling_machines FROM omega.parked_jobs(%s, %s)",
-            (scheduler, jobs_max),
+            " sibling_tasks, sibling_machines FROM omega.parked_jobs(%s, %s, %s)",
+            (scheduler, jobs_max, by_lane),
         )
         return [parked for row in rows if (parked := _parked(row)) is not None]
 

@@ -16,6 +16,7 @@ from omega.store.postgres.elastic import PostgresElasticJobs
 from omega.store.postgres.holdings import PostgresHoldings
 from omega.store.postgres.inquiries import PostgresInquiries
 from omega.store.postgres.jobs import PostgresJobs
+from omega.store.postgres.lanes import PostgresLanes
 from omega.store.postgres.planned import PostgresPlans
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
@@ -31,6 +32,7 @@ class PostgresStore(
     PostgresAgents,
     PostgresRounds,
     PostgresTurns,
+    PostgresLanes,
     PostgresHoldings,
     PostgresUsage,
     PostgresInquiries,
@@ -85,6 +87,7 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresAgents.__init__(store, link)
     PostgresRounds.__init__(store, link)
     PostgresTurns.__init__(store, link)
+    PostgresLanes.__init__(store, link)
     PostgresHoldings.__init__(store, link)
     PostgresUsage.__init__(store, link)
     PostgresInquiries.__init__(store, link)

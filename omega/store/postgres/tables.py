@@ -41,7 +41,9 @@ from omega.store.postgres.column_types import (
 )
 from omega.store.postgres.exit_tables import declare_exits
 from omega.store.postgres.incarnation_table import declare_incarnation
+from omega.store.postgres.lane_tables import declare_lanes
 from omega.store.postgres.machine_lease_table import declare_machine_leases
+from omega.store.postgres.progress_tables import declare_progress
 
 SHARDS = 16
 """Into how many rows a quota is divided: about as many as processes that commit at a time."""
@@ -172,6 +174,8 @@ job = Table(
     Column("parent", BigInteger),
     Column("failed", Integer, nullable=False, server_default="0"),
     moment("precedence_set_at", required=False),
+    Column("tenant", Text, nullable=False),
+    Column("constraint_class", SmallInteger, nullable=False, server_default="0"),
     CheckConstraint("state <> 'planning' OR lease_expires_at IS NOT NULL", name="lease_runs_out"),
     CheckConstraint("minimum BETWEEN 0 AND tasks", name="minimum_within"),
     CheckConstraint(
@@ -223,33 +227,13 @@ job_spec = Table(
     Column("group_durations_ms", ARRAY(BigInteger), nullable=False),
     Column("wire", JSONB, nullable=False),
     Column("wire_bytes", Integer, Computed("octet_length(wire::text)", persisted=True)),
+    Column("demand", ARRAY(BigInteger), nullable=False),
     Index("job_spec_name", "name", "job_id"),
 )
-"""What was submitted. `needs_sibling_machines`: where some tasks run decides where others may."""
+"""What was submitted. `needs_sibling_machines`: where some tasks run decides where others may.
 
-progress = Table(
-    "progress",
-    metadata,
-    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("steps", BigInteger, nullable=False),
-    Column("run_ms", BigInteger, nullable=False),
-    CheckConstraint("steps >= 0", name="steps_is_positive"),
-    CheckConstraint("run_ms >= 0", name="run_is_positive"),
-    postgresql_with={"fillfactor": 50},
-)
-"""How far jobs in steps have come; no row: not yet reported. Apart from the rows of the queue."""
-
-phase_progress = Table(
-    "phase_progress",
-    metadata,
-    Column("job_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("phase", Integer, primary_key=True, autoincrement=False),
-    Column("done", BigInteger, nullable=False),
-    Column("busy_ms", BigInteger, nullable=False),
-    CheckConstraint("least(done, busy_ms) >= 0", name="counts_are_positive"),
-    postgresql_with={"fillfactor": 50},
-)
-"""The activities that elastic jobs have done, by phase from 0, and the time that they took."""
+`demand`: what all its tasks need together, of each resource (omega.store.holdings.RESOURCES).
+"""
 
 allocation = Table(
     "allocation",
@@ -275,7 +259,9 @@ ended_task = Table(
 )
 """The history of ended tasks: rows are only added, apart from the rows that commits change."""
 
+declare_progress(metadata)
 declare_exits(metadata)
+declare_lanes(metadata, job)
 declare_machine_leases(metadata)
 declare_incarnation(metadata)
 

@@ -20,10 +20,12 @@ from omega.lifecycle.states import FINAL, OF_SCHEDULERS, State
 from omega.limits import LIMITS
 from omega.model.exits import CODE_MAX, SIGNAL_MAX, STREAMS, ExitCause
 from omega.model.jobs import NEVER_YIELDS
+from omega.model.lanes import CONSTRAINT_CLASSES, QueueOrder
 from omega.model.outcomes import Verdict
 from omega.model.programs import PORT_MAX, RESERVED, SIGNALS
 from omega.model.quotas import BUDGETS, UNLIMITED, Budget
 from omega.model.resources import COLUMNS, DEVICES, DEVICES_MAX, GPU_SLICES, KINDS
+from omega.store.holdings import RESOURCES
 from omega.store.postgres.incarnations import (
     INCARNATION_UNKNOWN,
     JOBS_PASSED_OVER,
@@ -54,6 +56,7 @@ FILES = (
     "specs.sql",
     "elastic.sql",
     "progress.sql",
+    "lanes.sql",
     "queue.sql",
     "planned.sql",
     "waiting.sql",
@@ -102,6 +105,10 @@ CONSTANTS = {
     "signal_max": SIGNAL_MAX,
     "streams": ",".join(STREAMS),
     "park_reasons": ",".join(reason.value for reason in OF_SCHEDULERS),
+    "resources": len(RESOURCES),
+    "constraint_classes": CONSTRAINT_CLASSES,
+    "queue_orders": "', '".join(order.value for order in QueueOrder),
+    "queue_orders_told": ", ".join(order.value for order in QueueOrder),
     **{verdict.name.lower(): int(verdict) for verdict in Verdict},
     **vars(LIMITS),
 }

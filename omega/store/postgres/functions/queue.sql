@@ -28,14 +28,17 @@ BEGIN
                (SELECT sum((g ->> 'tasks')::integer) FROM jsonb_array_elements(s.spec -> 'groups') AS g)::integer AS tasks
           FROM jsonb_array_elements(_specs) WITH ORDINALITY AS s (spec, n) ORDER BY s.n
     ), queued AS (
-        INSERT INTO job (id, scheduler, precedence, tasks, minimum, unplaced, preemptible, workers_max) OVERRIDING SYSTEM VALUE
+        INSERT INTO job (id, scheduler, precedence, tasks, minimum, unplaced, preemptible, workers_max, tenant,
+                         constraint_class) OVERRIDING SYSTEM VALUE
         SELECT id, spec ->> 'scheduler', (spec ->> 'precedence')::integer, tasks,
                (spec ->> 'minimum')::integer, int4multirange(int4range(0, tasks)),
-               coalesce((spec ->> 'preemptible')::boolean, true), (spec #>> '{workers,at_most}')::integer
+               coalesce((spec ->> 'preemptible')::boolean, true), (spec #>> '{workers,at_most}')::integer,
+               spec ->> 'tenant', constraint_class(spec -> 'groups')
           FROM submitted
     ), described AS (
-        INSERT INTO job_spec (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire)
-        SELECT id, spec ->> 'name', spec ->> 'tenant', g.needs_sibling_machines, g.starts, g.durations_ms, spec
+        INSERT INTO job_spec (job_id, name, tenant, needs_sibling_machines, group_starts, group_durations_ms, wire, demand)
+        SELECT id, spec ->> 'name', spec ->> 'tenant', g.needs_sibling_machines, g.starts, g.durations_ms, spec,
+               job_demand(spec -> 'groups')
           FROM submitted,
                LATERAL (SELECT bool_or(spread OR apart) AS needs_sibling_machines, array_agg(first ORDER BY n) AS starts,
                                array_agg(duration_ms ORDER BY n) AS durations_ms
@@ -50,9 +53,13 @@ BEGIN
     RETURN ids;
 END $$;
 
--- Lease pending jobs of a kind, highest precedence first, then oldest. The bytes of large jobs are limited, but one
--- job is always leased. A row that is locked but exceeds the byte limit stays pending.
-CREATE FUNCTION omega.lease_jobs(_scheduler text, _holder text, _jobs_max integer, _lease_ms bigint)
+-- Lease pending jobs of a kind, highest precedence first, then oldest. If lanes are named, with how many jobs of each, only
+-- these are leased. The bytes of large jobs are limited, but one job is always leased. A row that is locked but exceeds the
+-- byte limit stays pending.
+CREATE FUNCTION omega.lease_jobs(
+    _scheduler text, _holder text, _jobs_max integer, _lease_ms bigint,
+    _tenants text[] DEFAULT NULL, _classes integer[] DEFAULT NULL, _counts integer[] DEFAULT NULL  -- an entry a lane
+)
 RETURNS TABLE (
     id bigint, token uuid, wire jsonb, starts integer[], stops integer[], placed integer,
     fruitless integer, waited_ms bigint, age_ms bigint, sibling_tasks integer[], sibling_machines integer[]
@@ -67,14 +74,18 @@ BEGIN
     IF NOT is_name(_holder) THEN
         RAISE EXCEPTION 'bad lease: the name of its holder is empty, too long or not printable' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- In a statement of its own: what is read of a job below is as it is now that its row is locked.
+    -- In statements of their own: what is read of a job below is as it is now that its row is locked.
+    IF _tenants IS NULL THEN
+        taken := ARRAY(SELECT id FROM job
+                        WHERE scheduler = _scheduler AND state = 'pending' AND not_before <= clock_timestamp()
+                        ORDER BY precedence DESC, id LIMIT at_most(_jobs_max) FOR NO KEY UPDATE SKIP LOCKED);
+    ELSE
+        taken := lock_in_lanes(_scheduler, at_most(_jobs_max), _tenants, _classes, _counts);
+    END IF;
     SELECT array_agg(t.id) FILTER (WHERE t.large = 0 OR t.bytes <= ${lease_bytes_max} OR t.bytes = t.large) INTO taken
       FROM (SELECT j.id, counted_bytes(s.wire_bytes) AS large,
-                   sum(counted_bytes(s.wire_bytes)) OVER (ORDER BY j.precedence DESC, j.id) AS bytes
-              FROM (SELECT id, precedence FROM job
-                     WHERE scheduler = _scheduler AND state = 'pending' AND not_before <= clock_timestamp()
-                     ORDER BY precedence DESC, id LIMIT at_most(_jobs_max) FOR NO KEY UPDATE SKIP LOCKED) AS j
-              JOIN job_spec s ON s.job_id = j.id) AS t;
+                   sum(counted_bytes(s.wire_bytes)) OVER (ORDER BY j.n) AS bytes
+              FROM unnest(taken) WITH ORDINALITY AS j (id, n) JOIN job_spec s ON s.job_id = j.id) AS t;
     RETURN QUERY
     WITH lease AS MATERIALIZED (
         SELECT clock_timestamp() AS start
@@ -99,6 +110,24 @@ BEGIN
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
                            FROM allocation a WHERE a.job_id = l.id AND s.needs_sibling_machines AND l.placed > 0) AS siblings ON true
      ORDER BY l.precedence DESC, l.id;
+END $$;
+
+-- Lock pending jobs of these lanes, of each as many as are told, and so many in all; return them, lane by lane.
+CREATE FUNCTION omega.lock_in_lanes(_scheduler text, _jobs_max integer, _tenants text[], _classes integer[], _counts integer[])
+RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+BEGIN
+    IF NOT length_of(_tenants) = ALL (ARRAY[length_of(_classes), length_of(_counts)]) THEN
+        RAISE EXCEPTION 'bad lanes: the arrays differ in length' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    RETURN ARRAY(
+        SELECT j.id
+          FROM unnest(_tenants, _classes, _counts) WITH ORDINALITY AS w (tenant, class, count, n)
+         CROSS JOIN LATERAL (
+             SELECT id FROM job
+              WHERE scheduler = _scheduler AND state = 'pending' AND tenant = w.tenant AND constraint_class = w.class
+                AND not_before <= clock_timestamp()
+              ORDER BY precedence DESC, id LIMIT at_most(w.count) FOR NO KEY UPDATE SKIP LOCKED) AS j
+         LIMIT _jobs_max);
 END $$;
 
 -- Prolong leases that are still held; return their jobs.
@@ -176,8 +205,32 @@ BEGIN
     RETURN parked;
 END $$;
 
--- Parked jobs of a kind that nobody holds, highest precedence first, then oldest; with the byte limit of a lease.
-CREATE FUNCTION omega.parked_jobs(_scheduler text, _jobs_max integer)
+-- The first parked jobs of a kind that nobody holds, by precedence, then age.
+CREATE FUNCTION omega.parked_first(_scheduler text, _jobs_max integer)
+RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
+    SELECT j.id FROM omega.job j WHERE j.scheduler = _scheduler AND j.state = 'parked' AND j.park_reason <> 'held'
+     ORDER BY j.precedence DESC, j.id LIMIT _jobs_max
+$$;
+
+-- The first parked jobs of each lane of a kind, that nobody holds; each lane has its part of the number, at least one.
+CREATE FUNCTION omega.parked_in_lanes(_scheduler text, _jobs_max integer)
+RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
+    WITH lane AS MATERIALIZED (
+        SELECT l.tenant, l.constraint_class, count(*) OVER () AS lanes FROM omega.lanes_of(_scheduler, 'parked') AS l
+    )
+    SELECT p.id
+      FROM lane l
+     CROSS JOIN LATERAL (
+         SELECT j.id FROM omega.job j
+          WHERE j.scheduler = _scheduler AND j.state = 'parked' AND j.tenant = l.tenant
+            AND j.constraint_class = l.constraint_class AND j.park_reason <> 'held'
+          ORDER BY j.precedence DESC, j.id LIMIT greatest(1, _jobs_max / l.lanes)) AS p
+     LIMIT _jobs_max
+$$;
+
+-- Parked jobs of a kind that nobody holds, highest precedence first, then oldest; with the byte limit of a lease. By lane,
+-- each lane has its part of the number.
+CREATE FUNCTION omega.parked_jobs(_scheduler text, _jobs_max integer, _by_lane boolean DEFAULT false)
 RETURNS TABLE (
     id bigint, wire jsonb, reason text, placed integer, running integer, generation bigint,
     starts integer[], stops integer[], sibling_tasks integer[], sibling_machines integer[]
@@ -187,9 +240,11 @@ RETURNS TABLE (
            (SELECT array_agg(upper(r) ORDER BY r) FROM unnest(j.unplaced) AS r),
            siblings.tasks, siblings.machines
       FROM (SELECT p.*, sum(p.large) OVER (ORDER BY p.precedence DESC, p.id) AS bytes
-              FROM (SELECT p.*, s.wire, counted_bytes(s.wire_bytes) AS large, s.needs_sibling_machines FROM job p JOIN job_spec s ON s.job_id = p.id
-                     WHERE p.scheduler = _scheduler AND p.state = 'parked' AND p.park_reason <> 'held'
-                     ORDER BY p.precedence DESC, p.id LIMIT at_most(_jobs_max)) AS p) AS j
+              FROM (SELECT p.*, s.wire, counted_bytes(s.wire_bytes) AS large, s.needs_sibling_machines
+                      FROM (SELECT * FROM parked_first(_scheduler, at_most(_jobs_max)) WHERE NOT _by_lane
+                             UNION ALL
+                            SELECT * FROM parked_in_lanes(_scheduler, at_most(_jobs_max)) WHERE _by_lane) AS f (id)
+                      JOIN job p ON p.id = f.id JOIN job_spec s ON s.job_id = p.id) AS p) AS j
       LEFT JOIN LATERAL (SELECT array_agg(a.task) AS tasks, array_agg(a.machine_id) AS machines
                            FROM allocation a WHERE a.job_id = j.id AND j.needs_sibling_machines AND j.placed > 0) AS siblings ON true
      WHERE j.large = 0 OR j.bytes <= ${lease_bytes_max} OR j.bytes = j.large

@@ -187,3 +187,24 @@ BEGIN
     -- Last, because a number that is not known to be short may be thousands of times as long as text.
     RETURN CASE WHEN octet_length(_spec::text) > ${wire_bytes_max} THEN 'it is longer than ${wire_bytes_max} bytes' END;
 END $$;
+
+-- The class of the constraints that the task groups of a job have: 0 without any. Jobs of one class need not have the same
+-- constraints: there are ${constraint_classes} classes. omega.model.lanes computes the same.
+CREATE FUNCTION omega.constraint_class(_groups jsonb)
+RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(1 + get_byte(sha256(convert_to(string_agg(d.text, E'\n\n' ORDER BY d.text COLLATE "C"), 'UTF8')), 0)
+                        % ${constraint_classes}, 0)::smallint
+      FROM (SELECT DISTINCT concat_ws(E'\n', c.it ->> 'attribute', c.it ->> 'operator',
+                                      (SELECT string_agg(v.it, E'\n' ORDER BY v.n)
+                                         FROM jsonb_array_elements_text(c.it -> 'values') WITH ORDINALITY AS v (it, n))) AS text
+              FROM jsonb_array_elements(_groups) AS g (it), jsonb_array_elements(g.it -> 'constraints') AS c (it)) AS d
+$$;
+
+-- What all tasks of a job's groups need together, of each resource.
+CREATE FUNCTION omega.job_demand(_groups jsonb)
+RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
+    SELECT ARRAY[sum(t.asks * (g.it ->> 'cpu_milli')::bigint), sum(t.asks * (g.it ->> 'memory_mib')::bigint),
+                 sum(t.asks * (g.it ->> 'disk_mib')::bigint),
+                 sum(t.asks * (g.it ->> 'gpus')::bigint * (g.it ->> 'gpu_slices')::bigint)]::bigint[]
+      FROM jsonb_array_elements(_groups) AS g (it), LATERAL (SELECT (g.it ->> 'tasks')::bigint AS asks) AS t
+$$;

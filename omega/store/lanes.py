@@ -1,0 +1,101 @@
+"""The operations of a store for schedulers that lease in a fair order of the whole queue.
+
+Goal     Let a scheduler decide from which lanes it leases, without reading the queue.
+Promise  A read of the lanes costs one search of an index a lane, however long the queue is. What
+         tenants use is a sum over the allocations that schedulers share; commits write nothing for
+         it.
+Source   docs/decisions/0058-the-order-of-the-queue.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from omega.model.lanes import Lane, QueueOrder
+from omega.ordering.tenants import Tenant
+from omega.store.holdings import Amounts
+
+
+@dataclass(frozen=True)
+class LaneHead:
+    """The job that is first in a lane, of those that may be leased now."""
+
+    lane: Lane
+    job: int
+    precedence: int
+    demand: Amounts
+    """What its unplaced tasks need: about, if its groups differ and some tasks have places."""
+
+
+@dataclass(frozen=True)
+class TenantUse:
+    """What tenants use, and what the owner has said of tenants."""
+
+    used: Mapping[str, Amounts]
+    """By tenant; those without running tasks are left out."""
+    tenants: Sequence[Tenant]
+
+
+@dataclass(frozen=True)
+class AnotherOrder:
+    """Another replica has the kind under another order."""
+
+    order: QueueOrder
+    held_by: str
+    """The replica, as kind/replica."""
+
+
+class LaneStore(Protocol):
+    """The reads of a fair order, and the agreement of replicas on one."""
+
+    def lanes(self, scheduler: str) -> list[LaneHead]:
+        """Return the heads of the lanes of a kind, by tenant and class.
+
+        There are at most `LIMITS.lanes_max`; a lane without a job that may be leased now is left
+        out.
+        """
+        ...
+
+    def tenant_use(self, *, age_ms_max: int) -> TenantUse:
+        """Return what each tenant uses, as a sum that is at most so old.
+
+        In Postgres it may be twenty times as old as it took to make it.
+        """
+        ...
+
+    def agree_on_order(
+        self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
+    ) -> AnotherOrder | None:
+        """Have the order of a kind for so long; return who has another one, if anybody does.
+
+        Raises StoreUnavailable if other calls run all the while.
+        """
+        ...
+
+
+class TenantReader(Protocol):
+    """The tenants that the owner has set."""
+
+    def tenants(self) -> list[Tenant]:
+        """Return their weights and parents, by name."""
+        ...
+
+
+class TenantStore(Protocol):
+    """The owner's calls for tenants."""
+
+    def set_tenant(self, tenant: Tenant) -> None:
+        """Set a tenant's weight and parent; every lease from then on goes by them, after a while.
+
+        Raises BadInput for a parent that was not set, or is a descendant, for a weight that is
+        not from 1 to `LIMITS.tenant_weight_max`, and for more than `LIMITS.tenant_depth_max`
+        levels.
+        """
+        ...
+
+    def remove_tenant(self, name: str) -> bool:
+        """Forget a tenant's weight and parent; return False if none were set.
+
+        Raises BadInput for a tenant that is the parent of others.
+        """
+        ...

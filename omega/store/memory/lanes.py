@@ -1,0 +1,99 @@
+"""The order of the queue in a memory store: lanes, tenants, and the agreement of replicas.
+
+Goal     Answer a fair order as the Postgres store does.
+Promise  What tenants use is summed up at most as often as somebody asks for a younger sum.
+Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from omega.errors import BadInput
+from omega.limits import LIMITS
+from omega.model.lanes import QueueOrder, job_demand
+from omega.model.quotas import cost
+from omega.ordering.tenants import Tenant, TenantTree
+from omega.store.holdings import RESOURCES, Amounts
+from omega.store.lanes import AnotherOrder, LaneHead, TenantUse
+from omega.store.memory.jobs import MemoryJobs
+
+
+@dataclass(frozen=True)
+class _Agreement:
+    order: QueueOrder
+    replica: str
+    ends_s: float
+
+
+class MemoryLanes(MemoryJobs):
+    """What a fair order reads. `_tenants` and `_agreements` are empty at first."""
+
+    _tenants: dict[str, Tenant]
+    _agreements: dict[str, _Agreement]
+    _use: tuple[float, dict[str, Amounts]] | None = None
+    """What tenants used, and when it was summed up."""
+
+    def lanes(self, scheduler: str) -> list[LaneHead]:
+        """Return the heads of the lanes of a kind, by tenant and class."""
+        heads = self._lines[scheduler].heads(self._clock.now())
+        return [
+            LaneHead(
+                lane, job.id, job.spec.precedence, _of_unplaced(job.spec.tasks, job.placed, it)
+            )
+            for lane, job in heads[: LIMITS.lanes_max]
+            for it in [tuple(job_demand(job.spec).tolist())]
+        ]
+
+    def tenant_use(self, *, age_ms_max: int) -> TenantUse:
+        """Return what each tenant uses, as a sum that is at most so old."""
+        now_s = self._clock.now()
+        if self._use is None or not 0 <= now_s - self._use[0] <= age_ms_max / 1_000:
+            self._use = (now_s, self._sum_use())
+        return TenantUse(self._use[1], self.tenants())
+
+    def agree_on_order(
+        self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
+    ) -> AnotherOrder | None:
+        """Have the order of a kind for so long; return who has another one, if anybody does."""
+        now_s = self._clock.now()
+        held = self._agreements.get(scheduler)
+        ends_s = now_s + lease_ms / 1_000
+        if held is not None and held.ends_s > now_s:
+            if held.order is not order:
+                return AnotherOrder(held.order, f"{scheduler}/{held.replica}")
+            ends_s = max(ends_s, held.ends_s)
+        self._agreements[scheduler] = _Agreement(order, replica, ends_s)
+        return None
+
+    def tenants(self) -> list[Tenant]:
+        """Return the tenants that were set, by name."""
+        return [self._tenants[name] for name in sorted(self._tenants)]
+
+    def set_tenant(self, tenant: Tenant) -> None:
+        """Set a tenant's weight and parent."""
+        tenants = {**self._tenants, tenant.name: tenant}
+        TenantTree(tenants.values())
+        self._tenants = tenants
+
+    def remove_tenant(self, name: str) -> bool:
+        """Forget a tenant's weight and parent; return False if none were set."""
+        if any(tenant.parent == name for tenant in self._tenants.values()):
+            raise BadInput(f"bad tenant: {name} is the parent of others")
+        return self._tenants.pop(name, None) is not None
+
+    def _sum_use(self) -> dict[str, Amounts]:
+        rows = self._allocations.rows
+        rows = rows[rows["job"] > 0]
+        jobs, at = np.unique(rows["job"], return_inverse=True)
+        tenants = [self._jobs[job].spec.tenant for job in jobs.tolist()]
+        names = sorted(set(tenants))
+        number = {name: place for place, name in enumerate(names)}
+        sums = np.zeros((len(names), len(RESOURCES)), dtype=np.int64)
+        of_job = np.array([number[tenant] for tenant in tenants], dtype=np.intp)
+        np.add.at(sums, of_job[at], cost(rows["amounts"])[:, : len(RESOURCES)])
+        return {name: tuple(row) for name, row in zip(names, sums.tolist(), strict=True)}
+
+
+def _of_unplaced(tasks: int, placed: int, demand: Amounts) -> Amounts:
+    return tuple(amount * (tasks - placed) // tasks for amount in demand)

@@ -1,0 +1,170 @@
+-- Lanes, and what tenants use: docs/decisions/0058-the-order-of-the-queue.md. A lane is the queue of one tenant's jobs of
+-- one class of constraints and one kind of scheduler. Nothing here is called unless a scheduler has a fair order.
+
+-- The lanes of a kind with jobs in one of two states, pending or parked; each is found by one search of the index.
+CREATE FUNCTION omega.lanes_of(_scheduler text, _state text)
+RETURNS TABLE (tenant text, constraint_class smallint) LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE lane AS (
+        (SELECT j.tenant, j.constraint_class FROM omega.job j
+          WHERE j.scheduler = _scheduler AND j.state = _state AND j.state IN ('pending', 'parked')
+          ORDER BY j.tenant, j.constraint_class LIMIT 1)
+         UNION ALL
+        SELECT n.tenant, n.constraint_class
+          FROM lane l, LATERAL (
+              SELECT j.tenant, j.constraint_class FROM omega.job j
+               WHERE j.scheduler = _scheduler AND j.state = _state AND j.state IN ('pending', 'parked')
+                 AND (j.tenant, j.constraint_class) > (l.tenant, l.constraint_class)
+               ORDER BY j.tenant, j.constraint_class LIMIT 1) AS n
+    )
+    SELECT l.tenant, l.constraint_class FROM lane l LIMIT ${lanes_max}
+$$;
+
+-- The job at the head of each lane that may be leased now, and what its unplaced tasks need: about, if its task groups
+-- differ and some tasks have places.
+CREATE FUNCTION omega.read_lanes(_scheduler text)
+RETURNS TABLE (tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[])
+LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+    SELECT l.tenant, l.constraint_class, h.id, h.precedence,
+           ARRAY(SELECT d.amount * (h.tasks - h.placed) / h.tasks FROM unnest(s.demand) WITH ORDINALITY AS d (amount, n) ORDER BY d.n)
+      FROM lanes_of(_scheduler, 'pending') AS l
+     CROSS JOIN LATERAL (
+         SELECT j.id, j.precedence, j.tasks, j.placed FROM job j
+          WHERE j.scheduler = _scheduler AND j.state = 'pending' AND j.tenant = l.tenant
+            AND j.constraint_class = l.constraint_class AND j.not_before <= clock_timestamp()
+          ORDER BY j.precedence DESC, j.id LIMIT 1) AS h
+      JOIN job_spec s ON s.job_id = h.id
+     ORDER BY l.tenant COLLATE "C", l.constraint_class
+$$;
+
+-- What each tenant uses, from the allocations.
+CREATE FUNCTION omega.sum_tenant_use(OUT tenants text[], OUT used bigint[])
+LANGUAGE sql STABLE AS $$
+    SELECT coalesce(array_agg(t.tenant), '{}'), coalesce(array_agg(t.used), '{}')
+      FROM (SELECT j.tenant, (omega.cost({{ sum(a.${kind})::bigint }}))[:${resources}] AS used
+              FROM omega.allocation a JOIN omega.job j ON j.id = a.job_id GROUP BY j.tenant) AS t
+$$;
+
+-- What each tenant uses, and the tenants that the owner has set. The sum is at most so old, or twenty times as old as it
+-- took to make it; one call at a time makes it anew. A transaction that is left open holds up nobody: others then sum up
+-- for themselves once the sum that is kept is ten times too old.
+CREATE FUNCTION omega.read_tenant_use(_age_ms_max bigint)
+RETURNS TABLE (tenant text, used bigint[], weight integer, parent text) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    kept tenant_use%ROWTYPE;
+    began timestamptz := clock_timestamp();
+    age_ms bigint;
+    age_ms_max bigint;
+BEGIN
+    PERFORM needs_read_committed();
+    PERFORM lease_length(_age_ms_max);
+    SELECT * INTO kept FROM tenant_use;
+    age_ms := extract(epoch FROM began - kept.summed_at) * 1000;
+    age_ms_max := greatest(_age_ms_max, 20 * kept.took_ms);
+    IF age_ms IS NULL OR age_ms NOT BETWEEN 0 AND age_ms_max THEN
+        IF pg_try_advisory_xact_lock(hashtext('omega.tenant_use'), 0) THEN
+            SELECT * INTO kept.tenants, kept.used FROM sum_tenant_use();
+            kept.took_ms := extract(epoch FROM clock_timestamp() - began) * 1000;
+            INSERT INTO tenant_use AS u (summed_at, took_ms, tenants, used) VALUES (began, kept.took_ms, kept.tenants, kept.used)
+                ON CONFLICT (single) DO UPDATE
+               SET summed_at = excluded.summed_at, took_ms = excluded.took_ms, tenants = excluded.tenants, used = excluded.used;
+        ELSIF age_ms IS NULL OR age_ms NOT BETWEEN 0 AND 10 * age_ms_max THEN
+            SELECT * INTO kept.tenants, kept.used FROM sum_tenant_use();
+        END IF;
+    END IF;
+    RETURN QUERY
+    SELECT coalesce(n.name, t.name), CASE WHEN n.name IS NOT NULL THEN ARRAY(SELECT kept.used[n.at][r] FROM generate_series(1, ${resources}) AS r) END,
+           t.weight, t.parent
+      FROM unnest(kept.tenants) WITH ORDINALITY AS n (name, at) FULL JOIN tenant t ON t.name = n.name;
+END $$;
+
+-- Agree on the order of a kind's queue: true if no other replica has the kind under another order. `granted` is null, and
+-- nothing changes, if another call runs at this moment. A lease of 0 ms gives up nothing that others hold.
+CREATE FUNCTION omega.agree_on_order(_scheduler text, _replica text, _name text, _lease_ms bigint, OUT granted boolean, OUT held_by text, OUT held_as text)
+LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    lasts interval;
+BEGIN
+    PERFORM needs_read_committed();
+    lasts := lease_length(_lease_ms);
+    IF NOT is_name(_scheduler) OR NOT is_name(_replica) OR (_name IN ('${queue_orders}')) IS NOT TRUE THEN
+        RAISE EXCEPTION 'bad order: it is of a kind and a replica, and one of ${queue_orders_told}' USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    FOR tries IN 1 .. 4 LOOP
+        EXIT WHEN pg_try_advisory_xact_lock(hashtext('omega.queue_order'), 0);
+        IF tries = 4 THEN
+            RETURN;
+        END IF;
+        PERFORM pg_sleep(random() * 0.02);
+    END LOOP;
+    DELETE FROM queue_order o WHERE o.expires_at <= clock_timestamp();
+    SELECT o.scheduler || '/' || o.replica, o.name INTO held_by, held_as
+      FROM queue_order o WHERE o.scheduler = _scheduler AND o.name <> _name;
+    granted := NOT FOUND;
+    IF NOT granted THEN
+        RETURN;
+    ELSIF (SELECT count(*) FROM queue_order o WHERE o.login = session_user AND o.scheduler <> _scheduler) >= ${rounds_per_login_max} THEN
+        RAISE EXCEPTION 'login % has agreed on orders for ${rounds_per_login_max} kinds of scheduler, and no more may', session_user
+              USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    INSERT INTO queue_order AS o (scheduler, name, replica, expires_at)
+    VALUES (_scheduler, _name, _replica, clock_timestamp() + lasts)
+        ON CONFLICT (scheduler) DO UPDATE
+       SET replica = excluded.replica, login = session_user, expires_at = greatest(o.expires_at, excluded.expires_at);
+END $$;
+
+-- Set the weight and the parent of a tenant. A parent is a tenant that was set before, and no descendant.
+CREATE FUNCTION omega.set_tenant(_name text, _weight integer, _parent text)
+RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+DECLARE
+    above text := _parent;
+    levels integer := 1;
+BEGIN
+    PERFORM needs_read_committed();
+    IF NOT is_name(_name) OR (_weight BETWEEN 1 AND ${tenant_weight_max}) IS NOT TRUE OR NOT (_parent IS NULL OR is_name(_parent)) THEN
+        RAISE EXCEPTION 'bad tenant: it has a name, a weight of 1 to ${tenant_weight_max}, and perhaps a parent'
+              USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    LOCK TABLE tenant IN SHARE ROW EXCLUSIVE MODE;
+    IF _parent IS NOT NULL AND NOT EXISTS (SELECT FROM tenant WHERE name = _parent) THEN
+        RAISE EXCEPTION 'bad tenant: there is no parent %', _parent USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    WHILE above IS NOT NULL LOOP
+        levels := levels + 1;
+        IF above = _name THEN
+            RAISE EXCEPTION 'bad tenant: % would be its own ancestor', _name USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        SELECT parent INTO above FROM tenant WHERE name = above;
+    END LOOP;
+    IF levels + height_of_tenant(_name) - 1 > ${tenant_depth_max} THEN
+        RAISE EXCEPTION 'bad tenant: more than ${tenant_depth_max} levels' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF (SELECT count(*) FROM tenant WHERE name <> _name) >= ${lanes_max} THEN
+        RAISE EXCEPTION 'bad tenant: ${lanes_max} are set, and no more may be' USING ERRCODE = 'program_limit_exceeded';
+    END IF;
+    INSERT INTO tenant AS t (name, weight, parent) VALUES (_name, _weight, _parent)
+        ON CONFLICT (name) DO UPDATE SET weight = excluded.weight, parent = excluded.parent;
+END $$;
+
+-- How many levels of tenants there are from this one down; 1 if it has no children.
+CREATE FUNCTION omega.height_of_tenant(_name text)
+RETURNS integer LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE below AS (
+        SELECT _name AS name, 1 AS height
+         UNION ALL
+        SELECT t.name, b.height + 1 FROM below b JOIN omega.tenant t ON t.parent = b.name
+    )
+    SELECT max(height) FROM below
+$$;
+
+-- Forget the weight and the parent of a tenant; false if none were set. Raises if it has children.
+CREATE FUNCTION omega.remove_tenant(_name text)
+RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+BEGIN
+    PERFORM needs_read_committed();
+    LOCK TABLE tenant IN SHARE ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM tenant WHERE parent = _name) THEN
+        RAISE EXCEPTION 'bad tenant: % is the parent of others', _name USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    DELETE FROM tenant WHERE name = _name;
+    RETURN FOUND;
+END $$;

@@ -1,0 +1,76 @@
+"""The order of the queue in Postgres: lanes, tenants, and the agreement of replicas.
+
+Goal     Pass the questions of a fair order to their functions; nothing is decided here.
+Promise  No read of lanes is longer than `LIMITS.lanes_max` rows.
+Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
+"""
+
+from omega.errors import StoreUnavailable
+from omega.model.lanes import Lane, QueueOrder
+from omega.ordering.tenants import Tenant, TenantTree
+from omega.store.lanes import AnotherOrder, LaneHead, TenantUse
+from omega.store.postgres.connection import Link
+
+
+class PostgresLanes:
+    """What a fair order reads, and the tenants that the owner sets."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def lanes(self, scheduler: str) -> list[LaneHead]:
+        """Return the heads of the lanes of a kind, by tenant and class."""
+        rows = self._link.call(
+            "SELECT tenant, constraint_class, id, precedence, demand FROM omega.read_lanes(%s)",
+            (scheduler,),
+        )
+        return [
+            LaneHead(Lane(tenant, of_class), job, precedence, tuple(demand.tolist()))
+            for tenant, of_class, job, precedence, demand in rows
+        ]
+
+    def tenant_use(self, *, age_ms_max: int) -> TenantUse:
+        """Return what each tenant uses, as a sum that is at most so old."""
+        rows = self._link.call(
+            "SELECT tenant, used, weight, parent FROM omega.read_tenant_use(%s)", (age_ms_max,)
+        )
+        return TenantUse(
+            used={name: tuple(used.tolist()) for name, used, _, _ in rows if used is not None},
+            tenants=[
+                Tenant(name, weight, parent)
+                for name, _, weight, parent in sorted(rows, key=lambda row: str(row[0]))
+                if weight is not None
+            ],
+        )
+
+    def agree_on_order(
+        self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
+    ) -> AnotherOrder | None:
+        """Have the order of a kind for so long; return who has another one, if anybody does."""
+        ((granted, held_by, held_as),) = self._link.call(
+            "SELECT granted, held_by, held_as FROM omega.agree_on_order(%s, %s, %s, %s)",
+            (scheduler, replica, order.value, lease_ms),
+        )
+        if granted is None:
+            raise StoreUnavailable("other schedulers agree on the orders of their queues")
+        return None if granted else AnotherOrder(QueueOrder(held_as), held_by)
+
+    def tenants(self) -> list[Tenant]:
+        """Return the tenants that were set, by name."""
+        rows = self._link.call(
+            'SELECT name, weight, parent FROM omega.tenant ORDER BY name COLLATE "C"'
+        )
+        return [Tenant(*row) for row in rows]
+
+    def set_tenant(self, tenant: Tenant) -> None:
+        """Set a tenant's weight and parent."""
+        others = [each for each in self.tenants() if each.name != tenant.name]
+        TenantTree([*others, tenant])  # refuses in words that name the field
+        self._link.call(
+            "SELECT omega.set_tenant(%s, %s, %s)", (tenant.name, tenant.weight, tenant.parent)
+        )
+
+    def remove_tenant(self, name: str) -> bool:
+        """Forget a tenant's weight and parent; return False if none were set."""
+        ((removed,),) = self._link.call("SELECT omega.remove_tenant(%s)", (name,))
+        return bool(removed)

@@ -1,0 +1,230 @@
+"""What every store must do about lanes: the parts of a queue that a fair order compares.
+
+Goal     Lanes, tenants and the agreement of replicas as tests that read as stories.
+Promise  The heads of lanes are those that a lease of the lane would take first. What tenants use is
+         what their tasks hold.
+Source   docs/decisions/0058-the-order-of-the-queue.md.
+"""
+
+from collections.abc import Mapping
+
+import pytest
+
+from omega.errors import BadInput
+from omega.lifecycle.states import ParkReason
+from omega.limits import LIMITS
+from omega.model.jobs import Constraint, Operator
+from omega.model.lanes import Lane, QueueOrder
+from omega.model.resources import GPU_SLICES
+from omega.ordering.tenants import Tenant
+from omega.store.lanes import AnotherOrder, LaneHead, LaneStore
+from omega.store.leases import HandBack, Parking
+from omega.store.protocols import Store
+from omega.testing.builders import a_group, a_spec
+from omega.testing.contract import Contract
+from omega.testing.steps import LONG_MS, OVER_AT_ONCE_MS, add_a_cell, end, grant, lease_all
+
+ZONE_B = Constraint("zone", Operator.IN, ("b",))
+SSD = Constraint("disk", Operator.EXISTS)
+
+
+def lease_from(store: Store, lanes: Mapping[Lane, int], *, jobs_max: int = 100) -> list[int]:
+    """Lease from lanes; return the ids of the jobs, ascending."""
+    jobs = store.lease("batch", holder="0", jobs_max=jobs_max, lease_ms=LONG_MS, lanes=lanes)
+    return sorted(job.id for job in jobs)
+
+
+def used(store: LaneStore) -> dict[str, tuple[int, ...]]:
+    """Return what each tenant uses now."""
+    return dict(store.tenant_use(age_ms_max=0).used)
+
+
+def agree(
+    store: LaneStore, replica: str, order: QueueOrder, lease_ms: int = LONG_MS
+) -> AnotherOrder | None:
+    """Ask for an order of the kind batch."""
+    return store.agree_on_order("batch", replica, order, lease_ms=lease_ms)
+
+
+class LaneContract(Contract):
+    """The lanes of a queue, and leases from them."""
+
+    def test_an_empty_queue_has_no_lanes(self, store: Store) -> None:
+        store.submit([a_spec(scheduler="service")])
+
+        assert [] == store.lanes("batch")
+
+    def test_each_tenant_has_a_lane_with_its_first_job_at_the_head(self, store: Store) -> None:
+        _, _, late, first = store.submit(
+            [
+                a_spec(tenant="b"),
+                a_spec(tenant="a"),
+                a_spec(3, tenant="b", precedence=5, cpu_milli=2_000, memory_mib=7),
+                a_spec(tenant="a", precedence=1, gpus=2),
+            ]
+        )
+
+        assert [
+            LaneHead(Lane("a"), first, 1, (1_000, 0, 0, 2 * GPU_SLICES)),
+            LaneHead(Lane("b"), late, 5, (6_000, 21, 0, 0)),
+        ] == store.lanes("batch")
+
+    def test_jobs_with_the_same_constraints_are_in_one_lane(self, store: Store) -> None:
+        group, other = a_group(constraints=(ZONE_B, SSD)), a_group(constraints=(SSD,))
+        both = [a_spec(groups=[group, other]), a_spec(groups=[other, group])]
+        store.submit([a_spec(), *both])
+        heads = store.lanes("batch")
+
+        assert [Lane.of(a_spec()), Lane.of(both[0])] == [head.lane for head in heads]
+        assert heads[1].lane.constraint_class > 0
+
+    def test_a_head_counts_the_tasks_that_have_no_place(self, store: Store) -> None:
+        (machine, *_) = add_a_cell(store)
+        store.submit([a_spec(4)])
+        (job,) = lease_all(store)
+        grant(store, job, [0], [machine])
+        store.hand_back([HandBack(job.id, job.token, 0, progressed=True)])
+        (head,) = store.lanes("batch")
+
+        assert (3_000, 0, 0, 0) == head.demand
+
+    def test_a_job_that_may_not_be_leased_yet_is_no_head(self, store: Store) -> None:
+        delayed, there = store.submit([a_spec(tenant="a"), a_spec(tenant="a")])
+        jobs = {job.id: job for job in lease_all(store)}
+        backs = [HandBack(delayed, jobs[delayed].token, LONG_MS, progressed=False)]
+        backs += [HandBack(there, jobs[there].token, 0, progressed=False)]
+        store.hand_back(backs)
+
+        assert [there] == [head.job for head in store.lanes("batch")]
+
+    def test_a_lease_takes_so_many_of_each_lane(self, store: Store) -> None:
+        a = store.submit([a_spec(tenant="a") for _ in range(5)])
+        b = store.submit([a_spec(tenant="b") for _ in range(2)])
+        store.submit([a_spec(tenant="c")])
+
+        assert [*a[:3], *b] == lease_from(store, {Lane("a"): 3, Lane("b"): 4, Lane("d"): 1})
+        assert a[3:4] == lease_from(store, {Lane("a"): 3}, jobs_max=1)
+        assert [] == lease_from(store, {})
+
+    def test_a_lane_is_leased_by_precedence_then_age(self, store: Store) -> None:
+        _, late, first = store.submit([a_spec(), a_spec(precedence=1), a_spec(precedence=2)])
+
+        assert [late, first] == lease_from(store, {Lane("default"): 2})
+
+    def test_parked_jobs_of_each_lane_are_read(self, store: Store) -> None:
+        a = store.submit([a_spec(tenant="a", precedence=9) for _ in range(6)])
+        b = store.submit([a_spec(tenant="b") for _ in range(3)])
+        held = store.submit([a_spec(tenant="c")])
+        jobs = lease_all(store)
+        store.park([Parking(job.id, job.token, ParkReason.NO_ROOM, "") for job in jobs])
+        store.release(held[0])
+        store.hold(held[0])
+
+        def parked(jobs_max: int, *, by_lane: bool) -> list[int]:
+            jobs = store.parked("batch", jobs_max=jobs_max, by_lane=by_lane)
+            return [job.id for job in jobs]
+
+        assert a[:6] == parked(6, by_lane=False)
+        assert [*a[:2], *b[:2]] == parked(6, by_lane=True)
+        assert [*a, *b] == parked(100, by_lane=True)
+
+    def test_a_number_of_jobs_is_not_negative(self, store: Store) -> None:
+        store.submit([a_spec()])
+        with pytest.raises(BadInput):
+            lease_from(store, {Lane("default"): -1})
+
+
+class TenantContract(Contract):
+    """What tenants use, and what the owner says of them."""
+
+    def test_use_is_what_tasks_hold(self, store: Store) -> None:
+        one, two, _ = add_a_cell(store, gpus=2)
+        store.submit([a_spec(2, tenant="a"), a_spec(1, tenant="b", memory_mib=5)])
+        a, b = lease_all(store)
+        grant(store, a, [0, 1], [one, two])
+        grant(store, b, [0], [two], memory_mib=5, gpu_1=300)
+        first = used(store)
+        end(store, a, 0)
+
+        assert {"a": (2_000, 0, 0, 0), "b": (1_000, 5, 0, 300)} == first
+        assert (1_000, 0, 0, 0) == used(store)["a"]
+        assert {"a", "b"} == set(used(store))
+
+    def test_a_sum_may_be_as_old_as_is_said(self, store: Store) -> None:
+        machine, *_ = add_a_cell(store)
+        before = used(store)
+        store.submit([a_spec()])
+        (job,) = lease_all(store)
+        grant(store, job, [0], [machine])
+
+        assert before == dict(store.tenant_use(age_ms_max=LONG_MS).used)
+        assert {"default": (1_000, 0, 0, 0)} == used(store)
+
+    def test_tenants_are_set_changed_and_removed(self, store: Store) -> None:
+        store.set_tenant(Tenant("org", 2))
+        store.set_tenant(Tenant("b", 1, "org"))
+        store.set_tenant(Tenant("a", 3, "org"))
+        store.set_tenant(Tenant("a", 4, "b"))
+        all_of_them = [Tenant("a", 4, "b"), Tenant("b", 1, "org"), Tenant("org", 2)]
+
+        assert all_of_them == store.tenants()
+        assert all_of_them == list(store.tenant_use(age_ms_max=0).tenants)
+        assert store.remove_tenant("a")
+        assert not store.remove_tenant("a")
+        assert ["b", "org"] == [tenant.name for tenant in store.tenants()]
+
+    @pytest.mark.parametrize(
+        "tenant",
+        [
+            Tenant("c", 0),
+            Tenant("c", LIMITS.tenant_weight_max + 1),
+            Tenant("c", 1, "stranger"),
+            Tenant("c", 1, "c"),
+            Tenant("org", 1, "a"),
+        ],
+        ids=str,
+    )
+    def test_tenants_make_a_tree_with_weights(self, store: Store, tenant: Tenant) -> None:
+        store.set_tenant(Tenant("org"))
+        store.set_tenant(Tenant("a", 1, "org"))
+        with pytest.raises(BadInput):
+            store.set_tenant(tenant)
+        assert ["a", "org"] == [each.name for each in store.tenants()]
+
+    def test_the_tree_has_a_limited_depth(self, store: Store) -> None:
+        store.set_tenant(Tenant("0"))
+        for level in range(1, LIMITS.tenant_depth_max):
+            store.set_tenant(Tenant(str(level), 1, str(level - 1)))
+        store.set_tenant(Tenant("above"))
+        with pytest.raises(BadInput):
+            store.set_tenant(Tenant("below", 1, str(LIMITS.tenant_depth_max - 1)))
+        with pytest.raises(BadInput):
+            store.set_tenant(Tenant("0", 1, "above"))
+
+    def test_a_parent_is_not_removed(self, store: Store) -> None:
+        store.set_tenant(Tenant("org"))
+        store.set_tenant(Tenant("a", 1, "org"))
+        with pytest.raises(BadInput):
+            store.remove_tenant("org")
+
+
+class OrderContract(Contract):
+    """Replicas of a kind agree on one order."""
+
+    def test_replicas_of_one_order_agree(self, store: Store) -> None:
+        assert agree(store, "0", QueueOrder.DRF) is None
+        assert agree(store, "1", QueueOrder.DRF) is None
+        assert agree(store, "0", QueueOrder.DRF) is None
+
+    def test_another_order_is_refused_while_one_is_held(self, store: Store) -> None:
+        agree(store, "0", QueueOrder.DRF)
+        agree(store, "1", QueueOrder.DRF, OVER_AT_ONCE_MS)
+
+        assert AnotherOrder(QueueOrder.DRF, "batch/1") == agree(store, "2", QueueOrder.FIFO)
+        assert store.agree_on_order("service", "2", QueueOrder.FIFO, lease_ms=LONG_MS) is None
+
+    def test_an_order_ends_with_its_lease(self, store: Store) -> None:
+        agree(store, "0", QueueOrder.DRF, OVER_AT_ONCE_MS)
+
+        assert agree(store, "1", QueueOrder.CHOOSY) is None
+        assert AnotherOrder(QueueOrder.CHOOSY, "batch/1") == agree(store, "0", QueueOrder.DRF)
