@@ -111,6 +111,9 @@ class Limits:
     """... and of its query."""
     steps_max: int = 10**15
     """Steps of one job: a million each second for thirty years."""
+    tenant_weight_max: int = 10_000
+    tenant_depth_max: int = 8
+    """Levels of tenants: one without a parent is on the first."""
 
     def __post_init__(self) -> None:
         for name, limit in vars(self).items():

@@ -1,0 +1,226 @@
+"""Fair order: the next job is one of the tenant that has least, weights considered.
+
+Goal     Keep a tenant with ten thousand jobs from holding up everybody else.
+Promise  Each job goes to the tenant with the smallest weighted dominant share at that moment: from
+         the root of the tree down, the child whose share, with all below it, is smallest, of those
+         with a job that may go. Equal shares go by name. Within a tenant the lane goes whose head
+         has the higher precedence, then the lower id. Shares are of capacity, not of what is free,
+         and a resource without capacity counts for nothing. They are compared exactly while
+         capacity times weight is below 2**53. The same input gives the same order.
+Source   DRF: Ghodsi et al., Dominant Resource Fairness (NSDI 2011). Choosy: Ghodsi et al., Max-Min
+         Fair Sharing for Datacenter Jobs with Constraints (EuroSys 2013), where only lanes whose
+         jobs can use what is free are eligible. The tree is theirs level by level. Its known
+         weakness: a parent whose children want different resources counts as having the largest
+         of its shares, for all of them (Bhattacharya et al., SoCC 2013, section 3).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heapreplace
+from operator import add, truediv
+
+import numpy as np
+
+from omega.model.arrays import Amounts, Counts, Ids, Index, Mask, Score
+from omega.model.jobs import LeasedJob
+from omega.model.resources import DEVICES, Kind
+from omega.ordering.tenants import ROOT, TenantNodes
+
+Heap = list[tuple[float, int]]
+"""Shares and the nodes that have them; the smallest is first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """Lanes that have pending jobs: the queues of one tenant and one class of constraints each.
+
+    All jobs of a lane count as if they asked for what its head asks for. Who knows more of a lane
+    than its head may give it several rows, one for each run of equal jobs.
+    """
+
+    tenant: Index
+    """(lanes,) the position of each lane's tenant among the names of the tree's nodes."""
+    pending: Counts
+    demand: Amounts
+    """(lanes, resources) of the job at the head of each."""
+    precedence: Counts
+    head: Ids
+    """The precedence and the id of that job."""
+
+
+@dataclass(frozen=True, eq=False)
+class FairOrder:
+    """The jobs that go next."""
+
+    lane: Index
+    """(jobs,) the lane of each job, in the order in which the jobs go."""
+    count: Counts
+    """(lanes,) how many jobs of each lane they are."""
+
+
+def fair_order(
+    lanes: Lanes,
+    nodes: TenantNodes,
+    use: Amounts,
+    capacity: Amounts,
+    wanted: int,
+    *,
+    eligible: Mask | None = None,
+) -> FairOrder:
+    """Return the next `wanted` jobs, or as many as there are.
+
+    `use` (tenants, resources) is what each of the nodes' tenants uses, and `capacity` (resources,)
+    what the cell has; the resources may be any, the same in all. `eligible` (lanes,) says whose
+    jobs may go: all, or for Choosy those that can use what is free.
+    """
+    assert use.shape == (len(nodes.names), len(capacity))
+    may_go = lanes.pending > 0 if eligible is None else eligible & (lanes.pending > 0)
+    queues = _Queues(lanes, np.flatnonzero(may_go), nodes.leaf)
+    pending = np.bincount(lanes.tenant, lanes.pending * may_go, minlength=len(nodes.names))
+    filling = _Filling(
+        nodes=nodes,
+        pending=nodes.summed(pending.astype(np.int64)),
+        used=nodes.summed(use),
+        whole=_or_infinite(capacity) * nodes.weight[:, np.newaxis],
+        wanted=wanted,
+    )
+    order: list[int] = []
+    for _ in range(filling.jobs):
+        path = filling.poorest()
+        order.append(queues.pop(path[-1]))
+        filling.charge(path, lanes.demand[order[-1]].tolist())
+    return FairOrder(
+        np.array(order, dtype=np.intp), np.bincount(order, minlength=len(lanes.pending))
+    )
+
+
+def fair_jobs(
+    jobs: Sequence[LeasedJob], nodes: TenantNodes, use: Amounts, capacity: Amounts
+) -> list[LeasedJob]:
+    """Return leased jobs in fair order, to be placed in it.
+
+    `use` and `capacity` are as for `fair_order`, with the columns of `one_gpu_kind`.
+    """
+    lanes = Lanes(
+        tenant=np.array([nodes.position[job.spec.tenant] for job in jobs], dtype=np.intp),
+        pending=np.ones(len(jobs), dtype=np.int64),
+        demand=np.array([_demand(job) for job in jobs], dtype=np.int64).reshape(-1, len(capacity)),
+        precedence=np.array([job.spec.precedence for job in jobs], dtype=np.int64),
+        head=np.array([job.id for job in jobs], dtype=np.int64),
+    )
+    return [jobs[at] for at in fair_order(lanes, nodes, use, capacity, len(jobs)).lane]
+
+
+def dominant_shares(use: Amounts, capacity: Amounts) -> Score:
+    """Return the largest share that each row has of any resource: (rows, resources) to (rows,)."""
+    return np.asarray((use / _or_infinite(capacity)).max(axis=1, initial=0.0))
+
+
+def one_gpu_kind(rows: Amounts) -> Amounts:
+    """Return rows of amounts with the device slots added up into one GPU column."""
+    devices = rows[..., DEVICES].sum(axis=-1, keepdims=True)
+    return np.concatenate((rows[..., : Kind.GPU_0], devices), axis=-1)
+
+
+def _or_infinite(capacity: Amounts) -> Score:
+    """Return the capacity so that nothing is any share of a resource of which there is none."""
+    return np.where(capacity > 0, capacity, np.inf)
+
+
+def _demand(job: LeasedJob) -> Amounts:
+    total = np.zeros(Kind.GPU_0 + 1, dtype=np.int64)
+    for number, group in enumerate(job.spec.groups):
+        a_task = np.append(group.demand[: Kind.GPU_0], group.gpus * group.gpu_slices)
+        total += len(job.unplaced_in(number)) * a_task
+    return total
+
+
+class _Queues:
+    """For each node that has jobs, its lanes in the order in which they are served."""
+
+    def __init__(self, lanes: Lanes, open_lanes: Index, leaf: Index) -> None:
+        node = leaf[lanes.tenant[open_lanes]]
+        order = np.argsort(node, kind="stable")
+        self._lanes, self._lane, self._node = lanes, open_lanes[order], node[order]
+        self._queues: dict[int, list[list[int]]] = {}
+
+    def pop(self, node: int) -> int:
+        """Take a job from the first lane of a node that has one left; return the lane."""
+        if node not in self._queues:
+            self._queues[node] = self._queue(node)
+        queue = self._queues[node]
+        first = queue[-1]
+        first[1] -= 1
+        if not first[1]:
+            queue.pop()
+        return first[0]
+
+    def _queue(self, node: int) -> list[list[int]]:
+        """Return the lanes of a node and how many jobs each has; the first to go is the last."""
+        lanes = self._lanes
+        lower, upper = np.searchsorted(self._node, (node, node + 1))
+        mine = self._lane[lower:upper]
+        mine = mine[np.lexsort((-lanes.head[mine], lanes.precedence[mine]))]
+        return [
+            list(each) for each in zip(mine.tolist(), lanes.pending[mine].tolist(), strict=True)
+        ]
+
+
+@dataclass(eq=False)
+class _Filling:
+    """Progressive filling: what each node has while jobs go, one after another.
+
+    The shares of all nodes are computed once. After that only the nodes above a job change, which
+    are the first of their heaps, and as rows of a few Python numbers: numpy takes longer for these.
+    """
+
+    nodes: TenantNodes
+    pending: Counts
+    used: Amounts
+    whole: Score
+    """(nodes, resources) the capacity times the node's weight; infinite where there is none."""
+    wanted: int
+
+    def __post_init__(self) -> None:
+        self.jobs = min(self.wanted, int(self.pending[ROOT]))
+        """How many jobs there are to go."""
+        self._share = (self.used / self.whole).max(axis=1, initial=0.0)
+        self._heaps: dict[int, Heap] = {}
+        self._rows: dict[int, tuple[list[int], list[float]]] = {}
+        self._left: dict[int, int] = {}
+
+    def poorest(self) -> list[int]:
+        """Return the nodes from the top to the one whose job goes next, without the root."""
+        path: list[int] = []
+        node = ROOT
+        while len(self.nodes.children[node]):
+            if node not in self._heaps:
+                self._heaps[node] = self._heap(self.nodes.children[node])
+            node = self._heaps[node][0][1]
+            path.append(node)
+        return path
+
+    def charge(self, path: Sequence[int], demand: Sequence[int]) -> None:
+        """Count a job for the nodes above it."""
+        for parent, node in zip((ROOT, *path), path, strict=False):
+            if node not in self._rows:
+                self._rows[node] = (self.used[node].tolist(), self.whole[node].tolist())
+                self._left[node] = int(self.pending[node])
+            used, whole = self._rows[node]
+            used[:] = map(add, used, demand)
+            self._left[node] -= 1
+            if self._left[node]:
+                share = max(map(truediv, used, whole), default=0.0)
+                heapreplace(self._heaps[parent], (share, node))
+            else:
+                heappop(self._heaps[parent])
+
+    def _heap(self, children: Index) -> Heap:
+        """Return the children that have jobs; of many, those that can be reached at all.
+
+        Shares only grow: each job makes at most one more child the first of its heap.
+        """
+        waiting = children[self.pending[children] > 0]
+        share = self._share[waiting]
+        order = np.argsort(share, kind="stable")[: self.wanted]
+        return list(zip(share[order].tolist(), waiting[order].tolist(), strict=True))
