@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tomllib import TOMLDecodeError
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 import platformdirs
 import psycopg
@@ -123,6 +123,10 @@ class Settings(BaseSettings):
     """How often an idle scheduler looks for jobs."""
     jobs_per_lease_max: PositiveInt = 64
     """How many jobs one scheduler leases at a time."""
+    queue_order: Literal["fifo", "drf", "choosy"] = "fifo"
+    """Which jobs of the whole queue are leased next, by schedulers that are not told otherwise."""
+    share_gap_ms: Milliseconds = 500
+    """How old what a scheduler with a fair order knows of lanes and tenants may be."""
 
     backoff_initial_ms: Milliseconds = 100
     backoff_max_ms: Milliseconds = 10_000

@@ -99,6 +99,8 @@ class Limits:
     """Transactions of which one call returns who was granted and refused what."""
     judged_claims_max: int = 100_000
     """Claims after which such a call returns no further transaction."""
+    lanes_max: int = 10_000
+    """Lanes of the queue of a kind of scheduler that one call returns; tenants that are set."""
     queue_lines_max: int = 1_000
     """Lines of the queue in sums: of a kind, a tenant and what is waited for."""
     web_streams_max: int = 100

@@ -56,6 +56,9 @@ class PlanningContext:
     """Whether to look for victims for jobs that find no room otherwise."""
     driver_places: bool = False
     """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
+    keeps_order: bool = False
+    """Whether jobs come in the order in which they are to be placed, for schedulers without an
+    order of their own."""
 
     def rng(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the random generator of one try; retries and other replicas get other streams."""
@@ -67,6 +70,12 @@ class PlanningContext:
 
     def _seed_parts(self, job: LeasedJob, tries: int) -> tuple[int | str, ...]:
         return self.run_seed, job.id, job.fruitless, tries, self.name
+
+    def ordered(self, jobs: Sequence[LeasedJob], view: View) -> Sequence[LeasedJob]:
+        """Return the jobs in the order in which they are to be placed."""
+        if self.keeps_order and not self.scheduler.has_its_own_order:
+            return jobs
+        return self.scheduler.order(jobs, view)
 
     def set_signals(self, view: View, waiting: Sequence[LeasedJob]) -> None:
         """Set the signals of a view on which the waiting jobs are about to be placed."""
@@ -88,7 +97,7 @@ def attempt(context: PlanningContext, jobs: Sequence[LeasedJob]) -> Effects[list
     view = yield from refreshed()
     active = [
         JobAttempt(job, context.limits, explains=context.explains)
-        for job in context.scheduler.order(jobs, view)
+        for job in context.ordered(jobs, view)
     ]
     if len(active) != len(jobs) or {each.job.id for each in active} != {job.id for job in jobs}:
         raise InvariantBroken(f"{context.scheduler.kind}.order must return the jobs it was given")

@@ -21,7 +21,6 @@ from omega.framework.disposition import Dispose
 from omega.framework.effects import Effects, refreshed
 from omega.framework.job_attempt import JobResult
 from omega.framework.leasing import Leasing
-from omega.framework.scheduler import Scheduler
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.store.leases import HandBack, Parking
@@ -93,7 +92,7 @@ class JobPlanner:
     def _lease(self) -> Effects[Sequence[LeasedJob]]:
         jobs = yield from self._leasing.lease(self._jobs_to_lease)
         scheduler = self._context.scheduler
-        has_its_own_order = type(scheduler).order is not Scheduler.order
+        has_its_own_order = scheduler.has_its_own_order
         # The queue is in the default order already. Another order is applied before the jobs are
         # divided; the attempt at each part applies it again, on its own view.
         if has_its_own_order and len(jobs) > 1:
@@ -116,6 +115,7 @@ class JobPlanner:
 
     def _settle(self, attempted: Sequence[JobResult]) -> Effects[None]:
         """Hand each job back, park it, or only drop its lease, by its disposition."""
+        self._leasing.note(attempted)
         backs: list[HandBack] = []
         parkings: list[Parking] = []
         rooms: list[OpenRoom] = []

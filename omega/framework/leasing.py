@@ -13,8 +13,11 @@ from uuid import UUID
 from omega.cell.open_room import OpenRoom
 from omega.events import JobParked, JobsLeased, JobsRecalled, Sink
 from omega.framework.effects import Effects, called
+from omega.framework.fair_queue import FairQueue
+from omega.framework.job_attempt import JobResult
 from omega.framework.waking import Waker
 from omega.model.jobs import LeasedJob
+from omega.model.lanes import Lane
 from omega.store.leases import HandBack, Parking
 
 
@@ -57,27 +60,53 @@ class Leases:
 class Leasing:
     """Leases jobs of one kind of scheduler, hands them back and parks them."""
 
-    def __init__(self, kind: str, holder: str, lease_ms: int, sink: Sink, waker: Waker) -> None:
+    def __init__(
+        self,
+        kind: str,
+        holder: str,
+        lease_ms: int,
+        sink: Sink,
+        waker: Waker,
+        fair: FairQueue | None = None,
+    ) -> None:
+        """Without `fair` the order is that of precedence, then age."""
         self.leases = Leases()
         self.kind = kind
         self.holder = holder
         self.lease_ms = lease_ms
         self._sink = sink
         self._waker = waker
+        self._fair = fair
 
     def lease(self, jobs_max: int) -> Effects[Sequence[LeasedJob]]:
-        """Lease up to `jobs_max` jobs, highest precedence first, then oldest."""
-        jobs = yield from called(
+        """Lease up to `jobs_max` jobs: the next ones of the order, in this order."""
+        lanes: dict[Lane, int] | None = None
+        if self._fair is not None:
+            lanes = yield from self._fair.lanes(jobs_max)
+            if not lanes:
+                return []
+        jobs: Sequence[LeasedJob] = yield from called(
             "lease",
             lambda store: store.lease(
-                self.kind, holder=self.holder, jobs_max=jobs_max, lease_ms=self.lease_ms
+                self.kind,
+                holder=self.holder,
+                jobs_max=jobs_max,
+                lease_ms=self.lease_ms,
+                lanes=lanes,
             ),
         )
+        if self._fair is not None and lanes is not None:
+            jobs = self._fair.took(lanes, jobs)
         if jobs:
             self.leases.take(jobs)
             waits_s = tuple(job.waited_ms / 1_000 for job in jobs if job.waited_ms is not None)
             self._sink(JobsLeased(len(jobs), waits_s))
         return jobs
+
+    def note(self, results: Sequence[JobResult]) -> None:
+        """Take notice of what became of jobs that were leased, for the next lease."""
+        if self._fair is not None:
+            self._fair.note(results)
 
     def recall(self, round_: int, known: Sequence[int] | None) -> Effects[Sequence[LeasedJob]]:
         """Lease those of the `known` jobs that run, for a round that this process has begun.

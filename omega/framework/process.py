@@ -19,12 +19,14 @@ import numpy as np
 
 from omega.clock import Clock
 from omega.config import Settings
+from omega.errors import BadInput
 from omega.events import JobsRescued, MachinesExpired, ProcessReported, Sink, fan_out
 from omega.framework.attempt import PlanningContext
 from omega.framework.attempt_meter import AttemptMeter, NoAttemptMeter
 from omega.framework.disposition import Dispose, disposition
 from omega.framework.effects import Effects, Wait, called, refreshed
 from omega.framework.elastic_planner import ElasticPlanner
+from omega.framework.fair_queue import FairQueue
 from omega.framework.job_planner import JobPlanner
 from omega.framework.leasing import Leases, Leasing
 from omega.framework.machine_clearing import MachineClearing
@@ -39,6 +41,7 @@ from omega.framework.yield_waking import YieldWaking
 from omega.limits import LIMITS, Limits
 from omega.metrics.facts import Facts
 from omega.metrics.fold import SchedulerFold
+from omega.model.lanes import QueueOrder
 from omega.store.leases import HandBack
 
 REPORT_INTERVAL_MS = 1_000
@@ -93,14 +96,22 @@ class Process:
         # A planner of rounds looks itself for tasks that could be evicted for its parked jobs.
         is_woken_by_yields = self._preempts and self.scheduler.rounds is None
         self._room_watch = RoomWatch(self.clock, self.settings.rescue_interval_ms)
+        self._order = self.scheduler.queue_order or QueueOrder(self.settings.queue_order)
+        leases_all = self.scheduler.rounds is not None
+        self._fair: FairQueue | None = None
+        if self._order.is_fair and not leases_all:
+            self._fair = FairQueue(kind, self._order, self.clock, self.settings.share_gap_ms)
         self._waker = Waker(
             kind,
             self.emit,
             self.scheduler.granularity,
             YieldWaking(self.clock) if is_woken_by_yields else None,
             self._room_watch,
+            self._fair,
         )
-        self._leasing = Leasing(kind, name, self.settings.lease_ms, self.emit, self._waker)
+        self._leasing = Leasing(
+            kind, name, self.settings.lease_ms, self.emit, self._waker, self._fair
+        )
         self._planner = self._make_planner()
         # At random within the interval, so that replicas do not all ask at once.
         self._rescues = Timer(self.clock, self.settings.rescue_interval_ms, self.rng)
@@ -123,7 +134,11 @@ class Process:
         return {**self.fold.facts(), "refreshed_s_ago": self.fold.refreshed_s_ago()}
 
     def life(self) -> Effects[None]:
-        """Run cycles until the stop event is set."""
+        """Run cycles until the stop event is set.
+
+        Raises BadInput if another replica of the kind leases in another order.
+        """
+        yield from self._agree_on_order()
         while not self.stop.is_set():
             if not (yield from self.cycle()):
                 yield Wait(self._planner.idle_s())
@@ -150,6 +165,23 @@ class Process:
         yield from self._leasing.hand_back(backs)
         yield from called("forget", lambda store: store.forget(kind, self.replica))
 
+    def _agree_on_order(self) -> Effects[None]:
+        """Have the kind's order for the time of a lease; raise BadInput if another has it."""
+        if not self.housekeeps or self.scheduler.rounds is not None:
+            return
+        kind, order, lease_ms = self.scheduler.kind, self._order, self.settings.lease_ms
+        other = yield from called(
+            "agree_on_order",
+            lambda store: store.agree_on_order(kind, self.replica, order, lease_ms=lease_ms),
+        )
+        if other is not None:
+            raise BadInput(
+                f"{other.held_by} leases jobs in the order {other.order.value}, and all replicas of"
+                f" a kind have one order: not {order.value}; stop them first, and wait for"
+                f" {lease_ms / 1_000:g} s",
+                field="order",
+            )
+
     def _make_planner(self) -> Planner:
         context = PlanningContext(
             scheduler=self.scheduler,
@@ -162,6 +194,7 @@ class Process:
             preempts=self._preempts,
             driver_places=self.driver_places,
             signals=self.signal_tracker.signals if self.housekeeps else None,
+            keeps_order=self._fair is not None,
         )
         meter = AttemptMeter(self.clock, self.emit) if self.housekeeps else NoAttemptMeter()
         leasing, settings = self._leasing, self.settings
@@ -198,6 +231,7 @@ class Process:
             yield from self._clearing.check(view)
             yield from self._waker.check(view)
         if self._reports.due():
+            yield from self._agree_on_order()
             kind = self.scheduler.kind
             facts = self.facts()
             yield from called(

@@ -19,6 +19,7 @@ from omega.framework.elastic import Elastic
 from omega.framework.rounds import Rounds
 from omega.model.claims import Claims, ConflictRule, Granularity
 from omega.model.jobs import LeasedJob
+from omega.model.lanes import QueueOrder
 from omega.ordering.precedence import precedence
 from omega.placement.groups import is_random_first_fit
 
@@ -75,6 +76,10 @@ class Scheduler(ABC):
     """Whether tasks of lower precedence are evicted, whoever placed them, for a job that finds no
     room otherwise. A scheduler with `rounds` names these jobs: `RoundPlan.wanting`."""
 
+    queue_order: QueueOrder | None = None
+    """Which jobs of the whole queue it leases next; None: as the settings say. It is the same for
+    all replicas of a kind, and of no effect on a scheduler with `rounds`, which leases all."""
+
     elastic: Elastic | None = None
     """How it gives helpers to its elastic jobs; None: they keep the workers that were wanted."""
 
@@ -97,6 +102,11 @@ class Scheduler(ABC):
         The default is that of the queue: highest precedence first, then oldest.
         """
         return precedence(jobs)
+
+    @property
+    def has_its_own_order(self) -> bool:
+        """Whether it overrides `order`."""
+        return type(self).order is not Scheduler.order
 
     def places_at_random(self, job: LeasedJob) -> bool:
         """Return whether `place` is `draw_groups` for a job; a simulation may then compile it."""

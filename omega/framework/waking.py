@@ -18,6 +18,7 @@ from omega.cell.open_room import OpenRoom
 from omega.cell.view import View
 from omega.events import JobsWoken, Sink
 from omega.framework.effects import Effects, called
+from omega.framework.fair_queue import FairQueue
 from omega.framework.quota_admission import QuotasLeft
 from omega.framework.room_watch import RoomWatch
 from omega.framework.wakeable import wakeable
@@ -40,12 +41,15 @@ class Waker:
         granularity: Granularity = Granularity.INCREMENTAL,
         yield_waking: YieldWaking | None = None,
         room_watch: RoomWatch | None = None,
+        fair: FairQueue | None = None,
     ) -> None:
         """`yield_waking` is for schedulers that preempt.
 
-        `room_watch` is told when jobs are parked for want of room.
+        `room_watch` is told when jobs are parked for want of room. Without `fair`, the parked jobs
+        are considered by precedence, then age.
         """
         self._kind = kind
+        self._fair = fair
         self._yield_waking = yield_waking
         self._room_watch = room_watch
         self._sink = sink
@@ -96,9 +100,7 @@ class Waker:
             looks = None
         if not of_room and looks is None:
             return 0
-        parked = yield from called(
-            "parked", lambda store: store.parked(self._kind, jobs_max=PARKED_MAX)
-        )
+        parked = yield from self._parked(view)
         ids = {job.id for job in parked}
         self._hopeful = ids if moved else self._hopeful & ids
         admission, fit = self._quotas_left.admission(), list[int]()
@@ -119,6 +121,15 @@ class Waker:
         if woken:
             self._sink(JobsWoken(woken))
         return woken
+
+    def _parked(self, view: View) -> Effects[list[ParkedJob]]:
+        """Read the parked jobs, in the order in which room is to be found for them."""
+        fair = self._fair
+        parked = yield from called(
+            "parked",
+            lambda store: store.parked(self._kind, jobs_max=PARKED_MAX, by_lane=fair is not None),
+        )
+        return parked if fair is None else (yield from fair.parked_in_order(parked, view))
 
     def _may_be_helped(self, job: ParkedJob, *, gained: bool) -> bool:
         """Return whether the job may fit now, by its park reason and what has changed since."""

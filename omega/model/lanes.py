@@ -29,9 +29,10 @@ class QueueOrder(Enum):
     FIFO = "fifo"
     """The highest precedence, then the oldest."""
     DRF = "drf"
-    """Those of the tenant with the smallest weighted dominant share."""
+    """Those of the tenant with the smallest weighted dominant share, of the tenants whose next job
+    finds room."""
     CHOOSY = "choosy"
-    """The same, without the lanes whose jobs have found no room."""
+    """The same, lane by lane: jobs that few machines take do not hold up their tenant's others."""
 
     @property
     def is_fair(self) -> bool:

@@ -104,7 +104,9 @@ def fair_jobs(
     lanes = Lanes(
         tenant=np.array([nodes.position[job.spec.tenant] for job in jobs], dtype=np.intp),
         pending=np.ones(len(jobs), dtype=np.int64),
-        demand=np.array([_demand(job) for job in jobs], dtype=np.int64).reshape(-1, len(capacity)),
+        demand=np.array([demand_left(job) for job in jobs], dtype=np.int64).reshape(
+            -1, len(capacity)
+        ),
         precedence=np.array([job.spec.precedence for job in jobs], dtype=np.int64),
         head=np.array([job.id for job in jobs], dtype=np.int64),
     )
@@ -127,7 +129,8 @@ def _or_infinite(capacity: Amounts) -> Score:
     return np.where(capacity > 0, capacity, np.inf)
 
 
-def _demand(job: LeasedJob) -> Amounts:
+def demand_left(job: LeasedJob) -> Amounts:
+    """Return what the tasks of a job that have no place need together: (resources,)."""
     total = np.zeros(Kind.GPU_0 + 1, dtype=np.int64)
     for number, group in enumerate(job.spec.groups):
         a_task = np.append(group.demand[: Kind.GPU_0], group.gpus * group.gpu_slices)

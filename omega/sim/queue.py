@@ -7,7 +7,7 @@ Source   docs/papers/omega.md, one attempt at one job; omega.store, the job queu
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,6 +16,7 @@ from omega.framework.job_attempt import JobResult, with_all_placed, with_grants,
 from omega.model.arrays import Ids, Index, Mask
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
+from omega.model.lanes import Lane
 from omega.sim.engine import Engine, Order
 from omega.sim.ledger import Ledger, SimulatedJob, Stage
 from omega.store.leases import HandBack
@@ -73,10 +74,17 @@ class Queue:
         self._when_one_joins()
 
     def lease(
-        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+        self,
+        scheduler: str,
+        *,
+        holder: str,
+        jobs_max: int,
+        lease_ms: int,
+        lanes: Mapping[Lane, int] | None = None,
     ) -> Sequence[LeasedJob]:
         """Lease the job at the head, if there is one, and add up how long it has waited."""
         del scheduler, holder, jobs_max, lease_ms  # such leases do not expire
+        assert lanes is None, "the queues of the paper's experiments have one order"
         if not self._jobs:
             return ()
         assert self.leased is None

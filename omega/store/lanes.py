@@ -34,6 +34,8 @@ class TenantUse:
     used: Mapping[str, Amounts]
     """By tenant; those without running tasks are left out."""
     tenants: Sequence[Tenant]
+    age_ms: int = 0
+    """How long ago the use was summed up."""
 
 
 @dataclass(frozen=True)

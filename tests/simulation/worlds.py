@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 import numpy as np
@@ -17,6 +17,7 @@ from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.lifecycle.states import State
 from omega.model.claims import Granularity, Transaction
 from omega.model.jobs import JobSpec, LeasedJob
+from omega.model.lanes import Lane
 from omega.model.outcomes import Outcome
 from omega.nodes.virtual import VirtualNodes, nothing_else
 from omega.sim.engine import Engine, EngineClock, Order
@@ -68,9 +69,17 @@ class Unreliable(PassThrough):
         return outcome
 
     def lease(
-        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+        self,
+        scheduler: str,
+        *,
+        holder: str,
+        jobs_max: int,
+        lease_ms: int,
+        lanes: Mapping[Lane, int] | None = None,
     ) -> list[LeasedJob]:
-        jobs = super().lease(scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms)
+        jobs = super().lease(
+            scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms, lanes=lanes
+        )
         self._lose("reply")
         return jobs
 

@@ -16,7 +16,7 @@ from omega.model.quotas import cost
 from omega.ordering.tenants import Tenant, TenantTree
 from omega.store.holdings import RESOURCES, Amounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse
-from omega.store.memory.jobs import MemoryJobs
+from omega.store.memory.jobs import MemoryJobs, milliseconds
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class MemoryLanes(MemoryJobs):
         now_s = self._clock.now()
         if self._use is None or not 0 <= now_s - self._use[0] <= age_ms_max / 1_000:
             self._use = (now_s, self._sum_use())
-        return TenantUse(self._use[1], self.tenants())
+        return TenantUse(self._use[1], self.tenants(), milliseconds(now_s - self._use[0]))
 
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int

@@ -32,15 +32,20 @@ class PostgresLanes:
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
         """Return what each tenant uses, as a sum that is at most so old."""
         rows = self._link.call(
-            "SELECT tenant, used, weight, parent FROM omega.read_tenant_use(%s)", (age_ms_max,)
+            "SELECT age_ms, tenant, used, weight, parent FROM omega.read_tenant_use(%s)",
+            (age_ms_max,),
         )
+        (age_ms, *_), *of_tenants = rows
         return TenantUse(
-            used={name: tuple(used.tolist()) for name, used, _, _ in rows if used is not None},
+            used={
+                name: tuple(used.tolist()) for _, name, used, *_ in of_tenants if used is not None
+            },
             tenants=[
                 Tenant(name, weight, parent)
-                for name, _, weight, parent in sorted(rows, key=lambda row: str(row[0]))
+                for _, name, _, weight, parent in sorted(of_tenants, key=lambda row: str(row[1]))
                 if weight is not None
             ],
+            age_ms=age_ms,
         )
 
     def agree_on_order(

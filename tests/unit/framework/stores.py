@@ -6,6 +6,7 @@ from uuid import UUID
 from omega.errors import BadInput, NotAllowed, StoreUnavailable
 from omega.model.claims import Transaction
 from omega.model.jobs import LeasedJob
+from omega.model.lanes import Lane
 from omega.model.outcomes import Outcome
 from omega.store.leases import HandBack
 from omega.store.protocols import Store
@@ -34,10 +35,18 @@ class Absent(PassThrough):
         return outcome
 
     def lease(
-        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+        self,
+        scheduler: str,
+        *,
+        holder: str,
+        jobs_max: int,
+        lease_ms: int,
+        lanes: Mapping[Lane, int] | None = None,
     ) -> list[LeasedJob]:
         self._fail()
-        return super().lease(scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms)
+        return super().lease(
+            scheduler, holder=holder, jobs_max=jobs_max, lease_ms=lease_ms, lanes=lanes
+        )
 
     def renew(self, leases: Mapping[int, UUID], *, lease_ms: int) -> set[int]:
         self._fail()
@@ -60,7 +69,13 @@ class Forbidden(PassThrough):
     """Lets nobody take a job, nor remove its report."""
 
     def lease(
-        self, scheduler: str, *, holder: str, jobs_max: int, lease_ms: int
+        self,
+        scheduler: str,
+        *,
+        holder: str,
+        jobs_max: int,
+        lease_ms: int,
+        lanes: Mapping[Lane, int] | None = None,
     ) -> list[LeasedJob]:
         raise NotAllowed(f"{holder} may not lease jobs of {scheduler}")
 

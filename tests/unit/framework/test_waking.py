@@ -36,9 +36,9 @@ class Watched(PassThrough):
 
     looks = 0
 
-    def parked(self, scheduler: str, *, jobs_max: int) -> list[ParkedJob]:
+    def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         self.looks += 1
-        return super().parked(scheduler, jobs_max=jobs_max)
+        return super().parked(scheduler, jobs_max=jobs_max, by_lane=by_lane)
 
 
 class TestWaking:

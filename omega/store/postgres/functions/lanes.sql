@@ -46,34 +46,38 @@ $$;
 
 -- What each tenant uses, and the tenants that the owner has set. The sum is at most so old, or twenty times as old as it
 -- took to make it; one call at a time makes it anew. A transaction that is left open holds up nobody: others then sum up
--- for themselves once the sum that is kept is ten times too old.
+-- for themselves once the sum that is kept is ten times too old. The first row has the age of the sum, and no tenant.
 CREATE FUNCTION omega.read_tenant_use(_age_ms_max bigint)
-RETURNS TABLE (tenant text, used bigint[], weight integer, parent text) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
+RETURNS TABLE (age_ms bigint, tenant text, used bigint[], weight integer, parent text) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     kept tenant_use%ROWTYPE;
     began timestamptz := clock_timestamp();
-    age_ms bigint;
-    age_ms_max bigint;
+    age bigint;
+    age_max bigint;
 BEGIN
     PERFORM needs_read_committed();
     PERFORM lease_length(_age_ms_max);
     SELECT * INTO kept FROM tenant_use;
-    age_ms := extract(epoch FROM began - kept.summed_at) * 1000;
-    age_ms_max := greatest(_age_ms_max, 20 * kept.took_ms);
-    IF age_ms IS NULL OR age_ms NOT BETWEEN 0 AND age_ms_max THEN
+    age := extract(epoch FROM began - kept.summed_at) * 1000;
+    age_max := greatest(_age_ms_max, 20 * kept.took_ms);
+    IF age IS NULL OR age NOT BETWEEN 0 AND age_max THEN
         IF pg_try_advisory_xact_lock(hashtext('omega.tenant_use'), 0) THEN
+            age := 0;
             SELECT * INTO kept.tenants, kept.used FROM sum_tenant_use();
             kept.took_ms := extract(epoch FROM clock_timestamp() - began) * 1000;
             INSERT INTO tenant_use AS u (summed_at, took_ms, tenants, used) VALUES (began, kept.took_ms, kept.tenants, kept.used)
                 ON CONFLICT (single) DO UPDATE
                SET summed_at = excluded.summed_at, took_ms = excluded.took_ms, tenants = excluded.tenants, used = excluded.used;
-        ELSIF age_ms IS NULL OR age_ms NOT BETWEEN 0 AND 10 * age_ms_max THEN
+        ELSIF age IS NULL OR age NOT BETWEEN 0 AND 10 * age_max THEN
+            age := 0;
             SELECT * INTO kept.tenants, kept.used FROM sum_tenant_use();
         END IF;
     END IF;
     RETURN QUERY
-    SELECT coalesce(n.name, t.name), CASE WHEN n.name IS NOT NULL THEN ARRAY(SELECT kept.used[n.at][r] FROM generate_series(1, ${resources}) AS r) END,
+    SELECT age, NULL, NULL::bigint[], NULL::integer, NULL
+     UNION ALL
+    SELECT NULL, coalesce(n.name, t.name), CASE WHEN n.name IS NOT NULL THEN ARRAY(SELECT kept.used[n.at][r] FROM generate_series(1, ${resources}) AS r) END,
            t.weight, t.parent
       FROM unnest(kept.tenants) WITH ORDINALITY AS n (name, at) FULL JOIN tenant t ON t.name = n.name;
 END $$;

@@ -1,10 +1,10 @@
-"""One job's record, and the line in which jobs wait."""
+"""One job's record."""
 
 import numpy as np
 import pytest
 
 from omega.lifecycle.states import MOVES, State, Trigger
-from omega.store.memory.job_records import JobRecord, PendingQueue
+from omega.store.memory.job_records import JobRecord
 from omega.testing.builders import a_group, a_spec
 
 
@@ -82,47 +82,3 @@ def test_durations_follow_the_groups() -> None:
     job = JobRecord.submitted(1, a_spec(groups=groups), now_s=0.0)
 
     assert [50, 0, -1, 50, 0] == job.durations_ms(np.array([1, 3, 2, 0, 4])).tolist()
-
-
-class TestWaitingLine:
-    def test_the_most_urgent_goes_first_then_the_oldest(self) -> None:
-        line = PendingQueue()
-        for number, precedence in [(3, 0), (1, 0), (4, 2), (2, -1)]:
-            line.join(a_record(number=number, precedence=precedence), not_before_s=0, now_s=0)
-
-        assert [4, 1, 3, 2] == [job.id for job in line.take(9, now_s=0)]
-        assert [] == line.take(9, now_s=0)
-
-    def test_who_is_to_wait_is_taken_when_it_is_time(self) -> None:
-        line = PendingQueue()
-        line.join(a_record(number=1), not_before_s=5.0, now_s=0)
-        line.join(a_record(number=2), not_before_s=3.0, now_s=0)
-
-        taken = [[job.id for job in line.take(9, now_s=now)] for now in (2.9, 3.0, 5.0)]
-
-        assert [[], [2], [1]] == taken
-
-    def test_no_more_are_taken_than_asked_for(self) -> None:
-        line = PendingQueue()
-        for number in range(1, 6):
-            line.join(a_record(number=number), not_before_s=0, now_s=0)
-
-        taken = [[job.id for job in line.take(2, now_s=0)] for _ in range(4)]
-
-        assert [[1, 2], [3, 4], [5], []] == taken
-
-    def test_the_cancelled_are_passed_over_and_count_for_nobody(self) -> None:
-        line = PendingQueue()
-        jobs = [a_record(number=number) for number in (1, 2, 3)]
-        for job in jobs:
-            line.join(job, not_before_s=0, now_s=0)
-        jobs[0].finish(Trigger.CANCEL, now_s=0)
-
-        assert [2, 3] == [job.id for job in line.take(2, now_s=0)]
-
-    def test_only_pending_jobs_stand_in_line(self) -> None:
-        job = a_record()
-        job.move(Trigger.TAKE)
-
-        with pytest.raises(AssertionError):
-            PendingQueue().join(job, not_before_s=0, now_s=0)

@@ -1,0 +1,204 @@
+"""The lanes from which a process leases, in a fair order of the whole queue.
+
+Goal     Give the next room to the tenant with the smallest share, however many jobs another queues.
+Promise  No I/O: a driver answers its effects. What tenants use, and which lanes there are, is read
+         at most once a gap, and at once if a lease found fewer jobs than were asked for; in
+         between, what this process leased since is added. Other replicas' leases are seen a gap
+         later.
+Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+import numpy as np
+
+from omega.cell.open_room import OpenRoom
+from omega.cell.view import View
+from omega.clock import Clock
+from omega.framework.effects import Effects, called, refreshed
+from omega.framework.job_attempt import AttemptEnd, JobResult
+from omega.model.arrays import Amounts
+from omega.model.jobs import LeasedJob
+from omega.model.lanes import Lane, QueueOrder
+from omega.ordering.fair import Lanes, demand_left, fair_jobs, fair_order, one_gpu_kind
+from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
+from omega.store.holdings import RESOURCES
+from omega.store.lanes import LaneHead, TenantUse
+from omega.store.leases import ParkedJob
+
+NOBODYS = UUID(int=0)
+"""The token of a parked job, which nobody has leased."""
+
+
+@dataclass(frozen=True)
+class _Charge:
+    """What a job was leased for, or gave back."""
+
+    at_s: float
+    tenant: str
+    demand: Amounts
+
+
+@dataclass(frozen=True, eq=False)
+class _Known:
+    """What was read last."""
+
+    read_s: float
+    lane: tuple[Lane, ...]
+    lanes: Lanes
+    nodes: TenantNodes
+    use: Amounts
+    """(tenants, resources)"""
+    capacity: Amounts
+    """(resources,) of the machines that take claims."""
+
+
+class FairQueue:
+    """Decides from which lanes of a kind a process leases how many jobs."""
+
+    def __init__(self, kind: str, order: QueueOrder, clock: Clock, gap_ms: int) -> None:
+        assert order.is_fair
+        self.order = order
+        self._kind = kind
+        self._clock = clock
+        self._gap_ms = gap_ms
+        self._known: _Known | None = None
+        self._is_short = False
+        """Whether the last lease found fewer jobs than were asked for."""
+        self._charges: list[_Charge] = []
+        """Of this process, since the use that was read last was summed up."""
+        self._without_room: set[Lane | str] = set()
+        """The lanes, or for DRF the tenants, whose jobs have found no room since the view last
+        gained any."""
+        self._room: OpenRoom | None = None
+        self._nodes: tuple[tuple[str, ...], tuple[Tenant, ...], TenantNodes] | None = None
+
+    def lanes(self, jobs_max: int) -> Effects[dict[Lane, int]]:
+        """Return from which lanes to lease how many jobs next, `jobs_max` together or fewer."""
+        known = self._known
+        gap_s = self._gap_ms / 1_000
+        if known is None or self._is_short or self._clock.now() - known.read_s >= gap_s:
+            known = yield from self._read()
+        if known is None:
+            return {}
+        lanes = replace(known.lanes, pending=np.full(len(known.lane), jobs_max, dtype=np.int64))
+        may_go = np.array([self._may_go(lane) for lane in known.lane], dtype=np.bool_)
+        order = fair_order(
+            lanes, known.nodes, self._used(known), known.capacity, jobs_max, eligible=may_go
+        )
+        counts = zip(known.lane, order.count.tolist(), strict=True)
+        return {lane: count for lane, count in counts if count}
+
+    def took(self, asked: Mapping[Lane, int], jobs: Sequence[LeasedJob]) -> list[LeasedJob]:
+        """Return leased jobs in the order in which they are to be placed, and charge for them."""
+        known = self._known
+        self._is_short = len(jobs) < sum(asked.values())
+        if known is None:
+            return list(jobs)
+        in_order = fair_jobs(jobs, known.nodes, self._used(known), known.capacity)
+        now_s = self._clock.now()
+        self._charges += [_Charge(now_s, it.spec.tenant, demand_left(it)) for it in jobs]
+        return in_order
+
+    def note(self, results: Sequence[JobResult]) -> None:
+        """Take back the charge for tasks that were not placed, and note who found no room."""
+        now_s = self._clock.now()
+        for result in results:
+            job = result.job
+            if len(job.unplaced):
+                self._charges.append(_Charge(now_s, job.spec.tenant, -demand_left(job)))
+            if result.ending is AttemptEnd.NO_ROOM:
+                self._without_room.add(self._whose(Lane.of(job.spec)))
+
+    def parked_in_order(self, parked: Sequence[ParkedJob], view: View) -> Effects[list[ParkedJob]]:
+        """Return parked jobs in the order in which room is to be found for them."""
+        if not parked:
+            return []
+        use = yield from self._read_use()
+        names = {job.spec.tenant for job in parked}.union(use.used)
+        nodes = self._nodes_of(sorted(names), use.tenants)
+        jobs = [LeasedJob(it.id, NOBODYS, it.spec, it.unplaced) for it in parked]
+        by_id = {job.id: job for job in parked}
+        order = fair_jobs(jobs, nodes, _rows(nodes, use), _capacity(view.open_room()))
+        return [by_id[job.id] for job in order]
+
+    def _read(self) -> Effects[_Known | None]:
+        """Read the lanes, what tenants use, and the capacity; None if there are no lanes."""
+        self._is_short = False
+        kind = self._kind
+        heads = yield from called("lanes", lambda store: store.lanes(kind))
+        if not heads:
+            self._known = None
+            return None
+        use = yield from self._read_use()
+        room = (yield from refreshed()).open_room()
+        if self._room is None or _gained(self._room, room):
+            self._without_room.clear()
+        self._room = room
+        names = {head.lane.tenant for head in heads}.union(use.used)
+        nodes = self._nodes_of(sorted(names), use.tenants)
+        self._known = _Known(
+            read_s=self._clock.now(),
+            lane=tuple(head.lane for head in heads),
+            lanes=_lanes(heads, nodes),
+            nodes=nodes,
+            use=_rows(nodes, use),
+            capacity=_capacity(room),
+        )
+        return self._known
+
+    def _read_use(self) -> Effects[TenantUse]:
+        asked_s, gap_ms = self._clock.now(), self._gap_ms
+        use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=gap_ms))
+        summed_s = asked_s - use.age_ms / 1_000
+        self._charges = [charge for charge in self._charges if charge.at_s >= summed_s]
+        return use
+
+    def _may_go(self, lane: Lane) -> bool:
+        return self._whose(lane) not in self._without_room
+
+    def _whose(self, lane: Lane) -> Lane | str:
+        """Return who waits if a job of this lane finds no room: the lane, or its tenant."""
+        return lane if self.order is QueueOrder.CHOOSY else lane.tenant
+
+    def _used(self, known: _Known) -> Amounts:
+        """Return what tenants use, and what was leased for them since: (tenants, resources)."""
+        use = known.use.copy()
+        for charge in self._charges:
+            at = known.nodes.position.get(charge.tenant)
+            if at is not None:
+                use[at] += charge.demand
+        return use
+
+    def _nodes_of(self, names: Sequence[str], tenants: Sequence[Tenant]) -> TenantNodes:
+        key = tuple(names), tuple(tenants)
+        if self._nodes is None or self._nodes[:2] != key:
+            self._nodes = (*key, TenantTree(tenants).nodes(names))
+        return self._nodes[2]
+
+
+def _lanes(heads: Sequence[LaneHead], nodes: TenantNodes) -> Lanes:
+    return Lanes(
+        tenant=np.array([nodes.position[it.lane.tenant] for it in heads], dtype=np.intp),
+        pending=np.ones(len(heads), dtype=np.int64),
+        demand=np.array([it.demand for it in heads], dtype=np.int64),
+        precedence=np.array([it.precedence for it in heads], dtype=np.int64),
+        head=np.array([it.job for it in heads], dtype=np.int64),
+    )
+
+
+def _rows(nodes: TenantNodes, use: TenantUse) -> Amounts:
+    nothing = (0,) * len(RESOURCES)
+    return np.array([use.used.get(name, nothing) for name in nodes.names], dtype=np.int64)
+
+
+def _capacity(room: OpenRoom) -> Amounts:
+    return one_gpu_kind(room.capacity.sum(axis=0))
+
+
+def _gained(before: OpenRoom, room: OpenRoom) -> bool:
+    if before.free.shape != room.free.shape:
+        return True
+    return bool((room.free > before.free).any())

@@ -1,0 +1,168 @@
+"""Fair orders by whole processes on a virtual cell: whose job is next, of the whole queue."""
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from omega.config import Settings
+from omega.errors import BadInput
+from omega.model.jobs import Constraint, JobSpec, Operator
+from omega.model.lanes import QueueOrder
+from omega.nodes.virtual import VirtualNodes, nothing_else
+from omega.ordering.tenants import Tenant
+from omega.sim.virtual_cell import VirtualCell
+from omega.testing.builders import a_cell, a_spec
+from schedulers.batch import BatchScheduler
+from schedulers.service import ServiceScheduler
+
+MACHINES, CORES = 10, 4
+TASK_S = 20
+FAIR = (QueueOrder.DRF, QueueOrder.CHOOSY)
+IN_ZONE_B = (Constraint("zone", Operator.IN, ("b",)),)
+
+
+def jobs_of(tenant: str, jobs: int, *, tasks: int = 1, scheduler: str = "batch") -> list[JobSpec]:
+    """Return jobs whose tasks take a core for twenty seconds."""
+    spec = a_spec(
+        tasks, tenant=tenant, scheduler=scheduler, cpu_milli=1_000, duration_ms=TASK_S * 1_000
+    )
+    return [spec] * jobs
+
+
+class FairCell:
+    """Forty cores, virtual nodes, and replicas that lease in one order."""
+
+    def __init__(self, order: QueueOrder, *, replicas: int = 2, seed: int = 7) -> None:
+        zones = {"zone": ["b"] + ["a"] * (MACHINES - 1)}
+        machines = a_cell(MACHINES, cpu_milli=CORES * 1_000, attributes=zones)
+        self.cell = VirtualCell(machines, seed=seed)
+        self.store = self.cell.store
+        self.cell.live(
+            VirtualNodes(lambda _: None, speedup=1.0).life(threading.Event(), nothing_else)
+        )
+        for replica in range(replicas):
+            self.start(BatchScheduler(), order, str(replica))
+
+    def start(
+        self, scheduler: BatchScheduler | ServiceScheduler, order: QueueOrder, replica: str
+    ) -> None:
+        scheduler.queue_order = order
+        self.cell.schedule(scheduler, replica)
+
+    def run(self, *jobs: Sequence[JobSpec], seconds: float) -> list[list[int]]:
+        """Submit lists of jobs, and let time pass; return their ids."""
+        ids = [self.store.submit(specs) for specs in jobs]
+        self.cell.run(self.cell.clock.now() + seconds)
+        self.cell.check()
+        return ids
+
+    def cores(self) -> Counter[str]:
+        """Return how many cores each tenant uses."""
+        live = self.store.allocations()
+        tenants = [job.tenant for id_ in live.job.tolist() if (job := self.store.job(id_))]
+        return Counter(tenants)
+
+    def begun(self, jobs: Sequence[int]) -> int:
+        """Return how many of these jobs have all their tasks placed, or over."""
+        found = [self.store.job(job) for job in jobs]
+        return sum(job is not None and job.placed == job.tasks for job in found)
+
+
+def test_by_precedence_and_age_a_long_queue_holds_up_everybody_else() -> None:
+    cell = FairCell(QueueOrder.FIFO)
+    cell.run(jobs_of("a", 2_000), seconds=100)
+    (late,) = cell.run(jobs_of("b", 10), seconds=2 * TASK_S)
+
+    assert 0 == cell.begun(late)
+
+
+@pytest.mark.parametrize("order", FAIR)
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+def test_a_late_tenant_begins_within_the_time_of_a_task(order: QueueOrder, replicas: int) -> None:
+    cell = FairCell(order, replicas=replicas)
+    cell.run(jobs_of("a", 2_000), seconds=100)
+    (late,) = cell.run(jobs_of("b", 10), seconds=TASK_S)
+
+    assert 10 == cell.begun(late)
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_tenants_with_work_share_equally(order: QueueOrder) -> None:
+    cell = FairCell(order)
+    cell.run(jobs_of("a", 2_000), jobs_of("b", 300, tasks=3), jobs_of("c", 5), seconds=15)
+    first = cell.cores()
+    cell.run(seconds=100)
+
+    assert 5 == first["c"]
+    assert abs(first["a"] - first["b"]) <= 3
+    assert {"a": 20, "b": 20} == pytest.approx(dict(cell.cores()), abs=3)
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_weights_and_parents_divide_the_cell(order: QueueOrder) -> None:
+    cell = FairCell(order)
+    for tenant in (Tenant("org", 3), Tenant("x", 2, "org"), Tenant("y", 1, "org")):
+        cell.store.set_tenant(tenant)
+    cell.run(*(jobs_of(name, 900) for name in ("x", "y", "other")), seconds=130)
+
+    assert {"x": 20, "y": 10, "other": 10} == pytest.approx(dict(cell.cores()), abs=2)
+
+
+def test_all_kinds_count_for_a_tenants_share() -> None:
+    cell = FairCell(QueueOrder.DRF, replicas=1)
+    cell.start(ServiceScheduler(), QueueOrder.DRF, "0")
+    cell.run(jobs_of("a", 20, scheduler="service"), seconds=5)
+    cell.run(jobs_of("a", 500), jobs_of("b", 500), seconds=10)
+
+    assert {"a": 20, "b": 20} == dict(cell.cores())
+
+
+def test_jobs_that_few_machines_take_hold_up_a_tenants_others_but_for_choosy() -> None:
+    picky = a_spec(tenant="a", cpu_milli=1_000, constraints=IN_ZONE_B, duration_ms=10**9)
+    cores = {}
+    for order in FAIR:
+        cell = FairCell(order)
+        cell.run([picky] * 200, jobs_of("a", 500), jobs_of("b", 500), seconds=60)
+        cores[order] = cell.cores()
+
+    assert {"a": 20, "b": 20} == pytest.approx(dict(cores[QueueOrder.CHOOSY]), abs=2)
+    assert cores[QueueOrder.DRF]["a"] < cores[QueueOrder.DRF]["b"]
+
+
+@pytest.mark.parametrize("order", FAIR)
+def test_jobs_behind_one_without_room_are_not_tried(order: QueueOrder) -> None:
+    cell = FairCell(order, replicas=1)
+    cell.run(jobs_of("a", 900), seconds=10)
+
+    assert cell.store.use().parked_by_reason.total() < 40
+
+
+def test_replicas_of_a_kind_have_one_order() -> None:
+    cell = FairCell(QueueOrder.DRF, replicas=1)
+    cell.run(seconds=5)
+    with pytest.raises(BadInput, match=r"order: batch/0 leases jobs in the order drf"):
+        cell.start(BatchScheduler(), QueueOrder.FIFO, "1")
+        cell.run(seconds=1)
+
+
+def test_the_settings_name_the_order_of_all_kinds() -> None:
+    settings = Settings.model_construct(queue_order="drf")
+    cell = VirtualCell(a_cell(1), seed=1, settings=settings)
+    cell.schedule(BatchScheduler(), "0")
+    scheduler = BatchScheduler()
+    scheduler.queue_order = QueueOrder.CHOOSY
+    with pytest.raises(BadInput, match="drf"):
+        cell.schedule(scheduler, "1")
+        cell.run(1)
+
+
+def test_one_seed_gives_one_run() -> None:
+    def placed() -> list[tuple[int, ...]]:
+        cell = FairCell(QueueOrder.CHOOSY)
+        cell.run(jobs_of("a", 300), jobs_of("b", 300), seconds=60)
+        live = cell.store.allocations()
+        return sorted(zip(live.job.tolist(), live.machine.tolist(), strict=True))
+
+    assert placed() == placed()
