@@ -117,7 +117,7 @@ def test_a_machine_without_a_resource_takes_no_task_that_needs_it() -> None:
         demand=integers([[1, 1, 0], [1, 0, 0]]),
         capacity=integers([[4, 4, 0], [4, 0, 0]]),
         may_use=np.ones((2, 2), dtype=np.bool_),
-        weight=[1, 1],
+        weight=integers([1, 1]),
         tasks=np.array([np.inf, np.inf]),
     )
     found = problem.solved()
@@ -131,7 +131,7 @@ def test_what_nobody_has_is_asked_for_in_vain() -> None:
         demand=integers([[1, 1], [0, 0]]),
         capacity=integers([[4, 0]]),
         may_use=np.ones((2, 1), dtype=np.bool_),
-        weight=[1, 1],
+        weight=integers([1, 1]),
         tasks=np.array([np.inf, np.inf]),
     )
 
