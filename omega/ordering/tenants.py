@@ -68,6 +68,22 @@ class TenantNodes:
         """The position of each name in `names`."""
         return {name: at for at, name in enumerate(self.names)}
 
+    @cached_property
+    def parent(self) -> Index:
+        """(nodes,) the node above each; the root is its own."""
+        parent = np.full(len(self.end), ROOT, dtype=np.intp)
+        for node, children in enumerate(self.children):
+            parent[children] = node
+        return parent
+
+    @cached_property
+    def levels(self) -> tuple[Index, ...]:
+        """The nodes of each level below the root, from the top down."""
+        levels = [self.children[ROOT]]
+        while len(levels[-1]):
+            levels.append(np.concatenate([self.children[node] for node in levels[-1]]))
+        return tuple(levels[:-1])
+
     def summed(self, rows: Amounts) -> Amounts:
         """Return for each node the sum over the tenants in it: (tenants, ...) to (nodes, ...)."""
         sums = np.zeros((len(self.end) + 1, *rows.shape[1:]), dtype=np.int64)

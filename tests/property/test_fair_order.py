@@ -107,7 +107,7 @@ def share(queue: Queue, used: dict[str, Amounts], child: str, below: set[str]) -
 
 
 @given(queues(), st.integers(0, 30))
-@examples(2_000)
+@examples(1_000)
 def test_the_order_is_that_of_the_slow_twin(queue: Queue, wanted: int) -> None:
     order = fair_order(
         queue.lanes,

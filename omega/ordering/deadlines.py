@@ -1,0 +1,142 @@
+"""Start deadlines: a stage of a pipeline runs before those that can start later than it.
+
+Goal     Keep the targets of pipelines whose work is urgent, while others have time.
+Promise  A key is a number, and the pending stage with the smallest key goes next; equal keys go by
+         id. All keys of one policy are comparable: those of LLF and EDF are times, and so are those
+         of TOKENS. A critical path is the longest of all paths below a stage, not their sum. A
+         graph that exists has no circle and no unknown stage. Nothing here reads a clock: costs
+         and times are integers, in milliseconds.
+Source   Xu et al., Cameo (NSDI 2021), for messages of streams; here for stages of seconds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+from omega.errors import BadInput, did_you_mean, shortened
+
+LAST: Final = 2**63 - 1
+"""The key of what has no token: after all others. The largest number that a `bigint` holds."""
+
+
+class DeadlinePolicy(Enum):
+    """What the key of a stage is."""
+
+    LLF = "llf"  # least laxity: the latest start that keeps the target
+    EDF = "edf"  # earliest deadline: the latest end that keeps the target
+    SJF = "sjf"  # shortest job: the stage's own cost
+    TOKENS = "tokens"  # the stamp of its pipeline's token
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of a pipeline; it can start when all stages that it comes after have ended."""
+
+    name: str
+    after: tuple[str, ...] = ()
+
+
+class PipelineGraph:
+    """The stages of a pipeline."""
+
+    def __init__(self, stages: Sequence[Stage]) -> None:
+        """Raise BadInput if there is no order in which the stages can run."""
+        after: dict[str, tuple[str, ...]] = {}
+        for stage in stages:
+            if stage.name in after:
+                raise BadInput(f"stage {_quoted(stage.name)} is there twice", field="name")
+            after[stage.name] = stage.after
+        for name, others in after.items():
+            for other in others:
+                if other not in after:
+                    raise BadInput(
+                        f"stage {_quoted(name)} comes after {_quoted(other)}, which is no stage of"
+                        f" its pipeline{did_you_mean(other, after)}",
+                        field="after",
+                    )
+        try:
+            self.order: tuple[str, ...] = tuple(TopologicalSorter(after).static_order())
+        except CycleError as error:
+            raise BadInput(_circle(error.args[1]), field="after") from None
+        self._after = after
+
+    def below_ms(self, cost_ms: Mapping[str, int]) -> dict[str, int]:
+        """Return for each stage the critical path below it: the longest, without its own cost."""
+        below = dict.fromkeys(self.order, 0)
+        for name in reversed(self.order):
+            for parent in self._after[name]:
+                below[parent] = max(below[parent], cost_ms[name] + below[name])
+        return below
+
+
+def stage_keys(
+    graph: PipelineGraph,
+    cost_ms: Mapping[str, int],
+    policy: DeadlinePolicy,
+    *,
+    target_ms: int,
+    stamp_ms: int = LAST,
+) -> dict[str, int]:
+    """Return the key of each stage of a pipeline.
+
+    `target_ms` is the time at which its last stage is to have ended: its submission and what it
+    may take. `stamp_ms` is that of its token, for TOKENS. Costs are estimates: with other ones,
+    keys change.
+    """
+    below = graph.below_ms(cost_ms)
+    match policy:
+        case DeadlinePolicy.LLF:
+            return {name: target_ms - cost_ms[name] - below[name] for name in graph.order}
+        case DeadlinePolicy.EDF:
+            return {name: target_ms - below[name] for name in graph.order}
+        case DeadlinePolicy.SJF:
+            return {name: cost_ms[name] for name in graph.order}
+        case DeadlinePolicy.TOKENS:
+            return dict.fromkeys(graph.order, stamp_ms)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceTokens:
+    """The tokens of one source of pipelines: so many an interval, none kept for the next.
+
+    Sources that always have work are served in proportion to their rates, as long as tokens are
+    handed out no slower than work is done.
+    """
+
+    rate: int
+    """Tokens an interval, at least 1."""
+    interval_ms: int
+    interval: int = -1
+    """The number of the interval of the last token ..."""
+    taken: int = 0
+    """... and how many have been taken in it."""
+
+    def __post_init__(self) -> None:
+        assert self.rate >= 1
+        assert self.interval_ms >= 1
+
+    def take(self, now_ms: int) -> tuple[int, "SourceTokens"]:
+        """Return the stamp for what is submitted now, and the tokens after that.
+
+        The stamps of an interval are spread evenly over it. Without a token, it is LAST.
+        """
+        interval = now_ms // self.interval_ms
+        taken = self.taken if interval == self.interval else 0
+        if taken == self.rate:
+            return LAST, self
+        stamp_ms = (interval * self.rate + taken) * self.interval_ms // self.rate
+        return stamp_ms, replace(self, interval=interval, taken=taken + 1)
+
+
+def _circle(names: Sequence[str]) -> str:
+    first, *others, _ = names
+    if not others:
+        return f"stage {_quoted(first)} comes after itself"
+    by_way_of = shortened(", ".join(repr(name) for name in others))
+    return f"stage {_quoted(first)} comes after itself, by way of {by_way_of}"
+
+
+def _quoted(name: str) -> str:
+    return repr(shortened(name))

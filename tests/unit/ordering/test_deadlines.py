@@ -1,0 +1,116 @@
+"""Start deadlines of the stages of pipelines."""
+
+import re
+from collections import Counter
+from heapq import heapify, heappop, heappush
+
+import pytest
+
+from omega.errors import BadInput
+from omega.ordering.deadlines import (
+    LAST,
+    DeadlinePolicy,
+    PipelineGraph,
+    SourceTokens,
+    Stage,
+    stage_keys,
+)
+
+DIAMOND = PipelineGraph(
+    [
+        Stage("join", ("fast", "slow")),
+        Stage("slow", ("read",)),
+        Stage("fast", ("read",)),
+        Stage("read"),
+    ]
+)
+COST_MS = {"read": 10, "fast": 20, "slow": 300, "join": 4}
+
+
+def test_the_critical_path_of_a_diamond_is_the_longer_branch_not_the_sum() -> None:
+    assert {"read": 304, "fast": 4, "slow": 4, "join": 0} == DIAMOND.below_ms(COST_MS)
+
+
+def test_least_laxity_is_the_latest_start_that_keeps_the_target() -> None:
+    keys = stage_keys(DIAMOND, COST_MS, DeadlinePolicy.LLF, target_ms=1_000)
+
+    assert {"read": 686, "fast": 976, "slow": 696, "join": 996} == keys
+
+
+def test_the_earliest_deadline_leaves_out_the_own_cost() -> None:
+    keys = stage_keys(DIAMOND, COST_MS, DeadlinePolicy.EDF, target_ms=1_000)
+
+    assert {"read": 696, "fast": 996, "slow": 996, "join": 1_000} == keys
+
+
+def test_the_shortest_job_is_judged_by_its_cost_alone() -> None:
+    assert COST_MS == stage_keys(DIAMOND, COST_MS, DeadlinePolicy.SJF, target_ms=1_000)
+
+
+def test_all_stages_of_a_pipeline_have_the_stamp_of_its_token() -> None:
+    keys = stage_keys(DIAMOND, COST_MS, DeadlinePolicy.TOKENS, target_ms=1_000, stamp_ms=42)
+    without = stage_keys(DIAMOND, COST_MS, DeadlinePolicy.TOKENS, target_ms=1_000)
+
+    assert {42} == set(keys.values())
+    assert {LAST} == set(without.values())
+
+
+def test_stages_are_in_an_order_in_which_they_can_run() -> None:
+    assert ("read", "join") == (DIAMOND.order[0], DIAMOND.order[-1])
+    assert () == PipelineGraph([]).order
+
+
+@pytest.mark.parametrize(
+    ("stages", "field", "sentence"),
+    [
+        ([Stage("a", ("a",))], "after", "stage 'a' comes after itself"),
+        (
+            [Stage("a", ("b",)), Stage("b", ("a",))],
+            "after",
+            "stage 'a' comes after itself, by way of 'b'",
+        ),
+        (
+            [Stage("decode", ("prefil",)), Stage("prefill")],
+            "after",
+            "stage 'decode' comes after 'prefil', which is no stage of its pipeline; did you mean"
+            " 'prefill'?",
+        ),
+        ([Stage("a"), Stage("a")], "name", "stage 'a' is there twice"),
+    ],
+)
+def test_stages_that_cannot_run_are_refused(stages: list[Stage], field: str, sentence: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(sentence)) as refused:
+        PipelineGraph(stages)
+
+    assert field == refused.value.field
+
+
+def test_tokens_are_stamped_evenly_in_their_interval() -> None:
+    tokens = SourceTokens(rate=4, interval_ms=1_000)
+    stamps = []
+    for now_ms in (5_000, 5_001, 5_002, 5_900, 5_950, 6_500):
+        stamp_ms, tokens = tokens.take(now_ms)
+        stamps.append(stamp_ms)
+
+    assert [5_000, 5_250, 5_500, 5_750, LAST, 6_000] == stamps
+
+
+def test_sources_with_more_work_than_tokens_are_served_in_proportion_to_their_rates() -> None:
+    """Each submits ten times its tokens; the server does what there are tokens for, or half."""
+    rates = {"a": 1, "b": 2, "c": 5}
+    for served_each_s in (8, 4):
+        tokens = {name: SourceTokens(rate=rate, interval_ms=1_000) for name, rate in rates.items()}
+        waiting: list[tuple[int, int, str]] = []
+        heapify(waiting)
+        served: Counter[str] = Counter()
+        number = 0
+        for second in range(200):
+            for name, rate in rates.items():
+                for _ in range(10 * rate):
+                    stamp_ms, tokens[name] = tokens[name].take(second * 1_000)
+                    number += 1
+                    heappush(waiting, (stamp_ms, number, name))
+            served.update(heappop(waiting)[2] for _ in range(served_each_s))
+
+        total = 200 * served_each_s
+        assert {name: total * rate // 8 for name, rate in rates.items()} == dict(served)
