@@ -2,14 +2,15 @@
 
 Goal     Give the next room to the tenant with the smallest share, however many jobs another queues.
 Promise  No I/O: a driver answers its effects. What tenants use, and which lanes there are, is read
-         at most once a gap, and at once if a lease found fewer jobs than were asked for; in
-         between, what this process leased since is added. Other replicas' leases are seen a gap
-         later.
+         once a gap, or less often where reads take long, and at once if a lease found fewer jobs
+         than were asked for; in between, what this process leased since is added. Other replicas'
+         leases are seen a gap later.
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 from uuid import UUID
 
 import numpy as np
@@ -28,6 +29,8 @@ from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse
 from omega.store.leases import ParkedJob
 
+PAUSE: Final = 20
+"""From one read to the next it takes at least so many times as long as a read."""
 NOBODYS = UUID(int=0)
 """The token of a parked job, which nobody has leased."""
 
@@ -45,7 +48,8 @@ class _Charge:
 class _Known:
     """What was read last."""
 
-    read_s: float
+    due_s: float
+    """When it is to be read again."""
     lane: tuple[Lane, ...]
     lanes: Lanes
     nodes: TenantNodes
@@ -78,8 +82,7 @@ class FairQueue:
     def lanes(self, jobs_max: int) -> Effects[dict[Lane, int]]:
         """Return from which lanes to lease how many jobs next, `jobs_max` together or fewer."""
         known = self._known
-        gap_s = self._gap_ms / 1_000
-        if known is None or self._is_short or self._clock.now() - known.read_s >= gap_s:
+        if known is None or self._is_short or self._clock.now() >= known.due_s:
             known = yield from self._read()
         if known is None:
             return {}
@@ -127,7 +130,7 @@ class FairQueue:
     def _read(self) -> Effects[_Known | None]:
         """Read the lanes, what tenants use, and the capacity; None if there are no lanes."""
         self._is_short = False
-        kind = self._kind
+        kind, began_s = self._kind, self._clock.now()
         heads = yield from called("lanes", lambda store: store.lanes(kind))
         if not heads:
             self._known = None
@@ -139,8 +142,9 @@ class FairQueue:
         self._room = room
         names = {head.lane.tenant for head in heads}.union(use.used)
         nodes = self._nodes_of(sorted(names), use.tenants)
+        now_s = self._clock.now()
         self._known = _Known(
-            read_s=self._clock.now(),
+            due_s=now_s + max(self._gap_ms / 1_000, PAUSE * (now_s - began_s)),
             lane=tuple(head.lane for head in heads),
             lanes=_lanes(heads, nodes),
             nodes=nodes,

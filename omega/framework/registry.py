@@ -7,15 +7,19 @@ Source   Entry points of the group `omega.schedulers`; Nomad's factory map.
 """
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, Final
 
-from omega.errors import SettingsError, UnknownScheduler
+from omega.errors import BadInput, SettingsError, UnknownScheduler, did_you_mean, shortened
 from omega.framework.scheduler import Scheduler
+from omega.model.lanes import QueueOrder
 
 ENTRY_POINT_GROUP = "omega.schedulers"
+ORDER: Final = "order"
+"""The setting that every kind of scheduler has."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,29 @@ def find_scheduler(kind: str) -> type[Scheduler]:
         origins = " and ".join(sorted(entry.value for entry in found))
         raise SettingsError([f"scheduler {kind!r} is registered twice, by {origins}"])
     return _load(found[0])
+
+
+def configured(kind: str, settings: Mapping[str, str]) -> Scheduler:
+    """Return a scheduler of this kind with an operator's settings, by name and as text.
+
+    The setting `order` is every kind's: which jobs of the whole queue are leased next. Raises
+    BadInput for a setting that the kind does not have or a value that will not do, and what
+    `find_scheduler` raises.
+    """
+    its_own = dict(settings)
+    order = its_own.pop(ORDER, None)
+    scheduler = find_scheduler(kind).configured(its_own)
+    if order is None:
+        return scheduler
+    if scheduler.rounds is not None:
+        raise BadInput(f"{kind} leases all its jobs, and plans them by rounds", field=ORDER)
+    known = [each.value for each in QueueOrder]
+    if order not in known:
+        guess = did_you_mean(order, known)
+        listed = ", ".join(known)
+        raise BadInput(f"there is no order {shortened(order)!r}{guess} ({listed})", field=ORDER)
+    scheduler.queue_order = QueueOrder(order)
+    return scheduler
 
 
 def _entries() -> tuple[EntryPoint, ...]:

@@ -55,6 +55,17 @@ def spec_from_wire(wire: Mapping[str, Any]) -> JobSpec:
         raise BadInput(f"this is not the wire form of a job ({said})") from error
 
 
+def shape_from_wire(wire: Mapping[str, Any]) -> TaskGroup:
+    """Return a task group of its wire form, to which its duration and program need not belong.
+
+    Raises BadInput for anything that a job cannot have.
+    """
+    try:
+        return _group_from_wire(wire)
+    except (AttributeError, KeyError, TypeError, ValueError, AssertionError) as error:
+        raise BadInput(f"this is not the wire form of a task group ({error})") from error
+
+
 def _group_to_wire(group: TaskGroup) -> dict[str, object]:
     return {
         "tasks": group.tasks,

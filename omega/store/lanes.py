@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from omega.model.jobs import TaskGroup
 from omega.model.lanes import Lane, QueueOrder
 from omega.ordering.tenants import Tenant
 from omega.store.holdings import Amounts
@@ -75,11 +76,35 @@ class LaneStore(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class UnfinishedTasks:
+    """How many tasks of one tenant and one shape run, and how many wait."""
+
+    tenant: str
+    shape: TaskGroup
+    """What each task needs; its number of tasks, duration and program mean nothing."""
+    running: int
+    waiting: int
+    """Those without a place: about, of jobs with several groups."""
+
+
 class TenantReader(Protocol):
-    """The tenants that the owner has set."""
+    """The tenants that the owner has set, and what they ask for."""
 
     def tenants(self) -> list[Tenant]:
         """Return their weights and parents, by name."""
+        ...
+
+    def queue_orders(self) -> dict[str, QueueOrder]:
+        """Return the orders that kinds of scheduler have agreed on, by kind."""
+        ...
+
+    def unfinished_tasks(self) -> list[UnfinishedTasks]:
+        """Return the tasks of all jobs that have not ended, by tenant and shape.
+
+        Of a job with several groups it is assumed that the same part of each has no place. There
+        are at most `LIMITS.lanes_max` rows: those of most tasks.
+        """
         ...
 
 

@@ -222,9 +222,7 @@ class NodeStore(ProcessStore, AgentStore, Protocol):
         ...
 
 
-class JobReader(
-    ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, TenantReader, Protocol
-):
+class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, Protocol):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:
@@ -276,7 +274,14 @@ class SubmitterStore(JobReader, WaitingJobStore, Protocol):
 
 
 class ReaderStore(
-    AllocationReader, ViewSource, JobReader, OccupantReader, AttemptReader, CellWatching, Protocol
+    AllocationReader,
+    ViewSource,
+    JobReader,
+    OccupantReader,
+    AttemptReader,
+    CellWatching,
+    TenantReader,
+    Protocol,
 ):
     """Reads that show and check a cell; the role omega_reader."""
 

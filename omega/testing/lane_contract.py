@@ -7,6 +7,7 @@ Source   docs/decisions/0058-the-order-of-the-queue.md.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -17,7 +18,7 @@ from omega.model.jobs import Constraint, Operator
 from omega.model.lanes import Lane, QueueOrder
 from omega.model.resources import GPU_SLICES
 from omega.ordering.tenants import Tenant
-from omega.store.lanes import AnotherOrder, LaneHead, LaneStore
+from omega.store.lanes import AnotherOrder, LaneHead, LaneStore, UnfinishedTasks
 from omega.store.leases import HandBack, Parking
 from omega.store.protocols import Store
 from omega.testing.builders import a_group, a_spec
@@ -160,6 +161,23 @@ class TenantContract(Contract):
         assert before == dict(store.tenant_use(age_ms_max=LONG_MS).used)
         assert {"default": (1_000, 0, 0, 0)} == used(store)
 
+    def test_what_is_asked_for_is_what_runs_and_waits(self, store: Store) -> None:
+        machine, *_ = add_a_cell(store)
+        group = a_group(4, constraints=(SSD,), duration_ms=5)
+        jobs = [a_spec(3, tenant="b"), a_spec(groups=[group], tenant="a"), a_spec(2, tenant="b")]
+        store.submit([*jobs, a_spec(tenant="over")])
+        _, first, _, over = lease_all(store)
+        grant(store, first, [0, 1], [machine, machine])
+        grant(store, over, [0], [machine])
+        end(store, first, 1)
+        end(store, over, 0)
+        plain = a_group(constraints=())
+
+        assert [
+            UnfinishedTasks("b", plain, 0, 5),
+            UnfinishedTasks("a", replace(plain, constraints=(SSD,)), 1, 2),
+        ] == store.unfinished_tasks()
+
     def test_tenants_are_set_changed_and_removed(self, store: Store) -> None:
         store.set_tenant(Tenant("org", 2))
         store.set_tenant(Tenant("b", 1, "org"))
@@ -215,6 +233,7 @@ class OrderContract(Contract):
         assert agree(store, "0", QueueOrder.DRF) is None
         assert agree(store, "1", QueueOrder.DRF) is None
         assert agree(store, "0", QueueOrder.DRF) is None
+        assert {"batch": QueueOrder.DRF} == store.queue_orders()
 
     def test_another_order_is_refused_while_one_is_held(self, store: Store) -> None:
         agree(store, "0", QueueOrder.DRF)
@@ -226,5 +245,6 @@ class OrderContract(Contract):
     def test_an_order_ends_with_its_lease(self, store: Store) -> None:
         agree(store, "0", QueueOrder.DRF, OVER_AT_ONCE_MS)
 
+        assert {} == store.queue_orders()
         assert agree(store, "1", QueueOrder.CHOOSY) is None
         assert AnotherOrder(QueueOrder.CHOOSY, "batch/1") == agree(store, "0", QueueOrder.DRF)

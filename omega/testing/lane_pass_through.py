@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder
 from omega.ordering.tenants import Tenant
-from omega.store.lanes import AnotherOrder, LaneHead, TenantUse
+from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.protocols import Store
 
 
@@ -36,6 +36,14 @@ class LanePassThrough:
     def tenants(self) -> list[Tenant]:
         """Pass on."""
         return self._store.tenants()
+
+    def queue_orders(self) -> dict[str, QueueOrder]:
+        """Pass on."""
+        return self._store.queue_orders()
+
+    def unfinished_tasks(self) -> list[UnfinishedTasks]:
+        """Pass on."""
+        return self._store.unfinished_tasks()
 
     def set_tenant(self, tenant: Tenant) -> None:
         """Pass on."""

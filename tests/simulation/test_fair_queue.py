@@ -72,7 +72,7 @@ class FairCell:
 
 def test_by_precedence_and_age_a_long_queue_holds_up_everybody_else() -> None:
     cell = FairCell(QueueOrder.FIFO)
-    cell.run(jobs_of("a", 2_000), seconds=100)
+    cell.run(jobs_of("a", 500), seconds=30)
     (late,) = cell.run(jobs_of("b", 10), seconds=2 * TASK_S)
 
     assert 0 == cell.begun(late)
@@ -136,14 +136,14 @@ def test_jobs_behind_one_without_room_are_not_tried(order: QueueOrder) -> None:
     cell = FairCell(order, replicas=1)
     cell.run(jobs_of("a", 900), seconds=10)
 
-    assert cell.store.use().parked_by_reason.total() < 40
+    assert sum(cell.store.use().parked_by_reason.values()) < 40
 
 
 def test_replicas_of_a_kind_have_one_order() -> None:
     cell = FairCell(QueueOrder.DRF, replicas=1)
     cell.run(seconds=5)
+    cell.start(BatchScheduler(), QueueOrder.FIFO, "1")
     with pytest.raises(BadInput, match=r"order: batch/0 leases jobs in the order drf"):
-        cell.start(BatchScheduler(), QueueOrder.FIFO, "1")
         cell.run(seconds=1)
 
 
@@ -153,8 +153,8 @@ def test_the_settings_name_the_order_of_all_kinds() -> None:
     cell.schedule(BatchScheduler(), "0")
     scheduler = BatchScheduler()
     scheduler.queue_order = QueueOrder.CHOOSY
+    cell.schedule(scheduler, "1")
     with pytest.raises(BadInput, match="drf"):
-        cell.schedule(scheduler, "1")
         cell.run(1)
 
 

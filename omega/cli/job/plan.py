@@ -15,7 +15,7 @@ from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.job.plan_screen import plan_screen
 from omega.cli.scheduler.commands import its_own
 from omega.errors import BadInput
-from omega.framework.registry import find_scheduler
+from omega.framework.registry import configured
 from omega.framework.rehearsal import Rehearsed, rehearse
 from omega.framework.scheduler import Scheduler
 from omega.lifecycle.states import FINAL
@@ -52,7 +52,7 @@ def command(
     """
     asked = only_job(spec)
     settings = its_own(settings_of_its_own or [])
-    scheduler = find_scheduler(asked.scheduler).configured(settings)
+    scheduler = configured(asked.scheduler, settings)
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo) as store:
         report = plan_of(store, scheduler, asked, seed)

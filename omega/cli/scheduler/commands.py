@@ -32,7 +32,7 @@ from omega.cli.options import (
 )
 from omega.clock import RealClock
 from omega.errors import BadInput, OmegaError, shortened
-from omega.framework.registry import find_scheduler, registered
+from omega.framework.registry import configured, registered
 from omega.framework.runner import SchedulerProcess
 from omega.framework.scheduler import DecisionTime, Scheduler
 from omega.model.claims import ConflictRule, Granularity
@@ -76,7 +76,8 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A setting of the scheduler's own, for example round=360 for ml-gpu.",
+            help="A setting of the scheduler's own, for example round=360 for ml-gpu; or order=drf"
+            " or order=choosy, to lease in an order that is fair to tenants.",
         ),
     ] = None,
     log_level: LogLevelOption = LogLevel.INFO,
@@ -173,7 +174,7 @@ def _chosen(
     granularity: Granularity | None,
     settings: Mapping[str, str],
 ) -> Scheduler:
-    scheduler = find_scheduler(kind).configured(settings)
+    scheduler = configured(kind, settings)
     if rule is not None:
         scheduler.rule = rule
     if granularity is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from omega.errors import BadInput, did_you_mean
-from omega.framework.registry import find_scheduler
+from omega.framework.registry import configured
 from omega.framework.scheduler import Scheduler
 from omega.terminal.options import read_pairs
 
@@ -53,9 +53,9 @@ def makers(placing: Mapping[str, str], workloads: Sequence[str], said: Sequence[
             settings[one][name or written] = value
     made: dict[str, Callable[[], Scheduler]] = {}
     for workload in workloads:
-        kind, its = find_scheduler(placing.get(workload, workload)), settings[workload]
-        kind.configured(its)  # raises now for a setting that it does not have
-        made[workload] = partial(kind.configured, its)
+        kind, its = placing.get(workload, workload), settings[workload]
+        configured(kind, its)  # raises now for a setting that it does not have
+        made[workload] = partial(configured, kind, its)
     return made
 
 

@@ -5,17 +5,19 @@ Promise  What tenants use is summed up at most as often as somebody asks for a y
 Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 """
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from omega.errors import BadInput
 from omega.limits import LIMITS
+from omega.model.jobs import TaskGroup
 from omega.model.lanes import QueueOrder, job_demand
 from omega.model.quotas import cost
 from omega.ordering.tenants import Tenant, TenantTree
 from omega.store.holdings import RESOURCES, Amounts
-from omega.store.lanes import AnotherOrder, LaneHead, TenantUse
+from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.memory.jobs import MemoryJobs, milliseconds
 
 
@@ -69,6 +71,34 @@ class MemoryLanes(MemoryJobs):
     def tenants(self) -> list[Tenant]:
         """Return the tenants that were set, by name."""
         return [self._tenants[name] for name in sorted(self._tenants)]
+
+    def queue_orders(self) -> dict[str, QueueOrder]:
+        """Return the orders that kinds of scheduler have agreed on, by kind."""
+        now_s = self._clock.now()
+        held = sorted(self._agreements.items())
+        return {kind: it.order for kind, it in held if it.ends_s > now_s}
+
+    def unfinished_tasks(self) -> list[UnfinishedTasks]:
+        """Return the tasks of all jobs that have not ended, by tenant and shape."""
+        running: Counter[tuple[str, TaskGroup]] = Counter()
+        waiting: Counter[tuple[str, TaskGroup]] = Counter()
+        for job in self._jobs.values():
+            if job.finished_s is not None:
+                continue
+            first, whole = 0, job.spec.tasks
+            for group in job.spec.groups:
+                shape = replace(group, tasks=1, duration_ms=None, program=None)
+                whose, last = (job.spec.tenant, shape), first + group.tasks
+                running[whose] += int(np.count_nonzero(job.slot[first:last] >= 0))
+                waiting[whose] += group.tasks * (whole - job.placed) // whole
+                first = last
+        rows = [
+            UnfinishedTasks(*whose, running[whose], waiting[whose])
+            for whose in running
+            if running[whose] + waiting[whose]
+        ]
+        rows.sort(key=lambda row: (-row.running - row.waiting, row.tenant))
+        return rows[: LIMITS.lanes_max]
 
     def set_tenant(self, tenant: Tenant) -> None:
         """Set a tenant's weight and parent."""

@@ -7,9 +7,11 @@ Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 
 from omega.errors import StoreUnavailable
 from omega.model.lanes import Lane, QueueOrder
+from omega.model.wire import shape_from_wire
 from omega.ordering.tenants import Tenant, TenantTree
-from omega.store.lanes import AnotherOrder, LaneHead, TenantUse
+from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.postgres.connection import Link
+from omega.store.postgres.json_text import decoded
 
 
 class PostgresLanes:
@@ -66,6 +68,24 @@ class PostgresLanes:
             'SELECT name, weight, parent FROM omega.tenant ORDER BY name COLLATE "C"'
         )
         return [Tenant(*row) for row in rows]
+
+    def queue_orders(self) -> dict[str, QueueOrder]:
+        """Return the orders that kinds of scheduler have agreed on, by kind."""
+        rows = self._link.call(
+            "SELECT scheduler, name FROM omega.queue_order WHERE expires_at > clock_timestamp()"
+            " ORDER BY scheduler"
+        )
+        return {kind: QueueOrder(name) for kind, name in rows}
+
+    def unfinished_tasks(self) -> list[UnfinishedTasks]:
+        """Return the tasks of all jobs that have not ended, by tenant and shape."""
+        rows = self._link.call(
+            "SELECT tenant, shape, running, waiting FROM omega.read_unfinished_tasks()"
+        )
+        return [
+            UnfinishedTasks(tenant, shape_from_wire(decoded(shape)), running, waiting)
+            for tenant, shape, running, waiting in rows
+        ]
 
     def set_tenant(self, tenant: Tenant) -> None:
         """Set a tenant's weight and parent."""

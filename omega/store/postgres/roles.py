@@ -130,7 +130,6 @@ ROLES: Final = (
             "process",
             "task_exit",
             "task_output",
-            "tenant",
         ),
     ),
     Role(
@@ -153,6 +152,7 @@ ROLES: Final = (
             "read_idle_jobs",
             "read_usage",
             "read_judged",
+            "read_unfinished_tasks",
             "verify",
             "verify_amounts",
         ),

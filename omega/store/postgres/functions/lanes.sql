@@ -1,22 +1,25 @@
 -- Lanes, and what tenants use: docs/decisions/0058-the-order-of-the-queue.md. A lane is the queue of one tenant's jobs of
 -- one class of constraints and one kind of scheduler. Nothing here is called unless a scheduler has a fair order.
 
--- The lanes of a kind with jobs in one of two states, pending or parked; each is found by one search of the index.
+-- The lanes of a kind with jobs in one of two states, pending or parked, and the first job of each; each is found by one
+-- search of the index.
 CREATE FUNCTION omega.lanes_of(_scheduler text, _state text)
-RETURNS TABLE (tenant text, constraint_class smallint) LANGUAGE sql STABLE AS $$
+RETURNS TABLE (
+    tenant text, constraint_class smallint, id bigint, precedence integer, tasks integer, placed integer, not_before timestamptz
+) LANGUAGE sql STABLE AS $$
     WITH RECURSIVE lane AS (
-        (SELECT j.tenant, j.constraint_class FROM omega.job j
+        (SELECT j.tenant, j.constraint_class, j.id, j.precedence, j.tasks, j.placed, j.not_before FROM omega.job j
           WHERE j.scheduler = _scheduler AND j.state = _state AND j.state IN ('pending', 'parked')
-          ORDER BY j.tenant, j.constraint_class LIMIT 1)
+          ORDER BY j.tenant, j.constraint_class, j.precedence DESC, j.id LIMIT 1)
          UNION ALL
-        SELECT n.tenant, n.constraint_class
+        SELECT n.*
           FROM lane l, LATERAL (
-              SELECT j.tenant, j.constraint_class FROM omega.job j
+              SELECT j.tenant, j.constraint_class, j.id, j.precedence, j.tasks, j.placed, j.not_before FROM omega.job j
                WHERE j.scheduler = _scheduler AND j.state = _state AND j.state IN ('pending', 'parked')
                  AND (j.tenant, j.constraint_class) > (l.tenant, l.constraint_class)
-               ORDER BY j.tenant, j.constraint_class LIMIT 1) AS n
+               ORDER BY j.tenant, j.constraint_class, j.precedence DESC, j.id LIMIT 1) AS n
     )
-    SELECT l.tenant, l.constraint_class FROM lane l LIMIT ${lanes_max}
+    SELECT l.* FROM lane l LIMIT ${lanes_max}
 $$;
 
 -- The job at the head of each lane that may be leased now, and what its unplaced tasks need: about, if its task groups
@@ -24,16 +27,25 @@ $$;
 CREATE FUNCTION omega.read_lanes(_scheduler text)
 RETURNS TABLE (tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[])
 LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
-    SELECT l.tenant, l.constraint_class, h.id, h.precedence,
-           ARRAY(SELECT d.amount * (h.tasks - h.placed) / h.tasks FROM unnest(s.demand) WITH ORDINALITY AS d (amount, n) ORDER BY d.n)
-      FROM lanes_of(_scheduler, 'pending') AS l
-     CROSS JOIN LATERAL (
-         SELECT j.id, j.precedence, j.tasks, j.placed FROM job j
-          WHERE j.scheduler = _scheduler AND j.state = 'pending' AND j.tenant = l.tenant
-            AND j.constraint_class = l.constraint_class AND j.not_before <= clock_timestamp()
-          ORDER BY j.precedence DESC, j.id LIMIT 1) AS h
-      JOIN job_spec s ON s.job_id = h.id
-     ORDER BY l.tenant COLLATE "C", l.constraint_class
+    WITH first AS MATERIALIZED (
+        SELECT l.*, l.not_before <= clock_timestamp() AS may_be_leased FROM lanes_of(_scheduler, 'pending') AS l
+    ), head AS (
+        SELECT f.tenant, f.constraint_class, f.id, f.precedence, f.tasks, f.placed FROM first f WHERE f.may_be_leased
+         UNION ALL
+        SELECT f.tenant, f.constraint_class, h.*
+          FROM first f
+         CROSS JOIN LATERAL (
+             SELECT j.id, j.precedence, j.tasks, j.placed FROM job j
+              WHERE j.scheduler = _scheduler AND j.state = 'pending' AND j.tenant = f.tenant
+                AND j.constraint_class = f.constraint_class AND j.not_before <= clock_timestamp()
+              ORDER BY j.precedence DESC, j.id LIMIT 1) AS h
+         WHERE NOT f.may_be_leased
+    )
+    SELECT h.tenant, h.constraint_class, h.id, h.precedence,
+           ARRAY[s.demand[1] * (h.tasks - h.placed) / h.tasks, s.demand[2] * (h.tasks - h.placed) / h.tasks,
+                 s.demand[3] * (h.tasks - h.placed) / h.tasks, s.demand[4] * (h.tasks - h.placed) / h.tasks]
+      FROM head h JOIN job_spec s ON s.job_id = h.id
+     ORDER BY h.tenant COLLATE "C", h.constraint_class
 $$;
 
 -- What each tenant uses, from the allocations.
@@ -81,6 +93,27 @@ BEGIN
            t.weight, t.parent
       FROM unnest(kept.tenants) WITH ORDINALITY AS n (name, at) FULL JOIN tenant t ON t.name = n.name;
 END $$;
+
+-- The tasks of all jobs that have not ended, by tenant and shape: how many run, and how many have no place. Of a job with
+-- several groups it is assumed that the same part of each has none. Those of most tasks, if there are too many.
+CREATE FUNCTION omega.read_unfinished_tasks()
+RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+    WITH running AS (
+        SELECT a.job_id, width_bucket(a.task, s.group_starts) AS place, count(*) AS tasks
+          FROM allocation a JOIN job_spec s ON s.job_id = a.job_id GROUP BY 1, 2
+    ), summed AS (
+        SELECT j.tenant, g.it || '{"tasks": 1, "duration_ms": null, "program": null}' AS shape,
+               sum(coalesce(r.tasks, 0))::bigint AS running,
+               sum((g.it ->> 'tasks')::bigint * (j.tasks - j.placed) / j.tasks)::bigint AS waiting
+          FROM job j JOIN job_spec s ON s.job_id = j.id
+         CROSS JOIN jsonb_array_elements(s.wire -> 'groups') WITH ORDINALITY AS g (it, place)
+          LEFT JOIN running r ON r.job_id = j.id AND r.place = g.place
+         WHERE j.finished_at IS NULL
+         GROUP BY 1, 2
+    )
+    SELECT t.* FROM summed t WHERE t.running + t.waiting > 0
+     ORDER BY t.running + t.waiting DESC, t.tenant, t.shape LIMIT ${lanes_max}
+$$;
 
 -- Agree on the order of a kind's queue: true if no other replica has the kind under another order. `granted` is null, and
 -- nothing changes, if another call runs at this moment. A lease of 0 ms gives up nothing that others hold.

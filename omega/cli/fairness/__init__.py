@@ -1,0 +1,1 @@
+"""`omega fairness`: the shares of tenants beside what is fair."""

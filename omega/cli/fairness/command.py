@@ -1,0 +1,32 @@
+"""`omega fairness`: the shares of tenants beside what is fair.
+
+Goal     Show who has less than is fair, and why.
+Promise  The verb only reads.
+Source   docs/decisions/0058-the-order-of-the-queue.md.
+"""
+
+from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
+from omega.cli.fairness.screens import fairness_screen
+from omega.reports.fairness import FairnessReport
+from omega.terminal.consoles import Output
+from omega.terminal.options import DataDir, JsonTo
+
+
+def command(
+    data_dir: DataDir = None,
+    read_from: ReadFrom = None,
+    demo: DemoOption = False,
+    json_to: JsonTo = None,
+) -> None:
+    """Compare the shares of tenants with what is fair, and say why they differ.
+
+    The share of a tenant is what its tasks use, of the capacity of the machines that take tasks: of
+    whichever resource it is largest. The fair share is what it would have if the smallest share
+    were as large as can be, then the next, and so on, by weights and parents (`omega tenant`), with
+    the jobs that run and wait now and the machines that they may use.
+    """
+    output = Output(json_to)
+    with cell_reader(data_dir, read_from, demo=demo, name="omega fairness") as store:
+        report = FairnessReport.read(store)
+    output.document(parameters={"demo": demo}, rows=report.rows(), summary=report.summary())
+    output.console.print(fairness_screen(report))

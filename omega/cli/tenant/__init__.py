@@ -1,0 +1,1 @@
+"""`omega tenant`: weights and parents of tenants."""

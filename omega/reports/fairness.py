@@ -1,0 +1,184 @@
+"""Fairness: the share of each tenant beside the one that is fair, and why they differ.
+
+Goal     Tell an operator whether the order of the queue does what it is for.
+Promise  A share is of the capacity of the machines that take claims, as it is now, and of whichever
+         resource it is largest. The fair share is exact for tasks that could be divided and moved.
+         A gap within `CLOSE` of the cell counts as none.
+Source   Choosy (EuroSys 2013), section 4; DRF (NSDI 2011), section 4;
+         docs/decisions/0058-the-order-of-the-queue.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+
+from omega.cell.view import View
+from omega.model.arrays import Amounts, Counts, Score
+from omega.model.jobs import TaskGroup
+from omega.model.lanes import QueueOrder
+from omega.model.resources import DEVICES
+from omega.ordering.cmmf import LaneDemands, fair_shares, pooled
+from omega.ordering.fair import dominant_shares, one_gpu_kind
+from omega.ordering.tenants import TenantNodes, TenantTree
+from omega.placement.feasibility import matching
+from omega.store.holdings import RESOURCES
+from omega.store.lanes import UnfinishedTasks
+from omega.store.protocols import ReaderStore
+
+CLOSE: Final = 0.02
+"""A part of the cell."""
+
+
+class Standing(Enum):
+    """Why a tenant has what it has; the first that applies."""
+
+    ABOVE = "has more than is fair, which others would get if its tasks ended"
+    ALL = "has all that it asks for"
+    FAIR = "has what is fair"
+    UNORDERED = "has less than is fair: no scheduler leases in a fair order (--set order=drf)"
+    BELOW = "has less than is fair, until tasks of others end"
+
+
+@dataclass(frozen=True)
+class TenantShare:
+    """One tenant."""
+
+    name: str
+    parents: tuple[str, ...]
+    """Those above it, from the top down."""
+    weight: int
+    used: tuple[int, ...]
+    """Of each of RESOURCES."""
+    share: float
+    fair_share: float
+    waiting: int
+    """Tasks that have no place, about."""
+    standing: Standing
+
+    @property
+    def gap(self) -> float:
+        """By how much it has more than is fair; negative if it has less."""
+        return self.share - self.fair_share
+
+
+@dataclass(frozen=True)
+class FairnessReport:
+    """All tenants that have tasks, those furthest below their fair share first."""
+
+    tenants: Sequence[TenantShare]
+    orders: Mapping[str, QueueOrder]
+    """By kind of scheduler."""
+    capacity: tuple[int, ...]
+    """Of the machines that take claims, of each of RESOURCES."""
+
+    @classmethod
+    def read(cls, store: ReaderStore) -> "FairnessReport":
+        """Read everything once; the parts are read one after the other, and may differ in time."""
+        tree, orders = TenantTree(store.tenants()), store.queue_orders()
+        asked = store.unfinished_tasks()
+        view = View(store.snapshot())
+        nodes = tree.nodes(sorted({it.tenant for it in asked}))
+        capacity = one_gpu_kind(np.where(view.open[:, np.newaxis], view.capacity, 0))
+        whole = capacity.sum(axis=0)
+        summed = _Sums.of(asked, nodes)
+        share = dominant_shares(summed.used, whole)
+        fair = _fair_shares(asked, view, capacity, nodes)
+        is_ordered = any(order.is_fair for order in orders.values())
+        rows = [
+            TenantShare(
+                name=name,
+                parents=tree.path(name)[:-1],
+                weight=tree.weight(name),
+                used=tuple(summed.used[at].tolist()),
+                share=float(share[at]),
+                fair_share=float(fair[at]),
+                waiting=int(summed.waiting[at]),
+                standing=_standing(
+                    float(share[at] - fair[at]), int(summed.waiting[at]), is_ordered=is_ordered
+                ),
+            )
+            for at, name in enumerate(nodes.names)
+        ]
+        rows.sort(key=lambda row: (row.gap, row.name))
+        return cls(rows, orders, tuple(whole.tolist()))
+
+    def rows(self) -> list[dict[str, object]]:
+        """Return the tenants as JSON types."""
+        return [
+            {
+                "tenant": it.name,
+                "parents": list(it.parents),
+                "weight": it.weight,
+                "used": {of.column: amount for of, amount in zip(RESOURCES, it.used, strict=True)},
+                "share": it.share,
+                "fair_share": it.fair_share,
+                "gap": it.gap,
+                "waiting": it.waiting,
+                "standing": it.standing.name.lower(),
+            }
+            for it in self.tenants
+        ]
+
+    def summary(self) -> dict[str, object]:
+        """Return the furthest from what is fair, and the orders."""
+        gaps = [abs(it.gap) for it in self.tenants]
+        return {
+            "tenants": len(self.tenants),
+            "largest_gap": max(gaps, default=0.0),
+            "orders": {kind: order.value for kind, order in self.orders.items()},
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What each tenant has and waits for."""
+
+    used: Amounts
+    """(tenants, resources)"""
+    waiting: Counts
+    """(tenants,) tasks."""
+
+    @classmethod
+    def of(cls, asked: Sequence[UnfinishedTasks], nodes: TenantNodes) -> "_Sums":
+        used = np.zeros((len(nodes.names), len(RESOURCES)), dtype=np.int64)
+        waiting = np.zeros(len(nodes.names), dtype=np.int64)
+        for each in asked:
+            at = nodes.position[each.tenant]
+            used[at] += each.running * _task(each.shape)
+            waiting[at] += each.waiting
+        return cls(used, waiting)
+
+
+def _task(shape: TaskGroup) -> Amounts:
+    """Return what one task needs: (resources,)."""
+    return np.append(shape.demand[: DEVICES.start], shape.gpus * shape.gpu_slices)
+
+
+def _fair_shares(
+    asked: Sequence[UnfinishedTasks], view: View, capacity: Amounts, nodes: TenantNodes
+) -> Score:
+    """Return the fair share of each tenant: (tenants,)."""
+    if not asked:
+        return np.zeros(0)
+    may_use = np.array([matching(view, each.shape) for each in asked])
+    machines, may_use = pooled(capacity, may_use)
+    lanes = LaneDemands(
+        tenant=np.array([nodes.position[each.tenant] for each in asked], dtype=np.intp),
+        demand=np.array([_task(each.shape) for each in asked]),
+        tasks=np.array([each.running + each.waiting for each in asked], dtype=np.float64),
+        may_use=may_use,
+    )
+    return fair_shares(lanes, machines, nodes).share
+
+
+def _standing(gap: float, waiting: int, *, is_ordered: bool) -> Standing:
+    if gap > CLOSE:
+        return Standing.ABOVE
+    if not waiting:
+        return Standing.ALL
+    if gap >= -CLOSE:
+        return Standing.FAIR
+    return Standing.BELOW if is_ordered else Standing.UNORDERED
