@@ -5,7 +5,7 @@ Promise  The smallest weighted share is as large as can be, then the next, and s
          holds for the children of the root first, then for the level below, and so on. A share is
          the dominant share of what is used, of the capacity of all machines. The share of a tenant
          with several lanes, and of a parent, is the sum over the lanes. Shares are exact to 1e-6
-         of themselves. With one resource this is Choosy's fairness, and with machines that all may
+         of the cell. With one resource this is Choosy's fairness, and with machines that all may
          use it is DRF's: each keeps what its paper proves. With constraints and several resources
          at once, it is not promised that a lie never pays.
 Source   Ghodsi et al., Choosy (EuroSys 2013), by an iterated linear program; DRF (NSDI 2011). The
@@ -25,7 +25,7 @@ from omega.ordering.tenants import ROOT, TenantNodes
 
 TOLERANCE = 1e-9
 """How far HiGHS may be off; and by which part of itself a frozen share may be missed."""
-CLEAR_PRICE = 1e-5
+CLEAR_PRICE = 1e-9
 """A price is not taken for a rounding error from this part of the largest price on."""
 
 
@@ -66,7 +66,7 @@ def fair_shares(lanes: LaneDemands, capacity: Amounts, nodes: TenantNodes) -> Fa
             frozen = live & (weighted >= CLEAR_PRICE * weighted.max())
             share[frozen] = nodes.weight[frozen] * smallest
             live &= ~frozen
-    return FairShares(share[nodes.leaf], program.tasks)
+    return FairShares(share[nodes.leaf] / program.whole, program.tasks)
 
 
 def pooled(capacity: Amounts, may_use: Mask) -> tuple[Amounts, Mask]:
@@ -89,7 +89,9 @@ class _Program:
 
     def __init__(self, lanes: LaneDemands, capacity: Amounts, nodes: TenantNodes) -> None:
         total = capacity.sum(axis=0)
-        task = lanes.demand / np.where(total > 0, total, np.inf)
+        whole = self.whole = float(nodes.weight.sum())
+        """What the whole cell counts as, so that shares are near weights, not near zero."""
+        task = whole * lanes.demand / np.where(total > 0, total, np.inf)
         unit = task.max(axis=1, initial=0.0)
         lacks = (lanes.demand[:, np.newaxis] > 0) & (capacity == 0)
         can_use = lanes.may_use & ~lacks.any(axis=2)
@@ -110,7 +112,7 @@ class _Program:
         )
         self._upper = np.concatenate(
             (
-                (capacity / np.where(total > 0, total, 1)).ravel(),
+                (whole * capacity / np.where(total > 0, total, 1)).ravel(),
                 lanes.tasks[limited] * unit[limited],
             )
         )

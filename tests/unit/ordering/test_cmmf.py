@@ -91,6 +91,14 @@ def test_twice_the_weight_is_twice_the_share_while_demand_lasts() -> None:
     assert [3, 3] == pytest.approx(machines_of(short))
 
 
+def test_small_weights_beside_large_ones_are_not_lost_in_errors() -> None:
+    """Who needs a ten-thousandth of what the others need of the scarce resource, too."""
+    problem = pool([10**9, 10**8], [[1, 1], [10**5, 1], [1, 10**4]], weight=[10_000, 1, 10_000])
+    share = problem.solved().share
+
+    assert share / problem.weight == pytest.approx([share[0] / 10_000] * 3, rel=1e-6)
+
+
 def shapley(problem: Problem) -> Score:
     """Return what each user has if all who may use a machine have equal parts of it."""
     parts = problem.may_use / problem.may_use.sum(axis=0)

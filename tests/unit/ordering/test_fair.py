@@ -117,6 +117,16 @@ def test_what_a_sibling_without_jobs_uses_counts_for_their_parent() -> None:
     assert [30, 10] == order.count.tolist()
 
 
+def test_the_share_of_a_parent_is_the_largest_of_its_sums_not_the_sum_of_shares() -> None:
+    """One team has 30 % of the cores, the other 30 % of the memory: less than 40 % of the cores."""
+    tree = TenantTree([Tenant("org"), Tenant("a", parent="org"), Tenant("b", parent="org")])
+    nodes = tree.nodes(["alone", "a", "b"])
+    use, demand = integers([[40, 0], [30, 0], [0, 30]]), [[1, 0], [1, 0], [0, 1]]
+
+    order = fair_order(lanes([0, 1, 2], demand=demand), nodes, use, integers([100, 100]), 3)
+    assert [1, 2, 1] == order.lane.tolist()
+
+
 def test_own_jobs_of_a_parent_are_served_as_those_of_a_child_of_weight_one() -> None:
     tree = TenantTree([Tenant("org"), Tenant("team", 3, "org")])
     nodes = tree.nodes(["org", "team"])
@@ -142,6 +152,24 @@ def test_lanes_that_are_not_eligible_are_passed_over() -> None:
     assert [1, 1, 1, 2, 2] == order.lane.tolist()
     none = fair_order(queue, flat(2), use, CELL, 5, eligible=np.zeros(3, dtype=np.bool_))
     assert ([], [0, 0, 0]) == (none.lane.tolist(), none.count.tolist())
+
+
+def test_room_that_frees_bit_by_bit_comes_to_constrained_fairness() -> None:
+    """Choosy: two tenants on the first two of six machines, one on all: shares of 1, 1 and 4."""
+    rng = np.random.default_rng(22)
+    may_use = np.array([[1, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0], [1] * 6], dtype=np.bool_)
+    held_by = np.full((6, 20), 2)
+    use = integers([[0], [0], [120]])
+    for slot in rng.permutation(120):
+        machine, place = divmod(int(slot), 20)
+        use[held_by[machine, place]] -= 1
+        order = fair_order(
+            lanes([0, 1, 2]), flat(3), use, integers([120]), 1, eligible=may_use[:, machine]
+        )
+        held_by[machine, place] = order.lane[0]
+        use[order.lane[0]] += 1
+
+    assert [20, 20, 80] == use[:, 0].tolist()
 
 
 def test_as_many_jobs_go_as_there_are_and_as_are_wanted() -> None:
