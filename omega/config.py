@@ -125,7 +125,7 @@ class Settings(BaseSettings):
     """How many jobs one scheduler leases at a time."""
     queue_order: Literal["fifo", "drf", "choosy"] = "fifo"
     """Which jobs of the whole queue are leased next, by schedulers that are not told otherwise."""
-    share_gap_ms: Milliseconds = 500
+    share_gap_ms: Milliseconds = 50
     """How old what a scheduler with a fair order knows of lanes and tenants may be."""
 
     backoff_initial_ms: Milliseconds = 100

@@ -20,6 +20,7 @@ from omega.cell.view import View
 from omega.clock import Clock
 from omega.framework.effects import Effects, called, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
+from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
 from omega.model.lanes import Lane, QueueOrder
@@ -31,6 +32,8 @@ from omega.store.leases import ParkedJob
 
 PAUSE: Final = 20
 """From one read to the next it takes at least so many times as long as a read."""
+LEASED_MIN: Final = 8
+"""How many jobs are leased at a time where nothing is free: room may have come meanwhile."""
 NOBODYS = UUID(int=0)
 """The token of a parked job, which nobody has leased."""
 
@@ -57,13 +60,19 @@ class _Known:
     """(tenants, resources)"""
     capacity: Amounts
     """(resources,) of the machines that take claims."""
+    jobs_with_room: int
+    """How many jobs there is room for at most, if all are as small as the smallest head."""
 
 
 class FairQueue:
     """Decides from which lanes of a kind a process leases how many jobs."""
 
-    def __init__(self, kind: str, order: QueueOrder, clock: Clock, gap_ms: int) -> None:
+    def __init__(
+        self, kind: str, order: QueueOrder, clock: Clock, gap_ms: int, *, evicts: bool = False
+    ) -> None:
+        """`evicts` says whether jobs can be placed where nothing is free."""
         assert order.is_fair
+        self._evicts = evicts
         self.order = order
         self._kind = kind
         self._clock = clock
@@ -86,6 +95,9 @@ class FairQueue:
             known = yield from self._read()
         if known is None:
             return {}
+        if not self._evicts:
+            # More could not be placed; and what is leased now is decided by what is known now.
+            jobs_max = min(jobs_max, max(LEASED_MIN, known.jobs_with_room))
         lanes = replace(known.lanes, pending=np.full(len(known.lane), jobs_max, dtype=np.int64))
         may_go = np.array([self._may_go(lane) for lane in known.lane], dtype=np.bool_)
         order = fair_order(
@@ -150,6 +162,7 @@ class FairQueue:
             nodes=nodes,
             use=_rows(nodes, use),
             capacity=_capacity(room),
+            jobs_with_room=_jobs_with_room(heads, room),
         )
         return self._known
 
@@ -200,6 +213,13 @@ def _rows(nodes: TenantNodes, use: TenantUse) -> Amounts:
 
 def _capacity(room: OpenRoom) -> Amounts:
     return one_gpu_kind(room.capacity.sum(axis=0))
+
+
+def _jobs_with_room(heads: Sequence[LaneHead], room: OpenRoom) -> int:
+    free = one_gpu_kind(room.free.sum(axis=0))
+    smallest = np.array([it.demand for it in heads], dtype=np.int64).min(axis=0)
+    needs = smallest > 0
+    return int((free[needs] // smallest[needs]).min(initial=LIMITS.jobs_per_submission_max))
 
 
 def _gained(before: OpenRoom, room: OpenRoom) -> bool:

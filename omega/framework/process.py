@@ -100,7 +100,13 @@ class Process:
         leases_all = self.scheduler.rounds is not None
         self._fair: FairQueue | None = None
         if self._order.is_fair and not leases_all:
-            self._fair = FairQueue(kind, self._order, self.clock, self.settings.share_gap_ms)
+            self._fair = FairQueue(
+                kind,
+                self._order,
+                self.clock,
+                self.settings.share_gap_ms,
+                evicts=self._preempts,
+            )
         self._waker = Waker(
             kind,
             self.emit,
@@ -200,6 +206,10 @@ class Process:
         leasing, settings = self._leasing, self.settings
         if self.scheduler.rounds is not None:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
+        if self._fair is not None:
+            # A parked job would not be compared with the pending ones. The queue passes over those
+            # that have found no room.
+            settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         jobs = JobPlanner(
             context, leasing, meter, self.clock, settings, self.rng, self._between, dispose

@@ -19,9 +19,6 @@ from tests.architecture.tree import ROOT, Source, code
 FOLDERS = ("omega", "schedulers", "benchmarks")
 
 WAITING: Mapping[str, str] = {
-    "omega/ordering/fair.py": "the fair order of lanes; the store that leases by it follows",
-    "omega/ordering/tenants.py": "the tree of tenants, which the fair order and its store read",
-    "omega/ordering/cmmf.py": "the exact fair shares; the report that compares with them follows",
     "omega/ordering/deadlines.py": "the keys of stages; pipelines in specs and the store follow",
 }
 """Modules that only tests use, each with what it is."""

@@ -5,11 +5,16 @@ Promise  The verb only reads.
 Source   docs/decisions/0058-the-order-of-the-queue.md.
 """
 
+from importlib.util import find_spec
+from typing import Final
+
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.fairness.screens import fairness_screen
-from omega.reports.fairness import FairnessReport
+from omega.errors import BadInput
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
+
+NO_EXTRA: Final = "fair shares need an extra: pip install 'omega-scheduler[sim]'"
 
 
 def command(
@@ -25,6 +30,10 @@ def command(
     were as large as can be, then the next, and so on, by weights and parents (`omega tenant`), with
     the jobs that run and wait now and the machines that they may use.
     """
+    if find_spec("scipy") is None:
+        raise BadInput(NO_EXTRA)
+    from omega.reports.fairness import FairnessReport  # noqa: PLC0415 - it needs the extra
+
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo, name="omega fairness") as store:
         report = FairnessReport.read(store)
