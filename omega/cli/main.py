@@ -55,7 +55,10 @@ VERBS: Final = {
         "quota.commands", "Limit what tenants and kinds of schedulers hold, and see what is left."
     ),
     "tenant": Verb("tenant.commands", "Set who shares with whom, and in which proportion."),
-    "fairness": Verb("fairness.command", "Compare the shares of tenants with what is fair."),
+    "fairness": Verb(
+        "fairness.command",
+        "Compare the shares of tenants with what is fair, and say why they differ.",
+    ),
     "audit": Verb("audit.command", "See who held more of the cell than a policy allows."),
     "usage": Verb("usage.command", "See what tenants, jobs or kinds of schedulers used."),
     "scheduler": Verb("scheduler.commands", "Run a scheduler, or list those that can be run."),

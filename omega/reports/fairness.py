@@ -32,7 +32,7 @@ CLOSE: Final = 0.02
 """A part of the cell."""
 
 
-class Standing(Enum):
+class ShareState(Enum):
     """Why a tenant has what it has; the first that applies."""
 
     ABOVE = "has more than is fair, which others would get if its tasks ended"
@@ -56,7 +56,7 @@ class TenantShare:
     fair_share: float
     waiting: int
     """Tasks that have no place, about."""
-    standing: Standing
+    state: ShareState
 
     @property
     def gap(self) -> float:
@@ -96,7 +96,7 @@ class FairnessReport:
                 share=float(share[at]),
                 fair_share=float(fair[at]),
                 waiting=int(summed.waiting[at]),
-                standing=_standing(
+                state=_state_of(
                     float(share[at] - fair[at]), int(summed.waiting[at]), is_ordered=is_ordered
                 ),
             )
@@ -117,7 +117,7 @@ class FairnessReport:
                 "fair_share": it.fair_share,
                 "gap": it.gap,
                 "waiting": it.waiting,
-                "standing": it.standing.name.lower(),
+                "state": it.state.name.lower(),
             }
             for it in self.tenants
         ]
@@ -174,11 +174,11 @@ def _fair_shares(
     return fair_shares(lanes, machines, nodes).share
 
 
-def _standing(gap: float, waiting: int, *, is_ordered: bool) -> Standing:
+def _state_of(gap: float, waiting: int, *, is_ordered: bool) -> ShareState:
     if gap > CLOSE:
-        return Standing.ABOVE
+        return ShareState.ABOVE
     if not waiting:
-        return Standing.ALL
+        return ShareState.ALL
     if gap >= -CLOSE:
-        return Standing.FAIR
-    return Standing.BELOW if is_ordered else Standing.UNORDERED
+        return ShareState.FAIR
+    return ShareState.BELOW if is_ordered else ShareState.UNORDERED

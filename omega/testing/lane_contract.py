@@ -143,7 +143,7 @@ class TenantContract(Contract):
         store.submit([a_spec(2, tenant="a"), a_spec(1, tenant="b", memory_mib=5)])
         a, b = lease_all(store)
         grant(store, a, [0, 1], [one, two])
-        grant(store, b, [0], [two], memory_mib=5, gpu_1=300)
+        grant(store, b, [0], [two], cpu_milli=1_000, memory_mib=5, gpu_1=300)
         first = used(store)
         end(store, a, 0)
 

@@ -41,6 +41,8 @@ OWNER_FUNCTIONS = (
     "set_quota",
     "count_quota",
     "remove_quota",
+    "set_tenant",
+    "remove_tenant",
     "assign_machines",
     "forget_changes",
     "prune_history",

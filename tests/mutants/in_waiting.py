@@ -75,9 +75,9 @@ MUTANTS: tuple[Mutant, ...] = (
     mutant(
         "held-jobs-are-read",
         QUEUE,
-        "parked_jobs",
-        "AND p.state = 'parked' AND p.park_reason <> 'held'",
-        "AND p.state = 'parked'",
+        "parked_first",
+        "AND j.state = 'parked' AND j.park_reason <> 'held'",
+        "AND j.state = 'parked'",
         "Ten thousand held jobs hide from schedulers those that could be woken.",
         OF_POSTGRES,
     ),

@@ -11,8 +11,10 @@ import pytest
 from omega.errors import NotAllowed
 from omega.lifecycle.states import ParkReason
 from omega.model.arrays import integers
+from omega.model.lanes import QueueOrder
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope
+from omega.ordering.tenants import Tenant
 from omega.store.leases import HandBack, Parking
 from omega.store.planned import PlannedJob
 from omega.store.postgres.assignment import assign_machines
@@ -106,6 +108,14 @@ CALLS = {
     "submit_planned": methodcaller(
         "submit_planned", PlannedJob(UUID(int=7), a_spec(), a_claim(), ())
     ),
+    "agree_on_order": methodcaller("agree_on_order", "batch", "0", QueueOrder.DRF, lease_ms=1_000),
+    "lanes": methodcaller("lanes", "batch"),
+    "queue_orders": methodcaller("queue_orders"),
+    "remove_tenant": methodcaller("remove_tenant", "ann"),
+    "set_tenant": methodcaller("set_tenant", Tenant("ann", 2)),
+    "tenant_use": methodcaller("tenant_use", age_ms_max=0),
+    "tenants": methodcaller("tenants"),
+    "unfinished_tasks": methodcaller("unfinished_tasks"),
     "take_turn": methodcaller("take_turn", TURN, lease_ms=1_000),
     "progress": methodcaller("progress", integers([JOB.id])),
     "unfinished": methodcaller("unfinished", [JOB.id]),

@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from omega.cli.job.screens import cut
-from omega.reports.fairness import FairnessReport, Standing
+from omega.reports.fairness import FairnessReport, ShareState
 from omega.reports.printable import short
 from omega.reports.wording import things
 
 SHOWN: Final = 20
 """Rows of the table; documents have all."""
-COLOURS: Final = {Standing.ABOVE: "yellow", Standing.BELOW: "red", Standing.UNORDERED: "red"}
+COLOURS: Final = {ShareState.ABOVE: "yellow", ShareState.BELOW: "red", ShareState.UNORDERED: "red"}
 
 
 def fairness_screen(report: FairnessReport) -> RenderableType:
@@ -47,7 +47,7 @@ def _table(report: FairnessReport) -> Table:
             f"{it.fair_share:.1%}",
             f"{it.gap:+.1%}",
             f"{it.waiting:,}",
-            Text(it.standing.value, COLOURS.get(it.standing, "")),
+            Text(it.state.value, COLOURS.get(it.state, "")),
         )
     return table
 

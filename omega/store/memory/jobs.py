@@ -120,7 +120,11 @@ class MemoryJobs:
 
     def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest."""
-        mine = [job for job in self._parked.values() if job.spec.scheduler == scheduler]
+        mine = [
+            job
+            for job in self._parked.values()
+            if job.spec.scheduler == scheduler and job.park_reason is not ParkReason.HELD
+        ]
         mine.sort(key=lambda job: (-job.spec.precedence, job.id))
         lane_max = jobs_max
         if by_lane:
@@ -128,8 +132,6 @@ class MemoryJobs:
         taken: Counter[Lane] = Counter()
         first: list[JobRecord] = []
         for job in mine:
-            if job.park_reason is ParkReason.HELD:
-                continue
             if by_lane:
                 taken[Lane.of(job.spec)] += 1
             if not by_lane or taken[Lane.of(job.spec)] <= lane_max:

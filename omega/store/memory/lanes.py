@@ -50,7 +50,7 @@ class MemoryLanes(MemoryJobs):
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
         """Return what each tenant uses, as a sum that is at most so old."""
         now_s = self._clock.now()
-        if self._use is None or not 0 <= now_s - self._use[0] <= age_ms_max / 1_000:
+        if self._use is None or not 0 <= now_s - self._use[0] < age_ms_max / 1_000:
             self._use = (now_s, self._sum_use())
         return TenantUse(self._use[1], self.tenants(), milliseconds(now_s - self._use[0]))
 

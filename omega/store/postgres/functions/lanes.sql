@@ -73,7 +73,7 @@ BEGIN
     SELECT * INTO kept FROM tenant_use;
     age := extract(epoch FROM began - kept.summed_at) * 1000;
     age_max := greatest(_age_ms_max, 20 * kept.took_ms);
-    IF age IS NULL OR age NOT BETWEEN 0 AND age_max THEN
+    IF age IS NULL OR age < 0 OR age >= age_max THEN
         IF pg_try_advisory_xact_lock(hashtext('omega.tenant_use'), 0) THEN
             age := 0;
             SELECT * INTO kept.tenants, kept.used FROM sum_tenant_use();

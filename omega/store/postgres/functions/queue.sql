@@ -118,6 +118,8 @@ RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
     IF NOT length_of(_tenants) = ALL (ARRAY[length_of(_classes), length_of(_counts)]) THEN
         RAISE EXCEPTION 'bad lanes: the arrays differ in length' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF cardinality(_tenants) > ${lanes_max} THEN
+        RAISE EXCEPTION 'bad lanes: they are more than ${lanes_max}' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     RETURN ARRAY(
         SELECT j.id

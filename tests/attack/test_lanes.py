@@ -1,0 +1,161 @@
+"""Lanes, tenants and agreed orders, against logins that send anything and keep locks."""
+
+import pytest
+
+from tests.attack.calls import LEASE_MS, call, call_sql, submit_jobs, try_call
+from tests.attack.hostile_names import INVALID
+from tests.attack.sessions import Database, Session
+from tests.attack.wires import a_group, a_job
+
+LEASE_FROM_LANES = (
+    "SELECT id FROM omega.lease_jobs('batch', %s, %s::integer, 60000, %s::text[], %s::integer[],"
+    " %s::integer[])"
+)
+LOCKED = "the call waits for another login's transaction"
+
+
+@pytest.fixture
+def hostile(database: Database) -> Session:
+    """Another login of schedulers, with a transaction open."""
+    session = database.session_of("hostile", "attack_hostile", "omega_scheduler")
+    session.execute("BEGIN")
+    return session
+
+
+def test_a_lease_of_lanes_passes_over_what_another_holds(
+    database: Database, submitter: Session, scheduler: Session, hostile: Session
+) -> None:
+    jobs = submit_jobs(submitter, *[a_job(a_group()) for _ in range(3)])
+    ((tenant,),) = database.query("SELECT DISTINCT tenant FROM omega.job")
+    hostile.execute(LEASE_FROM_LANES, ["h", 10, [tenant], [0], [2]])
+    arguments = ["s", 10, [tenant], [0], [2]]
+
+    assert database.step(scheduler, LEASE_FROM_LANES, arguments), LOCKED
+    assert [(jobs[2],)] == scheduler.answer.rows
+
+
+def test_a_lane_that_is_named_twice_gives_each_job_once(
+    submitter: Session, scheduler: Session
+) -> None:
+    jobs = submit_jobs(submitter, *[a_job(a_group()) for _ in range(3)])
+    rows = scheduler.execute(LEASE_FROM_LANES, ["s", 9, ["default"] * 2, [0, 0], [1, 2]])
+
+    assert sorted(set(rows)) == sorted(rows)
+    assert {job for (job,) in rows} <= set(jobs)
+
+
+def test_lanes_that_are_no_lanes_are_refused(
+    database: Database, submitter: Session, scheduler: Session
+) -> None:
+    submit_jobs(submitter, a_job(a_group()))
+    many = 10_001
+    bad: list[list[object]] = [
+        [["a"], [0], []],
+        [["a"], [], [1]],
+        [["a", None], [0, 0], [1, 1]],
+        [["a"], [None], [1]],
+        [["default"], [0], [None]],
+        [["default"], [0], [-1]],
+        [["a"], None, [1]],
+        [[["a"]], [[0]], [[1]]],
+        [["a"] * many, [0] * many, [1] * many],
+    ]
+    answers = [
+        scheduler.try_execute(LEASE_FROM_LANES, ["s", 9, *arrays]).sqlstate for arrays in bad
+    ]
+    answers.append(
+        scheduler.try_execute(LEASE_FROM_LANES, ["s", None, ["default"], [0], [1]]).sqlstate
+    )
+
+    assert [INVALID] * 10 == answers
+    assert [("pending",)] == database.query("SELECT state FROM omega.job")
+
+
+def test_a_sum_of_use_that_is_kept_open_holds_up_nobody(
+    database: Database, scheduler: Session, hostile: Session
+) -> None:
+    call(hostile, "read_tenant_use", 0)
+
+    assert database.step(scheduler, call_sql("read_tenant_use"), [0]), LOCKED
+    assert [(0, None, None, None, None)] == scheduler.answer.rows
+
+
+def test_an_order_that_is_kept_open_holds_up_nobody(
+    database: Database, scheduler: Session, hostile: Session
+) -> None:
+    call(hostile, "agree_on_order", "batch", "h", "drf", LEASE_MS)
+    arguments = ["batch", "0", "fifo", LEASE_MS]
+
+    assert database.step(scheduler, call_sql("agree_on_order"), arguments), LOCKED
+    assert [(None, None, None)] == scheduler.answer.rows
+    hostile.execute("ROLLBACK")
+    assert [(True, None, None)] == call(scheduler, "agree_on_order", *arguments)
+
+
+def test_one_login_agrees_on_a_hundred_kinds_at_most(
+    database: Database, owner: Session, scheduler: Session
+) -> None:
+    call(scheduler, "agree_on_order", "kind-0", "0", "drf", LEASE_MS)
+    owner.execute(
+        "INSERT INTO omega.queue_order (scheduler, name, replica, login, expires_at)"
+        " SELECT 'kind-' || n, name, replica, login, expires_at"
+        " FROM omega.queue_order, generate_series(1, 99) AS n"
+    )
+
+    more = try_call(scheduler, "agree_on_order", "one more", "0", "drf", LEASE_MS)
+    assert "54000" == more.sqlstate
+    assert [(True, None, None)] == call(scheduler, "agree_on_order", "kind-0", "1", "drf", LEASE_MS)
+    assert [(100,)] == database.query("SELECT count(*) FROM omega.queue_order")
+
+
+def test_orders_that_are_no_orders_are_refused(database: Database, scheduler: Session) -> None:
+    good = ["batch", "0", "drf", LEASE_MS]
+    bad = [
+        *[(at, None) for at in range(4)],
+        *[(0, name) for name in ("", "a\x1bb", "x" * 201)],
+        *[(1, name) for name in ("", "a\nb")],
+        *[(2, name) for name in ("", "DRF", "fair")],
+        *[(3, lease) for lease in (-1, 2**63 - 1)],
+    ]
+    answers = {
+        case: try_call(
+            scheduler, "agree_on_order", *good[: case[0]], case[1], *good[case[0] + 1 :]
+        ).sqlstate
+        for case in bad
+    }
+
+    assert dict.fromkeys(bad, INVALID) == answers
+    assert [] == database.query("SELECT FROM omega.queue_order")
+
+
+def test_tenants_that_are_no_tree_are_refused(database: Database, owner: Session) -> None:
+    call(owner, "set_tenant", "org", 1, None)
+    call(owner, "set_tenant", "team", 2, "org")
+    bad = [
+        (None, 1, None),
+        ("", 1, None),
+        ("a\x1bb", 1, None),
+        ("a", None, None),
+        ("a", 0, None),
+        ("a", -1, None),
+        ("a", 10_001, None),
+        ("a", 1, ""),
+        ("a", 1, "stranger"),
+        ("a", 1, "a"),
+        ("org", 1, "org"),
+        ("org", 1, "team"),
+    ]
+    answers = {it: try_call(owner, "set_tenant", *it).sqlstate for it in bad}
+
+    assert dict.fromkeys(bad, INVALID) == answers
+    assert INVALID == try_call(owner, "remove_tenant", "org").sqlstate
+    assert [("org", 1, None), ("team", 2, "org")] == database.query(
+        "SELECT name, weight, parent FROM omega.tenant ORDER BY name"
+    )
+
+
+def test_no_login_sets_tenants(scheduler: Session, submitter: Session) -> None:
+    for login in (scheduler, submitter):
+        assert "42501" == try_call(login, "set_tenant", "a", 9, None).sqlstate
+        assert "42501" == try_call(login, "remove_tenant", "a").sqlstate
+        assert "42501" == login.try_execute("UPDATE omega.tenant SET weight = 9").sqlstate
