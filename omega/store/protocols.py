@@ -25,11 +25,12 @@ from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.agents import AgentStore, ExitReader
 from omega.store.elastic import HelperStore
 from omega.store.holdings import Holdings, IdleJob
-from omega.store.inquiries import AttemptReader, LineReader
+from omega.store.inquiries import LineReader
 from omega.store.leases import JobLeases
 from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
+from omega.store.stories import StoryReader
 from omega.store.turns import TurnStore
 from omega.store.usage import Usage, UsageBy
 from omega.store.waiting import WaitingJobStore
@@ -272,7 +273,7 @@ class SubmitterStore(JobReader, WaitingJobStore, Protocol):
 
 
 class ReaderStore(
-    AllocationReader, ViewSource, JobReader, OccupantReader, AttemptReader, CellWatching, Protocol
+    AllocationReader, ViewSource, JobReader, OccupantReader, StoryReader, CellWatching, Protocol
 ):
     """Reads that show and check a cell; the role omega_reader."""
 

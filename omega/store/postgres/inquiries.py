@@ -57,14 +57,15 @@ _OLDER: Final = """
            ORDER BY id LIMIT %(most)s) AS o
    WHERE not_before <= clock_timestamp()
 """
-_NEWEST: Final = """
+NEWEST: Final = """
     (SELECT t.* FROM omega.transaction t ORDER BY t.changed_by DESC LIMIT %(searched)s) AS t
 """
+"""The newest records of commits, as a table of a query."""
 _ATTEMPTS: Final = f"""
     SELECT t.id, t.scheduler, t.replica, (extract(epoch FROM t.committed_at) * 1000)::bigint,
            t.tasks[part.first:part.last], t.machines[part.first:part.last],
            t.verdicts[part.first:part.last]
-      FROM {_NEWEST},
+      FROM {NEWEST},
            LATERAL (SELECT array_position(t.jobs, %(job)s::bigint) AS n) AS found,
            LATERAL (SELECT coalesce(t.ends[found.n - 1], 0) + 1 AS first,
                            t.ends[found.n] AS last) AS part
@@ -77,7 +78,7 @@ _RIVALS: Final = f"""
     WITH last AS (
         SELECT w.n, max(ARRAY[(extract(epoch FROM t.committed_at) * 1000000)::bigint,
                               t.changed_by::text::bigint, c.n]) AS granted
-          FROM {_NEWEST}
+          FROM {NEWEST}
          CROSS JOIN unnest(%(ids)s::uuid[], %(machines)s) WITH ORDINALITY AS w (id, machine, n)
           JOIN omega.transaction mine ON mine.id = w.id
           JOIN LATERAL unnest(t.machines, t.verdicts) WITH ORDINALITY AS c (machine, verdict, n)
