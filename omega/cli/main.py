@@ -40,7 +40,7 @@ VERBS: Final = {
     "plan": Verb("job.plan", "Show what a submission would do, and change nothing."),
     "submit": Verb("job.submit", "Submit the jobs of a YAML file."),
     "jobs": Verb("job.listing", "List jobs, newest first."),
-    "job": Verb("job.show", "Show one job: where its tasks run, why not, or how they ended."),
+    "job": Verb("job.show", "Show one job: where its tasks run, why not, and its story in time."),
     "why": Verb("job.why", "Say why a job is not placed, and what would help."),
     "logs": Verb(
         "job.logs",
