@@ -66,6 +66,9 @@ VERBS: Final = {
     "what-if": Verb(
         "snapshot.what_if", "Simulate what the cell has just done, as it was and otherwise."
     ),
+    "replay": Verb(
+        "snapshot.replay", "Judge recorded transactions again, and list verdicts that differ."
+    ),
     "health": Verb("health.command", "Say whether one process of this machine is ready."),
     "web": Verb("web.command", "Serve a page that shows the cell, live, in a browser."),
     "top": Verb("top.command", "Watch schedulers, jobs and machines; sort, narrow and open them."),
