@@ -51,6 +51,15 @@ from omega.terminal.process_log import LogFormat, LogLevel, ProcessLog
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
 
+ItsOwn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of the scheduler's own, for example round=360 for ml-gpu.",
+    ),
+]
+
 
 @app.command()
 def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
@@ -72,14 +81,7 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     t_job: TJob = 0.0,
     t_task: TTask = 0.0,
     seed: Seed = 0,
-    settings_of_its_own: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="A setting of the scheduler's own, for example round=360 for ml-gpu.",
-        ),
-    ] = None,
+    settings_of_its_own: ItsOwn = None,
     record: RecordTo = None,
     log_level: LogLevelOption = LogLevel.INFO,
     log_format: LogFormatOption = LogFormat.AUTO,
