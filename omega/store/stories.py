@@ -1,12 +1,13 @@
 """Stories: what is on record of one job, or of one machine, over time.
 
 Goal     Tell what happened to a job or on a machine, from records that are kept anyway.
-Promise  Each read is bounded: commits by the newest `TRANSACTIONS_SEARCHED_MAX` records, runs by
-         the newest part of their history. What was searched is told with what was found.
+Promise  Each read is bounded: commits by the newest `TRANSACTIONS_SEARCHED_MAX` records and, of a
+         job, those around some earlier times; runs by the newest part of their history. What was
+         searched is told with what was found.
 Source   docs/decisions/0054-why-a-job-waits.md.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
@@ -92,6 +93,9 @@ class Searched:
     """When the oldest of them was committed; None without any."""
     are_all: bool
     """Whether these are all that are on record."""
+    near: int = 0
+    """Around how many earlier times records were searched, too: those of a job's first lease, and
+    of the begins and evictions of its tasks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +138,9 @@ class StoryReader(AttemptReader, Protocol):
 
 
 def machines_of(
-    attempts: tuple[RecordedAttempt, ...],
-    evictions: tuple[RecordedEviction, ...],
-    runs: tuple[PastRun, ...],
+    attempts: Sequence[RecordedAttempt],
+    evictions: Sequence[RecordedEviction],
+    runs: Sequence[PastRun],
 ) -> set[int]:
     """Return every machine that these records name."""
     named = {claim.machine for it in attempts for claim in it.claims}

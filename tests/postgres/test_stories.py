@@ -10,10 +10,9 @@ from psycopg import connect
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause, TaskExit
 from omega.model.machines import MachineState
-from omega.store import inquiries
-from omega.store.postgres import stories
+from omega.store.postgres import inquiries, stories
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.builders import a_cell, a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.steps import (
     a_leased_job,
     a_running_job,
@@ -178,10 +177,46 @@ def test_what_was_not_searched_is_said(
     monkeypatch.setattr(stories, "RUNS_MAX", 2)
 
     assert [
-        "Of commits, only the newest 3 records were searched: of what was before these, who did it"
-        " is not told.",
+        "Of commits, only the newest 3 were searched and, of earlier ones, those around 1 time: who"
+        " did something else before is not told.",
         "Of times that tasks ran, only the newest are told.",
     ] == not_told(omega, job)[:2]
+
+
+def test_of_an_old_job_the_commits_around_its_times_are_searched(
+    store: PostgresStore, omega: Omega, monkeypatch: pytest.MonkeyPatch, database_url: str
+) -> None:
+    job, _ = played(store)
+    whole = told(omega, "job", job)
+    (machine,) = store.add_machines(a_cell(1, first=9)).tolist()
+    for _ in range(5):
+        end(store, a_running_job(store, a_spec(), [machine]), 0)
+    with connect(database_url, autocommit=True) as owner:  # long ago, but for the last five
+        owner.execute(
+            "UPDATE omega.transaction SET committed_at = committed_at - interval '1 day'"
+            " WHERE NOT machines @> ARRAY[%s::integer]",
+            (machine,),
+        )
+        owner.execute("UPDATE omega.job SET first_leased_at = first_leased_at - interval '1 day'")
+        owner.execute(
+            "UPDATE omega.ended_task SET started_at = started_at - interval '1 day',"
+            " ended_at = ended_at - interval '1 day' WHERE machine_id <> %s",
+            (machine,),
+        )
+    for module in (inquiries, stories):
+        monkeypatch.setattr(module, "TRANSACTIONS_SEARCHED_MAX", 2)
+
+    events = told(omega, "job", job)
+
+    who = [(it["what"], it["by"], it["transaction"], it["conflicts"]) for it in events]
+    assert [
+        (it["what"], it["by"], it["transaction"], it["conflicts"])
+        for it in whole
+        if it["by"] is not None
+    ] == [it for it in who if it[1] is not None]
+    monkeypatch.setattr(stories, "NEAR_TIMES_MAX", 1)
+    monkeypatch.setattr(stories, "NEAR_RECORDS_MAX", 1)
+    assert [] == [it for it in told(omega, "job", job) if it["what"] == "refused"]
 
 
 def not_told(omega: Omega, job: int) -> list[str]:

@@ -185,9 +185,12 @@ def not_searched(searched: Searched, *, are_all_runs: bool) -> list[str]:
     """Return sentences on records that were not searched."""
     said = []
     if not searched.are_all:
+        near = ""
+        if searched.near:
+            near = f" and, of earlier ones, those around {things(searched.near, 'time')}"
         said.append(
-            f"Of commits, only the newest {searched.transactions:,} records were searched: of what"
-            " was before these, who did it is not told."
+            f"Of commits, only the newest {searched.transactions:,} were searched{near}: who did"
+            " something else before is not told."
         )
     if not are_all_runs:
         said.append("Of times that tasks ran, only the newest are told.")
