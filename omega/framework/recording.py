@@ -20,13 +20,13 @@ from omega.cell.commit_context import NO_VICTIMS, CommitContext, Victims
 from omega.cell.judge import judge
 from omega.cell.quota_balances import NO_QUOTA_BALANCES, QuotaBalances
 from omega.model.allocations import Allocations
-from omega.model.arrays import Ids, Index, Mask, integers
+from omega.model.arrays import Amounts, Ids, Index, Mask, integers
 from omega.model.claims import JobSlice, Transaction
 from omega.model.jobs import NEVER_YIELDS, JobSpec, LeasedJob
 from omega.model.machines import MachineRows
 from omega.model.occupants import Occupants
 from omega.model.outcomes import Outcome, Verdict
-from omega.model.quotas import BUDGETS, UNLIMITED, Budget, QuotaScope, QuotaUse
+from omega.model.quotas import BUDGETS, UNLIMITED, Budget, QuotaScope, QuotaUse, cost
 from omega.store.protocols import Store
 from omega.store.saved.recorded import NO_TOKEN, Against, RecordedCommit
 
@@ -106,6 +106,9 @@ class Recording:
         against = None
         if not is_repeated:  # the rows of a repeated answer are of a later moment
             against = self._against(transaction, outcome, before)
+            if against is None and before.quotas:
+                again = self._read_again(transaction, outcome, before)
+                against = self._against(transaction, outcome, again)
         self._keep(
             RecordedCommit(
                 at_ms=self._now_ms(),
@@ -147,6 +150,27 @@ class Recording:
         if quotas:
             jobs |= {part.job for part in transaction.jobs}
         return _Before(self._store.allocations_of(sorted(jobs)) if jobs else None, quotas)
+
+    def _read_again(self, transaction: Transaction, outcome: Outcome, before: _Before) -> _Before:
+        """Return quotas as they are after a commit, without what it has drawn."""
+        drawn: dict[tuple[QuotaScope, str], Amounts] = {}
+        demand = cost(transaction.claims.demand_on(outcome.machine))
+        for part in transaction.jobs:
+            known = self._known.get(part.job)
+            granted = outcome.accepted[part.claims]
+            if known is None or known.spec is None or before.live is None or not granted.any():
+                continue
+            asked = demand[part.claims][granted].sum(axis=0)
+            asked[Budget.JOBS] = not (before.live.job == part.job).any()
+            for key in _keys(known.spec):
+                drawn[key] = drawn.get(key, 0) + asked
+        quotas = [
+            use
+            if (by := drawn.get((use.quota.scope, use.quota.name))) is None
+            else replace(use, left={each: left + int(by[each]) for each, left in use.left.items()})
+            for use in self._store.quotas()
+        ]
+        return _Before(before.live, quotas)
 
     def _against(
         self, transaction: Transaction, outcome: Outcome, before: _Before
@@ -328,8 +352,12 @@ def _evicted(outcome: Outcome) -> tuple[tuple[int, int], ...]:
     return tuple(zip(outcome.evicted_job.tolist(), outcome.evicted_task.tolist(), strict=True))
 
 
+def _keys(spec: JobSpec) -> tuple[tuple[QuotaScope, str], ...]:
+    return (QuotaScope.TENANT, spec.tenant), (QuotaScope.SCHEDULER, spec.scheduler)
+
+
 def _drawn_on(spec: JobSpec, quotas: Sequence[QuotaUse]) -> tuple[int, ...]:
-    whose = (QuotaScope.TENANT, spec.tenant), (QuotaScope.SCHEDULER, spec.scheduler)
+    whose = _keys(spec)
     return tuple(
         number for number, use in enumerate(quotas) if (use.quota.scope, use.quota.name) in whose
     )
