@@ -82,6 +82,11 @@ class Recording:
         """Recall, and note what the leases tell."""
         return self._leased(self._store.recall(*asked, **named))
 
+    def add_helpers(self, *asked: Any, **named: Any) -> LeasedJob | None:  # noqa: ANN401 - as above
+        """Make helpers, and note what their lease tells."""
+        job = self._store.add_helpers(*asked, **named)
+        return job and self._leased([job])[0]
+
     def occupants(self, machine: Ids) -> Occupants:
         """Read occupants, and note what is told of their jobs."""
         there = self._store.occupants(machine)
