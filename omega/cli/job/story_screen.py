@@ -19,6 +19,7 @@ from omega.reports.wording import things
 
 FIRST_SHOWN: Final = 10
 LAST_SHOWN: Final = 30
+BY_WIDTH_MAX: Final = 20
 COLOURS: Final = {
     Happened.PLACED: "green",
     Happened.REFUSED: "yellow",
@@ -38,16 +39,17 @@ def _events(events: Sequence[StoryEvent]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
+    table.add_column(overflow="fold", max_width=BY_WIDTH_MAX)
     table.add_column(overflow="fold")
     for event in _shown(events):
         if event is None:
             left_out = things(len(events) - FIRST_SHOWN - LAST_SHOWN, "event")
-            table.add_row("...", "", Text(f"{left_out} left out; --json has all", "dim"))
+            table.add_row("...", "", "", Text(f"{left_out} left out; --json has all", "dim"))
             continue
-        by = "" if event.by is None else f" by {short(event.by)}"
-        told = f"{printable(event.told)}{by}{_until(event)}"
+        by = "" if event.by is None else short(event.by)
+        told = f"{printable(event.told)}{_until(event)}"
         word = Text(event.what.value, COLOURS.get(event.what, ""))
-        table.add_row(_time(event.at_ms), word, Text(told))
+        table.add_row(_time(event.at_ms), word, Text(by), Text(told))
     return table
 
 
