@@ -40,20 +40,34 @@ def played(store: PostgresStore) -> tuple[int, int]:
     first = a_running_job(store, a_spec(name="first", precedence=10), [two])
     job = a_leased_job(store, a_spec(2, name="job", precedence=10))
     claim(store, job, [0, 1], [one, two])
+    a_moment_later(store)
     rival = a_leased_job(store, a_spec(name="rival", precedence=200))
     taken = evicting(a_claim(0, machine=one), (0, job.id, 0))
     store.commit(a_transaction(claims_of_job(rival, taken)))
+    a_moment_later(store)
     end(store, first, 0)
+    a_moment_later(store)
     grant(store, job, [0], [three])
+    a_moment_later(store)
     moved = evicting(a_claim(0, machine=two), (0, job.id, 0))
     store.commit(a_transaction(claims_of_job(job, moved)))
+    a_moment_later(store)
     end(store, rival, 0)
+    a_moment_later(store)
     grant(store, job, [1], [one])
     runs = store.job_records(job.id).runs
     for task, code in enumerate((0, 3)):
         exit_ = Exit(cause=ExitCause.EXITED, code=code)
+        a_moment_later(store)
         store.report_exits([TaskExit(job.id, task, runs[1 - task].started_ms, exit_)])
     return job.id, rival.id
+
+
+def a_moment_later(store: PostgresStore) -> None:
+    """Let the clock of the store go on, so that what comes next has another time."""
+    before = store.now_ms()
+    while store.now_ms() <= before:
+        pass
 
 
 def told(omega: Omega, *arguments: object) -> list[dict[str, Any]]:

@@ -28,12 +28,12 @@ class Happened(Enum):
 
     SUBMITTED = "submitted"
     LEASED = "leased"
-    ENDED = "ended"
-    LOST = "lost"
     EVICTED = "evicted"
     MOVED = "moved"
     PLACED = "placed"
     REFUSED = "refused"
+    ENDED = "ended"
+    LOST = "lost"
     FINISHED = "finished"
 
 
