@@ -129,6 +129,13 @@ class StoreCallFailed:
 
 
 @dataclass(frozen=True)
+class RecordingStopped:
+    """The file into which transactions are recorded cannot be written any more."""
+
+    why: str
+
+
+@dataclass(frozen=True)
 class MemoRefused:
     """The store refused the memo of a round, so the next round gets a smaller one."""
 
@@ -211,6 +218,7 @@ Event = (
     | TasksEvicted
     | StoreCallFailed
     | MemoRefused
+    | RecordingStopped
     | TasksEnded
     | RateUnknown
     | TurnChanged

@@ -40,7 +40,7 @@ VERBS: Final = {
     "plan": Verb("job.plan", "Show what a submission would do, and change nothing."),
     "submit": Verb("job.submit", "Submit the jobs of a YAML file."),
     "jobs": Verb("job.listing", "List jobs, newest first."),
-    "job": Verb("job.show", "Show one job: where its tasks run, why not, or how they ended."),
+    "job": Verb("job.show", "Show one job: where its tasks run, why not, and its story in time."),
     "why": Verb("job.why", "Say why a job is not placed, and what would help."),
     "logs": Verb(
         "job.logs",
@@ -70,6 +70,9 @@ VERBS: Final = {
     "restore": Verb("snapshot.restore", "Make a cell of a file again, in an empty database."),
     "what-if": Verb(
         "snapshot.what_if", "Simulate what the cell has just done, as it was and otherwise."
+    ),
+    "replay": Verb(
+        "snapshot.replay", "Judge recorded transactions again, and list verdicts that differ."
     ),
     "health": Verb("health.command", "Say whether one process of this machine is ready."),
     "web": Verb("web.command", "Serve a page that shows the cell, live, in a browser."),

@@ -27,6 +27,7 @@ from omega.events import (
     ProcessReported,
     ProgramEnded,
     RateUnknown,
+    RecordingStopped,
     StoreCallFailed,
     TasksEnded,
     TasksEvicted,
@@ -140,6 +141,8 @@ def counts_of(event: Event) -> Mapping[str, float]:  # noqa: C901, PLR0911, PLR0
             return {"store_faults": 1, f"faltered/{what}": 1}
         case MemoRefused():
             return {"memos_refused": 1}
+        case RecordingStopped():
+            return {"recordings_stopped": 1}
         case AgentWarned():
             return {"agent_warnings": 1}
         case TasksEnded(tasks):

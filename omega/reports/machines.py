@@ -121,6 +121,11 @@ class MachineReport:
         )
 
     @property
+    def id(self) -> int:
+        """The machine's number."""
+        return int(self.row.id[0])
+
+    @property
     def state(self) -> MachineState:
         """The machine's state, which decides whether it takes claims."""
         return MachineState(int(self.row.state[0]))
@@ -145,7 +150,7 @@ class MachineReport:
         """Return the facts on the machine itself, as JSON types."""
         return {
             "machine": self.name,
-            "id": int(self.row.id[0]),
+            "id": self.id,
             "state": state_name(self.state),
             "capacity": self._by_kind(self.row.capacity),
             "used": self._by_kind(self.row.used),

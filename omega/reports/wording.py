@@ -5,7 +5,7 @@ Promise  A figure is never wider than nine characters; what is not known is a da
 Source   Units: seconds as in `ms`, `s`, `min`, `h`; shares in percent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from omega.model.resources import GPU_SLICES, Kind
@@ -88,3 +88,14 @@ def _plain(number: float) -> str:
 def things(number: int, noun: str) -> str:
     """Write a number with its noun: 1 machine, 2 machines."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Write ascending numbers, with consecutive ones as a range: 0-3, 7."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)

@@ -25,12 +25,13 @@ from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.agents import AgentStore, ExitReader
 from omega.store.elastic import HelperStore
 from omega.store.holdings import Holdings, IdleJob
-from omega.store.inquiries import AttemptReader, LineReader
+from omega.store.inquiries import LineReader
 from omega.store.lanes import LaneStore, TenantReader, TenantStore
 from omega.store.leases import JobLeases
 from omega.store.planned import PlannedJob, PlannedOutcome
 from omega.store.rounds import RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
+from omega.store.stories import StoryReader
 from omega.store.turns import TurnStore
 from omega.store.usage import Usage, UsageBy
 from omega.store.waiting import WaitingJobStore
@@ -278,7 +279,7 @@ class ReaderStore(
     ViewSource,
     JobReader,
     OccupantReader,
-    AttemptReader,
+    StoryReader,
     CellWatching,
     TenantReader,
     Protocol,

@@ -27,6 +27,7 @@ from omega.events import (
     ProcessReported,
     ProgramEnded,
     RateUnknown,
+    RecordingStopped,
     StoreCallFailed,
     TasksEnded,
     TasksEvicted,
@@ -184,6 +185,8 @@ def _problem(event: Event) -> tuple[str, str] | None:
             return "rates", why
         case MemoRefused(why):
             return "memo", why
+        case RecordingStopped(why):
+            return "recording", f"it has ended, and the scheduler goes on: {why}"
         case AgentWarned(why):
             return "tasks", why
         case MachinesExpired(machines):

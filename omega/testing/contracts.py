@@ -45,6 +45,7 @@ from omega.testing.quota_contract import QuotaContract, QuotaReturnContract
 from omega.testing.refusal_contract import IdentityContract, RefusalContract
 from omega.testing.registry_contract import RegistryContract
 from omega.testing.round_contract import RecallContract, RoundContract
+from omega.testing.story_contract import JobStoryContract, MachineStoryContract
 from omega.testing.turn_contract import TurnContract
 from omega.testing.usage_contract import UsageContract
 from omega.testing.waiting_contract import WaitingContract
@@ -98,6 +99,8 @@ class StoreContract(
     WaitingJobContract,
     LineContract,
     AttemptContract,
+    JobStoryContract,
+    MachineStoryContract,
     PlannedContract,
     WatchingContract,
 ):

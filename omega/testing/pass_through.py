@@ -23,23 +23,18 @@ from omega.model.outcomes import Outcome
 from omega.model.progress import JobProgress
 from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.holdings import Holdings, IdleJob
-from omega.store.inquiries import Line, RecordedAttempt, WaitingJob
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.planned import PlannedJob, PlannedOutcome
-from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 from omega.store.usage import Usage, UsageBy
-from omega.store.watching import Judged, QueueLine
-from omega.testing.lane_pass_through import LanePassThrough
+from omega.testing.pass_through_inquiries import InquiriesPassThrough
+from omega.testing.pass_through_lanes import LanesPassThrough
 
 
-class PassThrough(LanePassThrough):
+class PassThrough(InquiriesPassThrough, LanesPassThrough):
     """A store that passes every call to another store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
 
     def add_machines(self, machines: Machines) -> Ids:
         """Pass on."""
@@ -360,29 +355,9 @@ class PassThrough(LanePassThrough):
         """Pass on."""
         return self._store.idle_jobs(idle_ms)
 
-    def waiting_job(self, job: int) -> WaitingJob | None:
-        """Pass on."""
-        return self._store.waiting_job(job)
-
-    def line_before(self, scheduler: str, precedence: int, job: int, *, jobs_max: int) -> Line:
-        """Pass on."""
-        return self._store.line_before(scheduler, precedence, job, jobs_max=jobs_max)
-
-    def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
-        """Pass on."""
-        return self._store.attempts_of(job, attempts_max=attempts_max)
-
     def submit_planned(self, planned: PlannedJob) -> PlannedOutcome:
         """Pass on."""
         return self._store.submit_planned(planned)
-
-    def judged_since(self, mark: int) -> Judged:
-        """Pass on."""
-        return self._store.judged_since(mark)
-
-    def queue(self) -> list[QueueLine]:
-        """Pass on."""
-        return self._store.queue()
 
     def close(self) -> None:
         """Pass on."""

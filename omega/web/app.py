@@ -80,6 +80,8 @@ class Page:
                 Route("/data/jobs", self._jobs),
                 Route("/data/job/{number:int}", self._job),
                 Route("/data/machine/{number:int}", self._machine),
+                Route("/data/story/job/{number:int}", self._job_story),
+                Route("/data/story/machine/{number:int}", self._machine_story),
                 Route("/data/output/{job:int}/{task:int}/{stream}", self._output),
                 Route("/data/find", self._find),
                 Route("/healthz", self._healthz),
@@ -167,6 +169,14 @@ class Page:
     def _machine(self, request: Request) -> Response:
         number = request.path_params["number"]
         return _found(self._asking.machine(number) if number <= NUMBER_MAX else None)
+
+    def _job_story(self, request: Request) -> Response:
+        number = request.path_params["number"]
+        return _found(self._asking.job_story(number) if number <= JOB_MAX else None)
+
+    def _machine_story(self, request: Request) -> Response:
+        number = request.path_params["number"]
+        return _found(self._asking.machine_story(number) if number <= NUMBER_MAX else None)
 
     def _output(self, request: Request) -> Response:
         asked = request.path_params

@@ -2,7 +2,8 @@
 
 Goal     Show details that the watcher does not keep.
 Promise  One question is asked at a time, by one connection. An answer serves everybody for a
-         second, so that ten who look at one job cost what one does. Answers are bounded.
+         second, a story for ten, so that ten who look at one job cost what one does. Answers are
+         bounded.
 Source   omega/reports, which the command line prints from, too.
 """
 
@@ -10,17 +11,25 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from omega.clock import Clock
 from omega.lifecycle.states import State
 from omega.model.exits import STREAMS
-from omega.reports.jobs import JobReport, find_job, row_of
+from omega.reports.jobs import EXITS_MAX, JobReport, find_job, row_of
 from omega.reports.machines import MachineReport
+from omega.reports.stories.events import Story
+from omega.reports.stories.job import job_story
+from omega.reports.stories.machine import machine_story
 from omega.store.protocols import ReaderStore
 from omega.web.watcher import Watcher
 
 FRESH_S: Final = 1.0
+STORY_FRESH_S: Final = 10.0
+"""A story is searched for in the history, and so it is read less often."""
+STORY_EVENTS_MAX: Final = 500
+"""Events of a story, the newest, that one answer lists."""
 KEPT_MAX: Final = 256
 """Answers that are kept."""
 JOBS_MAX: Final = 200
@@ -53,6 +62,16 @@ class Asking:
         """Return all about a machine."""
         return self._answer(("machine", str(number)), lambda: self._machine(number))
 
+    def job_story(self, number: int) -> Answer:
+        """Return what happened to a job."""
+        key = ("job story", str(number))
+        return self._answer(key, lambda: self._job_story(number), fresh_s=STORY_FRESH_S)
+
+    def machine_story(self, number: int) -> Answer:
+        """Return what happened on a machine."""
+        key = ("machine story", str(number))
+        return self._answer(key, lambda: self._machine_story(number), fresh_s=STORY_FRESH_S)
+
     def jobs(self, filters: Mapping[str, str]) -> Answer:
         """Return jobs, newest first, by state, kind, tenant and name."""
         asked = {name: filters.get(name, "") for name in ("state", "kind", "tenant", "name")}
@@ -67,11 +86,17 @@ class Asking:
         """Return where a text leads: to a job by number or name, or to a machine by name."""
         return self._answer(("find", text), lambda: self._find(text))
 
-    def _answer(self, key: tuple[str, ...], ask: Callable[[], object | None]) -> Answer:
+    def _answer(
+        self,
+        key: tuple[str, ...],
+        ask: Callable[[], object | None],
+        *,
+        fresh_s: float = FRESH_S,
+    ) -> Answer:
         with self._lock:
             now_s = self._clock.now()
             kept = self._kept.get(key)
-            if kept is not None and now_s - kept[0] < FRESH_S:
+            if kept is not None and now_s - kept[0] < fresh_s:
                 return kept[1]
             told = ask()
             answer = None if told is None else json.dumps(told, separators=(",", ":"))
@@ -108,6 +133,18 @@ class Asking:
         report = MachineReport.read(self._store, snapshot, 0)
         return {**report.summary(), "places": report.rows()[:TASKS_MAX]}
 
+    def _job_story(self, number: int) -> object | None:
+        job = self._store.job(number)
+        if job is None:
+            return None
+        return _story(job_story(self._store, job, self._store.exits(number, exits_max=EXITS_MAX)))
+
+    def _machine_story(self, number: int) -> object | None:
+        snapshot = self._watcher.machine(number)
+        if snapshot is None:
+            return None
+        return _story(machine_story(self._store, number, snapshot.names[0]))
+
     def _jobs(self, asked: Mapping[str, str]) -> object | None:
         state = State(asked["state"]) if asked["state"] in {it.value for it in State} else None
         reads = JOBS_READ_MAX if asked["tenant"] or asked["name"] else JOBS_MAX
@@ -139,3 +176,10 @@ class Asking:
         job = find_job(self._store, text) if text else None
         machine = self._watcher.machine_named(text)
         return {"job": job, "machine": machine}
+
+
+def _story(story: Story) -> object:
+    """Return a story as JSON types, with its newest events and how many are left out."""
+    left_out = max(0, len(story.events) - STORY_EVENTS_MAX)
+    kept = replace(story, events=story.events[left_out:])
+    return {**kept.document(), "left_out": left_out}

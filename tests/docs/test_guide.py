@@ -121,6 +121,21 @@ def test_what_is_simulated_is_simulated(
     assert here.runs
 
 
+@pytest.mark.slow
+def test_what_was_committed_is_judged_again(
+    database_url: str, omega: Omega, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    (block,) = marked(SIMULATE, "replay")
+    assert 0 == omega("cell", "load", "synthetic:100").code
+
+    with Shell(folder, dict(os.environ)) as shell:
+        said = shell.type_all(block)
+
+    for line in ("omega replay batch.recording", "omega replay batch.recording --rule sequence"):
+        assert "judged again; 0 differ." in said[line]
+
+
 @pytest.mark.skipif(find_spec("highspy") is None, reason="no ml-gpu extra")
 def test_policies_are_listed_and_solved_and_a_trace_is_replayed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -84,7 +84,7 @@ def test_the_last_ended_tasks_are_kept_in_order(kept_max: int, sizes: list[int])
 
     for at_ms, number in enumerate(sizes):
         jobs = integers(range(len(ends), len(ends) + number))
-        ended.add(jobs, np.zeros(number, np.intp), jobs, at_ms)
+        ended.add(jobs, np.zeros(number, np.intp), jobs, jobs, at_ms)
         ends += jobs.tolist()
 
         assert ends[-kept_max:] == ended.rows["job"].tolist()

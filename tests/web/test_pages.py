@@ -184,6 +184,33 @@ def test_the_matrix_says_who_refused_whom_and_why(chromium: Driver, page: Served
     assert expected == text_of(chromium, "#told")
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/job/3", f"refused 1 claim: 1 overcommit, taken by batch 0 for job 1 batch {MARKUP} 1"),
+        ("/machine/1", "placed task 0 of job 1 batch 0 1"),
+    ],
+)
+def test_a_job_and_a_machine_tell_their_stories(
+    chromium: Driver, page: Served, path: str, told: str, size: tuple[int, int]
+) -> None:
+    looks_like(chromium, size)
+    open_page(chromium, page, path)
+    rows = "[...document.querySelectorAll('[aria-label=\"What happened when\"] tbody tr')]"
+
+    wait_for(chromium, f"{rows}.length > 1")
+
+    said = chromium.execute_script(
+        f"return {rows}.map((row) => [...row.querySelectorAll('td')].slice(0, -1)"
+        ".map((cell) => cell.textContent.trim()).join(' '))"
+    )
+    assert told in said
+    assert [] == complaints(chromium)
+    width = chromium.execute_script("return document.documentElement.scrollWidth")
+    assert width <= size[0], "the page is wider than its window"
+
+
 def test_one_finds_a_machine_and_a_job_by_name(chromium: Driver, page: Served) -> None:
     looks_like(chromium, WIDE)
     open_page(chromium, page, "/")

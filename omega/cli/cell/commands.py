@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 import numpy as np
 import typer
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -23,6 +24,7 @@ from omega.cli.cell.machine_list import machine_list
 from omega.cli.cell.machine_names import choose
 from omega.cli.cell.machine_screen import machine_screen
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader, cell_store
+from omega.cli.job.story_screen import story_screen
 from omega.cli.loading import add_machines, place_running
 from omega.cli.options import TraceOptions, read_trace_options
 from omega.cli.screens import cell_line, cell_table
@@ -34,8 +36,10 @@ from omega.processes.stopping import stop_on_signals
 from omega.reports.cell import allocated
 from omega.reports.machines import MachineReport, state_name, states_of
 from omega.reports.printable import printable, short
+from omega.reports.stories.machine import machine_story
 from omega.reports.wording import things
 from omega.store.loading import NOTHING
+from omega.store.protocols import ReaderStore
 from omega.store.status import Notice
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo, Seed
@@ -102,14 +106,15 @@ def show(
 ) -> None:
     """Show the machines by shape and state, their use, and attributes; or all about one of them.
 
-    Of one machine: what it has, what is free, its state, and what runs there with its precedence.
+    Of one machine: what it has, what is free, its state, what runs there with its precedence, and
+    who placed tasks there, who was refused, and what ended there, in time.
     """
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo) as store:
         if machine is not None:
             snapshot = store.snapshot()
             (at,) = snapshot.rows.where(choose(snapshot, [machine], None).id).tolist()
-            _show_one(MachineReport.read(store, snapshot, at), output, demo=demo)
+            _show_one(store, MachineReport.read(store, snapshot, at), output, demo=demo)
             return
         use, snapshot, notices = store.use(), store.snapshot(), store.notices()
     shapes, attributes = _shapes(snapshot), _attributes(snapshot)
@@ -169,13 +174,14 @@ app.command("remove")(cell_states.remove)
 app.command("precedence-gap")(cell_gap.precedence_gap)
 
 
-def _show_one(machine: MachineReport, output: Output, *, demo: bool) -> None:
+def _show_one(store: ReaderStore, machine: MachineReport, output: Output, *, demo: bool) -> None:
+    story = machine_story(store, machine.id, machine.name)
     output.document(
         parameters={"machine": machine.name, "demo": demo},
         rows=machine.rows(),
-        summary=machine.summary(),
+        summary={**machine.summary(), "story": story.document()},
     )
-    output.console.print(machine_screen(machine))
+    output.console.print(Group(machine_screen(machine), story_screen(story)))
 
 
 def _shapes(snapshot: Snapshot) -> list[tuple[dict[str, int], int]]:

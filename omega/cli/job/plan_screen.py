@@ -12,11 +12,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.job.screens import ranges
 from omega.reports.plan import PlanReport
 from omega.reports.printable import printable, short
 from omega.reports.quotas import NAMES, amount, whose
-from omega.reports.wording import things
+from omega.reports.wording import ranges, things
 
 MACHINES_SHOWN: Final = 20
 JOBS_SHOWN: Final = 10

@@ -18,7 +18,7 @@ from omega.model.exits import PastExit
 from omega.reports.exits import exit_counts, in_words
 from omega.reports.jobs import EXITS_MAX, JobReport, phase_rows
 from omega.reports.printable import printable, short
-from omega.reports.wording import UNKNOWN, duration, things
+from omega.reports.wording import UNKNOWN, duration, ranges, things
 from omega.store.status import JobStatus
 from omega.terminal.terminal import PrintableConsole
 
@@ -166,17 +166,6 @@ def _placements(placements: Mapping[int, str]) -> list[RenderableType]:
         [Text(f"... and {things(rest, 'machine')} more; --json has all", "dim")] if rest > 0 else []
     )
     return [Text(), table, *more]
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Write ascending numbers, with consecutive ones as a range: 0-3, 7."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ", ".join("-".join(map(str, part)) for part in parts)
 
 
 def _wait_s(job: JobStatus) -> float | None:

@@ -30,6 +30,7 @@ from omega.cli.options import (
     process_name,
     read_turn,
 )
+from omega.cli.scheduler.record import RecordTo, recorded
 from omega.clock import RealClock
 from omega.errors import BadInput, OmegaError, shortened
 from omega.framework.registry import configured, registered
@@ -49,6 +50,16 @@ from omega.terminal.options import DataDir, JsonTo, Seed, read_pairs
 from omega.terminal.process_log import LogFormat, LogLevel, ProcessLog
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+
+ItsOwn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of the scheduler's own, for example round=360 for ml-gpu; or order=drf or"
+        " order=choosy, to lease in an order that is fair to tenants.",
+    ),
+]
 
 
 @app.command()
@@ -71,15 +82,8 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
     t_job: TJob = 0.0,
     t_task: TTask = 0.0,
     seed: Seed = 0,
-    settings_of_its_own: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="A setting of the scheduler's own, for example round=360 for ml-gpu; or order=drf"
-            " or order=choosy, to lease in an order that is fair to tenants.",
-        ),
-    ] = None,
+    settings_of_its_own: ItsOwn = None,
+    record: RecordTo = None,
     log_level: LogLevelOption = LogLevel.INFO,
     log_format: LogFormatOption = LogFormat.AUTO,
     data_dir: DataDir = None,
@@ -98,14 +102,18 @@ def run(  # noqa: PLR0913, PLR0917 - a parameter is an option
             stop_with_parent(stop)
         turns = TurnSettings(kind, replica, gap, settings.lease_ms, parts or 0, fixed)
         clock = RealClock(stop)
-        with closing(store_at(url, settings, name, stop)) as store:
+        log = ProcessLog(name_of(kind, replica), clock, log_level, log_format)
+        with (
+            closing(store_at(url, settings, name, stop)) as opened,
+            recorded(opened, record, (kind, replica), clock, log) as store,
+        ):
             SchedulerProcess(
                 scheduler=scheduler,
                 store=store,
                 open_store=lambda: store_at(url, settings, f"{name} heartbeat", stop),
                 clock=clock,
                 settings=settings,
-                sink=ProcessLog(name_of(kind, replica), clock, log_level, log_format),
+                sink=log,
                 replica=replica,
                 run_seed=seed,
                 stop=stop,

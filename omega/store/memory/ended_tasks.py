@@ -13,12 +13,13 @@ import numpy as np
 from omega.model.arrays import Ids, Index
 
 KEPT_MAX: Final = 1_000_000
-"""Ended tasks of which a memory store knows; each takes 33 bytes."""
+"""Ended tasks of which a memory store knows; each takes 41 bytes."""
 ROWS_AT_FIRST: Final = 1_024
 ROW: Final = np.dtype(
     [
         ("job", np.int64),
         ("task", np.int64),
+        ("machine", np.int64),
         ("started_ms", np.int64),
         ("ended_ms", np.int64),
         ("cause", np.int8),
@@ -55,14 +56,15 @@ class EndedTasks:
         self,
         job: Ids,
         task: Index,
+        machine: Ids,
         started_ms: Ids,
         ended_ms: int,
         cause: EndCause = EndCause.ENDED,
     ) -> None:
         """Add tasks that end at one time, for one cause."""
         new = np.zeros(len(job), dtype=ROW)
-        new["job"], new["task"], new["started_ms"] = job, task, started_ms
-        new["ended_ms"], new["cause"] = ended_ms, cause
+        new["job"], new["task"], new["machine"] = job, task, machine
+        new["started_ms"], new["ended_ms"], new["cause"] = started_ms, ended_ms, cause
         if self._used + len(new) > len(self._rows):
             kept = self.rows.copy()
             # Twice what is kept: rows are then moved once for each time that they are replaced.

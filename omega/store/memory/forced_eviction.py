@@ -125,7 +125,9 @@ class ForcedEvictions(MemoryJobs):
         rows = self._allocations.rows[slots]
         self._quotas.charge(rows["job"], rows["amounts"], sign=-1)
         ended_ms = milliseconds(self._clock.now())
-        self._ended.add(rows["job"], rows["task"], rows["started_ms"], ended_ms, cause)
+        self._ended.add(
+            rows["job"], rows["task"], rows["machine"], rows["started_ms"], ended_ms, cause
+        )
         self._allocations.end(slots)
 
 

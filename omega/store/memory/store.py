@@ -39,7 +39,7 @@ from omega.store.memory.allocations import ROW, AllocationTable
 from omega.store.memory.ended_tasks import EndCause
 from omega.store.memory.exits import ExitTable
 from omega.store.memory.forced_eviction import tasks_by_job
-from omega.store.memory.inquiries import MemoryInquiries, RecordedTransaction
+from omega.store.memory.inquiries import RecordedTransaction
 from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import milliseconds
 from omega.store.memory.lanes import MemoryLanes
@@ -50,6 +50,7 @@ from omega.store.memory.progress import MemoryProgress
 from omega.store.memory.quotas import QuotaTable
 from omega.store.memory.registry import MemoryRegistry
 from omega.store.memory.rounds import MemoryRounds
+from omega.store.memory.stories import MemoryStories
 from omega.store.memory.turns import MemoryTurns
 from omega.store.memory.usage import MemoryUsage
 from omega.store.memory.verify import broken_invariants
@@ -71,7 +72,7 @@ class MemoryStore(
     MemoryMachineLeases,
     MemoryProgress,
     MemoryUsage,
-    MemoryInquiries,
+    MemoryStories,
     MemoryLanes,
     Preemption,
     MemoryRounds,

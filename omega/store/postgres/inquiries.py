@@ -6,6 +6,7 @@ Promise  A job is found by its keys. Its line is counted in the index of pending
 Source   docs/decisions/0054-why-a-job-waits.md.
 """
 
+from collections.abc import Mapping
 from typing import Final
 from uuid import UUID
 
@@ -57,14 +58,15 @@ _OLDER: Final = """
            ORDER BY id LIMIT %(most)s) AS o
    WHERE not_before <= clock_timestamp()
 """
-_NEWEST: Final = """
+NEWEST: Final = """
     (SELECT t.* FROM omega.transaction t ORDER BY t.changed_by DESC LIMIT %(searched)s) AS t
 """
-_ATTEMPTS: Final = f"""
+"""The newest records of commits, as a table of a query."""
+_ATTEMPTS: Final = """
     SELECT t.id, t.scheduler, t.replica, (extract(epoch FROM t.committed_at) * 1000)::bigint,
            t.tasks[part.first:part.last], t.machines[part.first:part.last],
            t.verdicts[part.first:part.last]
-      FROM {_NEWEST},
+      FROM {records},
            LATERAL (SELECT array_position(t.jobs, %(job)s::bigint) AS n) AS found,
            LATERAL (SELECT coalesce(t.ends[found.n - 1], 0) + 1 AS first,
                            t.ends[found.n] AS last) AS part
@@ -73,15 +75,15 @@ _ATTEMPTS: Final = f"""
 """
 # Who is granted a machine holds its lock until the end, so that on one machine the times of commits
 # are in the order of the grants; the numbers of transactions need not be.
-_RIVALS: Final = f"""
+_RIVALS: Final = """
     WITH last AS (
         SELECT w.n, max(ARRAY[(extract(epoch FROM t.committed_at) * 1000000)::bigint,
                               t.changed_by::text::bigint, c.n]) AS granted
-          FROM {_NEWEST}
+          FROM {records}
          CROSS JOIN unnest(%(ids)s::uuid[], %(machines)s) WITH ORDINALITY AS w (id, machine, n)
           JOIN omega.transaction mine ON mine.id = w.id
           JOIN LATERAL unnest(t.machines, t.verdicts) WITH ORDINALITY AS c (machine, verdict, n)
-            ON c.machine = w.machine AND c.verdict = {int(Verdict.ACCEPTED)}
+            ON c.machine = w.machine AND c.verdict = {accepted}
          WHERE t.machines && %(machines)s
            AND t.committed_at < mine.committed_at AND t.id <> mine.id
          GROUP BY w.n
@@ -144,13 +146,23 @@ class PostgresInquiries:
     def attempts_of(self, job: int, *, attempts_max: int) -> list[RecordedAttempt]:
         """Return the newest recorded transactions that claimed for a job, newest first."""
         searched = {"searched": TRANSACTIONS_SEARCHED_MAX}
-        rows = self._link.call(_ATTEMPTS, {**searched, "job": job, "most": attempts_max})
+        return self._attempts_in(NEWEST, searched, job, attempts_max)
+
+    def _attempts_in(
+        self, records: str, searched: Mapping[str, object], job: int, attempts_max: int
+    ) -> list[RecordedAttempt]:
+        """Return the newest of these records that claimed for a job, newest first.
+
+        `records` is a table of a query, and `searched` are its parameters.
+        """
+        query = _ATTEMPTS.format(records=records)
+        rows = self._link.call(query, {**searched, "job": job, "most": attempts_max})
         attempts = [_attempt(*row) for row in rows]
         wanted = refusals_of(attempts)
         if not wanted:
             return attempts
         found = self._link.call(
-            _RIVALS,
+            _RIVALS.format(records=records, accepted=int(Verdict.ACCEPTED)),
             {
                 **searched,
                 "ids": [it.transaction for it, _ in wanted],

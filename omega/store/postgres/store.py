@@ -14,12 +14,12 @@ from omega.store.postgres.cell import PostgresCell
 from omega.store.postgres.connection import Link
 from omega.store.postgres.elastic import PostgresElasticJobs
 from omega.store.postgres.holdings import PostgresHoldings
-from omega.store.postgres.inquiries import PostgresInquiries
 from omega.store.postgres.jobs import PostgresJobs
 from omega.store.postgres.lanes import PostgresLanes
 from omega.store.postgres.planned import PostgresPlans
 from omega.store.postgres.registry import PostgresRegistry
 from omega.store.postgres.rounds import PostgresRounds
+from omega.store.postgres.stories import PostgresStories
 from omega.store.postgres.turns import PostgresTurns
 from omega.store.postgres.usage import PostgresUsage
 from omega.store.postgres.watching import PostgresWatching
@@ -35,7 +35,7 @@ class PostgresStore(
     PostgresLanes,
     PostgresHoldings,
     PostgresUsage,
-    PostgresInquiries,
+    PostgresStories,
     PostgresPlans,
     PostgresWatching,
     PostgresRegistry,
@@ -90,7 +90,7 @@ def _connect(store: PostgresStore, link: Link) -> None:
     PostgresLanes.__init__(store, link)
     PostgresHoldings.__init__(store, link)
     PostgresUsage.__init__(store, link)
-    PostgresInquiries.__init__(store, link)
+    PostgresStories.__init__(store, link)
     PostgresPlans.__init__(store, link)
     PostgresWatching.__init__(store, link)
     PostgresRegistry.__init__(store, link)

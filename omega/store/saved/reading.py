@@ -69,7 +69,7 @@ def _read(source: BinaryIO, file: str) -> SavedCell:
     collected = Collected()
     stage = -1
     number = reports = 0
-    for number, text in _lines(source, file):
+    for number, text in lines_in(source, file):
         try:
             line = _parsed(text)
             if number == 1 and not isinstance(line, CellLine):
@@ -112,14 +112,16 @@ def _refuse_long(text: bytes, most: int, field: str) -> None:
         raise BadInput(f"longer than {most:,} bytes", field=field)
 
 
-def _lines(source: BinaryIO, file: str) -> Iterator[tuple[int, bytes]]:
+def lines_in(
+    source: BinaryIO, file: str, line_bytes_max: int = LINE_BYTES_MAX
+) -> Iterator[tuple[int, bytes]]:
     """Yield each line with its number, from 1; raise BadInput for one that is too long."""
     total = number = 0
-    while text := source.readline(LINE_BYTES_MAX + 1):
+    while text := source.readline(line_bytes_max + 1):
         number += 1
         total += len(text)
-        if len(text) > LINE_BYTES_MAX:
-            raise BadInput(f"longer than {LINE_BYTES_MAX:,} bytes", file=file, line=number)
+        if len(text) > line_bytes_max:
+            raise BadInput(f"longer than {line_bytes_max:,} bytes", file=file, line=number)
         if total > BYTES_MAX:
             raise BadInput(f"the file is longer than {BYTES_MAX:,} bytes", file=file, line=number)
         yield number, text
@@ -130,16 +132,21 @@ def _parsed(text: bytes) -> AnyLine:
     try:
         line = LINE.validate_json(text)
     except ValidationError as error:
-        problem: Any = error.errors(include_url=False, include_context=False)[0]
-        _, *where = problem["loc"] or [""]
-        if problem["type"].startswith("union_tag"):
-            raise BadInput(f"`line` is none of {', '.join(ORDER)}") from error
-        raise BadInput(problem["msg"][:SHOWN_MAX], field=_field(where)) from error
+        raise refusal(error, ORDER) from error
     if isinstance(line, CellLine) and line.version != VERSION:
         raise BadInput(
             f"it is a file of {FORMAT} {line.version}, and this is for {VERSION}", field="version"
         )
     return line
+
+
+def refusal(error: ValidationError, lines: Sequence[str]) -> BadInput:
+    """Return what is wrong with a line, with its field; there are lines of these names."""
+    problem: Any = error.errors(include_url=False, include_context=False)[0]
+    _, *where = problem["loc"] or [""]
+    if problem["type"].startswith("union_tag"):
+        return BadInput(f"`line` is none of {', '.join(lines)}")
+    return BadInput(problem["msg"][:SHOWN_MAX], field=_field(where))
 
 
 def _field(where: Sequence[str | int]) -> str | None:

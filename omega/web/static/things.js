@@ -35,12 +35,25 @@ function output(job, { task, stream, bytes }) {
   } } }, h("summary", {}, `task ${task}, ${stream}, ${count(bytes)} bytes`), text);
 }
 
-function times(job) {
-  const events = [["submitted", job.submitted_ms], ["first planned", job.first_leased_ms], ["last lost tasks to", job.evicted_ms], ["over", job.finished_ms]];
-  return table("What happened when", [
-    ["What", "", ([name]) => [name, name.endsWith(" to") ? h("span", {}, " ", h("a", { href: `/job/${job.evicted_by}` }, `job ${job.evicted_by}`)) : ""]],
-    ["When", "", ([, ms]) => moment(ms)], ["", "n", ([, ms]) => ago(ms)],
-  ], events.filter(([, ms]) => ms !== null), "");
+function jobsNamed(event) {
+  const numbers = [event.places.map((it) => it.job), event.for_jobs, event.conflicts.map((it) => it.taken_for)].flat();
+  return [...new Set(numbers)].filter((it) => it !== null).slice(0, 5).map((it) => [h("a", { href: `/job/${it}` }, String(it)), " "]);
+}
+
+// What happened, in time. It is searched for in the history, and so it is asked for seldom.
+function story(place, path) {
+  const show = (found) => [h("h2", {}, "What happened when"), ...(found.error ? [h("p", { class: "empty" }, found.error)] : [
+    found.left_out ? h("p", { class: "muted" }, `${count(found.left_out)} earlier events are left out.`) : null,
+    table("What happened when", [["When", "", (it) => moment(it.at_ms)], ["What", "", (it) => words(it.what)], ["Told", "name", (it) => it.told],
+      ["By", "name", (it) => it.by ?? ""], ["Jobs", "", jobsNamed], ["", "n", (it) => ago(it.until_ms)]], found.events, "Nothing is on record."),
+    ...found.not_told.map((said) => h("p", { class: "muted" }, said))])];
+  async function update() {
+    let found;
+    try { found = await ask(path); } catch { return; }
+    redraw(place, JSON.stringify(found), () => show(found));
+  }
+  update();
+  return setInterval(update, 10000);
 }
 
 function places(job) {
@@ -53,7 +66,8 @@ function places(job) {
 }
 
 export function jobPage(main, go, number) {
-  const outputs = h("section");
+  const [told, outputs] = [h("section"), h("section")];
+  const again = story(told, `/data/story/job/${number}`);
   const { end, first } = page(main, `/data/job/${number}`, `Job ${number}`, (job) => [
     heading(`Job ${job.id}: ${job.name}`),
     job.why ? h("div", { class: "reason" }, h("b", {}, words(job.why.reason)), h("span", {}, `${job.why.evidence} `), h("span", { class: "muted" }, job.why.next_step)) : null,
@@ -63,22 +77,24 @@ export function jobPage(main, go, number) {
       ["Attempts", `${count(job.attempts)}; the last ${count(job.fruitless)} placed nothing`],
       job.progress ? ["Steps", [bar(job.progress.done / job.progress.steps), `${count(job.progress.done)} of ${count(job.progress.steps)}`]] : null,
       job.helpers.length ? ["Helpers", count(job.helpers.reduce((sum, each) => sum + each.running, 0))] : null]),
-    h("section", {}, h("h2", {}, "Times"), times(job)),
     h("section", {}, h("h2", {}, "Where its tasks run"),
       places(job)),
     job.exits.length ? h("section", {}, h("h2", {}, "How programs ended"),
       table("Exits", [["Task", "", (exit) => String(exit.task)], ["Machine", "name", (exit) => exit.machine], ["How", "name", ended],
         ["Why", "name", (exit) => exit.detail ?? ""], ["When", "n", (exit) => ago(exit.ended_ms)]], job.exits, "")) : null,
+    told,
     outputs,
   ]);
   first.then(async () => {
     const job = await ask(`/data/job/${number}`);
     if (job.outputs?.length) outputs.append(h("h2", {}, "What its tasks wrote"), ...job.outputs.map((each) => output(number, each)));
   });
-  return end;
+  return () => { clearInterval(again); end(); };
 }
 
 export function machinePage(main, go, number) {
+  const told = h("section");
+  const again = story(told, `/data/story/machine/${number}`);
   const { end } = page(main, `/data/machine/${number}`, `Machine ${number}`, (it) => [
     heading(`Machine ${it.machine}`),
     facts([["State", state(it.state)], ["Tasks", count(it.tasks)], ["Changes", `sequence ${count(it.sequence)}, revision ${count(it.revision)}`],
@@ -93,6 +109,7 @@ export function machinePage(main, go, number) {
       table("Tasks", [["Job", "", (row) => h("a", { href: `/job/${row.job}` }, String(row.job))], ["Name", "name", (row) => row.name], ["Task", "n", (row) => String(row.task)],
         ["Precedence", "n", (row) => count(row.precedence)], ["Tenant", "name", (row) => row.tenant], ["Kind", "name", (row) => row.scheduler],
         ["Holds", "name", (row) => amounts(row.amounts)], ["Began", "n", (row) => ago(row.started_ms)]], it.places, "Nothing runs here.")),
+    told,
   ]);
-  return end;
+  return () => { clearInterval(again); end(); };
 }

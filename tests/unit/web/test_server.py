@@ -125,6 +125,17 @@ def test_a_job_a_machine_and_an_output_are_what_the_reports_say(page: Served) ->
     assert MARKUP == read(page, "/data/job/2")["why"]["evidence"]
 
 
+def test_a_job_and_a_machine_tell_their_stories(page: Served) -> None:
+    job, machine = read(page, "/data/story/job/1"), read(page, "/data/story/machine/2")
+
+    assert ["submitted", "leased", "placed"] == [it["what"] for it in job["events"]]
+    assert "task 0 on machine-1; task 1 on machine-2" == job["events"][-1]["told"]
+    assert ["task 1 of job 1"] == [it["told"] for it in machine["events"]]
+    assert (0, True) == (job["left_out"], job["searched"]["are_all"])
+    for path in ("job/9", f"job/{2**63}", "machine/9", f"machine/{2**31}"):
+        assert 404 == page.ask(f"/data/story/{path}").status
+
+
 @pytest.mark.parametrize(
     ("query", "jobs"),
     [

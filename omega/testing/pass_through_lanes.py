@@ -14,7 +14,7 @@ from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
 from omega.store.protocols import Store
 
 
-class LanePassThrough:
+class LanesPassThrough:
     """The part of `PassThrough` for lanes and tenants."""
 
     _store: Store

@@ -1,0 +1,170 @@
+"""The story of a job: from its submission to its end, from what is on record.
+
+Goal     Tell who tried to place it, who was in the way, who evicted it, and how its tasks ended.
+Promise  Told from records alone; what is not on record is said, and nothing is guessed.
+Source   omega.store.stories; docs/decisions/0054-why-a-job-waits.md.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from omega.lifecycle.states import FINAL
+from omega.model.exits import PastExit
+from omega.model.outcomes import Verdict
+from omega.reports.conflicts import BY_OTHERS
+from omega.reports.exits import in_words
+from omega.reports.processes import name_of
+from omega.reports.stories.events import (
+    Conflict,
+    Happened,
+    Place,
+    Story,
+    StoryEvent,
+    conflict_words,
+    how_many,
+    in_time,
+    jobs_words,
+    not_searched,
+)
+from omega.reports.stories.runs import UNKNOWN_MACHINE, Told, runs_told
+from omega.reports.wording import duration, things
+from omega.store.inquiries import RecordedAttempt, RecordedClaim
+from omega.store.protocols import ReaderStore
+from omega.store.status import JobStatus
+from omega.store.stories import EVICTIONS_MAX, JobRecords
+
+LEASES: Final = (
+    "Leases are on record only where a commit followed; holds, releases and parkings are not."
+)
+
+
+def job_story(store: ReaderStore, job: JobStatus, exits: Sequence[PastExit]) -> Story:
+    """Read the story of a job, of which these exits are on record."""
+    return told_story(store.job_records(job.id), job, exits)
+
+
+def told_story(records: JobRecords, job: JobStatus, exits: Sequence[PastExit]) -> Story:
+    """Return the story that the records of a job tell."""
+    names = records.names
+    begun, evicted = Told(), Told()
+    events = [*_status(job)]
+    moved = {(it.transaction, it.task) for it in records.evictions if it.moved_to is not None}
+    for attempt in records.attempts:
+        events += _attempt(attempt, job.id, names, begun, moved)
+    events += _evictions(records, evicted)
+    how = {(job.id, it.task, it.started_ms): in_words(it.exit) for it in exits}
+    events += runs_told(records.runs, names, begun=begun, evicted=evicted, how=how)
+    return Story(
+        tuple(replace(it, told=_words(it, job)) for it in in_time(events)),
+        records.searched,
+        (*not_searched(records.searched, are_all_runs=records.are_all_runs), LEASES),
+    )
+
+
+def _status(job: JobStatus) -> Iterator[StoryEvent]:
+    """Yield what the job's own row tells."""
+
+    def at(what: Happened, ms: int) -> StoryEvent:
+        return StoryEvent(what=what, at_ms=ms, until_ms=ms)
+
+    yield at(Happened.SUBMITTED, job.submitted_ms)
+    if job.first_leased_ms is not None:
+        yield at(Happened.LEASED, job.first_leased_ms)
+    if job.finished_ms is not None and job.state in FINAL:
+        yield at(Happened.FINISHED, job.finished_ms)
+
+
+def _attempt(
+    attempt: RecordedAttempt,
+    job: int,
+    names: Mapping[int, str],
+    begun: Told,
+    moved: Set[tuple[UUID, int]],
+) -> Iterator[StoryEvent]:
+    """Yield what a transaction granted the job, but for moves, and what it refused."""
+    common = StoryEvent(
+        what=Happened.PLACED,
+        at_ms=attempt.committed_ms,
+        until_ms=attempt.committed_ms,
+        by=name_of(attempt.scheduler, attempt.replica),
+        transaction=str(attempt.transaction),
+    )
+    granted = [it for it in attempt.claims if it.verdict is Verdict.ACCEPTED]
+    for claim in granted:
+        begun.add((job, claim.task, claim.machine), attempt.committed_ms)
+    if len(granted) < attempt.granted:
+        begun.add(None, attempt.committed_ms)
+    came = attempt.granted - sum(number == attempt.transaction for number, _ in moved)
+    if came:
+        places = sorted(
+            Place(job, it.task, names.get(it.machine, UNKNOWN_MACHINE))
+            for it in granted
+            if (attempt.transaction, it.task) not in moved
+        )
+        yield replace(common, tasks=came, places=tuple(places))
+    if attempt.refused:
+        yield replace(
+            common, what=Happened.REFUSED, tasks=attempt.refused, conflicts=_conflicts(attempt)
+        )
+
+
+def _conflicts(attempt: RecordedAttempt) -> tuple[Conflict, ...]:
+    """Return why claims were refused and who had taken the machines, the most claims first."""
+    refused = [it for it in attempt.claims if it.verdict is not Verdict.ACCEPTED]
+    counted = Counter((it.verdict, *_rival(it)) for it in refused)
+    return tuple(
+        Conflict(verdict.name.lower(), claims, taken_by, taken_for)
+        for (verdict, taken_by, taken_for), claims in counted.most_common()
+    )
+
+
+def _rival(claim: RecordedClaim) -> tuple[str | None, int | None]:
+    """Return who caused a refusal, and for which job."""
+    if claim.verdict not in BY_OTHERS or claim.taken_by is None:
+        return None, None
+    return name_of(claim.taken_by.scheduler, claim.taken_by.replica), claim.taken_by.job
+
+
+def _evictions(records: JobRecords, evicted: Told) -> Iterator[StoryEvent]:
+    for it in records.evictions:
+        evicted.add((it.job, it.task, it.machine), it.committed_ms)
+        target = None if it.moved_to is None else records.names.get(it.moved_to, UNKNOWN_MACHINE)
+        yield StoryEvent(
+            what=Happened.EVICTED if target is None else Happened.MOVED,
+            at_ms=it.committed_ms,
+            until_ms=it.committed_ms,
+            by=name_of(it.scheduler, it.replica),
+            transaction=str(it.transaction),
+            tasks=1,
+            places=(Place(it.job, it.task, records.names.get(it.machine, UNKNOWN_MACHINE)),),
+            for_jobs=it.for_jobs if target is None else (),
+            detail="" if target is None else f"to {target}",
+        )
+    if len(records.evictions) == EVICTIONS_MAX:
+        evicted.add(None, records.evictions[-1].committed_ms)
+
+
+def _words(event: StoryEvent, job: JobStatus) -> str:
+    """Return what happened in words, but when and by whom."""
+    match event.what:
+        case Happened.SUBMITTED:
+            return f"{things(job.tasks, 'task')}, for {job.scheduler}"
+        case Happened.LEASED:
+            waited_s = (event.at_ms - job.submitted_ms) / 1_000
+            return f"for the first time, {duration(waited_s)} after it was submitted"
+        case Happened.FINISHED:
+            return job.state.value
+        case Happened.REFUSED:
+            return f"{things(event.tasks, 'claim')}: {conflict_words(event)}"
+    groups: dict[str, list[int]] = {}
+    for place in event.places:
+        groups.setdefault(f"on {place.machine}", []).append(place.task)
+    said = how_many(event, groups)
+    if event.for_jobs:
+        said += f", for {jobs_words(event.for_jobs)}"
+    if event.what is Happened.LOST:
+        said += ": the machine failed, left or shrank"
+    return f"{said}: {event.detail}" if event.detail else said
