@@ -28,7 +28,7 @@ from omega.store.holdings import Holdings, IdleJob
 from omega.store.inquiries import AttemptReader, LineReader
 from omega.store.leases import JobLeases
 from omega.store.planned import PlannedJob, PlannedOutcome
-from omega.store.rounds import RoundStore
+from omega.store.rounds import RoundReader, RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import TurnStore
 from omega.store.usage import Usage, UsageBy
@@ -220,7 +220,9 @@ class NodeStore(ProcessStore, AgentStore, Protocol):
         ...
 
 
-class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, Protocol):
+class JobReader(
+    ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, RoundReader, Protocol
+):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:

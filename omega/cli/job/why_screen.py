@@ -12,14 +12,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.job.screens import moment, ranges
+from omega.cli.job.screens import ranges
 from omega.reports.printable import printable, short
 from omega.reports.why.decide import at_least
 from omega.reports.why.machines import MachineRule, NearMachine
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport
 from omega.reports.why.story import AttemptTold, ClaimTold
-from omega.reports.wording import duration, things
+from omega.reports.wording import duration, moment, things
 
 CLAIMS_SHOWN: Final = 3
 MACHINES_SHOWN: Final = 5

@@ -118,6 +118,7 @@ ROLES: Final = (
             "read_quotas",
             "read_progress",
             "read_phases",
+            "read_rounds",
         ),
         reads=(
             "job",
@@ -145,6 +146,7 @@ ROLES: Final = (
             "read_quotas",
             "read_progress",
             "read_phases",
+            "read_rounds",
             "read_holdings",
             "read_idle_jobs",
             "read_usage",
