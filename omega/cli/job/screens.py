@@ -168,7 +168,7 @@ def _placements(placements: Mapping[int, str]) -> list[RenderableType]:
         tasks.setdefault(machine, []).append(task)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("machine")
-    table.add_column("tasks", overflow="fold")
+    table.add_column("task numbers", overflow="fold")
     for machine, its in list(tasks.items())[:MACHINES_SHOWN]:
         table.add_row(Text(short(machine)), ranges(its))
     rest = len(tasks) - MACHINES_SHOWN
