@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from omega.model.round_summary import JobShare
+from omega.store.protocols import ReaderStore
 from omega.store.rounds import LastRound
 
 S_PER_MS = 1 / 1_000
@@ -46,6 +47,14 @@ def _was_preempted(share: JobShare, last: LastRound) -> bool:
 def due_in_s(last: LastRound, now_ms: int) -> float:
     """Return the seconds until the next round."""
     return max(0, last.began_ms + last.length_ms - now_ms) * S_PER_MS
+
+
+def next_round_s(store: ReaderStore, scheduler: str) -> float | None:
+    """Return the seconds until the next round of a kind of scheduler; None if it has no rounds."""
+    for last in store.last_rounds():
+        if last.scheduler == scheduler and last.summary is not None:
+            return due_in_s(last, store.now_ms())
+    return None
 
 
 def shares_of(last: LastRound) -> Mapping[int, JobShare]:
