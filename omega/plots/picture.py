@@ -192,8 +192,12 @@ def _not_shown(panel: Any) -> int:  # noqa: ANN401 - matplotlib's axes
     lines += [bars[0] for bars in panel.containers if hasattr(bars, "has_yerr") and bars[0]]
     missing = 0
     for line in {id(it): it for it in lines}.values():
+        # A line across the panel, such as a target, has no x of its own.
+        has_x, has_y = line.get_transform().contains_branch_seperately(panel.transData)
         points = zip(line.get_xdata(), line.get_ydata(), strict=True)
-        missing += sum((by_x and x <= 0) or (by_y and y <= 0) for x, y in points)
+        missing += sum(
+            (by_x and has_x and x <= 0) or (by_y and has_y and y <= 0) for x, y in points
+        )
     return missing
 
 

@@ -36,6 +36,16 @@ def test_what_a_logarithmic_axis_cannot_show_is_counted(tmp_path: Path) -> None:
     assert "a note. not on logarithmic axes: 2 values of 0" in words(saved(picture, tmp_path))
 
 
+def test_a_line_across_the_panel_is_no_value(tmp_path: Path) -> None:
+    picture = Picture("waits")
+    panel = picture.panels[0, 0]
+    series(panel, 0, [(1, 1.0), (100, 5.0)], "mine")
+    panel.axhline(30.0, label="30 s")
+    panel.set_xscale("log")
+
+    assert "logarithmic" not in words(saved(picture, tmp_path))
+
+
 def test_a_linear_axis_leaves_nothing_out(tmp_path: Path) -> None:
     picture = Picture("waits", note="a note")
     series(picture.panels[0, 0], 0, [(1, 0.0), (2, 5.0)], "mine")
