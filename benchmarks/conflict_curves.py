@@ -44,6 +44,7 @@ def curves(title: str, along: Mapping[str, Rows], *, note: str) -> Picture:
             _draw(panel, rows, axis, measure)
             panel.set_xlabel(X_AXES[axis])
             panel.set_ylabel(what)
+            picture.explain_above_one(measure, [row[measure] or 0 for row in rows])
     return picture
 
 

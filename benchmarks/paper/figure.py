@@ -200,8 +200,7 @@ def curves(
                         for row in rows
                         if belongs(row) and is_of(row) and row[workload][measure] is not None
                     )
-                    if measure == "wait_mean_s":
-                        points = [one for one in points if one[1] > 0]
+                    picture.explain_above_one(measure, [value for _, value in points])
                     if points:
                         said = f"{label}, {workload}" if len(workloads) > 1 else label
                         stroke = STROKES[workload] if len(workloads) > 1 else "-"

@@ -13,6 +13,7 @@ from typing import Final
 from omega.errors import BadInput
 from omega.events import MemoRefused, Sink
 from omega.framework.effects import Effects, called
+from omega.model.round_summary import RoundSummary
 from omega.store.protocols import SchedulerStore
 
 ID_MAX: Final = 2**63 - 1
@@ -20,14 +21,23 @@ ID_MAX: Final = 2**63 - 1
 
 
 def save_memo(
-    kind: str, number: int, jobs: Sequence[int], plan: Mapping[str, object], sink: Sink
+    kind: str,
+    number: int,
+    jobs: Sequence[int],
+    plan: Mapping[str, object],
+    sink: Sink,
+    summary: RoundSummary | None = None,
 ) -> Effects[bool]:
     """Save a memo for the next round; return whether it was saved: not if that has begun already.
 
-    Jobs may need a larger memo than a store accepts. Without `plan` the scheduler starts without a
+    Jobs may need a larger memo than a store accepts. Without `summary` people are told nothing of
+    the round; without `plan` the scheduler starts without a
     memo; without `jobs` the next round does not know of any.
     """
-    for memo in ({"jobs": jobs, "plan": plan}, {"jobs": jobs}, {}):
+    whole: list[dict[str, object]] = [{"jobs": jobs, "plan": plan}, {"jobs": jobs}, {}]
+    if summary is not None:
+        whole.insert(0, {**whole[0], "told": summary.row()})
+    for memo in whole:
         try:
             return (yield from called("note", partial(_note, kind, number, memo)))
         except BadInput as refusal:

@@ -99,7 +99,8 @@ class RoundPlanner:
         """
         jobs = sorted({*plan.recall, *state.away, *(job.id for job in plan.wanting)})
         # If not even `jobs` can be saved, the next round recalls all running jobs.
-        saved = yield from save_memo(self._leasing.kind, state.number, jobs, plan.memo, self._sink)
+        kind, number = self._leasing.kind, state.number
+        saved = yield from save_memo(kind, number, jobs, plan.memo, self._sink, plan.summary)
         return saved
 
     def _state(self, begun: Round) -> Effects[RoundState]:

@@ -16,6 +16,7 @@ from omega.model.allocations import Allocations
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
 from omega.model.progress import JobProgress
+from omega.model.round_summary import RoundSummary
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -66,6 +67,8 @@ class RoundPlan:
     are evicted for them, if the scheduler `preempts`. Each as it is to be placed: its constraints
     may be narrower than those that were submitted. A job may be there several times, with the
     better constraints first."""
+    summary: RoundSummary | None = None
+    """What people are told of the round."""
 
 
 class Rounds(ABC):

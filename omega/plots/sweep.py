@@ -92,8 +92,8 @@ def draw(results: SweepResults) -> Picture:
             panel = picture.panels[row, column]
             for number, line in enumerate(lines):
                 points = line.points(x, workload, name)
-                shown = [one for one in points if name != WAIT or one[1] > 0]
-                _draw_line(panel, number, line, shown, values)
+                _draw_line(panel, number, line, points, values)
+                picture.explain_above_one(name, [value for _, value, _ in points])
             if name == WAIT:
                 magnitudes(panel)
                 panel.axhline(

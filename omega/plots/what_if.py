@@ -56,6 +56,7 @@ def draw(bars: Bars) -> Picture:
         panel.set_ylim(bottom=0)
         panel.set_axisbelow(True)
         panel.set_ylabel(TITLES[measure])
+        picture.explain_above_one(measure, [mean for mean, _ in values.values() if mean])
     return picture
 
 

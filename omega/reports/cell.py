@@ -15,7 +15,9 @@ from omega.model.resources import Kind
 from omega.reports.machines import notices_summary, states_of
 from omega.reports.processes import NOT_SCHEDULERS, conflicts_of, is_alive
 from omega.reports.quotas import row_of, used_up
+from omega.reports.rounds import round_row
 from omega.store.protocols import ReaderStore
+from omega.store.rounds import LastRound
 from omega.store.status import CellUse, Notice, ProcessReport
 
 GPU: Final = "gpu"
@@ -63,11 +65,21 @@ class CellReport:
     use: CellUse
     notices: Sequence[Notice] = ()
     quotas: Sequence[QuotaUse] = ()
+    rounds: Sequence[LastRound] = ()
+    now_ms: int = 0
+    """By the store's clock."""
 
     @classmethod
     def read(cls, store: ReaderStore) -> "CellReport":
         """Read the report from a store."""
-        return cls(store.reports(), store.use(), store.notices(), store.quotas())
+        return cls(
+            store.reports(),
+            store.use(),
+            store.notices(),
+            store.quotas(),
+            store.last_rounds(),
+            store.now_ms(),
+        )
 
     def rows(self) -> list[dict[str, object]]:
         """Return one row per process, as JSON types."""
@@ -103,5 +115,6 @@ class CellReport:
             "jobs_by_state": {state.value: jobs for state, jobs in use.jobs_by_state.items()},
             "parked_by_reason": {reason.value: n for reason, n in use.parked_by_reason.items()},
             "quotas_used_up": [row_of(quota) for quota, _ in used_up(self.quotas)],
+            "rounds": [row for last in self.rounds if (row := round_row(last)) is not None],
             "conflicts": conflicts_of(schedulers),
         }

@@ -21,6 +21,7 @@ from omega.reports.exits import exit_counts, exit_row
 from omega.reports.processes import live_kinds
 from omega.reports.quotas import left_for
 from omega.reports.wording import UNKNOWN, things
+from omega.reports.work import WorkReport, why_in_rounds, works_of
 from omega.store.protocols import JobReader, ReaderStore
 from omega.store.status import JobStatus
 
@@ -113,6 +114,8 @@ class JobReport:
     """How far its activities have come; None if it has none, and for jobs of helpers."""
     exits: Sequence[PastExit] = ()
     """How programs of its tasks ended: failed ones first, each newest first, at most EXITS_MAX."""
+    work: WorkReport | None = None
+    """What is known of its work; None if that is not counted in steps."""
 
     @property
     def helping(self) -> int:
@@ -132,14 +135,19 @@ class JobReport:
             return None
         is_elastic = job.workers_max is not None
         phases = store.phases(integers([job_id])) if is_elastic else []
+        work = works_of(store, [job]).get(job_id)
+        kinds = live_kinds(store.reports())
+        told = why_in_rounds(job, work, kinds)
+        why = Why(*told) if told else None
         return cls(
             job,
             store.placements(job_id),
             store.progress(integers([job_id])),
-            why_waiting(job, live_kinds(store.reports()), store.quotas(), startable=startable),
+            why or why_waiting(job, kinds, store.quotas(), startable=startable),
             store.helpers(job_id, jobs_max=HELPER_JOBS_MAX) if is_elastic else (),
             phases[0] if phases else None,
             store.exits(job_id, exits_max=EXITS_MAX),
+            work,
         )
 
     def rows(self) -> list[dict[str, object]]:
@@ -151,6 +159,7 @@ class JobReport:
         return {
             **row_of(self.job),
             "progress": progress_row(self.progress),
+            "work": None if self.work is None else self.work.row(),
             "why": asdict(self.why) if self.why else None,
             "helpers": [{"job": it.id, "running": it.placed - it.ended} for it in self.helpers],
             "phases": phase_rows(self.phases),

@@ -6,6 +6,7 @@ Source   Units: seconds as in `ms`, `s`, `min`, `h`; shares in percent.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from omega.model.resources import GPU_SLICES, Kind
@@ -61,6 +62,13 @@ def clock(seconds: float) -> str:
     """Write a time as minutes and seconds."""
     minutes, rest = divmod(max(0, int(seconds)), MINUTE_S)
     return f"{minutes:02d}:{rest:02d}"
+
+
+def moment(milliseconds: int | None) -> str:
+    """Write a time since the epoch as date and time in UTC; None as a dash."""
+    if milliseconds is None:
+        return UNKNOWN
+    return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def amounts(named: Mapping[str, int]) -> str:

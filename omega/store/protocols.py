@@ -29,7 +29,7 @@ from omega.store.inquiries import LineReader
 from omega.store.lanes import LaneStore, TenantReader, TenantStore
 from omega.store.leases import JobLeases
 from omega.store.planned import PlannedJob, PlannedOutcome
-from omega.store.rounds import RoundStore
+from omega.store.rounds import RoundReader, RoundStore
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.stories import StoryReader
 from omega.store.turns import TurnStore
@@ -223,7 +223,9 @@ class NodeStore(ProcessStore, AgentStore, Protocol):
         ...
 
 
-class JobReader(ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, Protocol):
+class JobReader(
+    ProgressReader, QuotaReader, ExitReader, LineReader, QueueReader, RoundReader, Protocol
+):
     """Jobs, and the processes at work: where a job runs, or why it waits."""
 
     def job(self, job: int) -> JobStatus | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from omega.model.jobs import LeasedJob
+from omega.model.round_summary import RoundSummary
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,28 @@ class NotYet:
     """The last round is not over yet."""
 
     due_in_ms: int
+
+
+@dataclass(frozen=True)
+class LastRound:
+    """The last round of a kind of scheduler, as anybody may read it."""
+
+    scheduler: str
+    number: int
+    began_ms: int
+    """By the store's clock, in milliseconds since the epoch."""
+    length_ms: int
+    """The next one begins so long after it, or earlier if its scheduler wants shorter ones."""
+    summary: RoundSummary | None
+    """None until the round is planned, and of schedulers that tell nothing."""
+
+
+class RoundReader(Protocol):
+    """What rounds tell people."""
+
+    def last_rounds(self) -> list[LastRound]:
+        """Return the last round of each kind of scheduler that has had one, by kind."""
+        ...
 
 
 class RoundStore(Protocol):

@@ -25,7 +25,7 @@ from omega.model.quotas import Quota, QuotaScope, QuotaUse
 from omega.store.holdings import Holdings, IdleJob
 from omega.store.leases import HandBack, ParkedJob, Parking
 from omega.store.planned import PlannedJob, PlannedOutcome
-from omega.store.rounds import NotYet, Round
+from omega.store.rounds import LastRound, NotYet, Round
 from omega.store.status import CellUse, JobStatus, Notice, ProcessReport, Violation
 from omega.store.turns import NoTurn, TurnGrant, TurnRequest
 from omega.store.usage import Usage, UsageBy
@@ -244,6 +244,10 @@ class PassThrough(InquiriesPassThrough, LanesPassThrough):
     ) -> list[LeasedJob]:
         """Pass on."""
         return self._store.recall(scheduler, number, jobs, lease_ms=lease_ms)
+
+    def last_rounds(self) -> list[LastRound]:
+        """Pass on."""
+        return self._store.last_rounds()
 
     def unfinished(self, jobs: Sequence[int]) -> set[int]:
         """Pass on."""

@@ -14,6 +14,7 @@ from omega.lifecycle.states import ParkReason, State
 from omega.limits import LIMITS
 from omega.model.jobs import LeasedJob
 from omega.model.outcomes import Verdict
+from omega.model.round_summary import RoundSummary, TypeUse
 from omega.store.leases import HandBack, Parking
 from omega.store.protocols import Store
 from omega.store.rounds import NotYet, Round
@@ -96,6 +97,19 @@ class RoundContract(Contract):
         assert {} == first.memo
         assert memo == begun(store).memo == begun(store).memo
         assert {} == begun(store, kind="service").memo
+
+    def test_anybody_may_read_which_round_it_is_and_what_is_told_of_it(self, store: Store) -> None:
+        told = RoundSummary("fifo", [TypeUse("k80", 4, 2)], [])
+        number = begun(store, length_ms=LONG_MS).number
+        begun(store, kind="another")
+        untold = store.last_rounds()
+        store.note_round("batch", number, {"plan": {"secret": 1}, "told": told.row()})
+        another, batch = store.last_rounds()
+
+        assert [None, None] == [it.summary for it in untold]
+        assert ("another", 1, None) == (another.scheduler, another.number, another.summary)
+        assert (LONG_MS, told) == (batch.length_ms, batch.summary)
+        assert batch.began_ms <= store.now_ms()
 
     def test_a_round_that_is_past_notes_nothing(self, store: Store) -> None:
         first, second = begun(store), begun(store)

@@ -47,6 +47,16 @@ class ObservedRates:
             known[type_] = rate if np.isnan(before) else before + ALPHA * (rate - before)
         return replace(self, seen=seen)
 
+    def known(self, kinds: Sequence[Kind], table: Throughputs | None) -> Mask:
+        """Say where a table or a step that was seen tells the rate: (kinds, types)."""
+        told = np.zeros((len(kinds), len(self.types)), np.bool_)
+        if table is not None:
+            told |= table.of(self.types, kinds).rates > 0
+        for row, kind in enumerate(kinds):
+            if kind in self.seen:
+                told[row] |= self.seen[kind] > 0
+        return told
+
     def rates(self, kinds: Sequence[Kind], table: Throughputs | None) -> Rates:
         """Return what is believed of these kinds: (kinds, types)."""
         believed = np.ones((len(kinds), len(self.types)))

@@ -21,6 +21,8 @@ from omega.model.arrays import Index, Score
 DECIDED = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kInfeasible)
 TOLERANCE = 1e-9
 """How far HiGHS may be off in a row or a reduced cost."""
+PRIMAL = 4
+"""HiGHS' number of the simplex method for which new columns leave a solution feasible."""
 PRESOLVED_FROM = 20_000
 """Columns from which it pays to look for what can be left out first."""
 
@@ -43,9 +45,7 @@ class LinearProgram:
     def __init__(
         self, parts: Sequence[Entries], *, columns: int, lower: Score, upper: Score
     ) -> None:
-        row, column, value = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.lexsort((row, column))
-        starts = np.searchsorted(column[order], np.arange(columns + 1))
+        starts, row, value = _by_column(parts, columns)
         linear_program = highspy.HighsLp()
         linear_program.num_col_, linear_program.num_row_ = columns, len(lower)
         linear_program.sense_ = highspy.ObjSense.kMaximize
@@ -57,8 +57,7 @@ class LinearProgram:
         linear_program.row_lower_, linear_program.row_upper_ = lower, upper
         matrix = linear_program.a_matrix_
         matrix.format_ = highspy.MatrixFormat.kColwise
-        matrix.start_, matrix.index_ = starts.astype(np.int32), row[order].astype(np.int32)
-        matrix.value_ = value[order]
+        matrix.start_, matrix.index_, matrix.value_ = starts, row, value
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, setting in (
             ("output_flag", False),
@@ -72,6 +71,17 @@ class LinearProgram:
         self._columns = np.arange(columns, dtype=np.int32)
         self.solves = 0
         """How often it was solved."""
+
+    def add_columns(self, parts: Sequence[Entries], columns: int) -> None:
+        """Add columns, numbered from 0 in these entries, after those that are there.
+
+        What is solved again starts from where it stood, without them.
+        """
+        starts, row, value = _by_column(parts, columns)
+        none, most = np.zeros(columns), np.full(columns, np.inf)
+        self._highs.addCols(columns, none, none, most, len(row), starts[:-1], row, value)
+        self._highs.setOptionValue("simplex_strategy", PRIMAL)
+        self._columns = np.arange(len(self._columns) + columns, dtype=np.int32)
 
     def set_entries(self, rows: NDArray[np.int32], column: int, values: Score) -> None:
         """Change one column's entries in these rows."""
@@ -111,3 +121,13 @@ class LinearProgram:
         self._highs.run()
         self.solves += 1
         return self._highs.getModelStatus()
+
+
+def _by_column(
+    parts: Sequence[Entries], columns: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Score]:
+    """Return where each column begins, and rows and values in the order of columns."""
+    row, column, value = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.lexsort((row, column))
+    starts = np.searchsorted(column[order], np.arange(columns + 1))
+    return starts.astype(np.int32), row[order].astype(np.int32), value[order]

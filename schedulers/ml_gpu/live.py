@@ -17,19 +17,21 @@ import numpy as np
 from omega.cell.view import View
 from omega.framework.rounds import JobClaims, RoundPlan, Rounds, RoundState
 from omega.model.allocations import Allocations
-from omega.model.arrays import Counts, Ids, Index, Mask, integers, positions
+from omega.model.arrays import Counts, Index, integers
 from omega.model.claims import Claims
 from omega.model.jobs import LeasedJob
-from omega.model.progress import JobProgress
+from omega.model.round_summary import RoundSummary
 from omega.placement.groups import place_groups
 from omega.placement.preemption import add_evictions
-from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds, kinds_of, size_of
-from schedulers.ml_gpu.learning import ObservedRates, is_news
+from schedulers.ml_gpu.cluster import CONSOLIDATED, Cluster, goes_by_rounds
+from schedulers.ml_gpu.learning import is_news
 from schedulers.ml_gpu.policies.named import Policy
 from schedulers.ml_gpu.problem import NOWHERE, Problem
 from schedulers.ml_gpu.record import Record
 from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
-from schedulers.ml_gpu.throughputs import Kind, Rates, Throughputs
+from schedulers.ml_gpu.summary import evicted, summary_of
+from schedulers.ml_gpu.throughputs import Rates, Throughputs
+from schedulers.ml_gpu.training_table import TrainingTable
 
 Place = Callable[[View, LeasedJob, np.random.Generator], Claims]
 PASSES: Final = 4
@@ -68,19 +70,20 @@ class GpuRounds(Rounds):
         with view.tentative():
             for job_claims in beside:
                 view.assume_claims(job_claims.claims)
-            record, table, gangs, wanting = self._by_rounds(view, state, rng)
+            record, table, gangs, wanting, summary = self._by_rounds(view, state, rng)
         placed = {each.job.id: len(each.claims) for each in beside}
         short = [job for job in waiting if placed.get(job.id, 0) < len(job.unplaced)]
         claims, recall = [*beside, *gangs], table.ids.tolist()
-        return RoundPlan(claims, record.memo(), recall, wanting=[*short, *wanting])
+        wants = [*short, *wanting]
+        return RoundPlan(claims, record.memo(), recall, wanting=wants, summary=summary)
 
     def _by_rounds(
         self, view: View, state: RoundState, rng: np.random.Generator
-    ) -> tuple[Record, "_Table", list[JobClaims], list[LeasedJob]]:
+    ) -> tuple[Record, TrainingTable, list[JobClaims], list[LeasedJob], RoundSummary]:
         """Give GPUs to the training jobs, on what those beside them leave."""
-        table = _Table.of(view, state, self._config)
+        table = TrainingTable.of(view, state, self._config.attribute)
         record = _charged(table, state, self._config)
-        rate = table.rates(record.learnt, self._config)
+        rate = table.rates(record, self._config.table, self.length_ms)
         if _is_due(record, rate, table.gpus, self._config, state.began_ms):
             record = _promised(record, table, rate, self._config, state.began_ms, rng)
 
@@ -96,7 +99,14 @@ class GpuRounds(Rounds):
         wanting = [
             table.cluster.only_on(type_, job) for job, type_ in failed if job.id not in served
         ]
-        return record, table, claims_by_job, wanting
+        gone, on = evicted(claims_by_job, table.ids), table.ran_on.copy()
+        on[gone] = NOWHERE
+        for job, type_, _ in gangs:
+            on[np.searchsorted(table.ids, job.id)] = type_
+        record = replace(record, history=record.history.preempting(gone, state.number))
+        age_s = record.age_s(state.began_ms)
+        summary = summary_of(record, rate, table.gpus, table.gangs, on, age_s)
+        return record, table, claims_by_job, wanting, summary
 
     def again(
         self, view: View, refused: Sequence[LeasedJob], rng: np.random.Generator
@@ -129,76 +139,7 @@ class GpuRounds(Rounds):
         return claims_by_job
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """The training jobs of a round, ascending by id."""
-
-    cluster: Cluster
-    gpus: Counts
-    """Of each type, with those that jobs hold which are away: what shares are promised of."""
-    jobs: Sequence[LeasedJob]
-    ids: Ids
-    kinds: Sequence[Kind]
-    kind: Index
-    """Of each job, the place of its kind."""
-    fits: Mask
-    """Whether each job can run on each type: (jobs, types)."""
-    ran_on: Index
-    """Type on which each job runs now, or NOWHERE."""
-    on: Index
-    """The same, but NOWHERE for a job that cannot stay: some of its machines take no claims."""
-    started_ms: Ids
-    progress: JobProgress
-    """Of these jobs."""
-    running: Allocations
-
-    @classmethod
-    def of(cls, view: View, state: RoundState, config: RoundsConfig) -> "_Table":
-        live = state.allocations
-        jobs = sorted(filter(goes_by_rounds, (*state.running, *state.waiting)), key=_id)
-        ids = integers(job.id for job in jobs)
-        cluster = Cluster.of(view, config.attribute, live.only(np.isin(live.job, ids)))
-        kinds, kind = kinds_of(jobs)
-        by_groups = {job.spec.groups: job.spec for job in jobs}
-        fits_of = {groups: cluster.fits(view, spec) for groups, spec in by_groups.items()}
-        fits = np.array([fits_of[job.spec.groups] for job in jobs], np.bool_)
-        ran_on, started_ms = np.full(len(jobs), NOWHERE, np.intp), np.zeros(len(jobs), np.int64)
-        trains = np.isin(live.job, np.append(ids, integers(state.away)))
-        row = positions(ids, live.job)
-        there = row >= 0
-        type_ = cluster.types_of(view, live.machine)
-        is_open: Mask = np.asarray(view.open[np.maximum(view.where(live.machine), 0)])
-        ran_on[row[there]] = type_[there]
-        on = ran_on.copy()
-        on[row[np.logical_and(there, ~is_open)]] = NOWHERE
-        np.maximum.at(started_ms, row[there], live.started_ms[there])
-        return cls(
-            cluster=cluster,
-            gpus=Cluster.of(view, config.attribute, live.only(trains)).gpus,
-            jobs=jobs,
-            ids=ids,
-            kinds=kinds,
-            kind=kind,
-            fits=fits.reshape(len(jobs), len(cluster.types)),
-            ran_on=ran_on,
-            on=on,
-            started_ms=started_ms,
-            progress=_progress_of(state.progress, ids),
-            running=live,
-        )
-
-    @property
-    def gangs(self) -> Counts:
-        """How many GPUs each job uses at once."""
-        return integers(size_of(job.spec) for job in self.jobs)
-
-    def rates(self, learnt: ObservedRates, config: RoundsConfig) -> Rates:
-        """Return the steps/s that are believed of each job on each type; 0 where it cannot run."""
-        believed = learnt.rates(self.kinds, config.table)
-        return np.asarray(believed[self.kind].reshape(self.fits.shape) * self.fits)
-
-
-def _charged(table: _Table, state: RoundState, config: RoundsConfig) -> Record:
+def _charged(table: TrainingTable, state: RoundState, config: RoundsConfig) -> Record:
     """Return what was had up to now, by those that run, and learn from what they have done.
 
     Nothing is learnt of a job that has just changed its type: what it did on the old one is
@@ -213,6 +154,14 @@ def _charged(table: _Table, state: RoundState, config: RoundsConfig) -> Record:
     steps = (done - record.done).astype(np.float64)
     ran_s = (run_ms - record.run_ms) / 1_000
     is_clear = (record.on == NOWHERE) | (record.on == table.ran_on)
+    elapsed_s = np.maximum(state.began_ms - record.charged_ms, 0) / 1_000
+    stayed = (table.ran_on != NOWHERE) & (table.started_ms < record.charged_ms)
+    seen = np.flatnonzero((is_clear[runs] | (steps[runs] == 0)) & (ran_s[runs] > 0))
+    history = (
+        record.history.spared(stayed, record.round)
+        .after(record.ledger.share.sum(axis=1) * elapsed_s, runs, seconds)
+        .observed(runs[seen], table.ran_on[runs[seen]], steps[runs[seen]], seconds[seen])
+    )
     return replace(
         record,
         ledger=record.ledger.charged(runs, table.ran_on[runs], seconds),
@@ -221,6 +170,8 @@ def _charged(table: _Table, state: RoundState, config: RoundsConfig) -> Record:
         ),
         on=table.ran_on.astype(np.int64),
         charged_ms=np.full(len(table.ids), state.began_ms),
+        history=history,
+        round=state.number,
         done=done,
         run_ms=run_ms,
     )
@@ -242,7 +193,7 @@ def _is_due(record: Record, rate: Rates, gpus: Counts, config: RoundsConfig, now
 
 def _promised(
     record: Record,
-    table: _Table,
+    table: TrainingTable,
     rate: Rates,
     config: RoundsConfig,
     now_ms: int,
@@ -266,7 +217,9 @@ def _promised(
     )
 
 
-def _problem(record: Record, table: _Table, rate: Rates, runs: Index, now_ms: int) -> Problem:
+def _problem(
+    record: Record, table: TrainingTable, rate: Rates, runs: Index, now_ms: int
+) -> Problem:
     """State the problem of those jobs that can run somewhere."""
     jobs = [table.jobs[at] for at in runs.tolist()]
     rows, kind = np.unique(
@@ -293,7 +246,7 @@ def _problem(record: Record, table: _Table, rate: Rates, runs: Index, now_ms: in
 
 def _given_out(
     view: View,
-    table: _Table,
+    table: TrainingTable,
     rate: Rates,
     ledger: Ledger,
     config: RoundsConfig,
@@ -358,22 +311,3 @@ def _placed(
 ) -> Claims:
     """Return claims for a whole gang on machines of one type; none if it does not fit."""
     return place_groups(view, cluster.only_on(type_, job), CONSOLIDATED, rng)
-
-
-def _id(job: LeasedJob) -> int:
-    return job.id
-
-
-def _progress_of(told: JobProgress, ids: Ids) -> JobProgress:
-    """Return the progress of these jobs, all of which train."""
-    row = positions(told.job, ids)
-    assert (row >= 0).all(), "each job that trains tells how far it is"
-    return JobProgress(
-        told.job[row],
-        tuple(told.kind[at] for at in row.tolist()),
-        told.wanted[row],
-        told.done[row],
-        told.run_ms[row],
-        told.tasks[row],
-        told.since_ms[row],
-    )

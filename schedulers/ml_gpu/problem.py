@@ -60,6 +60,8 @@ class Problem:
     """Rates when two jobs share GPUs; None: they don't."""
     runs_on: Index | None = None
     """Type on which each job runs now, or NOWHERE; what policies that never move jobs keep."""
+    partner: Index | None = None
+    """Job that was paired with each job last, or NOBODY; what policies that keep pairs keep."""
 
     def __post_init__(self) -> None:
         assert self.table.shape == (len(self.gang), len(self.types))
@@ -167,6 +169,16 @@ class Allocation:
     def throughput(self) -> Score:
         """Steps/s of each job."""
         return np.asarray(self.progress.sum(axis=1))
+
+    def spread_over(self, problem: Problem) -> "Allocation":
+        """Return the allocation with each job's time on all types, as there are GPUs of each.
+
+        For policies to whom all types are one: it is as good to them, and no more than there is of
+        any type, as the GPUs used of all types together are not more than there are.
+        """
+        part = problem.gpus / problem.gpus.sum()
+        share = self.share.sum(axis=1, keepdims=True) * part
+        return Allocation.alone(problem, share, solves=self.solves)
 
     @classmethod
     def alone(cls, problem: Problem, share: Shares, *, solves: int = 1) -> "Allocation":

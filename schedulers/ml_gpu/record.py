@@ -14,6 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from omega.model.arrays import Ids, Mask, Score, integers
+from schedulers.ml_gpu.history import HistoryMemo, JobHistory
 from schedulers.ml_gpu.learning import ObservedRates
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Shares
 from schedulers.ml_gpu.rounds import Ledger
@@ -47,6 +48,8 @@ class _Memo(BaseModel):
     reset_ms: _Whole | None
     policy: str
     is_due: bool
+    round: _Whole = 0
+    history: HistoryMemo = HistoryMemo()
     credit_s: Annotated[float, Field(gt=0, le=AMOUNT_MAX)]
 
 
@@ -68,6 +71,10 @@ class Record:
     on: Ids = field(default_factory=integers)
     """... and the type on which each ran then: NOWHERE, or another negative number if nobody
     knows."""
+    history: JobHistory
+    """What each has been through."""
+    round: int = 0
+    """The number of the round that noted this."""
     promised_by: Rates
     """The rates that each was last promised its share by: (jobs, types)."""
     learnt: ObservedRates
@@ -91,6 +98,7 @@ class Record:
             gpus=(),
             ledger=ledger,
             promised_by=np.zeros((0, len(types))),
+            history=JobHistory.new(0, len(types)),
             learnt=ObservedRates(tuple(types), {}),
         )
 
@@ -104,6 +112,12 @@ class Record:
             ledger = _ledger(told, types)
             promised_by = _widened(told, told.promised_by, types, 0.0)
             learnt = _learnt(told, types)
+            history = JobHistory.of(
+                told.history,
+                len(told.jobs),
+                len(types),
+                lambda rows: _widened(told, rows, types, 0.0),
+            )
         except (ValidationError, ValueError):
             return cls.empty(types, credit_s)
         return cls(
@@ -115,6 +129,8 @@ class Record:
             run_ms=integers(told.run_ms),
             on=integers(told.on if told.types == list(types) else [UNKNOWN] * len(told.on)),
             promised_by=promised_by,
+            history=history,
+            round=told.round,
             learnt=learnt,
             charged_ms=integers(told.charged_ms),
             reset_ms=told.reset_ms,
@@ -148,8 +164,13 @@ class Record:
             reset_ms=self.reset_ms,
             policy=self.policy,
             is_due=self.is_due,
+            round=self.round,
+            history=self._whole_history().memo(),
             credit_s=ledger.credit_s,
         ).model_dump()
+
+    def _whole_history(self) -> JobHistory:
+        return self.history if self.away is None else self.history.and_(self.away.history)
 
     def among(self, jobs: Ids, away: Ids, now_ms: int) -> "Record":
         """Return the record of these jobs, ascending: others are forgotten, new ones join.
@@ -174,6 +195,9 @@ class Record:
             promised_by=np.vstack([self.promised_by[stays], np.zeros((len(new), len(self.types)))])[
                 order
             ],
+            history=self.history.rows(stays)
+            .and_(JobHistory.new(len(new), len(self.types)))
+            .rows(order),
             away=self._only(aside),
             is_due=self.is_due or bool(len(gone) or len(new)),
         )
@@ -188,6 +212,7 @@ class Record:
             run_ms=self.run_ms[which],
             on=self.on[which],
             promised_by=self.promised_by[which],
+            history=self.history.rows(which),
             away=None,
         )
 

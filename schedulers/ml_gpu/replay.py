@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from omega.errors import InvariantBroken
-from omega.model.arrays import Counts, Ids, Index, Score, integers
+from omega.model.arrays import Counts, Ids, Index, Score, integers, positions
 from schedulers.ml_gpu.policies.named import Policy, solver_of
 from schedulers.ml_gpu.problem import NOBODY, NOWHERE, Allocation, Problem, Shares
 from schedulers.ml_gpu.rounds import Ledger, LeftoverPolicy, fastest_first, select
@@ -125,7 +125,8 @@ class Replay:
         self._active = integers()
         self._ran: dict[Unit, tuple[int, Index]] = {}
         """Type and GPUs of each unit in the last round."""
-        self._has_run = np.zeros(jobs, np.bool_)
+        self._partner = np.full(jobs, NOBODY)
+        """Job that was paired with each job last, or NOBODY."""
         self._busy_s = [np.zeros(count) for count in self.gpus]
         self._tally = Tally()
         self._solve = solver_of(self.policy)
@@ -182,12 +183,22 @@ class Replay:
             isolated_s=past_s,
             pairs=self.table.pairs if self.policy.shares_gpus else None,
             runs_on=self._given(),
+            partner=self._partners(),
         )
         self._jobs.compare_with(jobs, problem.isolated, past_s)
         found = self._solve(problem, self.rng)
         self._tally.solves += found.solves
+        if found.together is not None:
+            self._partner[jobs] = NOBODY
+            one, other = jobs[found.together.first], jobs[found.together.second]
+            self._partner[one], self._partner[other] = other, one
         first, second, share = units(jobs, found)
         self._ledger = self._ledger.reset(first, second, share, elapsed_s)
+
+    def _partners(self) -> Index:
+        """Return the place of each job's partner, or NOBODY if it has none that is still there."""
+        at = positions(self._active, self._partner[self._active])
+        return np.where(at >= 0, at, NOBODY)
 
     def _given(self) -> Index:
         """Return the type that has all of each job's time, which some policies never change."""

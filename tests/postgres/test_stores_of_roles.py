@@ -66,6 +66,7 @@ CALLS = {
     "jobs_named": methodcaller("jobs_named", "job"),
     "job_records": methodcaller("job_records", JOB.id),
     "judged_since": methodcaller("judged_since", 0),
+    "last_rounds": methodcaller("last_rounds"),
     "lease": methodcaller("lease", "batch", holder="batch/0", jobs_max=1, lease_ms=1_000),
     "leave_machine": methodcaller("leave_machine", 1, UUID(int=1)),
     "line_before": methodcaller("line_before", "batch", 0, JOB.id, jobs_max=1),

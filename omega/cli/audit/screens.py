@@ -13,11 +13,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.job.screens import cut, moment
+from omega.cli.job.screens import cut
 from omega.model.quotas import Budget, QuotaScope
 from omega.reports.audit import AuditReport, HeldShare
 from omega.reports.quotas import NAMES, amount
-from omega.reports.wording import UNKNOWN, duration, share, things
+from omega.reports.wording import UNKNOWN, duration, moment, share, things
 from omega.store.holdings import RESOURCES, IdleCause, IdleJob
 
 SHOWN: Final = 20

@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from omega.cli.cell.machine_lines import STATE_COLOURS
-from omega.cli.job.screens import cut, moment
+from omega.cli.job.screens import cut
 from omega.model.resources import GPU_SLICES, Kind, named
 from omega.reports.machines import MachineReport, notice_line, state_name
 from omega.reports.printable import short
-from omega.reports.wording import amounts, ranges, share, things
+from omega.reports.wording import amounts, moment, ranges, share, things
 
 JOBS_SHOWN: Final = 30
 UNITS: Final = {

@@ -13,6 +13,8 @@ from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
 from omega.cli.job.screens import jobs_table
 from omega.lifecycle.states import State
 from omega.reports.jobs import row_of
+from omega.reports.processes import live_kinds
+from omega.reports.work import why_in_rounds, works_of
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
 
@@ -47,6 +49,8 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
         jobs = store.jobs(
             state=state, scheduler=scheduler, tenant=tenant, name=name, jobs_max=limit
         )
+        work = works_of(store, jobs)
+        kinds = live_kinds(store.reports()) if work else set()
     output.document(
         parameters={
             "state": state.value if state else None,
@@ -56,10 +60,15 @@ def command(  # noqa: PLR0913, PLR0917 - a parameter is an option
             "limit": limit,
             "demo": demo,
         },
-        rows=[row_of(job) for job in jobs],
+        rows=[
+            {**row_of(job), "work": work[job.id].row() if job.id in work else None} for job in jobs
+        ],
         summary={"jobs": len(jobs)},
     )
     if jobs:
-        output.console.print(jobs_table(jobs))
+        done = {number: it.part for number, it in work.items()}
+        told = {job.id: why_in_rounds(job, work.get(job.id), kinds) for job in jobs}
+        reasons = {number: why[0] for number, why in told.items() if why is not None}
+        output.console.print(jobs_table(jobs, done, reasons))
     else:
         output.console.print("There are no such jobs.")

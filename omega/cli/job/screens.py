@@ -6,19 +6,19 @@ Source   omega.reports.jobs.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from omega.cli.job.work_rows import work_rows
 from omega.lifecycle.states import State
 from omega.model.exits import PastExit
 from omega.reports.exits import exit_counts, in_words
 from omega.reports.jobs import EXITS_MAX, JobReport, phase_rows
 from omega.reports.printable import printable, short
-from omega.reports.wording import UNKNOWN, duration, ranges, things
+from omega.reports.wording import duration, moment, ranges, share, things
 from omega.store.status import JobStatus
 from omega.terminal.terminal import PrintableConsole
 
@@ -35,8 +35,17 @@ MACHINES_SHOWN: Final = 20
 FAILURES_SHOWN: Final = 5
 
 
-def jobs_table(jobs: Sequence[JobStatus]) -> Table:
-    """Return a table with one line per job."""
+def jobs_table(
+    jobs: Sequence[JobStatus],
+    done: Mapping[int, float] | None = None,
+    reasons: Mapping[int, str] | None = None,
+) -> Table:
+    """Return a table with one line per job.
+
+    `done` is the part of its steps that a job has made, of those with steps; `reasons` is why jobs
+    wait that are not parked.
+    """
+    done, reasons = done or {}, reasons or {}
     table = Table(box=None, pad_edge=False, header_style="bold")
     # On a narrow console, rich makes the columns that may wrap narrower, the widest first. Here
     # these are the columns with texts of any length, and `cut` keeps their texts from wrapping.
@@ -45,6 +54,8 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table:
     table.add_column("scheduler", min_width=len("scheduler"))
     table.add_column("state", no_wrap=True)
     table.add_column("placed", justify="right", no_wrap=True)
+    if done:
+        table.add_column("steps", justify="right", no_wrap=True)
     table.add_column("wait", justify="right", no_wrap=True)
     table.add_column("why")
     for job in jobs:
@@ -54,8 +65,9 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table:
             cut(job.scheduler),
             Text(job.state.value, COLOURS[job.state]),
             f"{job.placed:,}/{job.tasks:,}",
+            *([share(done[job.id]) if job.id in done else ""] if done else []),
             duration(_wait_s(job)),
-            cut("" if job.park_reason is None else job.park_reason.value),
+            cut(reasons.get(job.id, "") if job.park_reason is None else job.park_reason.value),
         )
     return table
 
@@ -67,7 +79,7 @@ def cut(text: str) -> Text:
 
 def job_screen(report: JobReport) -> RenderableType:
     """Return everything about one job."""
-    job, progress, why = report.job, report.progress, report.why
+    job, why = report.job, report.why
     facts = Table(box=None, pad_edge=False, show_header=False)
     facts.add_column(style="bold")
     facts.add_column(overflow="fold")
@@ -89,10 +101,8 @@ def job_screen(report: JobReport) -> RenderableType:
     for phase in phase_rows(report.phases):
         done = f"{phase['done']:,} of {phase['activities']:,} activities"
         facts.add_row("phase", Text(f"{short(str(phase['phase']))}: {done}"))
-    if len(progress):
-        facts.add_row("work", Text(short(progress.kind[0])))
-        made = f"{progress.done[0]:,} of {progress.wanted[0]:,}"
-        facts.add_row("steps", f"{made} in {duration(progress.run_ms[0] / 1_000)}")
+    for title, text in work_rows(report.work) if report.work is not None else ():
+        facts.add_row(title, Text(text))
     if report.exits:
         facts.add_row("exits", _exits(report.exits))
     facts.add_row("attempts", f"{job.attempts:,}, the last {job.fruitless:,} fruitless")
@@ -158,7 +168,7 @@ def _placements(placements: Mapping[int, str]) -> list[RenderableType]:
         tasks.setdefault(machine, []).append(task)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("machine")
-    table.add_column("tasks", overflow="fold")
+    table.add_column("task numbers", overflow="fold")
     for machine, its in list(tasks.items())[:MACHINES_SHOWN]:
         table.add_row(Text(short(machine)), ranges(its))
     rest = len(tasks) - MACHINES_SHOWN
@@ -172,10 +182,3 @@ def _wait_s(job: JobStatus) -> float | None:
     if job.first_leased_ms is None:
         return None
     return (job.first_leased_ms - job.submitted_ms) / 1_000
-
-
-def moment(milliseconds: int | None) -> str:
-    """Write a time since the epoch as date and time in UTC; None as a dash."""
-    if milliseconds is None:
-        return UNKNOWN
-    return datetime.fromtimestamp(milliseconds / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

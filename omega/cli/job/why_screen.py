@@ -12,14 +12,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.job.screens import moment
 from omega.reports.printable import printable, short
 from omega.reports.why.decide import at_least
 from omega.reports.why.machines import MachineRule, NearMachine
 from omega.reports.why.reasons import Reason
 from omega.reports.why.report import WhyReport
 from omega.reports.why.story import AttemptTold, ClaimTold
-from omega.reports.wording import duration, ranges, things
+from omega.reports.wording import duration, moment, ranges, things
 
 CLAIMS_SHOWN: Final = 3
 MACHINES_SHOWN: Final = 5

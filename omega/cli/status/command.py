@@ -26,6 +26,7 @@ from omega.cli.screens import (
     schedulers_table,
     verdicts_line,
 )
+from omega.cli.status.round_lines import round_lines
 from omega.clock import Clock, RealClock
 from omega.errors import BadInput
 from omega.metrics.facts import merge, number_in
@@ -92,6 +93,7 @@ def status_screen(report: CellReport, width: int) -> RenderableType:
         Text.assemble(("queue  ", "bold"), queue_line(use)),
         *([Text.assemble(("quotas ", "bold"), gone)] if gone else []),
         Text.assemble(("nodes  ", "bold"), _nodes(reports)),
+        *round_lines(report.rounds, report.now_ms),
         Rule(style="bright_black"),
     ]
     if lines:

@@ -13,10 +13,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from omega.cli.job.screens import cut, moment
+from omega.cli.job.screens import cut
 from omega.model.quotas import Budget
 from omega.reports.usage import UsageReport, hours, wait_longest_s, wait_mean_s
-from omega.reports.wording import UNKNOWN, duration, things
+from omega.reports.wording import UNKNOWN, duration, moment, things
 from omega.store.usage import UsageBy, Used
 
 SHOWN: Final = 20

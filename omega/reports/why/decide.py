@@ -49,6 +49,8 @@ class Situation:
     """None if there is room."""
     after_notices: View | None
     """The cell once all notices have ended; None if there are none, or if there is room."""
+    round_due_s: float | None = None
+    """Seconds until the next round of its kind of scheduler; None if that has no rounds."""
 
     @property
     def state(self) -> State:
@@ -188,7 +190,8 @@ def _refused(about: Situation) -> Finding | None:
     step = (
         f"Run its scheduler with the fit rule: omega scheduler run {kind} --rule fit"
         if stale
-        else f"Wait: it is tried again. Another replica tries oftener: omega scheduler run {kind}"
+        else _wait_for_round(about)
+        or f"Wait: it is tried again. Another replica tries oftener: omega scheduler run {kind}"
         " --replica another"
     )
     return Finding(
@@ -235,8 +238,17 @@ def _waits(about: Situation) -> Finding:
     return Finding(
         Reason.QUEUED,
         "There is room, and no other job of its kind is before it.",
-        "Wait a moment: the next scheduler of its kind that asks leases it.",
+        _wait_for_round(about)
+        or "Wait a moment: the next scheduler of its kind that asks leases it.",
     )
+
+
+def _wait_for_round(about: Situation) -> str:
+    """Return what to do for a job that rounds plan, however many replicas; empty if none do."""
+    if about.round_due_s is None:
+        return ""
+    due = f"in {duration(about.round_due_s)}" if about.round_due_s else "now"
+    return f"Wait: the next round is due {due}, and plans all jobs of its kind together."
 
 
 def at_least(number: int, noun: str) -> str:
@@ -251,6 +263,8 @@ def _behind(about: Situation) -> Finding:
         f"{at_least(line.older, 'older job')} of the same" if line.older else "",
     ]
     told = " and ".join(part for part in parts if part)
+    if waits := _wait_for_round(about):
+        return Finding(Reason.BEHIND_OTHERS, f"There is room, but {told} come first.", waits)
     step = f"Start another replica: omega scheduler run {kind} --replica another"
     if line.higher and line.first:
         above = line.first[0].precedence + 1

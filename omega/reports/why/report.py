@@ -2,9 +2,9 @@
 
 Goal     Read once what is needed, and hand values to screens, scripts and pages.
 Promise  The reads are: the cell's rows (one per machine), the job by its keys, quotas, notices,
-         reports of processes, the line and the story up to their limits, and, only if there is no
-         room, who runs on at most `LIMITS.occupied_machines_max` machines. All is judged as it is
-         now; a reason that was stored when the job was parked is told beside, if it differs.
+         reports of processes, rounds, the line and the story up to their limits, and, only if there
+         is no room, who runs on at most `LIMITS.occupied_machines_max` machines. All is judged as
+         it is now; a reason that was stored when the job was parked is told beside, if it differs.
 Source   docs/decisions/0054-why-a-job-waits.md.
 """
 
@@ -25,6 +25,7 @@ from omega.placement.diagnosis import has_room
 from omega.reports.jobs import row_of as job_row
 from omega.reports.processes import live_kinds
 from omega.reports.quotas import left_for
+from omega.reports.rounds import next_round_s
 from omega.reports.why.decide import Situation, find_reason, group_that_waits
 from omega.reports.why.evictions import Evictions, evictions_for, machines_to_ask_of
 from omega.reports.why.findings import Finding
@@ -278,6 +279,7 @@ def _situation(
         notices=notices,
         evictions=evictions,
         after_notices=over,
+        round_due_s=next_round_s(store, job.spec.scheduler),
     )
 
 

@@ -121,6 +121,7 @@ ROLES: Final = (
             "read_quotas",
             "read_progress",
             "read_phases",
+            "read_rounds",
         ),
         reads=(
             "job",
@@ -148,6 +149,7 @@ ROLES: Final = (
             "read_quotas",
             "read_progress",
             "read_phases",
+            "read_rounds",
             "read_holdings",
             "read_idle_jobs",
             "read_usage",

@@ -11,12 +11,13 @@ from psycopg.types.json import Jsonb
 
 from omega.model.allocations import Allocations
 from omega.model.jobs import LeasedJob
+from omega.model.round_summary import RoundSummary
 from omega.store.postgres.allocations import read_allocations
 from omega.store.postgres.connection import Link
 from omega.store.postgres.jobs import leased_jobs
 from omega.store.postgres.json_text import an_object
 from omega.store.postgres.packing import Big
-from omega.store.rounds import NotYet, Round
+from omega.store.rounds import LastRound, NotYet, Round
 
 
 class PostgresRounds:
@@ -34,6 +35,16 @@ class PostgresRounds:
         if number is None:
             return NotYet(due_in_ms)
         return Round(number, began_ms, an_object(memo))
+
+    def last_rounds(self) -> list[LastRound]:
+        """Return the last round of each kind of scheduler that has had one, by kind."""
+        rows = self._link.call(
+            "SELECT scheduler, number, began_ms, length_ms, told FROM omega.read_rounds()"
+        )
+        return [
+            LastRound(kind, number, began_ms, length_ms, RoundSummary.of(an_object(told)))
+            for kind, number, began_ms, length_ms, told in rows
+        ]
 
     def note_round(self, scheduler: str, number: int, memo: Mapping[str, object]) -> bool:
         """Keep the memo for the next round; return False if that has begun already."""

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from omega.clock import RealClock
 from omega.errors import BadInput
+from omega.reports.wording import things
 from omega.terminal.consoles import Output
 from omega.terminal.options import JsonTo, Seed
 from omega.terminal.rng import rng_from_seed
@@ -24,6 +25,7 @@ from schedulers.ml_gpu.policies.named import Policy, find_policy
 from schedulers.ml_gpu.problem import Allocation, JobPairs, Problem, measures, normalised
 from schedulers.ml_gpu.throughputs import PairRates, read_throughputs
 
+PAIRS_SHOWN: Final = 10
 TABLE: Final = "simulation_throughputs.json"
 """What is looked for beside an instance, and one folder up, by policies that share GPUs."""
 
@@ -138,3 +140,21 @@ def _screen(
     ):
         table.add_row(name, f"{there:,}", f"{used:,.2f}", f"{jobs:,}")
     yield table
+    if found.together is not None:
+        yield from _pairs_screen(problem, found.together)
+
+
+def _pairs_screen(problem: Problem, pairs: JobPairs) -> Iterator[str | Table]:
+    """Say which two jobs share GPUs, those first that do so for longest."""
+    yield f"{things(len(pairs.first), 'pair')} of jobs, counted from 0, share GPUs:"
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("jobs", "type", "time"):
+        table.add_column(title, justify="left" if title == "type" else "right")
+    longest = np.argsort(-pairs.share, kind="stable")[:PAIRS_SHOWN]
+    for at in longest.tolist():
+        both = f"{pairs.first[at]:,} and {pairs.second[at]:,}"
+        table.add_row(both, problem.types[pairs.type[at]], f"{pairs.share[at]:.1%}")
+    if len(longest):
+        yield table
+    if len(pairs.first) > len(longest):
+        yield f"... and {len(pairs.first) - len(longest):,} more; --json has all"

@@ -2,7 +2,7 @@
 
 Goal     Compare with what others do, on the same jobs.
 Promise  AlloX' assignment costs the least possible; started jobs never move. Gandiva's pairs are
-         drawn from the random generator that is passed in.
+         drawn from the random generator that is passed in, and stay as long as they are worth it.
 Source   AlloX (EuroSys 2020); Gandiva (OSDI 2018); as Gavel (OSDI 2020), section 7, runs them.
 """
 
@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from omega.errors import BadInput
 from omega.model.arrays import Index
-from schedulers.ml_gpu.problem import Allocation, JobPairs, Problem
+from schedulers.ml_gpu.problem import NOBODY, Allocation, JobPairs, Problem
 
 ENTRIES_MAX = 50_000_000
 """Of AlloX' table, 8 bytes each: about four thousand waiting jobs on three types."""
@@ -71,11 +71,12 @@ def _heads(type_: Index, gpu: Index, position: Index) -> Index:
 def gandiva(problem: Problem, rng: np.random.Generator) -> Allocation:
     """Give everyone an equal part; when more is asked for than there is, to random pairs.
 
-    A pair whose normalised rates, summed over the types, fall below 1 is broken up.
+    Jobs that were paired last stay together; only the others are drawn. A pair whose normalised
+    rates, summed over the types, fall below 1 is broken up.
     """
     if problem.size.sum() <= problem.gpus.sum() or problem.pairs is None:
         return isolated(problem)
-    first, second = _drawn_pairs(problem, rng)
+    first, second = _paired(problem, rng)
     pairs = np.full(problem.jobs, -1)
     pairs[first] = second
     partner = pairs.copy()
@@ -99,17 +100,31 @@ def gandiva(problem: Problem, rng: np.random.Generator) -> Allocation:
     )
 
 
-def _drawn_pairs(problem: Problem, rng: np.random.Generator) -> tuple[Index, Index]:
-    assert problem.pairs is not None
-    order = rng.permutation(problem.jobs)
-    order = order[np.argsort(problem.size[order], kind="stable")]
-    firsts, seconds = [], []
-    for size in np.unique(problem.size):
+def _paired(problem: Problem, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Return the pairs of before, and new ones of the jobs that are in none."""
+    partner = np.full(problem.jobs, NOBODY) if problem.partner is None else problem.partner
+    kept = np.flatnonzero(partner > np.arange(problem.jobs))  # a pair counts once, by its first
+    first, second = _worthwhile(problem, kept, partner[kept])
+    lone = np.setdiff1d(np.arange(problem.jobs), np.append(first, second))
+    new_first, new_second = _worthwhile(problem, *_drawn(problem, lone, rng))
+    return np.append(first, new_first), np.append(second, new_second)
+
+
+def _drawn(problem: Problem, jobs: Index, rng: np.random.Generator) -> tuple[Index, Index]:
+    """Draw pairs of jobs of one size; of each pair, the one that came first is named first."""
+    order = rng.permutation(jobs)
+    firsts, seconds = [order[:0]], [order[:0]]
+    for size in np.unique(problem.size[jobs]):
         same = order[problem.size[order] == size]
         half = len(same) // 2
         firsts.append(same[:half])
         seconds.append(same[half : 2 * half])
-    first, second = np.concatenate(firsts), np.concatenate(seconds)
+    one, other = np.concatenate(firsts), np.concatenate(seconds)
+    return np.minimum(one, other), np.maximum(one, other)
+
+
+def _worthwhile(problem: Problem, first: Index, second: Index) -> tuple[Index, Index]:
+    """Return those of the pairs that do as much together as one job alone."""
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = _over(problem, first, second) + _over(problem, second, first)
     keep = gain >= 1

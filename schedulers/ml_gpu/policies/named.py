@@ -72,21 +72,23 @@ def _sharing(solve: Callable[[Problem], Allocation]) -> Solve:
 
 
 def _counting(solve: Callable[[Problem], Allocation]) -> Solve:
-    """Count GPUs: all rates are one."""
+    """Count GPUs: all rates are one, and time is spread over the types."""
 
     def agnostic(problem: Problem, _: np.random.Generator) -> Allocation:
-        found = solve(replace(problem.agnostic(), due_s=None))
-        return Allocation.alone(problem, found.share, solves=found.solves)
+        return solve(replace(problem.agnostic(), due_s=None)).spread_over(problem)
 
     return agnostic
 
 
 def _as_on_one(solve: Callable[[Problem], Allocation]) -> Solve:
-    """Know how long jobs take, on the type that is fastest over all, and take all types for it."""
+    """Know how long jobs take, on the type that is fastest over all, and take all types for it.
+
+    Time is spread over the types.
+    """
 
     def agnostic(problem: Problem, _: np.random.Generator) -> Allocation:
-        found = solve(replace(problem.as_on(problem.reference_type), due_s=None))
-        return Allocation.alone(problem, found.share, solves=found.solves)
+        on_one = problem.as_on(problem.reference_type)
+        return solve(replace(on_one, due_s=None)).spread_over(problem)
 
     return agnostic
 

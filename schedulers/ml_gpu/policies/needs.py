@@ -11,6 +11,8 @@ Source   docs/decisions/0025-policies-on-groups.md; Gavel (OSDI 2020), sections 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from omega.errors import InvariantBroken
 from omega.model.arrays import Score
 from schedulers.ml_gpu.groups import Groups, allocation
@@ -46,13 +48,14 @@ def highest(problem: Problem, need: Need, bound: float) -> HighestLevel:
     stands still only on it.
     """
     level, solves = bound, 0
+    sharing = None
     for _ in range(STEPS_MAX):
         needs, slopes = need(level)
         groups = _alike(problem, needs)
-        sharing = SharingProgram(problem, groups)
-        slope = groups.mean(slopes)
+        sharing = _program(problem, groups, sharing)
+        before, slope = sharing.solves, groups.mean(slopes)
         found = sharing.raise_level(slope, groups.mean(needs) - slope * level, bound)
-        solves += sharing.solves
+        solves += sharing.solves - before
         if found is None:
             raise InvariantBroken("needs that sink with the level cannot be met at any")
         if found.level >= level - CLOSE * abs(level):
@@ -61,31 +64,45 @@ def highest(problem: Problem, need: Need, bound: float) -> HighestLevel:
     else:
         raise InvariantBroken(f"the highest level was not found in {STEPS_MAX} steps")
     for slack in SLACKS:
-        met = meet(problem, need(level - slack * abs(level))[0], solves=solves)
+        needs = need(level - slack * abs(level))[0]
+        met = meet(problem, needs, solves=solves, begun=sharing)
         if met is not None:
             return HighestLevel(level, met)
     raise InvariantBroken("needs that can be met together could not be divided")
 
 
 def meet(
-    problem: Problem, needs: Score, value: Rates | None = None, *, solves: int = 0
+    problem: Problem,
+    needs: Score,
+    value: Rates | None = None,
+    *,
+    solves: int = 0,
+    begun: SharingProgram | None = None,
 ) -> Allocation | None:
     """Meet every job's need, in the way whose steps are worth most; None if there is none.
 
     `value` is what a step/s of each job on each type is worth, alike for jobs of a kind; the sum
-    of all normalised rates if not given.
+    of all normalised rates if not given. `begun` is a program of the problem, which is gone on with
+    if it has the same groups.
     """
     value = fair_value(problem) if value is None else value
     groups = _alike(problem, needs)
     if problem.pairs is None:
         share = divided(problem, groups, needs, value)
         return None if share is None else Allocation.alone(problem, share, solves=solves + 1)
-    sharing = SharingProgram(problem, groups)
+    sharing = _program(problem, groups, begun)
     # A need smaller than what the solver overlooks must not be met by nothing.
     found = sharing.spend(value[groups.example], groups.mean(needs), beyond=2 * TOLERANCE)
     if found is None:
         return None
     return allocation(problem, groups, sharing.modes, found.time, solves=solves + 1)
+
+
+def _program(problem: Problem, groups: Groups, begun: SharingProgram | None) -> SharingProgram:
+    """Return a program of these groups: the one that is there already, or a new one."""
+    if begun is not None and np.array_equal(begun.groups.of, groups.of):
+        return begun
+    return SharingProgram(problem, groups)
 
 
 def _alike(problem: Problem, needs: Score) -> Groups:

@@ -39,6 +39,7 @@ from omega.model.claims import ConflictRule
 from omega.model.machines import MachineState
 from omega.model.quotas import Budget, Quota, QuotaScope, QuotaUse
 from omega.model.resources import amounts
+from omega.model.round_summary import RoundSummary, TypeUse
 from omega.processes.supervisor import Child, ChildSpec
 from omega.reports.audit import AuditReport
 from omega.reports.cell import CellReport
@@ -50,6 +51,7 @@ from omega.reports.usage import UsageReport
 from omega.store.holdings import Holding, Holdings, IdleCause, IdleJob
 from omega.store.loading import NOTHING
 from omega.store.postgres.health.findings import Finding, Severity
+from omega.store.rounds import LastRound
 from omega.store.status import JobStatus, Notice, ProcessReport, Violation
 from omega.store.usage import Consumer, Usage, UsageBy, Used
 from omega.terminal.process_log import ProcessLog
@@ -68,6 +70,7 @@ from tests.unit.cli.hostile_texts import (
 )
 from tests.unit.cli.job.test_screens import a_progress, a_status
 from tests.unit.cli.test_screens import a_moment, a_use
+from tests.unit.reports.test_work import ROUND, SHARE, WORK
 
 WIDTHS = (40, 80, 200)
 TEXTS = [*groups(), LONG, LONG_AND_UNPRINTABLE]
@@ -104,6 +107,11 @@ def reports_of(text: str) -> list[ProcessReport]:
     return [report, replace(report, kind="nodes")]
 
 
+def a_round(text: str) -> list[LastRound]:
+    types = [TypeUse(text, 4, 2), TypeUse(f"{text}!", 4, 2)]
+    return [replace(ROUND, scheduler=text, summary=RoundSummary(text, types, [SHARE]))]
+
+
 def a_machine(text: str) -> MachineReport:
     snapshot = a_snapshot(replace(a_cell(1), names=(text,)), used={1: {"cpu_milli": 500}})
     notice = Notice(1, amounts(cpu_milli=500), 60_000)
@@ -123,7 +131,9 @@ def job_screens(text: str) -> Iterator[RenderableType]:
     told = [job for job in jobs_of(text) if job.park_reason in (None, ParkReason.OVER_QUOTA)]
     for job, kinds in [(told[0], ()), *((job, (text,)) for job in told)]:
         why = why_waiting(job, kinds, quotas_of(text))
-        yield job_screen(JobReport(job, {0: text, 1: text, 2: f"{text}!"}, progress, why))
+        work = replace(WORK, kind=text, share=replace(SHARE, type=text, share={text: 0.5}))
+        places = {0: text, 1: text, 2: f"{text}!"}
+        yield job_screen(JobReport(job, places, progress, why, work=work))
 
 
 def closed(text: str) -> RenderableType:
@@ -185,7 +195,9 @@ SCREENS: dict[str, Callable[[str, int], Sequence[RenderableType]]] = {
     "jobs": lambda text, _: [jobs_table(jobs_of(text))],
     "job": lambda text, _: list(job_screens(text)),
     "status": lambda text, width: [
-        status_screen(CellReport(reports_of(text), a_use(), (), quotas_of(text)), width)
+        status_screen(
+            CellReport(reports_of(text), a_use(), (), quotas_of(text), a_round(text)), width
+        )
     ],
     "quotas": lambda text, _: [quotas_table(quotas_of(text))],
     "closed machines": lambda text, _: [closed(text)],

@@ -10,6 +10,7 @@ from omega.cli.sim.plan import SimPlan
 from omega.cli.sim.results import Results
 from omega.plots.sweep import Axis, Line, draw, finding
 from omega.sim.experiment import Architecture
+from tests.unit.plots.test_picture import words
 
 PNG = b"\x89PNG"
 
@@ -68,3 +69,16 @@ def test_a_sweep_is_drawn_whatever_it_varies(
     assert len(results.rows) // len(next(iter(axes.values()))) == len(
         picture.panels[0, 0].get_legend_handles_labels()[1]
     )
+
+
+def test_waits_of_zero_are_counted_where_the_axis_is_logarithmic(
+    jobs: Path, tmp_path: Path
+) -> None:
+    results = Results(SimPlan(jobs=jobs), {"t_job_service": [0.1, 1.0, 10.0]}, seeds=1)
+    for number, trial in enumerate(results.missing):
+        measures = {"conflict_fraction": 0.5, "busy": 0.1, "wait_mean_s": 5.0 * number}
+        results.settle(trial, {"batch": measures, "service": measures})
+    picture = draw(results.drawable())
+    picture.save(tmp_path / "sweep.png")
+
+    assert "not on logarithmic axes: 2 values of 0" in words(picture)

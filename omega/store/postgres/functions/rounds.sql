@@ -119,3 +119,11 @@ CREATE FUNCTION omega.unfinished_jobs(_jobs bigint[])
 RETURNS bigint[] LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     SELECT coalesce(array_agg(id), '{}') FROM job WHERE id = ANY (_jobs) AND state NOT IN (${final_states})
 $$;
+
+-- The last round of each kind of scheduler, and what it tells people of it: the memo without the scheduler's own part.
+CREATE FUNCTION omega.read_rounds()
+RETURNS TABLE (scheduler text, number bigint, began_ms bigint, length_ms bigint, told jsonb) LANGUAGE sql STABLE AS $$
+    SELECT r.scheduler, r.number, (extract(epoch FROM r.began_at) * 1000)::bigint,
+           (extract(epoch FROM r.ends_at - r.began_at) * 1000)::bigint, coalesce(r.memo -> 'told', 'null')
+      FROM omega.round r ORDER BY r.scheduler COLLATE "C"
+$$;

@@ -145,14 +145,6 @@ def test_a_jobs_screen_says_where_its_tasks_run() -> None:
     assert "waits for" not in text
 
 
-def test_a_jobs_screen_says_how_far_it_has_come() -> None:
-    text = drawn(screen_of(a_status(), {}, a_progress(7), None))
-
-    assert "work         ResNet-18 (batch size 64)" in text
-    assert "steps        40,000 of 120,000 in 30 min" in text
-    assert "work " not in drawn(screen_of(a_status(name="x"), {}, NO_PROGRESS, None))
-
-
 def test_progress_as_json() -> None:
     assert progress_row(NO_PROGRESS) is None
     assert {

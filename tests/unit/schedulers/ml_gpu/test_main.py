@@ -54,6 +54,22 @@ def test_who_shares_gpus_is_told(samples: Path) -> None:
     assert busy == pytest.approx(list(summary["gpus_used"].values()), abs=1e-6)
 
 
+def test_the_screen_says_which_pairs_share_gpus_for_longest(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = samples / "gavel" / "textbook.json"
+    shared = solved(path, "max_sum_throughput_packed")["summary"]["shared"]
+    longest = max(shared, key=lambda pair: pair["time"])
+    with pytest.raises(SystemExit):
+        main(["solve", str(path), "--policy", "max_sum_throughput_packed"])
+    told = capsys.readouterr().out
+
+    assert f"{len(shared)} pair" in told
+    first, second = longest["jobs"]
+    assert f"{first} and {second}" in told
+    assert f"{longest['time']:.1%}" in told
+
+
 def test_the_same_seed_gives_the_same(samples: Path) -> None:
     path = samples / "gavel" / "textbook.json"
     one, same = (solved(path, "fifo", "--seed", "3")["summary"]["allocation"] for _ in range(2))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omega.model.arrays import integers
+from schedulers.ml_gpu.history import JobHistory
 from schedulers.ml_gpu.learning import ObservedRates
 from schedulers.ml_gpu.problem import NOBODY
 from schedulers.ml_gpu.record import UNKNOWN, Record
@@ -52,6 +53,14 @@ def records(draw: st.DrawFn) -> Record:
         on=integers([draw(st.integers(UNKNOWN, len(types) - 1)) for _ in jobs]),
         charged_ms=integers([draw(TIMES) for _ in jobs]),
         promised_by=table(SECONDS),
+        history=JobHistory(
+            promised_s=np.array([draw(SECONDS) for _ in jobs], np.float64),
+            had_s=np.array([draw(SECONDS) for _ in jobs], np.float64),
+            preempted=integers([draw(TIMES) for _ in jobs]),
+            preempted_in=integers([draw(TIMES) for _ in jobs]),
+            idle_s=table(SECONDS),
+        ),
+        round=draw(TIMES),
         learnt=ObservedRates(
             types,
             {
@@ -65,9 +74,10 @@ def records(draw: st.DrawFn) -> Record:
 def facts(record: Record) -> list[object]:
     """Return all that a record says, for comparison."""
     ledger = [np.asarray(getattr(record.ledger, field.name)) for field in fields(Ledger)]
+    history = [np.asarray(getattr(record.history, it.name)).tolist() for it in fields(JobHistory)]
     columns = record.since_ms, record.done, record.run_ms, record.on, record.charged_ms
     seen = {kind: repr(rates.tolist()) for kind, rates in record.learnt.seen.items()}
-    rest = record.types, record.gpus, record.reset_ms, record.is_due, seen
+    rest = record.types, record.gpus, record.reset_ms, record.is_due, seen, record.round, history
     return [*rest, *(array.tolist() for array in (*columns, record.promised_by, *ledger))]
 
 

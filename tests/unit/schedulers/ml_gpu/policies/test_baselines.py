@@ -9,7 +9,7 @@ from hypothesis import given
 from omega.errors import BadInput
 from omega.model.arrays import integers
 from schedulers.ml_gpu.policies.baselines import allox, gandiva, isolated
-from schedulers.ml_gpu.problem import Problem
+from schedulers.ml_gpu.problem import Allocation, Problem
 from schedulers.ml_gpu.throughputs import PairRates
 from tests.fixtures.doses import examples
 from tests.fixtures.gpu_problems import problems
@@ -104,3 +104,32 @@ def test_pairs_share_what_one_of_them_would_have_had() -> None:
     assert [1.0] * 4 == pairs.share[:, 0].tolist()
     assert [0.9] * 4 == pytest.approx(pairs.throughput)
     assert [2.0] == pairs.used.tolist()
+
+
+def with_pairs(problem: Problem, beside: float | list[list[float]], **more: object) -> Problem:
+    jobs = problem.jobs
+    rates = np.broadcast_to(np.array(beside, np.float64), (jobs, jobs))[..., np.newaxis]
+    return Problem(**{**vars(problem), "pairs": PairRates(rates.copy()), **more})
+
+
+def pairs_of(found: Allocation) -> set[tuple[int, int]]:
+    assert found.together is not None
+    return set(zip(found.together.first.tolist(), found.together.second.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_jobs_that_were_paired_stay_together_and_the_others_are_drawn(seed: int) -> None:
+    crowded = a_problem([[1.0]] * 6, [2], steps=[5.0] * 6)
+    partner = np.array([4, -1, 5, -1, 0, 2])
+    found = gandiva(with_pairs(crowded, 0.9, partner=partner), np.random.default_rng(seed))
+
+    assert {(0, 4), (2, 5), (1, 3)} == pairs_of(found)
+
+
+def test_a_pair_of_before_that_is_no_longer_worth_it_is_broken_up() -> None:
+    crowded = a_problem([[1.0]] * 4, [1], steps=[5.0] * 4)
+    beside = [[0.9] * 4, [0.9] * 4, [0.9, 0.9, 0.9, 0.1], [0.9, 0.9, 0.1, 0.9]]
+    partner = np.array([1, 0, 3, 2])
+    found = gandiva(with_pairs(crowded, beside, partner=partner), np.random.default_rng(0))
+
+    assert {(0, 1)} == pairs_of(found)
