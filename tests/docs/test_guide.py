@@ -15,12 +15,13 @@ import pytest
 from omega.lifecycle.states import State
 from omega.store.postgres.incarnations import JOBS_PASSED_OVER
 from omega.store.postgres.store import PostgresStore
-from omega.testing.builders import a_cell
+from omega.testing.builders import a_cell, a_spec
 from schedulers.batch import BatchScheduler
 from schedulers.ml_gpu.__main__ import main as ml_gpu
 from tests.architecture.tree import ROOT
 from tests.docs.documents import blocks, document, marked, section
 from tests.docs.shell import Shell, run_here, saved, steps
+from tests.fixtures.at_work import wait_until
 from tests.fixtures.command_line import Omega
 from tests.fixtures.databases import ServerOfRun
 from tests.fixtures.held_up import work_until, working
@@ -30,6 +31,7 @@ README = document("README.md")
 AGENTS = document("docs/guide/agents.md")
 JOBS = document("docs/guide/jobs.md")
 QUOTAS = document("docs/guide/quotas.md")
+FAIRNESS = document("docs/guide/fairness.md")
 SIMULATE = document("docs/guide/simulate.md")
 GPUS = document("docs/guide/gpus.md")
 OPERATE = document("docs/guide/operate.md")
@@ -74,6 +76,34 @@ def test_quotas_are_set_listed_and_removed(
 
     assert "research" in said["omega quota list"]
     assert "The quota of tenant research is lifted." in said["omega quota remove --tenant research"]
+
+
+def is_placed(store: PostgresStore, job: int) -> bool:
+    found = store.job(job)
+    return found is not None and found.placed == found.tasks
+
+
+@pytest.mark.slow
+def test_tenants_share_by_weights(
+    database_url: str, omega: Omega, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMEGA_DATABASE_URL", database_url)
+    (block,) = marked(FAIRNESS, "fairness")
+    with closing(PostgresStore(database_url)) as store:
+        store.add_machines(a_cell(1))
+        (job,) = store.submit([a_spec(tenant="vision")])
+        with Shell(tmp_path, dict(os.environ)) as shell:
+            for words in steps(block):
+                if words[-1] == "&":
+                    shell.type(words)
+                    wait_until(lambda: is_placed(store, job), "the job's place")
+                else:
+                    ran = omega(*words[1:])
+                    assert (0, "") == (ran.code, ran.err), words
+                    if words[1] == "fairness":
+                        assert "research/vision" in ran.out
+                        assert "orders: batch choosy" in ran.out
+        assert ["research"] == [tenant.name for tenant in store.tenants()]
 
 
 def test_why_is_asked_of_jobs_that_wait_and_of_one_that_does_not(
