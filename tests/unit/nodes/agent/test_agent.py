@@ -18,6 +18,7 @@ from omega.model.programs import Program, Restart
 from omega.nodes.agent.agent_task import START_AGAIN_S
 from omega.nodes.agent.task_driver import Launch, Stream, TaskKey
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
+from omega.testing.machine_contract import cores
 from omega.testing.steps import a_leased_job, grant, status_of
 from tests.unit.nodes.agent.machine import RUN, Machine
 
@@ -147,6 +148,26 @@ def test_a_task_waits_until_the_evicted_one_has_gone(machine: Machine) -> None:
     machine.driver.kill(first)
     machine.step()
     assert machine.keys(high) == machine.driver.running
+
+
+def test_a_machine_that_an_operator_made_larger_has_room_for_what_is_placed_there(
+    machine: Machine,
+) -> None:
+    """And still none beyond that: a task that was evicted has its time to stop."""
+    machine.store.resize(machine.id, cores(8), notice_ms=0)
+    jobs = [machine.place(tasks=4) for _ in range(2)]
+    machine.step()
+    assert 8 == len(machine.driver.running)
+
+    machine.store.cancel(jobs[0].id)
+    after = machine.place(tasks=4)
+    machine.step()
+    assert not set(machine.keys(after)) & set(machine.driver.running)
+    for key in machine.driver.running:
+        if key.job == jobs[0].id:
+            machine.driver.kill(key)
+    machine.step()
+    assert [*machine.keys(jobs[1]), *machine.keys(after)] == machine.driver.running
 
 
 def test_a_timeout_ends_a_program_and_fails_its_task(machine: Machine) -> None:
