@@ -21,11 +21,14 @@ from omega.store.holdings import Amounts
 class LaneHead:
     """The job that is first in a lane, of those that may be leased now."""
 
+    scheduler: str
     lane: Lane
     job: int
     precedence: int
     demand: Amounts
     """What its unplaced tasks need: about, if its groups differ and some tasks have places."""
+    tasks: int
+    """How many these are."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,10 @@ class LaneStore(Protocol):
     """The reads of a fair order, and the agreement of replicas on one."""
 
     def lanes(self, scheduler: str) -> list[LaneHead]:
-        """Return the heads of the lanes of a kind, by tenant and class.
+        """Return the heads of the lanes of a kind, and of all kinds that have a fair order.
 
-        There are at most `LIMITS.lanes_max`; a lane without a job that may be leased now is left
-        out.
+        They are by kind, tenant and class, and at most `LIMITS.lanes_max` of each kind; a lane
+        without a job that may be leased now is left out.
         """
         ...
 

@@ -22,30 +22,36 @@ RETURNS TABLE (
     SELECT l.* FROM lane l LIMIT ${lanes_max}
 $$;
 
--- The job at the head of each lane that may be leased now, and what its unplaced tasks need: about, if its task groups
--- differ and some tasks have places.
+-- The job at the head of each lane that may be leased now, of a kind and of all kinds that have a fair order, and what its
+-- unplaced tasks need: about, if its task groups differ and some tasks have places.
 CREATE FUNCTION omega.read_lanes(_scheduler text)
-RETURNS TABLE (tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[])
-LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
+RETURNS TABLE (
+    scheduler text, tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[], tasks integer
+) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     WITH first AS MATERIALIZED (
-        SELECT l.*, l.not_before <= clock_timestamp() AS may_be_leased FROM lanes_of(_scheduler, 'pending') AS l
+        SELECT k.scheduler, l.*, l.not_before <= clock_timestamp() AS may_be_leased
+          FROM (SELECT _scheduler AS scheduler
+                 UNION
+                SELECT o.scheduler FROM queue_order o WHERE o.name <> 'fifo' AND o.expires_at > clock_timestamp()) AS k
+         CROSS JOIN lanes_of(k.scheduler, 'pending') AS l
     ), head AS (
-        SELECT f.tenant, f.constraint_class, f.id, f.precedence, f.tasks, f.placed FROM first f WHERE f.may_be_leased
+        SELECT f.scheduler, f.tenant, f.constraint_class, f.id, f.precedence, f.tasks, f.placed FROM first f WHERE f.may_be_leased
          UNION ALL
-        SELECT f.tenant, f.constraint_class, h.*
+        SELECT f.scheduler, f.tenant, f.constraint_class, h.*
           FROM first f
          CROSS JOIN LATERAL (
              SELECT j.id, j.precedence, j.tasks, j.placed FROM job j
-              WHERE j.scheduler = _scheduler AND j.state = 'pending' AND j.tenant = f.tenant
+              WHERE j.scheduler = f.scheduler AND j.state = 'pending' AND j.tenant = f.tenant
                 AND j.constraint_class = f.constraint_class AND j.not_before <= clock_timestamp()
               ORDER BY j.precedence DESC, j.id LIMIT 1) AS h
          WHERE NOT f.may_be_leased
     )
-    SELECT h.tenant, h.constraint_class, h.id, h.precedence,
+    SELECT h.scheduler, h.tenant, h.constraint_class, h.id, h.precedence,
            ARRAY[s.demand[1] * (h.tasks - h.placed) / h.tasks, s.demand[2] * (h.tasks - h.placed) / h.tasks,
-                 s.demand[3] * (h.tasks - h.placed) / h.tasks, s.demand[4] * (h.tasks - h.placed) / h.tasks]
+                 s.demand[3] * (h.tasks - h.placed) / h.tasks, s.demand[4] * (h.tasks - h.placed) / h.tasks],
+           h.tasks - h.placed
       FROM head h JOIN job_spec s ON s.job_id = h.id
-     ORDER BY h.tenant COLLATE "C", h.constraint_class
+     ORDER BY h.scheduler COLLATE "C", h.tenant COLLATE "C", h.constraint_class
 $$;
 
 -- What each tenant uses, from the allocations.
