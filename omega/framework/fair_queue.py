@@ -32,7 +32,7 @@ from omega.store.leases import ParkedJob
 
 PAUSE: Final = 20
 """From one read to the next it takes at least so many times as long as a read."""
-PATIENCE_S: Final = 1.0
+LEFT_TO_OTHERS_S: Final = 1.0
 """For how long room is left to a poorer tenant's jobs of another kind."""
 LEASED_MIN: Final = 8
 """How many jobs are leased at a time where nothing is free: room may have come meanwhile."""
@@ -184,7 +184,7 @@ class FairQueue:
     def _may_go(self, known: _Known, head: LaneHead, use: Amounts) -> bool:
         """Return whether a lane takes part: of this kind, or of another that could take room.
 
-        A lane of another kind that could have, and whose tenant has got no more for `PATIENCE_S`,
+        A lane of another kind that could have, and whose tenant has got no more for `LEFT_TO_OTHERS_S`,
         is left out: its scheduler is slow, or sees what cannot be seen from here.
         """
         if head.scheduler == self._kind:
@@ -198,7 +198,7 @@ class FairQueue:
         if used > before:
             since_s = now_s
         self._others[key] = (since_s, used)
-        return now_s - since_s < PATIENCE_S
+        return now_s - since_s < LEFT_TO_OTHERS_S
 
     def _whose(self, lane: Lane) -> Lane | str:
         """Return who waits if a job of this lane finds no room: the lane, or its tenant."""

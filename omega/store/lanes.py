@@ -109,23 +109,3 @@ class TenantReader(Protocol):
         are at most `LIMITS.lanes_max` rows: those of most tasks.
         """
         ...
-
-
-class TenantStore(Protocol):
-    """The owner's calls for tenants."""
-
-    def set_tenant(self, tenant: Tenant) -> None:
-        """Set a tenant's weight and parent; every lease from then on goes by them, after a while.
-
-        Raises BadInput for a parent that was not set, or is a descendant, for a weight that is
-        not from 1 to `LIMITS.tenant_weight_max`, and for more than `LIMITS.tenant_depth_max`
-        levels.
-        """
-        ...
-
-    def remove_tenant(self, name: str) -> bool:
-        """Forget a tenant's weight and parent; return False if none were set.
-
-        Raises BadInput for a tenant that is the parent of others.
-        """
-        ...
