@@ -184,8 +184,8 @@ class FairQueue:
     def _may_go(self, known: _Known, head: LaneHead, use: Amounts) -> bool:
         """Return whether a lane takes part: of this kind, or of another that could take room.
 
-        A lane of another kind that could have, and whose tenant has got no more for `LEFT_TO_OTHERS_S`,
-        is left out: its scheduler is slow, or sees what cannot be seen from here.
+        A lane of another kind whose tenant has got no more for `LEFT_TO_OTHERS_S` is left out: its
+        scheduler is slow, or sees what cannot be seen from here.
         """
         if head.scheduler == self._kind:
             return self._whose(head.lane) not in self._without_room
