@@ -16,6 +16,7 @@ from omega.model.machines import MachineState, Snapshot
 from omega.reports.machine_lines import ORDERS
 from omega.reports.top import ROWS_MAX, Tab
 from omega.store.memory.store import MemoryStore
+from omega.store.status import ProcessReport
 from omega.store.protocols import ReaderStore
 from omega.store.status import JobStatus, ProcessReport
 from omega.testing.builders import a_cell, a_spec
@@ -278,9 +279,10 @@ def test_a_slow_store_is_read_less_often() -> None:
     class Slow(Absent):
         clock: ManualClock
 
-        def now_ms(self) -> int:
+        def reports(self) -> list[ProcessReport]:
+            self.reads += 1
             self.clock.advance(2.0)
-            return 0
+            return self._store.reports()
 
     store = Slow(a_store())
     store.clock = ManualClock()
