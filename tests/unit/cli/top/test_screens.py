@@ -16,7 +16,6 @@ from omega.model.machines import MachineState, Snapshot
 from omega.reports.machine_lines import ORDERS
 from omega.reports.top import ROWS_MAX, Tab
 from omega.store.memory.store import MemoryStore
-from omega.store.status import ProcessReport
 from omega.store.protocols import ReaderStore
 from omega.store.status import JobStatus, ProcessReport
 from omega.testing.builders import a_cell, a_spec
