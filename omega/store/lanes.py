@@ -65,7 +65,7 @@ class LaneStore(Protocol):
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
         """Return what each tenant uses, as a sum that is younger than that, or is made now.
 
-        In Postgres it may be twenty times as old as it took to make it.
+        In Postgres it may be twenty times as old as it took to make it, unless `age_ms_max` is 0.
         """
         ...
 

@@ -63,7 +63,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- What each tenant uses, and the tenants that the owner has set. The sum is at most so old, or twenty times as old as it
--- took to make it; one call at a time makes it anew. A transaction that is left open holds up nobody: others then sum up
+-- took to make it, and of this moment if that is 0; one call at a time makes it anew. A transaction that is left open holds up nobody: others then sum up
 -- for themselves once the sum that is kept is ten times too old. The first row has the age of the sum, and no tenant.
 CREATE FUNCTION omega.read_tenant_use(_age_ms_max bigint)
 RETURNS TABLE (age_ms bigint, tenant text, used bigint[], weight integer, parent text) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
@@ -78,7 +78,7 @@ BEGIN
     PERFORM lease_length(_age_ms_max);
     SELECT * INTO kept FROM tenant_use;
     age := extract(epoch FROM began - kept.summed_at) * 1000;
-    age_max := greatest(_age_ms_max, 20 * kept.took_ms);
+    age_max := CASE WHEN _age_ms_max > 0 THEN greatest(_age_ms_max, 20 * kept.took_ms) ELSE 0 END;
     IF age IS NULL OR age < 0 OR age >= age_max THEN
         IF pg_try_advisory_xact_lock(hashtext('omega.tenant_use'), 0) THEN
             age := 0;
