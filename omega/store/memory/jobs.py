@@ -120,23 +120,13 @@ class MemoryJobs:
 
     def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest."""
-        mine = [
-            job
-            for job in self._parked.values()
-            if job.spec.scheduler == scheduler and job.park_reason is not ParkReason.HELD
-        ]
-        mine.sort(key=lambda job: (-job.spec.precedence, job.id))
-        lane_max = jobs_max
+        of_kind = [job for job in self._parked.values() if job.spec.scheduler == scheduler]
+        free = [job for job in of_kind if job.park_reason is not ParkReason.HELD]
+        free.sort(key=lambda job: (-job.spec.precedence, job.id))
         if by_lane:
-            lane_max = max(1, jobs_max // max(1, len({Lane.of(job.spec) for job in mine})))
-        taken: Counter[Lane] = Counter()
-        first: list[JobRecord] = []
-        for job in mine:
-            if by_lane:
-                taken[Lane.of(job.spec)] += 1
-            if not by_lane or taken[Lane.of(job.spec)] <= lane_max:
-                first.append(job)
-        return [self._as_parked(job) for job in first[:jobs_max]]
+            lanes = len({Lane.of(job.spec) for job in of_kind})
+            free = _first_of_each_lane(free, max(1, jobs_max // max(1, lanes)))
+        return [self._as_parked(job) for job in free[:jobs_max]]
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Move parked jobs back to pending; return how many were parked."""
@@ -345,6 +335,18 @@ class MemoryJobs:
         needs_siblings = any(group.spread_over or group.different_machines for group in groups)
         tasks = job.running if needs_siblings or everywhere else job.running[:0]
         return tasks, self._allocations.machines(job.slot[tasks])
+
+
+def _first_of_each_lane(jobs: Sequence[JobRecord], lane_max: int) -> list[JobRecord]:
+    """Return the first `lane_max` jobs of each lane, in the order in which they were given."""
+    taken: Counter[Lane] = Counter()
+    first: list[JobRecord] = []
+    for job in jobs:
+        lane = Lane.of(job.spec)
+        taken[lane] += 1
+        if taken[lane] <= lane_max:
+            first.append(job)
+    return first
 
 
 def _can_requeue(job: JobRecord) -> bool:
