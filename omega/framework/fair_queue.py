@@ -23,8 +23,8 @@ from omega.framework.job_attempt import AttemptEnd, JobResult
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
-from omega.model.lanes import Lane, QueueOrder
-from omega.ordering.fair import Lanes, demand_left, fair_jobs, fair_order, one_gpu_kind
+from omega.model.lanes import Lane, QueueOrder, demand_left
+from omega.ordering.fair import Lanes, fair_jobs, fair_order, one_gpu_kind
 from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
 from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse

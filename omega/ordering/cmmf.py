@@ -97,8 +97,8 @@ class _Program:
     def __init__(self, lanes: LaneDemands, capacity: Amounts, nodes: TenantNodes) -> None:
         total = capacity.sum(axis=0)
         whole = self.whole = float(nodes.weight.sum())
-        """The share of the whole cell: the sum of weights. So shares are of the size of weights, even
-        with many tenants, and HiGHS' tolerance does not matter."""
+        """The share of the whole cell: the sum of weights. So shares are of the size of weights,
+        even with many tenants, and HiGHS' tolerance does not matter."""
         task = whole * lanes.demand / np.where(total > 0, total, np.inf)
         unit = task.max(axis=1, initial=0.0)
         lacks = (lanes.demand[:, np.newaxis] > 0) & (capacity == 0)

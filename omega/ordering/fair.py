@@ -23,7 +23,8 @@ import numpy as np
 
 from omega.model.arrays import Amounts, Counts, Ids, Index, Mask, Score
 from omega.model.jobs import LeasedJob
-from omega.model.resources import DEVICES, Kind
+from omega.model.lanes import demand_left
+from omega.model.resources import DEVICES
 from omega.ordering.tenants import ROOT, TenantNodes
 
 Heap = list[tuple[float, int]]
@@ -121,23 +122,17 @@ def dominant_shares(use: Amounts, capacity: Amounts) -> Score:
 
 
 def one_gpu_kind(rows: Amounts) -> Amounts:
-    """Return rows of amounts with the device slots added up into one GPU column."""
+    """Return amounts with the device slots added up: (..., kinds) to (..., resources).
+
+    The resources are those of `task_demand`.
+    """
     devices = rows[..., DEVICES].sum(axis=-1, keepdims=True)
-    return np.concatenate((rows[..., : Kind.GPU_0], devices), axis=-1)
+    return np.concatenate((rows[..., : DEVICES.start], devices), axis=-1)
 
 
 def _or_infinite(capacity: Amounts) -> Score:
     """Return the capacity, infinite where there is none: use of what the cell lacks is no share."""
     return np.where(capacity > 0, capacity, np.inf)
-
-
-def demand_left(job: LeasedJob) -> Amounts:
-    """Return what the tasks of a job that have no place need together: (resources,)."""
-    total = np.zeros(Kind.GPU_0 + 1, dtype=np.int64)
-    for number, group in enumerate(job.spec.groups):
-        a_task = np.append(group.demand[: Kind.GPU_0], group.gpus * group.gpu_slices)
-        total += len(job.unplaced_in(number)) * a_task
-    return total
 
 
 class _Queues:
