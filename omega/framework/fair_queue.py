@@ -1,17 +1,16 @@
 """The lanes from which a process leases, in a fair order of the whole queue.
 
 Goal     Give the next room to the tenant with the smallest share, however many jobs another queues.
-Promise  No I/O: a driver answers its effects. What tenants use, and which lanes there are, is read
-         once a gap, or less often where reads take long, and at once if a lease found fewer jobs
-         than were asked for; in between, what this process leased since is added. Other replicas'
-         leases are seen a gap later.
+Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
+         gap (`share_gap_ms`), or less often where reads take long, and before the next lease if the
+         last one found fewer jobs than were asked for. Between reads, what this process has leased
+         is added to what tenants use. What other replicas lease is seen with the next read.
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
-from uuid import UUID
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from omega.cell.view import View
 from omega.clock import Clock
 from omega.framework.effects import Effects, called, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
+from omega.framework.wakeable import NOBODYS
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
@@ -30,38 +30,40 @@ from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse
 from omega.store.leases import ParkedJob
 
-PAUSE: Final = 20
-"""From one read to the next it takes at least so many times as long as a read."""
-LEASED_MIN: Final = 8
-"""How many jobs are leased at a time where nothing is free: room may have come meanwhile."""
-NOBODYS = UUID(int=0)
-"""The token of a parked job, which nobody has leased."""
+READ_PAUSE_MIN: Final = 20
+"""The pause after a read is at least so many times as long as the read: reads take at most a
+twentieth of the time."""
+JOBS_LEASED_MIN: Final = 8
+"""How many jobs may be leased although the view has less room: some may have come free since."""
 
 
 @dataclass(frozen=True)
 class _Charge:
-    """What a job was leased for, or gave back."""
+    """What a tenant is taken to use, or no longer to use, since use was summed up."""
 
     at_s: float
     tenant: str
     demand: Amounts
+    """(resources,) of a job that was leased; negative: of tasks that were not placed after all."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What was read last."""
+    """What was read last: lanes, what tenants use, and the room of the view."""
 
     due_s: float
     """When it is to be read again."""
     lane: tuple[Lane, ...]
+    """The lane of each row of `lanes`."""
     lanes: Lanes
     nodes: TenantNodes
+    """The tenants of these lanes, and those that use something."""
     use: Amounts
-    """(tenants, resources)"""
+    """(tenants, resources) by the positions of `nodes.names`, without charges."""
     capacity: Amounts
     """(resources,) of the machines that take claims."""
     jobs_with_room: int
-    """How many jobs there is room for at most, if all are as small as the smallest head."""
+    """An upper bound of how many jobs the free room takes."""
 
 
 class FairQueue:
@@ -70,7 +72,10 @@ class FairQueue:
     def __init__(
         self, kind: str, order: QueueOrder, clock: Clock, gap_ms: int, *, evicts: bool = False
     ) -> None:
-        """`evicts` says whether jobs can be placed where nothing is free."""
+        """`gap_ms` is how old what is known may be.
+
+        `evicts` says whether jobs can be placed where nothing is free.
+        """
         assert order.is_fair
         self._evicts = evicts
         self.order = order
@@ -81,12 +86,14 @@ class FairQueue:
         self._is_short = False
         """Whether the last lease found fewer jobs than were asked for."""
         self._charges: list[_Charge] = []
-        """Of this process, since the use that was read last was summed up."""
+        """Those of this process since the use that was read last was summed up."""
         self._without_room: set[Lane | str] = set()
-        """The lanes, or for DRF the tenants, whose jobs have found no room since the view last
-        gained any."""
+        """The lanes, for DRF the tenants, of which a job has found no room since the view last
+        gained room. None of their jobs is leased until it gains room again."""
         self._room: OpenRoom | None = None
+        """What the view had free when the lanes were read last."""
         self._nodes: tuple[tuple[str, ...], tuple[Tenant, ...], TenantNodes] | None = None
+        """The names and tenants of the last read, and their nodes, which take long to make."""
 
     def lanes(self, jobs_max: int) -> Effects[dict[Lane, int]]:
         """Return from which lanes to lease how many jobs next, `jobs_max` together or fewer."""
@@ -96,8 +103,10 @@ class FairQueue:
         if known is None:
             return {}
         if not self._evicts:
-            # More could not be placed; and what is leased now is decided by what is known now.
-            jobs_max = min(jobs_max, max(LEASED_MIN, known.jobs_with_room))
+            # More jobs could not be placed now. Room that comes free later would go to them, as
+            # they are leased, although by then other tenants may have smaller shares.
+            jobs_max = min(jobs_max, max(JOBS_LEASED_MIN, known.jobs_with_room))
+        # How many jobs stand behind a head was not read. If a lane has fewer, `took` sees it.
         lanes = replace(known.lanes, pending=np.full(len(known.lane), jobs_max, dtype=np.int64))
         may_go = np.array([self._may_go(lane) for lane in known.lane], dtype=np.bool_)
         order = fair_order(
@@ -107,7 +116,10 @@ class FairQueue:
         return {lane: count for lane, count in counts if count}
 
     def took(self, asked: Mapping[Lane, int], jobs: Sequence[LeasedJob]) -> list[LeasedJob]:
-        """Return leased jobs in the order in which they are to be placed, and charge for them."""
+        """Charge for jobs that were leased; return them in the order in which to place them.
+
+        `asked` is what `lanes` returned.
+        """
         known = self._known
         self._is_short = len(jobs) < sum(asked.values())
         if known is None:
@@ -128,7 +140,7 @@ class FairQueue:
                 self._without_room.add(self._whose(Lane.of(job.spec)))
 
     def parked_in_order(self, parked: Sequence[ParkedJob], view: View) -> Effects[list[ParkedJob]]:
-        """Return parked jobs in the order in which room is to be found for them."""
+        """Return parked jobs in fair order: in this order room is looked for."""
         if not parked:
             return []
         use = yield from self._read_use()
@@ -136,7 +148,7 @@ class FairQueue:
         nodes = self._nodes_of(sorted(names), use.tenants)
         jobs = [LeasedJob(it.id, NOBODYS, it.spec, it.unplaced) for it in parked]
         by_id = {job.id: job for job in parked}
-        order = fair_jobs(jobs, nodes, _rows(nodes, use), _capacity(view.open_room()))
+        order = fair_jobs(jobs, nodes, _use_rows(nodes, use), _capacity(view.open_room()))
         return [by_id[job.id] for job in order]
 
     def _read(self) -> Effects[_Known | None]:
@@ -156,17 +168,18 @@ class FairQueue:
         nodes = self._nodes_of(sorted(names), use.tenants)
         now_s = self._clock.now()
         self._known = _Known(
-            due_s=now_s + max(self._gap_ms / 1_000, PAUSE * (now_s - began_s)),
+            due_s=now_s + max(self._gap_ms / 1_000, READ_PAUSE_MIN * (now_s - began_s)),
             lane=tuple(head.lane for head in heads),
             lanes=_lanes(heads, nodes),
             nodes=nodes,
-            use=_rows(nodes, use),
+            use=_use_rows(nodes, use),
             capacity=_capacity(room),
             jobs_with_room=_jobs_with_room(heads, room),
         )
         return self._known
 
     def _read_use(self) -> Effects[TenantUse]:
+        """Read what tenants use, and forget the charges that this sum has in it."""
         asked_s, gap_ms = self._clock.now(), self._gap_ms
         use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=gap_ms))
         summed_s = asked_s - use.age_ms / 1_000
@@ -197,6 +210,7 @@ class FairQueue:
 
 
 def _lanes(heads: Sequence[LaneHead], nodes: TenantNodes) -> Lanes:
+    """Return the lanes of these heads, as if each had one job: `FairQueue.lanes` says how many."""
     return Lanes(
         tenant=np.array([nodes.position[it.lane.tenant] for it in heads], dtype=np.intp),
         pending=np.ones(len(heads), dtype=np.int64),
@@ -206,16 +220,23 @@ def _lanes(heads: Sequence[LaneHead], nodes: TenantNodes) -> Lanes:
     )
 
 
-def _rows(nodes: TenantNodes, use: TenantUse) -> Amounts:
+def _use_rows(nodes: TenantNodes, use: TenantUse) -> Amounts:
+    """Return what each of the nodes' tenants uses: (tenants, resources)."""
     nothing = (0,) * len(RESOURCES)
     return np.array([use.used.get(name, nothing) for name in nodes.names], dtype=np.int64)
 
 
 def _capacity(room: OpenRoom) -> Amounts:
+    """Return the capacity of all machines that take claims: (resources,)."""
     return one_gpu_kind(room.capacity.sum(axis=0))
 
 
 def _jobs_with_room(heads: Sequence[LaneHead], room: OpenRoom) -> int:
+    """Return an upper bound of how many jobs find room.
+
+    It is as if the free room were on one machine, and each job asked for the least that any head
+    asks for of each resource.
+    """
     free = one_gpu_kind(room.free.sum(axis=0))
     smallest = np.array([it.demand for it in heads], dtype=np.int64).min(axis=0)
     needs = smallest > 0
@@ -223,6 +244,7 @@ def _jobs_with_room(heads: Sequence[LaneHead], room: OpenRoom) -> int:
 
 
 def _gained(before: OpenRoom, room: OpenRoom) -> bool:
+    """Return whether any machine has more free of any kind than before, or machines have joined."""
     if before.free.shape != room.free.shape:
         return True
     return bool((room.free > before.free).any())

@@ -90,4 +90,4 @@ def demand_left(job: LeasedJob) -> Amounts:
 
 
 def _together(groups: Sequence[TaskGroup], tasks: Sequence[int]) -> Amounts:
-    return integers(tasks) @ np.array([task_demand(group) for group in groups])
+    return integers(tasks) @ np.array([task_demand(group) for group in groups], dtype=np.int64)
