@@ -121,12 +121,12 @@ class MemoryJobs:
     def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest."""
         of_kind = [job for job in self._parked.values() if job.spec.scheduler == scheduler]
-        free = [job for job in of_kind if job.park_reason is not ParkReason.HELD]
-        free.sort(key=lambda job: (-job.spec.precedence, job.id))
+        not_held = [job for job in of_kind if job.park_reason is not ParkReason.HELD]
+        not_held.sort(key=lambda job: (-job.spec.precedence, job.id))
         if by_lane:
             lanes = len({Lane.of(job.spec) for job in of_kind})
-            free = _first_of_each_lane(free, max(1, jobs_max // max(1, lanes)))
-        return [self._as_parked(job) for job in free[:jobs_max]]
+            not_held = _first_of_each_lane(not_held, max(1, jobs_max // max(1, lanes)))
+        return [self._as_parked(job) for job in not_held[:jobs_max]]
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Move parked jobs back to pending; return how many were parked."""

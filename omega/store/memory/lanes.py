@@ -1,7 +1,7 @@
 """The order of the queue in a memory store: lanes, tenants, and the agreement of replicas.
 
-Goal     Answer a fair order as the Postgres store does.
-Promise  What tenants use is summed up at most as often as somebody asks for a younger sum.
+Goal     Answer the calls of a fair order as the Postgres store does, for simulations and tests.
+Promise  A sum of what tenants use is kept until a call asks for a younger one.
 Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 """
 
@@ -18,11 +18,14 @@ from omega.model.quotas import cost
 from omega.ordering.tenants import Tenant, TenantTree
 from omega.store.holdings import RESOURCES, Amounts
 from omega.store.lanes import AnotherOrder, LaneHead, TenantUse, UnfinishedTasks
+from omega.store.memory.job_records import JobRecord
 from omega.store.memory.jobs import MemoryJobs, milliseconds
 
 
 @dataclass(frozen=True)
 class _Agreement:
+    """The order of a kind, the replica that agreed last, and when the agreement runs out."""
+
     order: QueueOrder
     replica: str
     ends_s: float
@@ -34,21 +37,18 @@ class MemoryLanes(MemoryJobs):
     _tenants: dict[str, Tenant]
     _agreements: dict[str, _Agreement]
     _use: tuple[float, dict[str, Amounts]] | None = None
-    """What tenants used, and when it was summed up."""
+    """When use was summed up last, in seconds of the clock, and what each tenant used."""
 
     def lanes(self, scheduler: str) -> list[LaneHead]:
         """Return the heads of the lanes of a kind, by tenant and class."""
         heads = self._lines[scheduler].heads(self._clock.now())
         return [
-            LaneHead(
-                lane, job.id, job.spec.precedence, _of_unplaced(job.spec.tasks, job.placed, it)
-            )
+            LaneHead(lane, job.id, job.spec.precedence, _demand_of_unplaced(job))
             for lane, job in heads[: LIMITS.lanes_max]
-            for it in [tuple(job_demand(job.spec).tolist())]
         ]
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
-        """Return what each tenant uses, as a sum that is at most so old."""
+        """Return what each tenant uses: the last sum if it is young enough, or a new one."""
         now_s = self._clock.now()
         if self._use is None or not 0 <= now_s - self._use[0] < age_ms_max / 1_000:
             self._use = (now_s, self._sum_use())
@@ -57,7 +57,7 @@ class MemoryLanes(MemoryJobs):
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
     ) -> AnotherOrder | None:
-        """Have the order of a kind for so long; return who has another one, if anybody does."""
+        """Agree on the order of a kind until `lease_ms` from now; return another that is held."""
         now_s = self._clock.now()
         held = self._agreements.get(scheduler)
         ends_s = now_s + lease_ms / 1_000
@@ -73,7 +73,7 @@ class MemoryLanes(MemoryJobs):
         return [self._tenants[name] for name in sorted(self._tenants)]
 
     def queue_orders(self) -> dict[str, QueueOrder]:
-        """Return the orders that kinds of scheduler have agreed on, by kind."""
+        """Return the orders on which replicas have agreed and that have not run out, by kind."""
         now_s = self._clock.now()
         held = sorted(self._agreements.items())
         return {kind: it.order for kind, it in held if it.ends_s > now_s}
@@ -113,6 +113,7 @@ class MemoryLanes(MemoryJobs):
         return self._tenants.pop(name, None) is not None
 
     def _sum_use(self) -> dict[str, Amounts]:
+        """Return what the tasks that have places hold, by tenant."""
         rows = self._allocations.rows
         rows = rows[rows["job"] > 0]
         jobs, at = np.unique(rows["job"], return_inverse=True)
@@ -125,5 +126,8 @@ class MemoryLanes(MemoryJobs):
         return {name: tuple(row) for name, row in zip(names, sums.tolist(), strict=True)}
 
 
-def _of_unplaced(tasks: int, placed: int, demand: Amounts) -> Amounts:
-    return tuple(amount * (tasks - placed) // tasks for amount in demand)
+def _demand_of_unplaced(job: JobRecord) -> Amounts:
+    """Return what the unplaced tasks need, by the same estimate as omega.read_lanes."""
+    tasks = job.spec.tasks
+    demand: list[int] = job_demand(job.spec).tolist()
+    return tuple(amount * (tasks - job.placed) // tasks for amount in demand)
