@@ -41,7 +41,10 @@ def test_a_long_list_ends_with_how_many_are_left_out() -> None:
     lines = drawn(FairnessReport([a_share(f"t{at}") for at in range(SHOWN + 2)], {}))
 
     assert SHOWN + 3 == len(lines)
-    assert ["and 2 tenants more: see --json", "orders: no scheduler runs"] == lines[-2:]
+    assert [
+        "and 2 tenants more: see --json",
+        "orders: none, no scheduler leases from the queue",
+    ] == lines[-2:]
 
 
 def test_without_jobs_there_is_one_sentence() -> None:
