@@ -126,7 +126,8 @@ class Settings(BaseSettings):
     queue_order: Literal["fifo", "drf", "choosy"] = "fifo"
     """Which jobs of the whole queue are leased next, by schedulers that are not told otherwise."""
     share_gap_ms: Milliseconds = 50
-    """How old what a scheduler with a fair order knows of lanes and tenants may be."""
+    """How often a scheduler with a fair order reads lanes and the view, and how old the sum of what
+    tenants use may be then."""
 
     backoff_initial_ms: Milliseconds = 100
     backoff_max_ms: Milliseconds = 10_000

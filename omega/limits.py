@@ -42,7 +42,8 @@ class Limits:
     processes_per_login_max: int = 1_000
     """Processes that report under one login, and processes that lease turns under one login."""
     rounds_per_login_max: int = 100
-    """Kinds of scheduler whose last round was begun by one login."""
+    """Kinds of scheduler whose last round was begun by one login, and kinds on whose order of the
+    queue it agreed last."""
     occupied_machines_max: int = 1_000
     """Machines of which one call reads who runs there, to look for victims."""
     holders_max: int = 10_000

@@ -62,8 +62,8 @@ class PlanningContext:
     driver_places: bool = False
     """Whether to yield `PlaceAtRandom` for plain jobs; only drivers of simulations place jobs."""
     keeps_order: bool = False
-    """Whether jobs come in the order in which they are to be placed, for schedulers without an
-    order of their own."""
+    """Whether jobs are given in the order in which they are to be placed; a scheduler that
+    overrides `order` still puts them in its own."""
 
     def rng(self, job: LeasedJob, tries: int) -> np.random.Generator:
         """Return the random generator of one try; retries and other replicas get other streams."""

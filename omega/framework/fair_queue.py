@@ -1,17 +1,16 @@
 """The lanes from which a process leases, in a fair order of the whole queue.
 
 Goal     Give the next room to the tenant with the smallest share, however many jobs another queues.
-Promise  No I/O: a driver answers its effects. What tenants use, and which lanes there are, is read
-         once a gap, or less often where reads take long, and at once if a lease found fewer jobs
-         than were asked for; in between, what this process leased since is added. Other replicas'
-         leases are seen a gap later.
+Promise  No I/O: a driver answers its effects. Lanes, what tenants use, and the view are read once a
+         gap (`share_gap_ms`), or less often where reads take long, and before the next lease if the
+         last one found fewer jobs than were asked for. Between reads, what this process has leased
+         is added to what tenants use. What other replicas lease is seen with the next read.
 Source   DRF (NSDI 2011) and Choosy (EuroSys 2013); docs/decisions/0058-the-order-of-the-queue.md.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
-from uuid import UUID
 
 import numpy as np
 
@@ -20,38 +19,40 @@ from omega.cell.view import View
 from omega.clock import Clock
 from omega.framework.effects import Effects, called, refreshed
 from omega.framework.job_attempt import AttemptEnd, JobResult
+from omega.framework.passed_over import PassedOver
+from omega.framework.wakeable import NOBODYS
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts
 from omega.model.jobs import LeasedJob
-from omega.model.lanes import Lane, QueueOrder
-from omega.ordering.fair import Lanes, demand_left, fair_jobs, fair_order, one_gpu_kind
+from omega.model.lanes import Lane, QueueOrder, demand_left
+from omega.ordering.fair import Lanes, fair_jobs, fair_order, one_gpu_kind
 from omega.ordering.tenants import Tenant, TenantNodes, TenantTree
 from omega.store.holdings import RESOURCES
 from omega.store.lanes import LaneHead, TenantUse
 from omega.store.leases import ParkedJob
 
-PAUSE: Final = 20
-"""From one read to the next it takes at least so many times as long as a read."""
+READ_PAUSE_MIN: Final = 20
+"""The pause after a read is at least so many times as long as the read: reads take at most a
+twentieth of the time."""
+JOBS_LEASED_MIN: Final = 8
+"""How many jobs may be leased although the view has less room: some may have come free since."""
 LEFT_TO_OTHERS_S: Final = 1.0
 """For how long room is left to a poorer tenant's jobs of another kind."""
-LEASED_MIN: Final = 8
-"""How many jobs are leased at a time where nothing is free: room may have come meanwhile."""
-NOBODYS = UUID(int=0)
-"""The token of a parked job, which nobody has leased."""
 
 
 @dataclass(frozen=True)
 class _Charge:
-    """What a job was leased for, or gave back."""
+    """What a tenant is taken to use, or no longer to use, since use was summed up."""
 
     at_s: float
     tenant: str
     demand: Amounts
+    """(resources,) of a job that was leased; negative: of tasks that were not placed after all."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """What was read last."""
+    """What was read last: lanes, what tenants use, and the room of the view."""
 
     due_s: float
     """When it is to be read again."""
@@ -60,12 +61,13 @@ class _Known:
     lanes: Lanes
     """... and as arrays."""
     nodes: TenantNodes
+    """The tenants of these lanes, and those that use something."""
     use: Amounts
-    """(tenants, resources)"""
+    """(tenants, resources) by the positions of `nodes.names`, without charges."""
     capacity: Amounts
     """(resources,) of the machines that take claims."""
     jobs_with_room: int
-    """How many jobs there is room for at most, if all are as small as the smallest head."""
+    """An upper bound of how many jobs the free room takes."""
     has_room: Mapping[tuple[str, Lane], bool]
     """Of lanes of other kinds without constraints, whether a machine has room for a task."""
 
@@ -76,7 +78,10 @@ class FairQueue:
     def __init__(
         self, kind: str, order: QueueOrder, clock: Clock, gap_ms: int, *, evicts: bool = False
     ) -> None:
-        """`evicts` says whether jobs can be placed where nothing is free."""
+        """`gap_ms` is how old what is known may be.
+
+        `evicts` says whether jobs can be placed where nothing is free.
+        """
         assert order.is_fair
         self._evicts = evicts
         self.order = order
@@ -87,14 +92,15 @@ class FairQueue:
         self._is_short = False
         """Whether the last lease found fewer jobs than were asked for."""
         self._charges: list[_Charge] = []
-        """Of this process, since the use that was read last was summed up."""
-        self._without_room: set[Lane | str] = set()
-        """The lanes, or for DRF the tenants, whose jobs have found no room since the view last
-        gained any."""
+        """Those of this process since the use that was read last was summed up."""
+        self._passed_over = PassedOver[Lane | str](clock)
+        """By lane, for DRF by tenant, what has found no room since the view last gained any."""
         self._others: dict[tuple[str, Lane], tuple[float, int]] = {}
         """Since when lanes of other kinds could have taken room, and what their tenants used."""
         self._room: OpenRoom | None = None
+        """What the view had free when the lanes were read last."""
         self._nodes: tuple[tuple[str, ...], tuple[Tenant, ...], TenantNodes] | None = None
+        """The names and tenants of the last read, and their nodes, which take long to make."""
 
     def lanes(self, jobs_max: int) -> Effects[dict[Lane, int]]:
         """Return from which lanes to lease how many jobs next, `jobs_max` together or fewer."""
@@ -104,17 +110,22 @@ class FairQueue:
         if known is None:
             return {}
         if not self._evicts:
-            # More could not be placed; and what is leased now is decided by what is known now.
-            jobs_max = min(jobs_max, max(LEASED_MIN, known.jobs_with_room))
-        lanes = replace(known.lanes, pending=np.full(len(known.heads), jobs_max, dtype=np.int64))
+            # More jobs could not be placed now. Room that comes free later would go to them, as
+            # they are leased, although by then other tenants may have smaller shares.
+            jobs_max = min(jobs_max, max(JOBS_LEASED_MIN, known.jobs_with_room))
+        # How many jobs stand behind a head was not read. If a lane has fewer, `took` sees it.
         use = self._used(known)
-        may_go = np.array([self._may_go(known, it, use) for it in known.heads], dtype=np.bool_)
-        order = fair_order(lanes, known.nodes, use, known.capacity, jobs_max, eligible=may_go)
+        may_go = [self._jobs_max(known, head, use, jobs_max) for head in known.heads]
+        lanes = replace(known.lanes, pending=np.array(may_go, dtype=np.int64))
+        order = fair_order(lanes, known.nodes, use, known.capacity, jobs_max)
         counts = zip(known.heads, order.count.tolist(), strict=True)
         return {it.lane: count for it, count in counts if count and it.scheduler == self._kind}
 
     def took(self, asked: Mapping[Lane, int], jobs: Sequence[LeasedJob]) -> list[LeasedJob]:
-        """Return leased jobs in the order in which they are to be placed, and charge for them."""
+        """Charge for jobs that were leased; return them in the order in which to place them.
+
+        `asked` is what `lanes` returned.
+        """
         known = self._known
         self._is_short = len(jobs) < sum(asked.values())
         if known is None:
@@ -131,11 +142,13 @@ class FairQueue:
             job = result.job
             if len(job.unplaced):
                 self._charges.append(_Charge(now_s, job.spec.tenant, -demand_left(job)))
-            if result.ending is AttemptEnd.NO_ROOM:
-                self._without_room.add(self._whose(Lane.of(job.spec)))
+            diagnosis = result.diagnosis
+            never_fits = diagnosis is not None and diagnosis.reason.is_permanent
+            if result.ending is AttemptEnd.NO_ROOM and not never_fits:
+                self._passed_over.note(self._whose(Lane.of(job.spec)), job)
 
     def parked_in_order(self, parked: Sequence[ParkedJob], view: View) -> Effects[list[ParkedJob]]:
-        """Return parked jobs in the order in which room is to be found for them."""
+        """Return parked jobs in fair order: in this order room is looked for."""
         if not parked:
             return []
         use = yield from self._read_use()
@@ -143,7 +156,7 @@ class FairQueue:
         nodes = self._nodes_of(sorted(names), use.tenants)
         jobs = [LeasedJob(it.id, NOBODYS, it.spec, it.unplaced) for it in parked]
         by_id = {job.id: job for job in parked}
-        order = fair_jobs(jobs, nodes, _rows(nodes, use), _capacity(view.open_room()))
+        order = fair_jobs(jobs, nodes, _use_rows(nodes, use), _capacity(view.open_room()))
         return [by_id[job.id] for job in order]
 
     def _read(self) -> Effects[_Known | None]:
@@ -157,17 +170,17 @@ class FairQueue:
         use = yield from self._read_use()
         room = (yield from refreshed()).open_room()
         if self._room is None or _gained(self._room, room):
-            self._without_room.clear()
+            self._passed_over.clear()
         self._room = room
         names = {head.lane.tenant for head in heads}.union(use.used)
         nodes = self._nodes_of(sorted(names), use.tenants)
         now_s = self._clock.now()
         self._known = _Known(
-            due_s=now_s + max(self._gap_ms / 1_000, PAUSE * (now_s - began_s)),
+            due_s=now_s + max(self._gap_ms / 1_000, READ_PAUSE_MIN * (now_s - began_s)),
             heads=heads,
             lanes=_lanes(heads, nodes),
             nodes=nodes,
-            use=_rows(nodes, use),
+            use=_use_rows(nodes, use),
             capacity=_capacity(room),
             jobs_with_room=_jobs_with_room(heads, room),
             has_room=_have_room(heads, room),
@@ -175,30 +188,31 @@ class FairQueue:
         return self._known
 
     def _read_use(self) -> Effects[TenantUse]:
+        """Read what tenants use, and forget the charges that this sum has in it."""
         asked_s, gap_ms = self._clock.now(), self._gap_ms
         use = yield from called("tenant_use", lambda store: store.tenant_use(age_ms_max=gap_ms))
         summed_s = asked_s - use.age_ms / 1_000
         self._charges = [charge for charge in self._charges if charge.at_s >= summed_s]
         return use
 
-    def _may_go(self, known: _Known, head: LaneHead, use: Amounts) -> bool:
-        """Return whether a lane takes part: of this kind, or of another that could take room.
+    def _jobs_max(self, known: _Known, head: LaneHead, use: Amounts, wanted: int) -> int:
+        """Return how many jobs of a lane take part: of this kind, or of another that could go.
 
         A lane of another kind whose tenant has got no more for `LEFT_TO_OTHERS_S` is left out: its
         scheduler is slow, or sees what cannot be seen from here.
         """
         if head.scheduler == self._kind:
-            return self._whose(head.lane) not in self._without_room
+            return self._passed_over.jobs_max(self._whose(head.lane), head, wanted)
         key, now_s = (head.scheduler, head.lane), self._clock.now()
         if not known.has_room.get(key, False):
             self._others.pop(key, None)
-            return False
+            return 0
         used = int(use[known.nodes.position[head.lane.tenant]].max())
         since_s, before = self._others.get(key, (now_s, used))
         if used > before:
             since_s = now_s
         self._others[key] = (since_s, used)
-        return now_s - since_s < LEFT_TO_OTHERS_S
+        return wanted if now_s - since_s < LEFT_TO_OTHERS_S else 0
 
     def _whose(self, lane: Lane) -> Lane | str:
         """Return who waits if a job of this lane finds no room: the lane, or its tenant."""
@@ -221,6 +235,7 @@ class FairQueue:
 
 
 def _lanes(heads: Sequence[LaneHead], nodes: TenantNodes) -> Lanes:
+    """Return the lanes of these heads, as if each had one job: `FairQueue.lanes` says how many."""
     return Lanes(
         tenant=np.array([nodes.position[it.lane.tenant] for it in heads], dtype=np.intp),
         pending=np.ones(len(heads), dtype=np.int64),
@@ -230,16 +245,23 @@ def _lanes(heads: Sequence[LaneHead], nodes: TenantNodes) -> Lanes:
     )
 
 
-def _rows(nodes: TenantNodes, use: TenantUse) -> Amounts:
+def _use_rows(nodes: TenantNodes, use: TenantUse) -> Amounts:
+    """Return what each of the nodes' tenants uses: (tenants, resources)."""
     nothing = (0,) * len(RESOURCES)
     return np.array([use.used.get(name, nothing) for name in nodes.names], dtype=np.int64)
 
 
 def _capacity(room: OpenRoom) -> Amounts:
+    """Return the capacity of all machines that take claims: (resources,)."""
     return one_gpu_kind(room.capacity.sum(axis=0))
 
 
 def _jobs_with_room(heads: Sequence[LaneHead], room: OpenRoom) -> int:
+    """Return an upper bound of how many jobs find room.
+
+    It is as if the free room were on one machine, and each job asked for the least that any head
+    asks for of each resource.
+    """
     free = one_gpu_kind(room.free.sum(axis=0))
     smallest = np.array([it.demand for it in heads], dtype=np.int64).min(axis=0)
     needs = smallest > 0
@@ -260,6 +282,7 @@ def _have_room(heads: Sequence[LaneHead], room: OpenRoom) -> dict[tuple[str, Lan
 
 
 def _gained(before: OpenRoom, room: OpenRoom) -> bool:
+    """Return whether any machine has more free of any kind than before, or machines have joined."""
     if before.free.shape != room.free.shape:
         return True
     return bool((room.free > before.free).any())

@@ -93,8 +93,8 @@ class JobPlanner:
     def _lease(self) -> Effects[Sequence[LeasedJob]]:
         jobs = yield from self._leasing.lease(self._jobs_to_lease)
         scheduler = self._context.scheduler
-        # The queue is in the default order already. Another order is applied before the jobs are
-        # divided; the attempt at each part applies it again, on its own view.
+        # The jobs are in the order of the queue already. A scheduler's own order is applied before
+        # they are divided; the attempt at each part applies it again, on its own view.
         if has_its_own_order(scheduler) and len(jobs) > 1:
             view = yield from refreshed()
             return scheduler.order(jobs, view)

@@ -69,7 +69,7 @@ class Leasing:
         waker: Waker,
         fair: FairQueue | None = None,
     ) -> None:
-        """Without `fair` the order is that of precedence, then age."""
+        """Without `fair`, jobs are leased by precedence, then age."""
         self.leases = Leases()
         self.kind = kind
         self.holder = holder
@@ -104,7 +104,7 @@ class Leasing:
         return jobs
 
     def note(self, results: Sequence[JobResult]) -> None:
-        """Take notice of what became of jobs that were leased, for the next lease."""
+        """Tell the fair order, if there is one, what became of leased jobs."""
         if self._fair is not None:
             self._fair.note(results)
 

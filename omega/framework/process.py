@@ -172,7 +172,11 @@ class Process:
         yield from called("forget", lambda store: store.forget(kind, self.replica))
 
     def _agree_on_order(self) -> Effects[None]:
-        """Have the kind's order for the time of a lease; raise BadInput if another has it."""
+        """Agree on the kind's order until `lease_ms` from now.
+
+        Raises BadInput if other replicas of the kind have agreed on another order. A scheduler with
+        rounds leases all jobs, and has none.
+        """
         if not self.housekeeps or self.scheduler.rounds is not None:
             return
         kind, order, lease_ms = self.scheduler.kind, self._order, self.settings.lease_ms
@@ -207,8 +211,8 @@ class Process:
         if self.scheduler.rounds is not None:
             return RoundPlanner(context, self.scheduler.rounds, leasing, meter, settings, self.emit)
         if self._fair is not None:
-            # A parked job would not be compared with the pending ones. The queue passes over those
-            # that have found no room.
+            # A fair order compares pending jobs only, so jobs without room stay pending. FairQueue
+            # passes over their lane or tenant, so that they are not tried all the time.
             settings = settings.model_copy(update={"losers_first": True})
         dispose = self.dispose or partial(disposition, settings=settings, rng=self.rng)
         jobs = JobPlanner(

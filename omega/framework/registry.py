@@ -19,7 +19,7 @@ from omega.model.lanes import QueueOrder
 
 ENTRY_POINT_GROUP = "omega.schedulers"
 ORDER: Final = "order"
-"""The setting that every kind of scheduler has."""
+"""The one setting that every kind of scheduler has: a QueueOrder."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ def find_scheduler(kind: str) -> type[Scheduler]:
 def configured(kind: str, settings: Mapping[str, str]) -> Scheduler:
     """Return a scheduler of this kind with an operator's settings, by name and as text.
 
-    The setting `order` is every kind's: which jobs of the whole queue are leased next. Raises
-    BadInput for a setting that the kind does not have or a value that will not do, and what
-    `find_scheduler` raises.
+    Every kind has the setting `order`: which jobs of the whole queue are leased next. Raises
+    BadInput for a setting that the kind does not have and for a value that it does not take, and
+    what `find_scheduler` raises.
     """
     its_own = dict(settings)
     order = its_own.pop(ORDER, None)

@@ -77,8 +77,9 @@ class Scheduler(ABC):
     room otherwise. A scheduler with `rounds` names these jobs: `RoundPlan.wanting`."""
 
     queue_order: QueueOrder | None = None
-    """Which jobs of the whole queue it leases next; None: as the settings say. It is the same for
-    all replicas of a kind, and of no effect on a scheduler with `rounds`, which leases all."""
+    """Which jobs of the whole queue it leases next; None: as the setting `queue_order` says. All
+    replicas of a kind have the same. It has no effect on a scheduler with `rounds`, which leases
+    all jobs."""
 
     elastic: Elastic | None = None
     """How it gives helpers to its elastic jobs; None: they keep the workers that were wanted."""

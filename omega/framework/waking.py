@@ -28,7 +28,8 @@ from omega.model.claims import Granularity
 from omega.store.leases import ParkedJob
 
 PARKED_MAX = 10_000
-"""How many parked jobs one check reads, those of highest precedence first."""
+"""How many parked jobs one check reads: those of highest precedence, or with a fair order so many
+of each lane."""
 
 
 class Waker:

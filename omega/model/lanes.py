@@ -1,12 +1,13 @@
-"""Lanes: the queue of one kind of scheduler, by tenant and by class of constraints.
+"""Lanes: the parts of the queue of a kind of scheduler, by tenant and by class of constraints.
 
-Goal     Name the parts of a queue between which an order of the whole queue decides.
-Promise  A job is in one lane for as long as it exists. The store in Postgres computes the same
-         classes.
+Goal     Name the parts of a queue between which a fair order decides, and what their jobs need.
+Promise  A job is in the same lane for as long as it exists. Postgres computes the same classes and
+         demands (functions/specs.sql).
 Source   Choosy (EuroSys 2013): users, and the machines that their jobs may use;
          docs/decisions/0058-the-order-of-the-queue.md.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -15,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from omega.model.arrays import Amounts
-from omega.model.jobs import Constraint, JobSpec
+from omega.model.arrays import Amounts, integers
+from omega.model.jobs import Constraint, JobSpec, LeasedJob, TaskGroup
 from omega.model.resources import DEVICES
 
 CONSTRAINT_CLASSES: Final = 64
@@ -29,14 +30,15 @@ class QueueOrder(Enum):
     FIFO = "fifo"
     """The highest precedence, then the oldest."""
     DRF = "drf"
-    """Those of the tenant with the smallest weighted dominant share, of the tenants whose next job
-    finds room."""
+    """The tenant with the smallest weighted dominant share; if a job of it finds no room, the
+    tenant after it."""
     CHOOSY = "choosy"
-    """The same, lane by lane: jobs that few machines take do not hold up their tenant's others."""
+    """The same, but if a job finds no room, only its lane is passed over: jobs that few machines
+    take do not hold up others of their tenant."""
 
     @property
     def is_fair(self) -> bool:
-        """Whether it compares tenants."""
+        """Whether it compares the shares of tenants."""
         return self is not QueueOrder.FIFO
 
 
@@ -68,10 +70,24 @@ def _class_of(constraints: frozenset[Constraint]) -> int:
     return 1 + sha256("\n\n".join(sorted(texts)).encode()).digest()[0] % CONSTRAINT_CLASSES
 
 
+def task_demand(group: TaskGroup) -> Amounts:
+    """Return what one task needs, with the slices of its GPUs added up: (resources,).
+
+    The resources are CPU in millicores, memory and disk in MiB, and GPU slices.
+    """
+    return np.append(group.demand[: DEVICES.start], group.gpus * group.gpu_slices)
+
+
 def job_demand(spec: JobSpec) -> Amounts:
-    """Return what all tasks of a job need together: (resources,), the GPUs' slices added up."""
-    total = np.zeros(DEVICES.start + 1, dtype=np.int64)
-    for group in spec.groups:
-        total[:-1] += group.tasks * group.demand[: DEVICES.start]
-        total[-1] += group.tasks * group.gpus * group.gpu_slices
-    return total
+    """Return what all tasks of a job need together: (resources,), as of `task_demand`."""
+    return _together(spec.groups, [group.tasks for group in spec.groups])
+
+
+def demand_left(job: LeasedJob) -> Amounts:
+    """Return what the tasks of a job that have no place need together: (resources,)."""
+    groups = job.spec.groups
+    return _together(groups, [len(job.unplaced_in(number)) for number in range(len(groups))])
+
+
+def _together(groups: Sequence[TaskGroup], tasks: Sequence[int]) -> Amounts:
+    return integers(tasks) @ np.array([task_demand(group) for group in groups], dtype=np.int64)

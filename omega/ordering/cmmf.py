@@ -1,4 +1,4 @@
-"""Fair shares by linear programs: constrained max-min fairness, exactly.
+"""Fair shares by linear programs: constrained max-min fairness (CMMF), exactly.
 
 Goal     Say what each tenant would have if tasks could be divided and moved, for auditors.
 Promise  The smallest weighted share is as large as can be, then the next, and so on; in a tree this
@@ -24,9 +24,10 @@ from omega.model.arrays import Amounts, Index, Mask, Score, integers
 from omega.ordering.tenants import ROOT, TenantNodes
 
 TOLERANCE = 1e-9
-"""How far HiGHS may be off; and by which part of itself a frozen share may be missed."""
+"""HiGHS' tolerance; and the fraction by which the floor of a frozen share is lowered, so that the
+next program is not infeasible by rounding."""
 CLEAR_PRICE = 1e-9
-"""A price is not taken for a rounding error from this part of the largest price on."""
+"""A price below this fraction of the largest price is a rounding error, and counts as 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +41,25 @@ class LaneDemands:
     tasks: Score
     """(lanes,) how many tasks there are; may be infinite."""
     may_use: Mask
-    """(lanes, machines)"""
+    """(lanes, machines) whether the tasks of a lane may run on a machine, by their constraints."""
 
 
 @dataclass(frozen=True, eq=False)
 class FairShares:
-    """Who would have what."""
+    """The shares that are fair, and one assignment of tasks that gives them."""
 
     share: Score
-    """(tenants,) of the capacity of all machines."""
+    """(tenants,) the dominant share of each: a fraction of the capacity of all machines."""
     tasks: Score
-    """(lanes, machines) fractions of tasks; one way of several to give these shares."""
+    """(lanes, machines) how many tasks run where, in fractions. Other assignments may give the same
+    shares."""
 
 
 def fair_shares(lanes: LaneDemands, capacity: Amounts, nodes: TenantNodes) -> FairShares:
-    """Return the fair shares of tenants of machines with `capacity` (machines, resources)."""
+    """Return the fair shares of tenants of machines with `capacity` (machines, resources).
+
+    Raises InvariantBroken if HiGHS finds no optimum.
+    """
     program = _Program(lanes, capacity, nodes)
     share = np.zeros(len(nodes.weight))
     for level in nodes.levels:
@@ -70,9 +75,11 @@ def fair_shares(lanes: LaneDemands, capacity: Amounts, nodes: TenantNodes) -> Fa
 
 
 def pooled(capacity: Amounts, may_use: Mask) -> tuple[Amounts, Mask]:
-    """Return the machines with those added up that are equal and that the same lanes may use.
+    """Return capacity and `may_use` with equal machines that the same lanes may use added up.
 
-    Shares of machines that are added up are the same, and cells have few kinds of machines.
+    `capacity` is (machines, resources), `may_use` (lanes, machines); both are returned with fewer
+    machines. Fair shares stay the same, and the program is smaller: cells have few kinds of
+    machines.
     """
     rows = np.concatenate((capacity, may_use.T), axis=1)
     unlike, counts = np.unique(rows, axis=0, return_counts=True)
@@ -81,16 +88,17 @@ def pooled(capacity: Amounts, may_use: Mask) -> tuple[Amounts, Mask]:
 
 
 class _Program:
-    """The program of one cell; of its rows only the floors of nodes change.
+    """The linear program of one cell; from solve to solve only the rows of nodes change.
 
     A column is what a lane has of one machine, as a dominant share; the last one is the smallest
-    weighted share of all live nodes.
+    weighted share of all live nodes. Live nodes are those whose shares may still grow.
     """
 
     def __init__(self, lanes: LaneDemands, capacity: Amounts, nodes: TenantNodes) -> None:
         total = capacity.sum(axis=0)
         whole = self.whole = float(nodes.weight.sum())
-        """What the whole cell counts as, so that shares are near weights, not near zero."""
+        """The share of the whole cell: the sum of weights. So shares are of the size of weights,
+        even with many tenants, and HiGHS' tolerance does not matter."""
         task = whole * lanes.demand / np.where(total > 0, total, np.inf)
         unit = task.max(axis=1, initial=0.0)
         lacks = (lanes.demand[:, np.newaxis] > 0) & (capacity == 0)
@@ -144,14 +152,17 @@ class _Program:
         return float(found.x[-1]), -np.asarray(found.ineqlin.marginals[fixed:])
 
     def _of_machines(self, part: Score, machines: int) -> sparse.coo_array:
-        """Return a row for each resource of each machine: what is used of it, of the whole cell."""
+        """Return a row for each resource of each machine: its use, as a share of the cell's total.
+
+        `part` (columns, resources) is what each unit of a column uses.
+        """
         column, resource = np.nonzero(part)
         row = self._machine[column] * part.shape[1] + resource
         shape = (machines * part.shape[1], len(self._lane))
         return sparse.coo_array((part[column, resource], (row, column)), shape=shape)
 
     def _of_lanes(self, lanes: Index) -> sparse.coo_array:
-        """Return a row for each of some lanes: its share."""
+        """Return a row for each of `lanes`: the sum of its columns."""
         column = np.flatnonzero(np.isin(self._lane, lanes))
         row = np.searchsorted(lanes, self._lane[column])
         shape = (len(lanes), len(self._lane))
@@ -159,7 +170,10 @@ class _Program:
 
     @staticmethod
     def _sums_by(nodes: TenantNodes, leaf: Index) -> sparse.coo_array:
-        """Return a row for each node: the sum of the columns that are in it."""
+        """Return a row for each node: the sum of the columns in its subtree.
+
+        `leaf` (columns,) is the node that each column belongs to.
+        """
         rows, columns = [leaf], [np.arange(len(leaf))]
         for _ in nodes.levels:
             rows.append(nodes.parent[rows[-1]])

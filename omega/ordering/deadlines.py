@@ -1,21 +1,21 @@
 """Start deadlines: a stage of a pipeline runs before those that can start later than it.
 
 Goal     Keep the targets of pipelines whose work is urgent, while others have time.
-Promise  A key is a number, and the pending stage with the smallest key goes next; equal keys go by
-         id. All keys of one policy are comparable: those of LLF and EDF are times, and so are those
-         of TOKENS. A critical path is the longest of all paths below a stage, not their sum. A
-         graph that exists has no circle and no unknown stage. Nothing here reads a clock: costs
-         and times are integers, in milliseconds.
+Promise  A key is a number; the pending stage with the smallest key is meant to go next, of equal
+         ones that with the lowest id. All keys of one policy are comparable: those of LLF, EDF and
+         TOKENS are times, those of SJF durations. A critical path is the longest of all paths
+         below a stage, not their sum. A PipelineGraph has no cycle and no unknown stage. Nothing
+         here reads a clock: costs and times are integers, in milliseconds.
 Source   Xu et al., Cameo (NSDI 2021), for messages of streams; here for stages of seconds.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from omega.errors import BadInput, did_you_mean, shortened
+from omega.ordering.acyclic import topological_order
 
 LAST: Final = 2**63 - 1
 """The key of what has no token: after all others. The largest number that a `bigint` holds."""
@@ -42,7 +42,7 @@ class PipelineGraph:
     """The stages of a pipeline."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
-        """Raise BadInput if there is no order in which the stages can run."""
+        """Raise BadInput for a name that is there twice, an unknown stage, and a cycle."""
         after: dict[str, tuple[str, ...]] = {}
         for stage in stages:
             if stage.name in after:
@@ -56,10 +56,13 @@ class PipelineGraph:
                         f" its pipeline{did_you_mean(other, after)}",
                         field="after",
                     )
-        try:
-            self.order: tuple[str, ...] = tuple(TopologicalSorter(after).static_order())
-        except CycleError as error:
-            raise BadInput(_circle(error.args[1]), field="after") from None
+        self.order: tuple[str, ...] = topological_order(
+            after,
+            field="after",
+            itself="stage {} comes after itself",
+            by_others="stage {} comes after itself",
+        )
+        """The names, each after all that it comes after."""
         self._after = after
 
     def below_ms(self, cost_ms: Mapping[str, int]) -> dict[str, int]:
@@ -79,11 +82,11 @@ def stage_keys(
     target_ms: int,
     stamp_ms: int = LAST,
 ) -> dict[str, int]:
-    """Return the key of each stage of a pipeline.
+    """Return the key of each stage of a pipeline, by name.
 
-    `target_ms` is the time at which its last stage is to have ended: its submission and what it
-    may take. `stamp_ms` is that of its token, for TOKENS. Costs are estimates: with other ones,
-    keys change.
+    `cost_ms` estimates how long each stage takes. `target_ms` is the time by which the last stage
+    should have ended: the time of submission plus the allowed duration. `stamp_ms` is the stamp of
+    the pipeline's token, for TOKENS.
     """
     below = graph.below_ms(cost_ms)
     match policy:
@@ -109,18 +112,19 @@ class SourceTokens:
     """Tokens an interval, at least 1."""
     interval_ms: int
     interval: int = -1
-    """The number of the interval of the last token ..."""
+    """The number of the interval in which the last token was taken; -1: none was taken yet."""
     taken: int = 0
-    """... and how many have been taken in it."""
+    """How many tokens have been taken in that interval."""
 
     def __post_init__(self) -> None:
         assert self.rate >= 1
         assert self.interval_ms >= 1
 
     def take(self, now_ms: int) -> tuple[int, "SourceTokens"]:
-        """Return the stamp for what is submitted now, and the tokens after that.
+        """Return the stamp for a pipeline that is submitted now, and the tokens after that.
 
-        The stamps of an interval are spread evenly over it. Without a token, it is LAST.
+        The stamps of an interval are times in milliseconds, spread evenly over it. If no token is
+        left in this interval, the stamp is LAST.
         """
         interval = now_ms // self.interval_ms
         taken = self.taken if interval == self.interval else 0
@@ -128,14 +132,6 @@ class SourceTokens:
             return LAST, self
         stamp_ms = (interval * self.rate + taken) * self.interval_ms // self.rate
         return stamp_ms, replace(self, interval=interval, taken=taken + 1)
-
-
-def _circle(names: Sequence[str]) -> str:
-    first, *others, _ = names
-    if not others:
-        return f"stage {_quoted(first)} comes after itself"
-    by_way_of = shortened(", ".join(repr(name) for name in others))
-    return f"stage {_quoted(first)} comes after itself, by way of {by_way_of}"
 
 
 def _quoted(name: str) -> str:

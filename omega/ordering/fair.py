@@ -1,4 +1,4 @@
-"""Fair order: the next job is one of the tenant that has least, weights considered.
+"""Fair order: the next job is one of the tenant with the smallest weighted dominant share.
 
 Goal     Keep a tenant with ten thousand jobs from holding up everybody else.
 Promise  Each job goes to the tenant with the smallest weighted dominant share at that moment: from
@@ -23,29 +23,32 @@ import numpy as np
 
 from omega.model.arrays import Amounts, Counts, Ids, Index, Mask, Score
 from omega.model.jobs import LeasedJob
-from omega.model.resources import DEVICES, Kind
+from omega.model.lanes import demand_left
+from omega.model.resources import DEVICES
 from omega.ordering.tenants import ROOT, TenantNodes
 
 Heap = list[tuple[float, int]]
-"""Shares and the nodes that have them; the smallest is first."""
+"""Weighted shares and the nodes that have them, as heapq keeps them; the smallest is first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
     """Lanes that have pending jobs: the queues of one tenant and one class of constraints each.
 
-    All jobs of a lane count as if they asked for what its head asks for. Who knows more of a lane
-    than its head may give it several rows, one for each run of equal jobs.
+    All jobs of a lane count as if they asked for what its head asks for. A caller that knows more
+    of a lane than its head may give it several rows, one for each run of equal jobs.
     """
 
     tenant: Index
     """(lanes,) the position of each lane's tenant among the names of the tree's nodes."""
     pending: Counts
+    """(lanes,) how many jobs of each lane may go."""
     demand: Amounts
-    """(lanes, resources) of the job at the head of each."""
+    """(lanes, resources) what the unplaced tasks of the job at the head of each lane need."""
     precedence: Counts
+    """(lanes,) that of the job at the head."""
     head: Ids
-    """The precedence and the id of that job."""
+    """(lanes,) the id of the job at the head."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class FairOrder:
     lane: Index
     """(jobs,) the lane of each job, in the order in which the jobs go."""
     count: Counts
-    """(lanes,) how many jobs of each lane they are."""
+    """(lanes,) how many of these jobs are of each lane."""
 
 
 def fair_order(
@@ -69,9 +72,9 @@ def fair_order(
 ) -> FairOrder:
     """Return the next `wanted` jobs, or as many as there are.
 
-    `use` (tenants, resources) is what each of the nodes' tenants uses, and `capacity` (resources,)
-    what the cell has; the resources may be any, the same in all. `eligible` (lanes,) says whose
-    jobs may go: all, or for Choosy those that can use what is free.
+    `use` (tenants, resources) is what each of `nodes.names` uses, and `capacity` (resources,) what
+    the cell has. Lanes, use and capacity have the same resources. `eligible` (lanes,) says which
+    lanes' jobs may go; without it, all may. For Choosy, those go that can use what is free.
     """
     assert use.shape == (len(nodes.names), len(capacity))
     may_go = lanes.pending > 0 if eligible is None else eligible & (lanes.pending > 0)
@@ -119,23 +122,17 @@ def dominant_shares(use: Amounts, capacity: Amounts) -> Score:
 
 
 def one_gpu_kind(rows: Amounts) -> Amounts:
-    """Return rows of amounts with the device slots added up into one GPU column."""
+    """Return amounts with the device slots added up: (..., kinds) to (..., resources).
+
+    The resources are those of `task_demand`.
+    """
     devices = rows[..., DEVICES].sum(axis=-1, keepdims=True)
-    return np.concatenate((rows[..., : Kind.GPU_0], devices), axis=-1)
+    return np.concatenate((rows[..., : DEVICES.start], devices), axis=-1)
 
 
 def _or_infinite(capacity: Amounts) -> Score:
-    """Return the capacity so that nothing is any share of a resource of which there is none."""
+    """Return the capacity, infinite where there is none: use of what the cell lacks is no share."""
     return np.where(capacity > 0, capacity, np.inf)
-
-
-def demand_left(job: LeasedJob) -> Amounts:
-    """Return what the tasks of a job that have no place need together: (resources,)."""
-    total = np.zeros(Kind.GPU_0 + 1, dtype=np.int64)
-    for number, group in enumerate(job.spec.groups):
-        a_task = np.append(group.demand[: Kind.GPU_0], group.gpus * group.gpu_slices)
-        total += len(job.unplaced_in(number)) * a_task
-    return total
 
 
 class _Queues:
@@ -173,13 +170,16 @@ class _Queues:
 class _Filling:
     """Progressive filling: what each node has while jobs go, one after another.
 
-    The shares of all nodes are computed once. After that only the nodes above a job change, which
-    are the first of their heaps, and as rows of a few Python numbers: numpy takes longer for these.
+    The shares of all nodes are computed once, as arrays. After that only the nodes above a job
+    change. These are the first of their heaps, and are kept as lists of Python numbers, since numpy
+    takes longer for a few numbers.
     """
 
     nodes: TenantNodes
     pending: Counts
+    """(nodes,)"""
     used: Amounts
+    """(nodes, resources)"""
     whole: Score
     """(nodes, resources) the capacity times the node's weight; infinite where there is none."""
     wanted: int
@@ -193,7 +193,10 @@ class _Filling:
         self._left: dict[int, int] = {}
 
     def poorest(self) -> list[int]:
-        """Return the nodes from the top to the one whose job goes next, without the root."""
+        """Return the nodes from below the root down to the one whose job goes next.
+
+        On each level that is the node with the smallest weighted dominant share.
+        """
         path: list[int] = []
         node = ROOT
         while len(self.nodes.children[node]):
@@ -219,9 +222,9 @@ class _Filling:
                 heappop(self._heaps[parent])
 
     def _heap(self, children: Index) -> Heap:
-        """Return the children that have jobs; of many, those that can be reached at all.
+        """Return a heap of the children that have jobs: at most `wanted`, those of smallest shares.
 
-        Shares only grow: each job makes at most one more child the first of its heap.
+        No other child can be reached: shares only grow, and each job raises one child of the heap.
         """
         waiting = children[self.pending[children] > 0]
         share = self._share[waiting]

@@ -1,8 +1,9 @@
 """Tenants with weights, as a tree: who shares with whom, and in which proportion.
 
 Goal     Let an organisation have a part of the cell, and its teams parts of that part.
-Promise  A tree that exists has no circle, no unknown parent and no weight below 1. A tenant that
-         nobody has listed has the weight 1 and no parent. A tenant with children may have jobs of
+Promise  A TenantTree has no cycle, no unknown parent, no weight outside 1 to
+         `LIMITS.tenant_weight_max` and no more than `LIMITS.tenant_depth_max` levels. A tenant
+         that was not set has the weight 1 and no parent. A tenant with children may have jobs of
          its own: they are one more child, of the weight 1, that comes before the others. Children
          of one parent are in the order of their names.
 Source   Hierarchical shares as in Mesos' roles and YARN's queues; weights as in DRF (NSDI 2011).
@@ -11,13 +12,13 @@ Source   Hierarchical shares as in Mesos' roles and YARN's queues; weights as in
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
 from omega.errors import BadInput, did_you_mean, shortened
 from omega.limits import LIMITS
 from omega.model.arrays import Amounts, Counts, Index, freeze, integers
+from omega.ordering.acyclic import topological_order
 
 Path = tuple[str, ...]
 """The names from a tenant without a parent down to one tenant."""
@@ -30,7 +31,7 @@ _OWN = ""
 
 @dataclass(frozen=True)
 class Tenant:
-    """What an operator has said of one tenant."""
+    """The weight and the parent that the owner of a cell has set for a tenant."""
 
     name: str
     weight: int = 1
@@ -54,11 +55,11 @@ class TenantNodes:
     leaf: Index
     """(tenants,) the node of the jobs of each of `names`."""
     weight: Counts
-    """(nodes,)"""
+    """(nodes,) that of the root, and of a tenant's own jobs, is 1."""
     end: Index
-    """(nodes,) the first node after those that are below each node."""
+    """(nodes,) the first node after the subtree of each node."""
     children: tuple[Index, ...]
-    """The nodes directly below each node."""
+    """For each node, the nodes directly below it: (children,)."""
 
     def __post_init__(self) -> None:
         freeze(self.leaf, self.weight, self.end, *self.children)
@@ -93,36 +94,36 @@ class TenantNodes:
 
 
 class TenantTree:
-    """The tenants that an operator has listed."""
+    """The tenants that were set."""
 
     def __init__(self, tenants: Iterable[Tenant] = ()) -> None:
-        """Raise BadInput if the tenants make no tree."""
-        listed: dict[str, Tenant] = {}
+        """Raise BadInput, which names the field, if the tenants make no tree or break a limit."""
+        by_name: dict[str, Tenant] = {}
         for tenant in tenants:
-            if tenant.name in listed:
-                raise BadInput(f"tenant {_quoted(tenant.name)} is listed twice", field="name")
+            if tenant.name in by_name:
+                raise BadInput(f"tenant {_quoted(tenant.name)} was set twice", field="name")
             if not 1 <= tenant.weight <= LIMITS.tenant_weight_max:
                 raise BadInput(
                     f"the weight of tenant {_quoted(tenant.name)} is {tenant.weight}; it must be"
                     f" from 1 to {LIMITS.tenant_weight_max}",
                     field="weight",
                 )
-            listed[tenant.name] = tenant
-        self._weights = {name: tenant.weight for name, tenant in listed.items()}
-        self._paths = _paths(listed)
+            by_name[tenant.name] = tenant
+        self._weights = {name: tenant.weight for name, tenant in by_name.items()}
+        self._paths = _paths(by_name)
 
     def weight(self, tenant: str) -> int:
-        """Return the weight of a tenant, listed or not."""
+        """Return the weight of a tenant, set or not."""
         return self._weights.get(tenant, 1)
 
     def path(self, tenant: str) -> Path:
-        """Return the names from the top down to a tenant, listed or not."""
+        """Return the names from the top down to a tenant, set or not."""
         return self._paths.get(tenant, (tenant,))
 
     def nodes(self, names: Sequence[str]) -> TenantNodes:
-        """Return these tenants and all above them as arrays; each is named once.
+        """Return these tenants, each named once, and all tenants above them as arrays.
 
-        This takes longer than to order jobs by them: keep them while names and tree stay.
+        This takes longer than `fair_order` does: keep the result while names and tree stay.
         """
         paths = [self.path(name) for name in names]
         parents = {path[:depth] for path in paths for depth in range(len(path))} | {()}
@@ -146,22 +147,23 @@ class TenantTree:
         )
 
 
-def _paths(listed: Mapping[str, Tenant]) -> dict[str, Path]:
-    """Return the path of each listed tenant; raise BadInput if there is none."""
-    parents = {name: tenant.parent for name, tenant in listed.items()}
+def _paths(by_name: Mapping[str, Tenant]) -> dict[str, Path]:
+    """Return the path of each tenant that was set; raise BadInput if they make no tree."""
+    parents = {name: tenant.parent for name, tenant in by_name.items()}
     for name, parent in parents.items():
-        if parent is not None and parent not in listed:
+        if parent is not None and parent not in by_name:
             raise BadInput(
-                f"the parent {_quoted(parent)} of tenant {_quoted(name)} is not listed as a"
-                f" tenant{did_you_mean(parent, listed)}",
+                f"the parent {_quoted(parent)} of tenant {_quoted(name)} was not set as a"
+                f" tenant{did_you_mean(parent, by_name)}",
                 field="parent",
             )
-    above = {name: [] if parent is None else [parent] for name, parent in parents.items()}
+    order = topological_order(
+        {name: [] if parent is None else [parent] for name, parent in parents.items()},
+        field="parent",
+        itself="tenant {} is its own parent",
+        by_others="tenant {} is its own ancestor",
+    )
     paths: dict[str, Path] = {}
-    try:
-        order = tuple(TopologicalSorter(above).static_order())
-    except CycleError as error:
-        raise BadInput(_circle(error.args[1]), field="parent") from None
     for name in order:
         parent = parents[name]
         paths[name] = (name,) if parent is None else (*paths[parent], name)
@@ -172,14 +174,6 @@ def _paths(listed: Mapping[str, Tenant]) -> dict[str, Path]:
                 field="parent",
             )
     return paths
-
-
-def _circle(names: Sequence[str]) -> str:
-    first, *others, _ = names
-    if not others:
-        return f"tenant {_quoted(first)} is its own parent"
-    by_way_of = shortened(", ".join(repr(name) for name in others))
-    return f"tenant {_quoted(first)} is its own ancestor, by way of {by_way_of}"
 
 
 def _quoted(name: str) -> str:

@@ -1,9 +1,9 @@
 """Fairness: the share of each tenant beside the one that is fair, and why they differ.
 
 Goal     Tell an operator whether the order of the queue does what it is for.
-Promise  A share is of the capacity of the machines that take claims, as it is now, and of whichever
-         resource it is largest. The fair share is exact for tasks that could be divided and moved.
-         A gap within `CLOSE` of the cell counts as none.
+Promise  A share is the dominant share: of the resource of which it is largest, as a fraction of the
+         present capacity of the machines that take claims. The fair share is exact for tasks that
+         could be divided and moved. A gap within `CLOSE` of the cell counts as none.
 Source   Choosy (EuroSys 2013), section 4; DRF (NSDI 2011), section 4;
          docs/decisions/0058-the-order-of-the-queue.md.
 """
@@ -17,9 +17,7 @@ import numpy as np
 
 from omega.cell.view import View
 from omega.model.arrays import Amounts, Counts, Score
-from omega.model.jobs import TaskGroup
-from omega.model.lanes import QueueOrder
-from omega.model.resources import DEVICES
+from omega.model.lanes import QueueOrder, task_demand
 from omega.ordering.cmmf import LaneDemands, fair_shares, pooled
 from omega.ordering.fair import dominant_shares, one_gpu_kind
 from omega.ordering.tenants import TenantNodes, TenantTree
@@ -29,11 +27,11 @@ from omega.store.lanes import UnfinishedTasks
 from omega.store.protocols import ReaderStore
 
 CLOSE: Final = 0.02
-"""A part of the cell."""
+"""A gap of at most this fraction of the cell counts as none: tasks cannot be divided."""
 
 
 class ShareState(Enum):
-    """Why a tenant has what it has; the first that applies."""
+    """How a tenant's share compares with the fair one, and why; the first that applies."""
 
     ABOVE = "has more than is fair, which others would get if its tasks ended"
     ALL = "has all that it asks for"
@@ -44,18 +42,18 @@ class ShareState(Enum):
 
 @dataclass(frozen=True)
 class TenantShare:
-    """One tenant."""
+    """What one tenant has, and what is fair; shares are fractions of the cell, not weighted."""
 
     name: str
     parents: tuple[str, ...]
-    """Those above it, from the top down."""
+    """The tenants above it, from the top down."""
     weight: int
     used: tuple[int, ...]
-    """Of each of RESOURCES."""
+    """What its tasks use of each of RESOURCES."""
     share: float
     fair_share: float
     waiting: int
-    """Tasks that have no place, about."""
+    """Tasks that have no place; an estimate for jobs with several groups."""
     state: ShareState
 
     @property
@@ -70,9 +68,7 @@ class FairnessReport:
 
     tenants: Sequence[TenantShare]
     orders: Mapping[str, QueueOrder]
-    """By kind of scheduler."""
-    capacity: tuple[int, ...]
-    """Of the machines that take claims, of each of RESOURCES."""
+    """By kind of scheduler; kinds of which no replica has reported lately are left out."""
 
     @classmethod
     def read(cls, store: ReaderStore) -> "FairnessReport":
@@ -103,7 +99,7 @@ class FairnessReport:
             for at, name in enumerate(nodes.names)
         ]
         rows.sort(key=lambda row: (row.gap, row.name))
-        return cls(rows, orders, tuple(whole.tolist()))
+        return cls(rows, orders)
 
     def rows(self) -> list[dict[str, object]]:
         """Return the tenants as JSON types."""
@@ -147,14 +143,9 @@ class _Sums:
         waiting = np.zeros(len(nodes.names), dtype=np.int64)
         for each in asked:
             at = nodes.position[each.tenant]
-            used[at] += each.running * _task(each.shape)
+            used[at] += each.running * task_demand(each.shape)
             waiting[at] += each.waiting
         return cls(used, waiting)
-
-
-def _task(shape: TaskGroup) -> Amounts:
-    """Return what one task needs: (resources,)."""
-    return np.append(shape.demand[: DEVICES.start], shape.gpus * shape.gpu_slices)
 
 
 def _fair_shares(
@@ -167,7 +158,7 @@ def _fair_shares(
     machines, may_use = pooled(capacity, may_use)
     lanes = LaneDemands(
         tenant=np.array([nodes.position[each.tenant] for each in asked], dtype=np.intp),
-        demand=np.array([_task(each.shape) for each in asked]),
+        demand=np.array([task_demand(each.shape) for each in asked]),
         tasks=np.array([each.running + each.waiting for each in asked], dtype=np.float64),
         may_use=may_use,
     )

@@ -1,9 +1,9 @@
 """The operations of a store for schedulers that lease in a fair order of the whole queue.
 
 Goal     Let a scheduler decide from which lanes it leases, without reading the queue.
-Promise  A read of the lanes costs one search of an index a lane, however long the queue is. What
-         tenants use is a sum over the allocations that schedulers share; commits write nothing for
-         it.
+Promise  In Postgres a read of the lanes costs one search of an index a lane, however long the queue
+         is; of a lane whose first jobs are delayed, it reads past these. What tenants use is a sum
+         over the allocations, which schedulers share; commits write nothing for it.
 Source   docs/decisions/0058-the-order-of-the-queue.md.
 """
 
@@ -26,29 +26,31 @@ class LaneHead:
     job: int
     precedence: int
     demand: Amounts
-    """What its unplaced tasks need: about, if its groups differ and some tasks have places."""
+    """What its unplaced tasks need together. If its groups differ and some tasks have places, it is
+    an estimate: the demand of all tasks, times the fraction that is unplaced, rounded down."""
     tasks: int
     """How many these are."""
 
 
 @dataclass(frozen=True)
 class TenantUse:
-    """What tenants use, and what the owner has said of tenants."""
+    """What tenants use, and their weights and parents."""
 
     used: Mapping[str, Amounts]
     """By tenant; those without running tasks are left out."""
     tenants: Sequence[Tenant]
+    """Those that were set, by name."""
     age_ms: int = 0
     """How long ago the use was summed up."""
 
 
 @dataclass(frozen=True)
 class AnotherOrder:
-    """Another replica has the kind under another order."""
+    """The order that other replicas of a kind have agreed on, if it is not the one asked for."""
 
     order: QueueOrder
     held_by: str
-    """The replica, as kind/replica."""
+    """The replica that agreed last, as kind/replica."""
 
 
 class LaneStore(Protocol):
@@ -63,47 +65,50 @@ class LaneStore(Protocol):
         ...
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
-        """Return what each tenant uses, as a sum that is younger than that, or is made now.
+        """Return what each tenant uses: the last sum, or a new one if that is `age_ms_max` old.
 
-        In Postgres it may be twenty times as old as it took to make it, unless `age_ms_max` is 0.
+        In Postgres the last sum serves for at least twenty times as long as it took to make, and
+        for ten times longer while another transaction makes the next one.
+        With `age_ms_max` 0 the sum is made now.
         """
         ...
 
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
     ) -> AnotherOrder | None:
-        """Have the order of a kind for so long; return who has another one, if anybody does.
+        """Agree on the order of a kind until `lease_ms` from now; None if it is agreed.
 
-        Raises StoreUnavailable if other calls run all the while.
+        If replicas have agreed on another order that has not run out, return that one; nothing
+        changes. Raises StoreUnavailable if other calls that agree run at the same time.
         """
         ...
 
 
 @dataclass(frozen=True)
 class UnfinishedTasks:
-    """How many tasks of one tenant and one shape run, and how many wait."""
+    """How many tasks of one tenant and one shape run, and how many have no place."""
 
     tenant: str
     shape: TaskGroup
-    """What each task needs; its number of tasks, duration and program mean nothing."""
+    """What each task needs: a group of one task, without duration and program."""
     running: int
     waiting: int
-    """Those without a place: about, of jobs with several groups."""
+    """Those without a place; an estimate for jobs with several groups."""
 
 
 class TenantReader(Protocol):
-    """The tenants that the owner has set, and what they ask for."""
+    """The tenants that were set, the orders of queues, and the tasks of each tenant."""
 
     def tenants(self) -> list[Tenant]:
-        """Return their weights and parents, by name."""
+        """Return the tenants that were set, by name."""
         ...
 
     def queue_orders(self) -> dict[str, QueueOrder]:
-        """Return the orders that kinds of scheduler have agreed on, by kind."""
+        """Return the orders on which replicas have agreed and that have not run out, by kind."""
         ...
 
     def unfinished_tasks(self) -> list[UnfinishedTasks]:
-        """Return the tasks of all jobs that have not ended, by tenant and shape.
+        """Return the tasks of all jobs that have not ended, by tenant and shape, most tasks first.
 
         Of a job with several groups it is assumed that the same part of each has no place. There
         are at most `LIMITS.lanes_max` rows: those of most tasks.

@@ -93,7 +93,8 @@ class JobLeases(Protocol):
     def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest.
 
-        With `by_lane`, each lane that has any gets the same part of `jobs_max`, at least one job.
+        With `by_lane`, at most `jobs_max` divided by the number of lanes that have parked jobs, but
+        at least one, are of one lane. A lane of which a user holds all jobs counts too.
         """
         ...
 

@@ -30,13 +30,13 @@ SSD = Constraint("disk", Operator.EXISTS)
 
 
 def lease_from(store: Store, lanes: Mapping[Lane, int], *, jobs_max: int = 100) -> list[int]:
-    """Lease from lanes; return the ids of the jobs, ascending."""
+    """Lease jobs of the kind batch from lanes; return their ids, ascending."""
     jobs = store.lease("batch", holder="0", jobs_max=jobs_max, lease_ms=LONG_MS, lanes=lanes)
     return sorted(job.id for job in jobs)
 
 
 def used(store: LaneStore) -> dict[str, tuple[int, ...]]:
-    """Return what each tenant uses now."""
+    """Return what each tenant uses now, of each of RESOURCES."""
     return dict(store.tenant_use(age_ms_max=0).used)
 
 
@@ -123,6 +123,7 @@ class LaneContract(Contract):
         assert [late, first] == lease_from(store, {Lane("default"): 2})
 
     def test_parked_jobs_of_each_lane_are_read(self, store: Store) -> None:
+        """Of three lanes each has a third, although all jobs of the third are held."""
         a = store.submit([a_spec(tenant="a", precedence=9) for _ in range(6)])
         b = store.submit([a_spec(tenant="b") for _ in range(3)])
         held = store.submit([a_spec(tenant="c")])
@@ -146,7 +147,7 @@ class LaneContract(Contract):
 
 
 class TenantContract(Contract):
-    """What tenants use, and what the owner says of them."""
+    """What tenants use, and the weights and parents that the owner sets."""
 
     def test_use_is_what_tasks_hold(self, store: Store) -> None:
         one, two, _ = add_a_cell(store, gpus=2)
@@ -171,7 +172,7 @@ class TenantContract(Contract):
         assert before == dict(store.tenant_use(age_ms_max=LONG_MS).used)
         assert {"default": (1_000, 0, 0, 0)} == used(store)
 
-    def test_what_is_asked_for_is_what_runs_and_waits(self, store: Store) -> None:
+    def test_unfinished_tasks_are_those_that_run_and_those_that_wait(self, store: Store) -> None:
         machine, *_ = add_a_cell(store)
         group = a_group(4, constraints=(SSD,), duration_ms=5)
         jobs = [a_spec(3, tenant="b"), a_spec(groups=[group], tenant="a"), a_spec(2, tenant="b")]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from omega.limits import LIMITS
 from tests.attack.calls import LEASE_MS, call, call_sql, submit_jobs, try_call
 from tests.attack.hostile_names import INVALID
 from tests.attack.sessions import Database, Session
@@ -48,7 +49,7 @@ def test_lanes_that_are_no_lanes_are_refused(
     database: Database, submitter: Session, scheduler: Session
 ) -> None:
     submit_jobs(submitter, a_job(a_group()))
-    many = 10_001
+    many = LIMITS.lanes_max + 1
     bad: list[list[object]] = [
         [["a"], [0], []],
         [["a"], [], [1]],
@@ -67,7 +68,7 @@ def test_lanes_that_are_no_lanes_are_refused(
         scheduler.try_execute(LEASE_FROM_LANES, ["s", None, ["default"], [0], [1]]).sqlstate
     )
 
-    assert [INVALID] * 10 == answers
+    assert [INVALID] * (len(bad) + 1) == answers
     assert [("pending",)] == database.query("SELECT state FROM omega.job")
 
 
@@ -92,20 +93,22 @@ def test_an_order_that_is_kept_open_holds_up_nobody(
     assert [(True, None, None)] == call(scheduler, "agree_on_order", *arguments)
 
 
-def test_one_login_agrees_on_a_hundred_kinds_at_most(
+def test_one_login_agrees_on_the_orders_of_so_many_kinds_and_no_more(
     database: Database, owner: Session, scheduler: Session
 ) -> None:
+    most = LIMITS.rounds_per_login_max
     call(scheduler, "agree_on_order", "kind-0", "0", "drf", LEASE_MS)
     owner.execute(
         "INSERT INTO omega.queue_order (scheduler, name, replica, login, expires_at)"
         " SELECT 'kind-' || n, name, replica, login, expires_at"
-        " FROM omega.queue_order, generate_series(1, 99) AS n"
+        " FROM omega.queue_order, generate_series(1, %s) AS n",
+        [most - 1],
     )
 
     more = try_call(scheduler, "agree_on_order", "one more", "0", "drf", LEASE_MS)
     assert "54000" == more.sqlstate
     assert [(True, None, None)] == call(scheduler, "agree_on_order", "kind-0", "1", "drf", LEASE_MS)
-    assert [(100,)] == database.query("SELECT count(*) FROM omega.queue_order")
+    assert [(most,)] == database.query("SELECT count(*) FROM omega.queue_order")
 
 
 def test_orders_that_are_no_orders_are_refused(database: Database, scheduler: Session) -> None:
@@ -138,7 +141,7 @@ def test_tenants_that_are_no_tree_are_refused(database: Database, owner: Session
         ("a", None, None),
         ("a", 0, None),
         ("a", -1, None),
-        ("a", 10_001, None),
+        ("a", LIMITS.tenant_weight_max + 1, None),
         ("a", 1, ""),
         ("a", 1, "stranger"),
         ("a", 1, "a"),
@@ -154,7 +157,7 @@ def test_tenants_that_are_no_tree_are_refused(database: Database, owner: Session
     )
 
 
-def test_no_login_sets_tenants(scheduler: Session, submitter: Session) -> None:
+def test_only_the_owner_sets_tenants(scheduler: Session, submitter: Session) -> None:
     for login in (scheduler, submitter):
         assert "42501" == try_call(login, "set_tenant", "a", 9, None).sqlstate
         assert "42501" == try_call(login, "remove_tenant", "a").sqlstate

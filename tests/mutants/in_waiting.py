@@ -85,7 +85,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "held-jobs-are-read-in-memory",
         MEMORY,
         "parked",
-        "if job.spec.scheduler == scheduler «and job.park_reason is not ParkReason.HELD»",
+        "for job in of_kind «if job.park_reason is not ParkReason.HELD»",
         "",
         "In a simulation a held job is tried again and again.",
         OF_MEMORY,

@@ -8,11 +8,13 @@ from omega.limits import LIMITS
 from omega.model.arrays import integers
 from omega.model.exits import Exit, ExitCause, TaskExit, TaskOutput
 from omega.model.jobs import LeasedJob
+from omega.model.lanes import Lane
 from omega.store.inquiries import LINE_MAX
 from omega.store.postgres.store import PostgresStore
 from omega.testing.builders import a_claim, a_spec, a_transaction, claims_of_job, evicting
 from omega.testing.progress_contract import a_job_in_steps, report, told
 from omega.testing.steps import (
+    LONG_MS,
     a_leased_job,
     a_running_job,
     add_a_cell,
@@ -100,8 +102,19 @@ def ask_why(store: PostgresStore, job: LeasedJob, running: LeasedJob) -> None:
     assert 1 == len(store.attempts_of(running.id, attempts_max=5))
 
 
+def lease_from_a_lane(store: PostgresStore, _job: LeasedJob, _running: LeasedJob) -> None:
+    """Some thousands of jobs wait in the lane."""
+    (head,) = store.lanes("batch")
+    leased = store.lease(
+        "batch", holder="0", jobs_max=9, lease_ms=LONG_MS, lanes={head.lane: 5, Lane("nobody"): 4}
+    )
+    assert 5 == len(leased)
+    assert [] == store.parked("batch", jobs_max=5, by_lane=True)
+
+
 CALLS = (
     ask_why,
+    lease_from_a_lane,
     commit_some,
     evict_one,
     end_one,

@@ -137,7 +137,7 @@ def test_fairness_compares_each_share_with_what_is_fair(omega: Omega, store: Pos
     read = document(omega("fairness", "--json", "-"))
 
     assert before[1].startswith("bob 2 0.0% 61.1% -61.1% 8 has less than is fair: no scheduler")
-    assert "orders: no scheduler runs" == before[-1]
+    assert "orders: none, no scheduler leases from the queue" == before[-1]
     assert [("bob", "below"), ("eve", "below"), ("ann", "above")] == [
         (row["tenant"], row["state"]) for row in read["rows"]
     ]

@@ -19,6 +19,8 @@ from schedulers.service import ServiceScheduler
 
 MACHINES, CORES = 10, 4
 TASK_S = 20
+LOOKS_S = 1
+"""Until room that comes free is seen, and a job that was tried just before may be tried again."""
 FAIR = (QueueOrder.DRF, QueueOrder.CHOOSY)
 IN_ZONE_B = (Constraint("zone", Operator.IN, ("b",)),)
 
@@ -83,7 +85,7 @@ def test_by_precedence_and_age_a_long_queue_holds_up_everybody_else() -> None:
 def test_a_late_tenant_begins_within_the_time_of_a_task(order: QueueOrder, replicas: int) -> None:
     cell = FairCell(order, replicas=replicas)
     cell.run(jobs_of("a", 2_000), seconds=100)
-    (late,) = cell.run(jobs_of("b", 10), seconds=TASK_S)
+    (late,) = cell.run(jobs_of("b", 10), seconds=TASK_S + LOOKS_S)
 
     assert 10 == cell.begun(late)
 
@@ -154,6 +156,34 @@ def test_room_is_not_kept_for_long_for_a_kind_that_does_not_take_it() -> None:
     cell.run(jobs_of("a", 300), jobs_of("b", 300, scheduler="service"), seconds=15)
 
     assert {"a": 40} == dict(cell.cores())
+
+
+@pytest.mark.parametrize("order", FAIR)
+@pytest.mark.parametrize("large", [{"cpu_milli": 4_000}, {"tasks": 40, "minimum": 40}], ids=str)
+def test_small_jobs_are_placed_behind_one_that_finds_no_room(
+    order: QueueOrder, large: dict[str, int]
+) -> None:
+    cell = FairCell(order)
+    fill = a_spec(MACHINES, cpu_milli=3_000)
+    cell.run([fill], seconds=2)
+    whole = [a_spec(**{"tasks": 1, "cpu_milli": 1_000, "tenant": "a", **large})]  # type: ignore[arg-type]
+    _, small = cell.run(whole, [a_spec(tenant="a", cpu_milli=1_000)] * MACHINES, seconds=5)
+
+    assert MACHINES == cell.begun(small)
+
+
+@pytest.mark.parametrize("order", FAIR)
+@pytest.mark.parametrize("zone", ["b", "nowhere"])
+def test_a_job_that_waits_for_few_machines_holds_up_nobody_for_long(
+    order: QueueOrder, zone: str
+) -> None:
+    cell = FairCell(order)
+    cell.run([a_spec(4, cpu_milli=1_000, constraints=IN_ZONE_B)], seconds=2)
+    in_zone = (Constraint("zone", Operator.IN, (zone,)),)
+    picky = [a_spec(tenant="a", cpu_milli=1_000, constraints=in_zone)] * 3
+    _, others = cell.run(picky, [a_spec(tenant="a", cpu_milli=1_000)] * 20, seconds=20)
+
+    assert 20 == cell.begun(others)
 
 
 @pytest.mark.parametrize("order", FAIR)

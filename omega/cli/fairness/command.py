@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from typing import Final
 
 from omega.cli.cell_access import DemoOption, ReadFrom, cell_reader
-from omega.cli.fairness.screens import fairness_screen
 from omega.errors import BadInput
 from omega.terminal.consoles import Output
 from omega.terminal.options import DataDir, JsonTo
@@ -32,7 +31,8 @@ def command(
     """
     if find_spec("scipy") is None:
         raise BadInput(NO_EXTRA)
-    from omega.reports.fairness import FairnessReport  # noqa: PLC0415 - it needs the extra
+    from omega.cli.fairness.screens import fairness_screen  # noqa: PLC0415 - it needs the extra
+    from omega.reports.fairness import FairnessReport  # noqa: PLC0415 - likewise
 
     output = Output(json_to)
     with cell_reader(data_dir, read_from, demo=demo, name="omega fairness") as store:

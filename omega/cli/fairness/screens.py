@@ -54,4 +54,4 @@ def _table(report: FairnessReport) -> Table:
 
 def _orders(report: FairnessReport) -> str:
     told = [f"{short(kind)} {order.value}" for kind, order in report.orders.items()]
-    return "orders: " + (", ".join(told) if told else "no scheduler runs")
+    return "orders: " + (", ".join(told) if told else "none, no scheduler leases from the queue")

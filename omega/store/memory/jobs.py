@@ -120,26 +120,13 @@ class MemoryJobs:
 
     def parked(self, scheduler: str, *, jobs_max: int, by_lane: bool = False) -> list[ParkedJob]:
         """Return parked jobs of a kind, highest precedence first, then oldest."""
-        mine = [
-            job
-            for job in self._parked.values()
-            if job.spec.scheduler == scheduler and job.park_reason is not ParkReason.HELD
-        ]
-        mine.sort(key=lambda job: (-job.spec.precedence, job.id))
+        of_kind = [job for job in self._parked.values() if job.spec.scheduler == scheduler]
+        not_held = [job for job in of_kind if job.park_reason is not ParkReason.HELD]
+        not_held.sort(key=lambda job: (-job.spec.precedence, job.id))
         if by_lane:
-            all_of_kind = (
-                it.spec for it in self._parked.values() if it.spec.scheduler == scheduler
-            )
-            lane_max = max(1, jobs_max // max(1, len({Lane.of(spec) for spec in all_of_kind})))
-            taken: Counter[Lane] = Counter()
-            first: list[JobRecord] = []
-            for job in mine:
-                lane = Lane.of(job.spec)
-                taken[lane] += 1
-                if taken[lane] <= lane_max:
-                    first.append(job)
-            mine = first
-        return [self._as_parked(job) for job in mine[:jobs_max]]
+            lanes = len({Lane.of(job.spec) for job in of_kind})
+            not_held = _first_of_each_lane(not_held, max(1, jobs_max // max(1, lanes)))
+        return [self._as_parked(job) for job in not_held[:jobs_max]]
 
     def wake(self, jobs: Sequence[int]) -> int:
         """Move parked jobs back to pending; return how many were parked."""
@@ -348,6 +335,18 @@ class MemoryJobs:
         needs_siblings = any(group.spread_over or group.different_machines for group in groups)
         tasks = job.running if needs_siblings or everywhere else job.running[:0]
         return tasks, self._allocations.machines(job.slot[tasks])
+
+
+def _first_of_each_lane(jobs: Sequence[JobRecord], lane_max: int) -> list[JobRecord]:
+    """Return the first `lane_max` jobs of each lane, in the order in which they were given."""
+    taken: Counter[Lane] = Counter()
+    first: list[JobRecord] = []
+    for job in jobs:
+        lane = Lane.of(job.spec)
+        taken[lane] += 1
+        if taken[lane] <= lane_max:
+            first.append(job)
+    return first
 
 
 def _can_requeue(job: JobRecord) -> bool:

@@ -1,7 +1,7 @@
 """The order of the queue in a memory store: lanes, tenants, and the agreement of replicas.
 
-Goal     Answer a fair order as the Postgres store does.
-Promise  What tenants use is summed up at most as often as somebody asks for a younger sum.
+Goal     Answer the calls of a fair order as the Postgres store does, for simulations and tests.
+Promise  A sum of what tenants use is kept until a call asks for a younger one.
 Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 """
 
@@ -24,6 +24,8 @@ from omega.store.memory.jobs import MemoryJobs, milliseconds
 
 @dataclass(frozen=True)
 class _Agreement:
+    """The order of a kind, the replica that agreed last, and when the agreement runs out."""
+
     order: QueueOrder
     replica: str
     ends_s: float
@@ -35,7 +37,7 @@ class MemoryLanes(MemoryJobs):
     _tenants: dict[str, Tenant]
     _agreements: dict[str, _Agreement]
     _use: tuple[float, dict[str, Amounts]] | None = None
-    """What tenants used, and when it was summed up."""
+    """When use was summed up last, in seconds of the clock, and what each tenant used."""
 
     def lanes(self, scheduler: str) -> list[LaneHead]:
         """Return the heads of the lanes of a kind, and of all kinds that have a fair order."""
@@ -48,7 +50,7 @@ class MemoryLanes(MemoryJobs):
         ]
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
-        """Return what each tenant uses, as a sum that is at most so old."""
+        """Return what each tenant uses: the last sum if it is young enough, or a new one."""
         now_s = self._clock.now()
         if self._use is None or not 0 <= now_s - self._use[0] < age_ms_max / 1_000:
             self._use = (now_s, self._sum_use())
@@ -57,7 +59,7 @@ class MemoryLanes(MemoryJobs):
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
     ) -> AnotherOrder | None:
-        """Have the order of a kind for so long; return who has another one, if anybody does."""
+        """Agree on the order of a kind until `lease_ms` from now; return another that is held."""
         now_s = self._clock.now()
         held = self._agreements.get(scheduler)
         ends_s = now_s + lease_ms / 1_000
@@ -73,7 +75,7 @@ class MemoryLanes(MemoryJobs):
         return [self._tenants[name] for name in sorted(self._tenants)]
 
     def queue_orders(self) -> dict[str, QueueOrder]:
-        """Return the orders that kinds of scheduler have agreed on, by kind."""
+        """Return the orders on which replicas have agreed and that have not run out, by kind."""
         now_s = self._clock.now()
         held = sorted(self._agreements.items())
         return {kind: it.order for kind, it in held if it.ends_s > now_s}
@@ -113,6 +115,7 @@ class MemoryLanes(MemoryJobs):
         return self._tenants.pop(name, None) is not None
 
     def _sum_use(self) -> dict[str, Amounts]:
+        """Return what the tasks that have places hold, by tenant."""
         rows = self._allocations.rows
         rows = rows[rows["job"] > 0]
         jobs, at = np.unique(rows["job"], return_inverse=True)
@@ -126,6 +129,7 @@ class MemoryLanes(MemoryJobs):
 
 
 def _head(kind: str, lane: Lane, job: JobRecord) -> LaneHead:
+    """Return the head of a lane; its demand is the same estimate as that of omega.read_lanes."""
     tasks, unplaced = job.spec.tasks, job.spec.tasks - job.placed
     demand = (amount * unplaced // tasks for amount in job_demand(job.spec).tolist())
     return LaneHead(kind, lane, job.id, job.spec.precedence, tuple(demand), unplaced)

@@ -1,7 +1,7 @@
 """The pending jobs of one kind of scheduler, in a memory store, lane by lane.
 
 Goal     Take the first jobs of a queue, or of some of its lanes, without a look at the others.
-Promise  A job is in a queue at most once. Jobs are taken by precedence, then age.
+Promise  A job is taken once each time it joins. Jobs are taken by precedence, then age.
 Source   docs/decisions/0004-the-job-queue.md, 0058-the-order-of-the-queue.md.
 """
 
@@ -18,12 +18,14 @@ from omega.store.memory.job_records import JobRecord
 class LaneQueue:
     """The pending jobs of one lane.
 
-    A job that is cancelled or held while queued stays in the queue until `take` or `first` skips
-    it; so does one that joins again, but for its last place.
+    A job that is cancelled or held while queued stays in the queue until `first` removes it. A job
+    that joins again has several entries, of which the last counts.
     """
 
     ready: list[tuple[int, int, int, JobRecord]] = field(default_factory=list)
+    """A heap of (-precedence, id, how often the job had joined, job)."""
     delayed: list[tuple[float, int, int, JobRecord]] = field(default_factory=list)
+    """A heap of (when the job can be taken, in seconds; id; how often it had joined; job)."""
 
     def join(self, job: JobRecord, not_before_s: float, now_s: float) -> None:
         """Queue a job; it can be taken from `not_before_s` on."""
@@ -91,7 +93,7 @@ class PendingQueue:
         return taken
 
     def take_from(self, lanes: Mapping[Lane, int], jobs_max: int, now_s: float) -> list[JobRecord]:
-        """Remove and return so many jobs of each of these lanes, and at most `jobs_max` in all."""
+        """Remove and return up to as many jobs of each lane as `lanes` says, `jobs_max` in all."""
         taken: list[JobRecord] = []
         for lane, jobs in lanes.items():
             if lane in self._lanes:
@@ -99,7 +101,10 @@ class PendingQueue:
         return sorted(taken, key=_key)
 
     def heads(self, now_s: float) -> list[tuple[Lane, JobRecord]]:
-        """Return the first job of each lane that has one, by lane; lanes that are empty go."""
+        """Return the first job of each lane that has one that can be taken now, by lane.
+
+        Lanes without jobs are dropped.
+        """
         for lane in [lane for lane, queue in self._lanes.items() if not _has_jobs(queue, now_s)]:
             del self._lanes[lane]
         heads = ((lane, queue.first(now_s)) for lane, queue in sorted(self._lanes.items()))

@@ -1,8 +1,8 @@
 """The order of the queue: the index of lanes, tenants, what they use, and the order of each kind.
 
 Goal     Lease the next jobs under a fair order without reading the queue.
-Promise  No commit writes these tables. What tenants use is a sum that can be made again, so its
-         table is not logged.
+Promise  No commit writes these tables. What tenants use can be summed up again, so its table is
+         unlogged: it is empty after a crash, and on a standby that was promoted.
 Source   docs/decisions/0058-the-order-of-the-queue.md.
 """
 

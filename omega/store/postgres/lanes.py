@@ -1,7 +1,8 @@
 """The order of the queue in Postgres: lanes, tenants, and the agreement of replicas.
 
-Goal     Pass the questions of a fair order to their functions; nothing is decided here.
-Promise  No read of lanes is longer than `LIMITS.lanes_max` rows.
+Goal     Pass the calls of a fair order to their functions in Postgres.
+Promise  No read of lanes is longer than `LIMITS.lanes_max` rows. A tenant that makes no tree is
+         refused here in a sentence that names the field; the function refuses it, too.
 Source   docs/decisions/0058-the-order-of-the-queue.md; functions/lanes.sql.
 """
 
@@ -33,7 +34,7 @@ class PostgresLanes:
         ]
 
     def tenant_use(self, *, age_ms_max: int) -> TenantUse:
-        """Return what each tenant uses, as a sum that is at most so old."""
+        """Return what each tenant uses: the last sum if it is young enough, or a new one."""
         rows = self._link.call(
             "SELECT age_ms, tenant, used, weight, parent FROM omega.read_tenant_use(%s)",
             (age_ms_max,),
@@ -54,13 +55,13 @@ class PostgresLanes:
     def agree_on_order(
         self, scheduler: str, replica: str, order: QueueOrder, *, lease_ms: int
     ) -> AnotherOrder | None:
-        """Have the order of a kind for so long; return who has another one, if anybody does."""
+        """Agree on the order of a kind until `lease_ms` from now; return another that is held."""
         ((granted, held_by, held_as),) = self._link.call(
             "SELECT granted, held_by, held_as FROM omega.agree_on_order(%s, %s, %s, %s)",
             (scheduler, replica, order.value, lease_ms),
         )
         if granted is None:
-            raise StoreUnavailable("other schedulers agree on the orders of their queues")
+            raise StoreUnavailable("other schedulers are agreeing on the orders of their queues")
         return None if granted else AnotherOrder(QueueOrder(held_as), held_by)
 
     def tenants(self) -> list[Tenant]:
@@ -71,7 +72,7 @@ class PostgresLanes:
         return [Tenant(*row) for row in rows]
 
     def queue_orders(self) -> dict[str, QueueOrder]:
-        """Return the orders that kinds of scheduler have agreed on, by kind."""
+        """Return the orders on which replicas have agreed and that have not run out, by kind."""
         rows = self._link.call(
             "SELECT scheduler, name FROM omega.queue_order WHERE expires_at > clock_timestamp()"
             " ORDER BY scheduler"
@@ -91,7 +92,7 @@ class PostgresLanes:
     def set_tenant(self, tenant: Tenant) -> None:
         """Set a tenant's weight and parent."""
         others = [each for each in self.tenants() if each.name != tenant.name]
-        TenantTree([*others, tenant])  # refuses in words that name the field
+        TenantTree([*others, tenant])  # raises BadInput that names the field
         self._link.call(
             "SELECT omega.set_tenant(%s, %s, %s)", (tenant.name, tenant.weight, tenant.parent)
         )

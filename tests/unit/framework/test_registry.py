@@ -4,9 +4,10 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from omega.errors import SettingsError, UnknownScheduler
+from omega.errors import BadInput, SettingsError, UnknownScheduler
 from omega.framework import registry
-from omega.framework.registry import find_scheduler, registered
+from omega.framework.registry import configured, find_scheduler, registered
+from omega.model.lanes import QueueOrder
 from schedulers.batch import BatchScheduler
 from tests.contract.stranger import RoomiestScheduler
 
@@ -91,3 +92,24 @@ def test_one_that_is_found_on_two_paths_is_one(entries: list[EntryPoint]) -> Non
 
     assert BatchScheduler is find_scheduler("batch")
     assert ["batch", "roomiest", "service"] == [kind.kind for kind in registered()]
+
+
+@pytest.mark.usefixtures("entries")
+@pytest.mark.parametrize("kind", ["batch", "roomiest"])
+def test_every_kind_may_lease_in_a_fair_order(kind: str) -> None:
+    scheduler = configured(kind, {"order": "choosy"})
+
+    assert isinstance(scheduler, find_scheduler(kind))
+    assert QueueOrder.CHOOSY is scheduler.queue_order
+    assert configured(kind, {}).queue_order is None
+
+
+@pytest.mark.usefixtures("entries")
+def test_an_order_that_is_none_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(BadInput) as refused:
+        configured("batch", {"order": "chosy"})
+
+    assert "order" == refused.value.field
+    assert "there is no order 'chosy'; did you mean 'choosy'? (fifo, drf, choosy)" == (
+        refused.value.sentence
+    )

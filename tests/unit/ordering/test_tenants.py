@@ -33,7 +33,7 @@ def test_a_path_goes_from_the_top_down() -> None:
         (
             [Tenant("team", parent="orgg"), Tenant("org")],
             "parent",
-            "the parent 'orgg' of tenant 'team' is not listed as a tenant; did you mean 'org'?",
+            "the parent 'orgg' of tenant 'team' was not set as a tenant; did you mean 'org'?",
         ),
         ([Tenant("a", parent="a")], "parent", "tenant 'a' is its own parent"),
         (
@@ -41,7 +41,7 @@ def test_a_path_goes_from_the_top_down() -> None:
             "parent",
             "tenant 'a' is its own ancestor, by way of 'b'",
         ),
-        ([Tenant("a"), Tenant("a", 2)], "name", "tenant 'a' is listed twice"),
+        ([Tenant("a"), Tenant("a", 2)], "name", "tenant 'a' was set twice"),
     ],
 )
 def test_what_makes_no_tree_is_refused(tenants: list[Tenant], field: str, sentence: str) -> None:

@@ -1,8 +1,9 @@
--- Lanes, and what tenants use: docs/decisions/0058-the-order-of-the-queue.md. A lane is the queue of one tenant's jobs of
--- one class of constraints and one kind of scheduler. Nothing here is called unless a scheduler has a fair order.
+-- Lanes, tenants, and the orders of queues: docs/decisions/0058-the-order-of-the-queue.md. A lane is the queue of one
+-- tenant's jobs of one class of constraints and one kind of scheduler. Schedulers without a fair order call agree_on_order
+-- alone.
 
--- The lanes of a kind with jobs in one of two states, pending or parked, and the first job of each; each is found by one
--- search of the index.
+-- The lanes of a kind that have jobs in a state, pending or parked, and the first job of each; each is found by one search
+-- of the index. Both states are named in the query because the planner uses a partial index only if its condition is there.
 CREATE FUNCTION omega.lanes_of(_scheduler text, _state text)
 RETURNS TABLE (
     tenant text, constraint_class smallint, id bigint, precedence integer, tasks integer, placed integer, not_before timestamptz
@@ -22,8 +23,10 @@ RETURNS TABLE (
     SELECT l.* FROM lane l LIMIT ${lanes_max}
 $$;
 
--- The job at the head of each lane that may be leased now, of a kind and of all kinds that have a fair order, and what its
--- unplaced tasks need: about, if its task groups differ and some tasks have places.
+-- The head of each lane of a kind, and of all kinds that have a fair order: the first of its jobs that may be leased now, and
+-- what the unplaced tasks of this job need. If its
+-- task groups differ and some tasks have places, that is an estimate. Most first jobs may be leased; only where one may
+-- not yet, its lane is searched for one that may.
 CREATE FUNCTION omega.read_lanes(_scheduler text)
 RETURNS TABLE (
     scheduler text, tenant text, constraint_class smallint, id bigint, precedence integer, demand bigint[], tasks integer
@@ -54,7 +57,7 @@ RETURNS TABLE (
      ORDER BY h.scheduler COLLATE "C", h.tenant COLLATE "C", h.constraint_class
 $$;
 
--- What each tenant uses, from the allocations.
+-- What each tenant uses: the sum over its allocations. A tenant has the same position in both arrays.
 CREATE FUNCTION omega.sum_tenant_use(OUT tenants text[], OUT used bigint[])
 LANGUAGE sql STABLE AS $$
     SELECT coalesce(array_agg(t.tenant), '{}'), coalesce(array_agg(t.used), '{}')
@@ -62,9 +65,10 @@ LANGUAGE sql STABLE AS $$
               FROM omega.allocation a JOIN omega.job j ON j.id = a.job_id GROUP BY j.tenant) AS t
 $$;
 
--- What each tenant uses, and the tenants that the owner has set. The sum is at most so old, or twenty times as old as it
--- took to make it, and of this moment if that is 0; one call at a time makes it anew. A transaction that is left open holds up nobody: others then sum up
--- for themselves once the sum that is kept is ten times too old. The first row has the age of the sum, and no tenant.
+-- What each tenant uses, and the tenants that were set. The sum that is kept serves until its age is _age_ms_max, or twenty
+-- times as long as it took to make, unless _age_ms_max is 0; then one call makes it anew, and others go on with the old one meanwhile. A login that
+-- leaves its transaction open holds up nobody: once the sum is ten times too old, each call sums up for itself. The first
+-- row has the age of the sum, and no tenant.
 CREATE FUNCTION omega.read_tenant_use(_age_ms_max bigint)
 RETURNS TABLE (age_ms bigint, tenant text, used bigint[], weight integer, parent text) LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 #variable_conflict use_column
@@ -75,7 +79,7 @@ DECLARE
     age_max bigint;
 BEGIN
     PERFORM needs_read_committed();
-    PERFORM lease_length(_age_ms_max);
+    PERFORM milliseconds(_age_ms_max);
     SELECT * INTO kept FROM tenant_use;
     age := extract(epoch FROM began - kept.summed_at) * 1000;
     age_max := CASE WHEN _age_ms_max > 0 THEN greatest(_age_ms_max, 20 * kept.took_ms) ELSE 0 END;
@@ -101,7 +105,7 @@ BEGIN
 END $$;
 
 -- The tasks of all jobs that have not ended, by tenant and shape: how many run, and how many have no place. Of a job with
--- several groups it is assumed that the same part of each has none. Those of most tasks, if there are too many.
+-- several groups it is assumed that the same part of each has none. At most ${lanes_max} rows: those of most tasks.
 CREATE FUNCTION omega.read_unfinished_tasks()
 RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
     WITH running AS (
@@ -121,8 +125,9 @@ RETURNS TABLE (tenant text, shape jsonb, running bigint, waiting bigint) LANGUAG
      ORDER BY t.running + t.waiting DESC, t.tenant, t.shape LIMIT ${lanes_max}
 $$;
 
--- Agree on the order of a kind's queue: true if no other replica has the kind under another order. `granted` is null, and
--- nothing changes, if another call runs at this moment. A lease of 0 ms gives up nothing that others hold.
+-- Agree on the order of a kind's queue for the time of a lease. `granted` is false if replicas have agreed on another order
+-- that has not run out: `held_as`, by `held_by` last. It is null, and nothing changes, if other calls run at the same
+-- time: to wait for one that is left open would stop all schedulers. An agreement never becomes shorter.
 CREATE FUNCTION omega.agree_on_order(_scheduler text, _replica text, _name text, _lease_ms bigint, OUT granted boolean, OUT held_by text, OUT held_as text)
 LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -131,7 +136,7 @@ BEGIN
     PERFORM needs_read_committed();
     lasts := lease_length(_lease_ms);
     IF NOT is_name(_scheduler) OR NOT is_name(_replica) OR (_name IN ('${queue_orders}')) IS NOT TRUE THEN
-        RAISE EXCEPTION 'bad order: it is of a kind and a replica, and one of ${queue_orders_told}' USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'bad order: it needs a kind, a replica, and one of ${queue_orders_told}' USING ERRCODE = 'invalid_parameter_value';
     END IF;
     FOR tries IN 1 .. 4 LOOP
         EXIT WHEN pg_try_advisory_xact_lock(hashtext('omega.queue_order'), 0);
@@ -147,7 +152,7 @@ BEGIN
     IF NOT granted THEN
         RETURN;
     ELSIF (SELECT count(*) FROM queue_order o WHERE o.login = session_user AND o.scheduler <> _scheduler) >= ${rounds_per_login_max} THEN
-        RAISE EXCEPTION 'login % has agreed on orders for ${rounds_per_login_max} kinds of scheduler, and no more may', session_user
+        RAISE EXCEPTION 'login % has agreed on orders for ${rounds_per_login_max} kinds of scheduler, which is the limit', session_user
               USING ERRCODE = 'program_limit_exceeded';
     END IF;
     INSERT INTO queue_order AS o (scheduler, name, replica, expires_at)
@@ -156,7 +161,8 @@ BEGIN
        SET replica = excluded.replica, login = session_user, expires_at = greatest(o.expires_at, excluded.expires_at);
 END $$;
 
--- Set the weight and the parent of a tenant. A parent is a tenant that was set before, and no descendant.
+-- Set the weight and the parent of a tenant. A parent is a tenant that was set before, and no descendant. The table is locked
+-- so that two calls cannot make a cycle together; reads go on.
 CREATE FUNCTION omega.set_tenant(_name text, _weight integer, _parent text)
 RETURNS void LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 DECLARE
@@ -170,7 +176,7 @@ BEGIN
     END IF;
     LOCK TABLE tenant IN SHARE ROW EXCLUSIVE MODE;
     IF _parent IS NOT NULL AND NOT EXISTS (SELECT FROM tenant WHERE name = _parent) THEN
-        RAISE EXCEPTION 'bad tenant: there is no parent %', _parent USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'bad tenant: its parent % was not set', _parent USING ERRCODE = 'invalid_parameter_value';
     END IF;
     WHILE above IS NOT NULL LOOP
         levels := levels + 1;
@@ -199,7 +205,7 @@ RETURNS integer LANGUAGE sql STABLE AS $$
     SELECT max(height) FROM below
 $$;
 
--- Forget the weight and the parent of a tenant; false if none were set. Raises if it has children.
+-- Remove the weight and the parent of a tenant; false if none were set. Raises if it is the parent of others.
 CREATE FUNCTION omega.remove_tenant(_name text)
 RETURNS boolean LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN

@@ -53,8 +53,8 @@ BEGIN
     RETURN ids;
 END $$;
 
--- Lease pending jobs of a kind, highest precedence first, then oldest. If lanes are named, with how many jobs of each, only
--- these are leased. The bytes of large jobs are limited, but one job is always leased. A row that is locked but exceeds the
+-- Lease pending jobs of a kind, highest precedence first, then oldest. With lanes, only their jobs are leased, of each lane
+-- up to its count. The bytes of large jobs are limited, but one job is always leased. A row that is locked but exceeds the
 -- byte limit stays pending.
 CREATE FUNCTION omega.lease_jobs(
     _scheduler text, _holder text, _jobs_max integer, _lease_ms bigint,
@@ -112,7 +112,7 @@ BEGIN
      ORDER BY l.precedence DESC, l.id;
 END $$;
 
--- Lock pending jobs of these lanes, of each as many as are told, and so many in all; return them, lane by lane.
+-- Lock pending jobs of these lanes, of each lane up to its count by precedence, then age, and up to _jobs_max in all.
 CREATE FUNCTION omega.lock_in_lanes(_scheduler text, _jobs_max integer, _tenants text[], _classes integer[], _counts integer[])
 RETURNS bigint[] LANGUAGE plpgsql SET search_path = omega, pg_temp AS $$
 BEGIN
@@ -123,7 +123,7 @@ BEGIN
     END IF;
     RETURN ARRAY(
         SELECT j.id
-          FROM unnest(_tenants, _classes, _counts) WITH ORDINALITY AS w (tenant, class, count, n)
+          FROM unnest(_tenants, _classes, _counts) AS w (tenant, class, count)
          CROSS JOIN LATERAL (
              SELECT id FROM job
               WHERE scheduler = _scheduler AND state = 'pending' AND tenant = w.tenant AND constraint_class = w.class
@@ -207,14 +207,15 @@ BEGIN
     RETURN parked;
 END $$;
 
--- The first parked jobs of a kind that nobody holds, by precedence, then age.
+-- The first parked jobs of a kind that no user holds, by precedence, then age.
 CREATE FUNCTION omega.parked_first(_scheduler text, _jobs_max integer)
 RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
     SELECT j.id FROM omega.job j WHERE j.scheduler = _scheduler AND j.state = 'parked' AND j.park_reason <> 'held'
      ORDER BY j.precedence DESC, j.id LIMIT _jobs_max
 $$;
 
--- The first parked jobs of each lane of a kind, that nobody holds; each lane has its part of the number, at least one.
+-- The first parked jobs of each lane of a kind that no user holds: of each lane _jobs_max divided by the number of lanes,
+-- and at least one. A lane of which all jobs are held counts, too.
 CREATE FUNCTION omega.parked_in_lanes(_scheduler text, _jobs_max integer)
 RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
     WITH lane AS MATERIALIZED (
@@ -230,8 +231,8 @@ RETURNS SETOF bigint LANGUAGE sql STABLE AS $$
      LIMIT _jobs_max
 $$;
 
--- Parked jobs of a kind that nobody holds, highest precedence first, then oldest; with the byte limit of a lease. By lane,
--- each lane has its part of the number.
+-- Parked jobs of a kind that no user holds, highest precedence first, then oldest; with the byte limit of a lease. If
+-- _by_lane, each lane has its part of _jobs_max (parked_in_lanes).
 CREATE FUNCTION omega.parked_jobs(_scheduler text, _jobs_max integer, _by_lane boolean DEFAULT false)
 RETURNS TABLE (
     id bigint, wire jsonb, reason text, placed integer, running integer, generation bigint,

@@ -188,8 +188,8 @@ BEGIN
     RETURN CASE WHEN octet_length(_spec::text) > ${wire_bytes_max} THEN 'it is longer than ${wire_bytes_max} bytes' END;
 END $$;
 
--- The class of the constraints that the task groups of a job have: 0 without any. Jobs of one class need not have the same
--- constraints: there are ${constraint_classes} classes. omega.model.lanes computes the same.
+-- The class of the constraints that the task groups of a job have: 0 without any, or 1 to ${constraint_classes} by a hash, so
+-- that jobs of one class may have different constraints. omega.model.lanes computes the same.
 CREATE FUNCTION omega.constraint_class(_groups jsonb)
 RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
     SELECT coalesce(1 + get_byte(sha256(convert_to(string_agg(d.text, E'\n\n' ORDER BY d.text COLLATE "C"), 'UTF8')), 0)
@@ -200,7 +200,7 @@ RETURNS smallint LANGUAGE sql IMMUTABLE AS $$
               FROM jsonb_array_elements(_groups) AS g (it), jsonb_array_elements(g.it -> 'constraints') AS c (it)) AS d
 $$;
 
--- What all tasks of a job's groups need together, of each resource.
+-- What all tasks of a job's groups need together: CPU, memory, disk and GPU slices. omega.model.lanes computes the same.
 CREATE FUNCTION omega.job_demand(_groups jsonb)
 RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
     SELECT ARRAY[sum(t.asks * (g.it ->> 'cpu_milli')::bigint), sum(t.asks * (g.it ->> 'memory_mib')::bigint),

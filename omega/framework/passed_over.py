@@ -1,0 +1,80 @@
+"""Lanes that are passed over, because one of their jobs has found no room.
+
+Goal     Try one of ten thousand equal jobs on a full cell, and not all of them.
+Promise  A head is passed over only if it needs at least as much, of each resource, as a job of the
+         same key that found no room since the view last gained any. A smaller job behind a large
+         one is tried at once, and any other after a pause, which doubles with each one in vain.
+Source   Choosy (EuroSys 2013): who cannot use what is free is passed over;
+         docs/decisions/0058-the-order-of-the-queue.md.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+
+from omega.clock import Clock
+from omega.model.arrays import Amounts
+from omega.model.jobs import LeasedJob
+from omega.model.lanes import demand_left
+from omega.store.lanes import LaneHead
+
+_Key = TypeVar("_Key")
+SIZES_MAX: Final = 64
+"""After jobs of so many sizes have found no room, every head is passed over."""
+PAUSE_S: Final = 0.1
+PAUSE_S_MAX: Final = 10.0
+
+
+@dataclass(eq=False)
+class _Failures:
+    """What found no room."""
+
+    until_s: float
+    pause_s: float = PAUSE_S
+    needs: list[tuple[Amounts, Amounts]] = field(default_factory=list)
+    """What a task needs, and what the job needs to get any task placed: (resources,) each."""
+
+
+class PassedOver(Generic[_Key]):
+    """What found no room, by lane or by tenant."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._failures: dict[_Key, _Failures] = {}
+
+    def clear(self) -> None:
+        """Forget everything: the view has gained room."""
+        self._failures.clear()
+
+    def note(self, key: _Key, job: LeasedJob) -> None:
+        """Note that the unplaced tasks of a job found no room."""
+        now_s = self._clock.now()
+        known = self._failures.get(key)
+        if known is None:
+            known = self._failures[key] = _Failures(now_s + PAUSE_S)
+        elif now_s >= known.until_s:
+            known.pause_s = min(2 * known.pause_s, PAUSE_S_MAX)
+            known.until_s = now_s + known.pause_s
+            known.needs.clear()
+        tasks = len(job.unplaced)
+        task = demand_left(job) // tasks
+        known.needs.append((task, task * max(1, min(job.lacking, tasks))))
+
+    def jobs_max(self, key: _Key, head: LaneHead, wanted: int) -> int:
+        """Return how many jobs of a lane, at most `wanted`, may find room, as far as is known.
+
+        It is one after a pause: if that finds none, others are not delayed for it.
+        """
+        known = self._failures.get(key)
+        if known is None:
+            return wanted
+        if self._clock.now() >= known.until_s:
+            return min(1, wanted)
+        whole = np.array(head.demand)
+        task = whole // head.tasks
+        is_smaller = len(known.needs) < SIZES_MAX and not any(
+            bool((task >= of_task).all() and (whole >= at_least).all())
+            for of_task, at_least in known.needs
+        )
+        return wanted if is_smaller else 0
