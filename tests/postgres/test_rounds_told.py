@@ -45,7 +45,8 @@ def forgeries(job: int) -> list[object]:
     """Return what a round might tell of a job: wrong types, huge numbers, missing parts."""
     whole = {"policy": "\x1b]0;x\x07[red]", "types": [A_TYPE], "jobs": [share_of(job)]}
     spoilt = [share_of(job, at=at) for at in (-1, 1, 1.5, "0", True, None, 10**30)]
-    spoilt += [share_of(job, rate=rate) for rate in (-1, 1e300, "NaN", None, [], {})]
+    spoilt += [share_of(job, rate=-1), share_of(job, rate=1e300), share_of(job, rate="NaN")]
+    spoilt += [share_of(job, rate=None), share_of(job, rate=[]), share_of(job, rate={})]
     return [
         *(None, 7, "told", [], {}, {"policy": 7, "types": {}, "jobs": "x"}),
         whole,
