@@ -107,13 +107,14 @@ class Recording:
         self._unanswered.add(transaction.id)
         before = self._read(transaction)
         outcome = self._store.commit(transaction)
-        self._unanswered.discard(transaction.id)
         against = None
         if not is_repeated:  # the rows of a repeated answer are of a later moment
             against = self._against(transaction, outcome, before)
             if against is None and before.quotas:
                 again = self._read_again(transaction, outcome, before)
                 against = self._against(transaction, outcome, again)
+        # Only now: if quotas could not be read again, the commit is repeated.
+        self._unanswered.discard(transaction.id)
         self._keep(
             RecordedCommit(
                 at_ms=self._now_ms(),
@@ -248,14 +249,16 @@ class Recording:
             return NO_QUOTA_BALANCES
         if victims is None or before.live is None:
             return None
-        drawn_by: dict[int, tuple[int, ...]] = {}
+        specs: dict[int, JobSpec] = {}
         for job in {part.job for part in transaction.jobs} | set(victims.about.tolist()):
             known = self._known.get(job)
             if known is None or known.spec is None:
                 return None
-            if rows := _drawn_on(known.spec, before.quotas):
-                drawn_by[job] = rows
-        left = [[use.left.get(each, UNLIMITED) for each in Budget] for use in before.quotas]
+            specs[job] = known.spec
+        whose = {key for spec in specs.values() for key in _keys(spec)}
+        quotas = [use for use in before.quotas if (use.quota.scope, use.quota.name) in whose]
+        drawn_by = {job: rows for job, spec in specs.items() if (rows := _drawn_on(spec, quotas))}
+        left = [[use.left.get(each, UNLIMITED) for each in Budget] for use in quotas]
         running = {job: int(np.count_nonzero(before.live.job == job)) for job in drawn_by}
         return QuotaBalances(integers(left).reshape(-1, BUDGETS), drawn_by, running)
 

@@ -91,7 +91,8 @@ class RoundSummary:
         uses = [use for each in types if (use := _type_use(each)) is not None]
         if len(uses) < len(types):
             return None  # places of types are counted
-        read = (_job_share(each, [use.name for use in uses]) for each in jobs)
+        names = [use.name for use in uses]
+        read = (_job_share(each, names) for each in jobs)
         return cls(policy, uses, [share for share in read if share is not None])
 
 

@@ -20,7 +20,9 @@ from omega.reports.processes import name_of
 from omega.store.saved.recorded import RecordedCommit
 
 COMMITS_TOLD_MAX: Final = 10_000
-"""Transactions with other verdicts that are told; all are counted."""
+"""Transactions with other verdicts that are told ..."""
+NAMES_TOLD_MAX: Final = 100_000
+"""... and, of all these together, claims and evicted tasks; all are counted."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class ReplayReport:
     verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Claims that are judged otherwise, by their verdicts then and now."""
     told: list[CommitDiffers] = field(default_factory=list)
+    """The first of these transactions."""
 
     def summary(self) -> dict[str, object]:
         """Return the sums as JSON types."""
@@ -91,6 +94,7 @@ class ReplayReport:
 def replay(recorded: Iterable[RecordedCommit], rule: ConflictRule | None = None) -> ReplayReport:
     """Judge all transactions again, by this rule, or each by its own."""
     report = ReplayReport()
+    names = 0
     for commit in recorded:
         if commit.against is None:
             report.without_facts += 1
@@ -104,7 +108,8 @@ def replay(recorded: Iterable[RecordedCommit], rule: ConflictRule | None = None)
             continue
         report.differ += 1
         report.verdicts.update((claim.was, claim.now) for claim in differs.claims)
-        if len(report.told) < COMMITS_TOLD_MAX:
+        names += len(differs.claims) + len(differs.evicted_was) + len(differs.evicted_now)
+        if len(report.told) < COMMITS_TOLD_MAX and names <= NAMES_TOLD_MAX:
             report.told.append(differs)
     return report
 

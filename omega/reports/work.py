@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from omega.lifecycle.states import State
 from omega.metrics.facts import number_in
 from omega.model.arrays import integers
-from omega.model.round_summary import JobShare
+from omega.model.round_summary import AMOUNT_MAX, JobShare
 from omega.reports.processes import NODES, is_alive
 from omega.reports.rounds import due_in_s, shares_of
 from omega.reports.wording import duration, share, things
@@ -73,10 +73,13 @@ class WorkReport:
 
     @property
     def ends_in_s(self) -> float | None:
-        """Seconds of real time until its last step; None if its pace is not known."""
+        """Seconds of real time until its last step; None if its pace says of no end."""
         if not self.left:
             return 0.0
-        return self.left / self.pace / self.speedup if self.pace else None
+        if not self.pace:
+            return None
+        seconds = self.left / self.pace / self.speedup
+        return seconds if seconds <= AMOUNT_MAX else None  # a pace may be so small that it is inf
 
     @property
     def promised(self) -> float | None:

@@ -2,6 +2,7 @@
 
 Goal     Tell people how a job fares, and know a model that makes no steps from one that is new.
 Promise  Arrays in, arrays out, a row a job. A preemption that a commit refused is taken back.
+         What a stranger's memo had at the bounds stays within them, so that it can be noted again.
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
@@ -17,10 +18,11 @@ from schedulers.ml_gpu.problem import Shares
 
 AMOUNT_MAX = 1e15
 """More seconds than there will be."""
+TIMES_MAX = 2**63 - 1
 STALLED_ROUNDS = 3
 """Rounds' time without a step on a type after which a rate of 0 is believed there."""
 _Amount = Annotated[float, Field(ge=0, le=AMOUNT_MAX)]
-_Whole = Annotated[int, Field(ge=0, lt=2**63)]
+_Whole = Annotated[int, Field(ge=0, le=TIMES_MAX)]
 
 
 class HistoryMemo(BaseModel):
@@ -88,18 +90,23 @@ class JobHistory:
         """Return it after so much was promised to each job, and had by those that ran."""
         had = self.had_s.copy()
         had[runs] += had_s
-        return replace(self, promised_s=self.promised_s + promised_s, had_s=had)
+        return replace(
+            self,
+            promised_s=np.minimum(self.promised_s + promised_s, AMOUNT_MAX),
+            had_s=np.minimum(had, AMOUNT_MAX),
+        )
 
     def observed(self, runs: Index, on: Index, steps: Score, seconds: Score) -> "JobHistory":
         """Return it after these jobs have made so many steps in so many seconds on a type."""
         idle = self.idle_s.copy()
-        idle[runs, on] = np.where(steps > 0, 0.0, idle[runs, on] + seconds)
+        idle_s = np.minimum(idle[runs, on] + seconds, AMOUNT_MAX)
+        idle[runs, on] = np.where(steps > 0, 0.0, idle_s)
         return replace(self, idle_s=idle)
 
     def preempting(self, jobs: Index, number: int) -> "JobHistory":
         """Return it after a round of this number has planned to take these jobs' GPUs."""
         times, last = self.preempted.copy(), self.preempted_in.copy()
-        times[jobs] += 1
+        times[jobs] = np.minimum(times[jobs], TIMES_MAX - 1) + 1
         last[jobs] = number
         return replace(self, preempted=times, preempted_in=last)
 

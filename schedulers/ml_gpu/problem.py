@@ -159,7 +159,7 @@ class Allocation:
     used: Score
     """GPUs of each type that are busy, on average; two jobs on one GPU keep one GPU busy."""
     solves: int = 1
-    """Linear programmes solved for it."""
+    """Linear programs solved for it."""
     together: "JobPairs | None" = None
     """Who shares GPUs with whom; None where nobody does."""
     assignment_cost: float | None = None

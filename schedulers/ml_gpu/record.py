@@ -6,7 +6,7 @@ Promise  What JSON holds of a record is the record, to the last digit. A memo th
 Source   Gavel (OSDI 2020), section 5; docs/decisions/0028-rounds-on-the-shared-cell.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
@@ -23,6 +23,8 @@ from schedulers.ml_gpu.throughputs import Rates
 UNKNOWN: Final = NOWHERE - 1
 AMOUNT_MAX: Final = 1e15
 """More seconds, or steps a second, than there will be."""
+CREDIT_S_MIN: Final = 1e-6
+"""Less than the credit of the shortest rounds."""
 _Whole = Annotated[int, Field(ge=0, lt=2**63)]
 _Type = Annotated[int, Field(ge=UNKNOWN, lt=2**31)]
 _Amount = Annotated[float, Field(ge=0, le=AMOUNT_MAX)]
@@ -50,7 +52,7 @@ class _Memo(BaseModel):
     is_due: bool
     round: _Whole = 0
     history: HistoryMemo = HistoryMemo()
-    credit_s: Annotated[float, Field(gt=0, le=AMOUNT_MAX)]
+    credit_s: Annotated[float, Field(ge=CREDIT_S_MIN, le=AMOUNT_MAX)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,7 +141,10 @@ class Record:
         )
 
     def memo(self) -> dict[str, object]:
-        """Return the record as JSON has it."""
+        """Return the record as JSON has it.
+
+        Amounts are cut at the bounds: a stranger's memo may have had them there.
+        """
         ledger = self.ledger
         parts = [self] if self.away is None else [self, self.away]
         ledgers = [part.ledger for part in parts]
@@ -147,15 +152,15 @@ class Record:
             types=list(self.types),
             gpus=list(self.gpus),
             jobs=np.concatenate([part.first for part in ledgers]).tolist(),
-            share=np.vstack([part.share for part in ledgers]).tolist(),
-            received_s=np.vstack([part.received_s for part in ledgers]).tolist(),
-            deficit_s=np.vstack([part.deficit_s for part in ledgers]).tolist(),
+            share=_table(part.share for part in ledgers),
+            received_s=_table(part.received_s for part in ledgers),
+            deficit_s=_table(part.deficit_s for part in ledgers),
             is_promised=np.concatenate([part.is_promised for part in ledgers]).tolist(),
             since_ms=np.concatenate([part.since_ms for part in parts]).tolist(),
             done=np.concatenate([part.done for part in parts]).tolist(),
             run_ms=np.concatenate([part.run_ms for part in parts]).tolist(),
             on=np.concatenate([part.on for part in parts]).tolist(),
-            promised_by=np.vstack([part.promised_by for part in parts]).tolist(),
+            promised_by=_table(part.promised_by for part in parts),
             seen=[
                 (model, gpus, [None if np.isnan(rate) else rate for rate in rates.tolist()])
                 for (model, gpus), rates in sorted(self.learnt.seen.items())
@@ -218,7 +223,7 @@ class Record:
 
     def age_s(self, now_ms: int) -> Score:
         """Return for how long each job has been known."""
-        return np.asarray((now_ms - self.since_ms) / 1_000)
+        return np.asarray(np.maximum(now_ms - self.since_ms, 0) / 1_000)
 
 
 def _ledger(told: _Memo, types: Sequence[str]) -> Ledger:
@@ -275,6 +280,12 @@ def _in_order(ledger: Ledger, order: Ids) -> Ledger:
         ledger.is_promised[order],
         ledger.credit_s,
     )
+
+
+def _table(parts: Iterable[Rates]) -> list[list[float]]:
+    """Return the rows of all parts, as JSON has them."""
+    rows: list[list[float]] = np.clip(np.vstack(list(parts)), -AMOUNT_MAX, AMOUNT_MAX).tolist()
+    return rows
 
 
 def _rows(table: Rates, order: Ids) -> Rates:

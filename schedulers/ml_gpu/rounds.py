@@ -93,7 +93,8 @@ class Ledger:
     def priority(self, rate: Rates) -> Score:
         """Return share promised over share received, 0 where nothing is promised or runs."""
         fraction = self.received_s / np.maximum(self.received_s.sum(axis=0), 1e-300)
-        return np.asarray(np.where(rate > 0, self.share / fraction, 0.0))
+        least = np.maximum(fraction, 1e-280)  # by a smaller one no share can be divided
+        return np.asarray(np.where(rate > 0, self.share / least, 0.0))
 
 
 class LeftoverPolicy(Enum):

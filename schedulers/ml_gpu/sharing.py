@@ -92,7 +92,7 @@ class SharingProgram:
 
     @property
     def solves(self) -> int:
-        """Linear programmes solved so far."""
+        """Linear programs solved so far."""
         return self._linear_program.solves
 
     @property

@@ -23,6 +23,15 @@ MUTANTS: tuple[Mutant, ...] = (
         "A scheduler that was thought dead overwrites what its successor knows.",
     ),
     mutant(
+        "rounds-of-one-login-told-without-end",
+        ROUNDS,
+        "read_rounds",
+        "t.bytes <= 4 * ${memo_bytes_max}",
+        "t.bytes >= 0",
+        "One login makes every `omega status` take a minute.",
+        tests=("tests/postgres/test_rounds_told.py",),
+    ),
+    mutant(
         "recall-of-other-kinds",
         ROUNDS,
         "recall_jobs",

@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omega.cell.judge import judge
@@ -198,6 +198,42 @@ def test_what_is_no_recording_is_refused(case: Case, change: object, sentence: s
             list(recorded_commits(path))
 
     assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("forge", "field"),
+    [
+        (
+            lambda it: it.update(
+                evictions={name: [0] * 10_001 for name in ("claim", "job", "task")}
+            ),
+            "evictions.claim",
+        ),
+        (
+            lambda it: it["against"].update(
+                quotas={"left": [[0] * 5], "drawn_by": [[1, [0] * 9]], "running": [[1, 0]]}
+            ),
+            "against.quotas.drawn_by.0.1",
+        ),
+    ],
+    ids=["evictions", "quotas"],
+)
+@given(case=cases())
+@settings(max_examples=5)
+def test_more_than_a_store_takes_is_refused_before_it_is_judged(
+    case: Case, forge: Callable[[Any], object], field: str
+) -> None:
+    with a_file() as path:
+        write(path, recorded(case))
+        first, commit, last = path.read_bytes().splitlines(keepends=True)
+        document = json.loads(commit)
+        forge(document)
+        path.write_bytes(b"".join([first, json.dumps(document).encode() + b"\n", last]))
+
+        said = refusal_of(path)
+
+    assert said is not None
+    assert f"batch.recording, line 2, field {field}: List should have at most" in said
 
 
 def test_a_file_that_is_there_is_not_overwritten_and_only_its_owner_reads_it() -> None:

@@ -12,6 +12,8 @@ from omega.reports.printable import short
 from omega.reports.wording import count, duration, moment, share, things
 from omega.reports.work import WorkReport
 
+TYPES_SHOWN: Final = 12
+"""Types of GPUs of which the promised share is told."""
 CENTURY_S: Final = 100 * 365.25 * 86_400
 """An end that is farther away is none that anybody waits for."""
 
@@ -47,8 +49,9 @@ def _share(work: WorkReport) -> str:
     """Say what is promised from now on, and what was promised and had since the job came."""
     told = work.share
     assert told is not None, "asked for the share of a job that no round tells of"
-    by_type = ", ".join(f"{short(name)} {share(part)}" for name, part in told.share.items())
-    now = f"promised {by_type}" if by_type else "nothing promised yet"
+    parts = [f"{short(name)} {share(min(1.0, part))}" for name, part in told.share.items()]
+    more = f" and {len(parts) - TYPES_SHOWN:,} more" if len(parts) > TYPES_SHOWN else ""
+    now = f"promised {', '.join(parts[:TYPES_SHOWN])}{more}" if parts else "nothing promised yet"
     if work.promised is None:
         return now
     return f"{now}; since it came promised {share(work.promised)}, had {share(work.received)}"

@@ -58,7 +58,7 @@ def recorded(
             sink(RecordingStopped(error.strerror or str(error)))
             stopped, file = file, None
             with suppress(OSError):
-                stopped.close()
+                stopped.abandon()
 
     try:
         yield Recording(store, now_ms, keep).store

@@ -105,6 +105,7 @@ def _commits(report: ReplayReport) -> Table:
             now, then = len(commit.evicted_now), len(commit.evicted_was)
             told = f"{things(now, 'task')} evicted, {then:,} then"
         table.add_row(commit.transaction, Text(short(commit.by)), told)
-    if (more := report.differ - COMMITS_SHOWN) > 0:
-        table.caption = f"and {things(more, 'transaction')} more; --json has the first 10,000"
+    if (more := report.differ - min(len(report.told), COMMITS_SHOWN)) > 0:
+        listed = f"--json has the first {len(report.told):,}"
+        table.caption = f"and {things(more, 'transaction')} more; {listed}"
     return table

@@ -30,7 +30,9 @@ from omega.store.saved.lines import (
 FORMAT: Final = "omega recording"
 VERSION: Final = 1
 CLAIMS_MAX: Final = LIMITS.claims_per_transaction_max
-ALTERNATES_MAX: Final = 100 * CLAIMS_MAX
+SHAPES_MAX: Final = 100 * CLAIMS_MAX
+QUOTAS_PER_JOB_MAX: Final = 2
+"""Its tenant's, and that of its kind of scheduler."""
 JOBS_MAX: Final = LIMITS.jobs_per_transaction_max
 
 Wide = Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -47,7 +49,7 @@ class Part(BaseModel, extra="forbid", strict=True, frozen=True):
 class AlternatesPart(Part):
     """Other machines for claims, by the position of the claim."""
 
-    claim: Annotated[list[Count], Field(max_length=ALTERNATES_MAX)]
+    claim: Annotated[list[Count], Field(max_length=CLAIMS_MAX)]
     machine: list[Narrow]
     seen: list[Wide]
     shape: list[Count]
@@ -56,7 +58,7 @@ class AlternatesPart(Part):
 class EvictionsPart(Part):
     """Tasks that claims evict, by the position of the claim."""
 
-    claim: Annotated[list[Count], Field(max_length=ALTERNATES_MAX)]
+    claim: Annotated[list[Count], Field(max_length=CLAIMS_MAX)]
     job: list[Wide]
     task: list[Narrow]
 
@@ -90,7 +92,7 @@ class QuotasPart(Part):
     """What was left of quotas, which jobs draw on which of them, and what runs of these jobs."""
 
     left: list[Annotated[list[Balance], Field(min_length=BUDGETS, max_length=BUDGETS)]]
-    drawn_by: list[tuple[Wide, list[Count]]]
+    drawn_by: list[tuple[Wide, Annotated[list[Count], Field(max_length=QUOTAS_PER_JOB_MAX)]],]
     running: list[tuple[Wide, Count]]
 
 
@@ -132,7 +134,7 @@ class CommitLine(Line):
     machine: list[Narrow]
     seen: list[Wide]
     shape: list[Count]
-    shape_rows: Annotated[int, Field(ge=0, le=ALTERNATES_MAX)]
+    shape_rows: Annotated[int, Field(ge=0, le=SHAPES_MAX)]
     shapes: AmountsByKind
     alternates: AlternatesPart | None
     evictions: EvictionsPart | None

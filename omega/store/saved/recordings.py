@@ -9,6 +9,7 @@ Source   docs/decisions/0057-replay.md; omega.store.saved.recording_lines.
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -33,8 +34,8 @@ LINE_BYTES_MAX: Final = 64 * 2**20
 """Of one transaction; the largest that is allowed takes a few."""
 ORDER: Final = ("recording", "commit", "end")
 MISSING: Final = (
-    "the last line is missing: the file was cut off, or its scheduler was killed or still runs;"
-    " --unfinished judges what is there"
+    "the last line is missing: the file was cut off, or its scheduler was killed, could not write"
+    " more or still runs; --unfinished judges what is there"
 )
 
 
@@ -52,13 +53,25 @@ class RecordingFile:
             raise BadInput(f"it cannot be written: {why}", file=str(path)) from error
         self._commits = self._bytes = 0
         line = RecordingLine(omega=__version__, kind=kind, replica=replica, began_ms=began_ms)
-        self._write(line.text())
+        try:
+            self._write(line.text())
+        except OSError as error:
+            os.close(self._file)
+            path.unlink(missing_ok=True)
+            said = f"it cannot be written: {error.strerror or error}"
+            raise BadInput(said, file=str(path)) from error
 
     def write(self, recorded: RecordedCommit) -> None:
         """Add a transaction. Raises OSError, and no more is written."""
-        text = line_of(recorded).text()
+        try:
+            text = line_of(recorded).text()
+        except ValidationError as error:
+            said = refusal(error, ORDER).sentence
+            raise OSError(f"a transaction is not of the form of recordings: {said}") from error
         if len(text) > LINE_BYTES_MAX or self._bytes + len(text) > BYTES_MAX:
-            raise OSError(f"a recording has at most {BYTES_MAX:,} bytes")
+            raise OSError(
+                f"a line has at most {LINE_BYTES_MAX:,} bytes, and a recording {BYTES_MAX:,}"
+            )
         self._write(text)
         self._commits += 1
 
@@ -69,10 +82,21 @@ class RecordingFile:
         finally:
             os.close(self._file)
 
+    def abandon(self) -> None:
+        """Close the file without a last line: not all that was committed is in it."""
+        os.close(self._file)
+
     def _write(self, text: bytes) -> None:
+        """Write a line whole, or not at all."""
+        left = text
+        try:
+            while left:
+                left = left[os.write(self._file, left) :]
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._file, self._bytes)
+            raise
         self._bytes += len(text)
-        while text:
-            text = text[os.write(self._file, text) :]
 
 
 def recorded_commits(path: Path, *, is_unfinished: bool = False) -> Iterator[RecordedCommit]:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omega.model import round_summary
 from omega.model.round_summary import JobShare, RoundSummary, TypeUse
 from tests.fixtures.doses import examples
 
@@ -93,3 +94,14 @@ def test_no_summary_is_none(row: object) -> None:
 def test_a_name_longer_than_a_name_is_none() -> None:
     assert RoundSummary.of({**A_ROW, "policy": "x" * 201}) is None
     assert RoundSummary.of({**A_ROW, "types": [{"name": "x" * 201, "gpus": 1, "used": 1}]}) is None
+
+
+def test_the_names_of_types_are_listed_once_however_many_jobs_a_stranger_tells_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names: list[object] = []
+    monkeypatch.setattr(round_summary, "_job_share", lambda _, types: names.append(types))
+
+    RoundSummary.of({**A_ROW, "jobs": [0] * 3})
+
+    assert [True] * 3 == [each is names[0] for each in names]

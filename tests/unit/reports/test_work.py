@@ -66,6 +66,14 @@ def test_no_end_is_foretold_of_what_has_run_and_made_no_step() -> None:
     assert replace(WORK, share=replace(SHARE, pace=0.0)).ends_in_s is None
 
 
+def test_a_forged_pace_makes_no_end_that_json_cannot_hold() -> None:
+    forged = replace(WORK, share=replace(SHARE, pace=5e-324))
+    slowed = replace(WORK, speedup=1e-300)
+
+    assert forged.ends_in_s is None
+    assert slowed.row()["ends_in_s"] is None
+
+
 def test_promised_and_received_are_parts_of_the_time_since_it_came() -> None:
     assert (0.7, 0.6) == (WORK.promised, WORK.received)
     assert replace(WORK, share=replace(SHARE, age_s=0.0)).promised is None

@@ -121,9 +121,14 @@ RETURNS bigint[] LANGUAGE sql STABLE SET search_path = omega, pg_temp AS $$
 $$;
 
 -- The last round of each kind of scheduler, and what it tells people of it: the memo without the scheduler's own part.
+-- Of the rounds that one login has begun, the last ones are told: together at most as many bytes as the largest memo
+-- takes, so that no login makes the answer long for everybody.
 CREATE FUNCTION omega.read_rounds()
 RETURNS TABLE (scheduler text, number bigint, began_ms bigint, length_ms bigint, told jsonb) LANGUAGE sql STABLE AS $$
-    SELECT r.scheduler, r.number, (extract(epoch FROM r.began_at) * 1000)::bigint,
-           (extract(epoch FROM r.ends_at - r.began_at) * 1000)::bigint, coalesce(r.memo -> 'told', 'null')
-      FROM omega.round r ORDER BY r.scheduler COLLATE "C"
+    SELECT t.scheduler, t.number, (extract(epoch FROM t.began_at) * 1000)::bigint,
+           (extract(epoch FROM t.ends_at - t.began_at) * 1000)::bigint,
+           coalesce(CASE WHEN t.bytes <= 4 * ${memo_bytes_max} THEN t.memo -> 'told' END, 'null')
+      FROM (SELECT r.*, sum(coalesce(pg_column_size(r.memo -> 'told'), 0)) OVER (PARTITION BY r.login ORDER BY r.began_at DESC, r.scheduler) AS bytes
+              FROM omega.round r) AS t
+     ORDER BY t.scheduler COLLATE "C"
 $$;

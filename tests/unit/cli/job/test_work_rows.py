@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from omega.cli.job.screens import job_screen, jobs_table
-from omega.cli.job.work_rows import work_rows
+from omega.cli.job.work_rows import TYPES_SHOWN, work_rows
 from omega.reports.jobs import JobReport
 from tests.unit.cli.job.test_screens import NO_PROGRESS, a_status, drawn
 from tests.unit.reports.test_work import NO_ROUNDS, SHARE, WORK
@@ -41,6 +41,14 @@ def test_an_end_that_nobody_will_see_is_not_told() -> None:
     assert "done" not in dict(
         work_rows(replace(WORK, steps=10**12, share=replace(SHARE, pace=1e-9)))
     )
+
+
+def test_forged_shares_neither_fill_the_screen_nor_exceed_all_of_the_time() -> None:
+    forged = replace(SHARE, share={f"t{number}": 1e15 for number in range(TYPES_SHOWN + 9_000)})
+    (told,) = (text for name, text in work_rows(replace(WORK, share=forged)) if name == "share")
+
+    assert told.startswith("promised t0 100%, t1 100%, ")
+    assert "t11 100% and 9,000 more; since it came" in told
 
 
 def test_jobs_have_a_column_of_steps_if_some_are_in_steps() -> None:

@@ -77,3 +77,62 @@ def test_a_full_disk_ends_the_recording_and_not_the_scheduler(
     assert {"recordings_stopped": 1} == counts_of(events[0])
     monkeypatch.undo()
     assert 1 == len(list(recorded_commits(tmp_path / "a", is_unfinished=True)))
+
+
+def test_a_line_that_a_full_disk_has_cut_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, write = tmp_path / "a", os.write
+    with recorded(a_store(), path, NAME, ManualClock(), lambda _: None) as store:
+        (job,) = lease_all(store)
+        claim(store, job, [0], [1])
+        whole = path.read_bytes()
+
+        def nearly_full(file: int, text: bytes) -> int:
+            if len(text) <= 10:
+                raise OSError(28, "No space left on device")
+            return write(file, text[:-10])
+
+        monkeypatch.setattr(os, "write", nearly_full)
+        claim(store, job, [1], [1])
+        monkeypatch.undo()  # somebody makes room: what comes now is not written either
+        claim(store, job, [2], [1])
+
+    assert whole == path.read_bytes()
+    with pytest.raises(BadInput, match="could not write more"):
+        list(recorded_commits(path))
+    assert 1 == len(list(recorded_commits(path, is_unfinished=True)))
+
+
+def test_a_disk_that_is_full_from_the_start_is_one_sentence_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+
+    with (
+        pytest.raises(BadInput, match="it cannot be written: No space left on device"),
+        recorded(a_store(), tmp_path / "a", NAME, ManualClock(), print),
+    ):
+        pass
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_transaction_that_no_line_can_hold_ends_the_recording_and_not_the_scheduler(
+    tmp_path: Path,
+) -> None:
+    events: list[Event] = []
+    with recorded(a_store(), tmp_path / "a", NAME, ManualClock(), events.append) as store:
+        (job,) = lease_all(store)
+        granted = claim(store, job, [0], [1])
+        vars(store)["_known"][job.id].placed = -1
+
+        assert granted.accepted.all()
+        assert claim(store, job, [1], [1]).accepted.all()
+
+    (stopped,) = events
+    assert isinstance(stopped, RecordingStopped)
+    assert "a transaction is not of the form of recordings" in stopped.why

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from omega.cell.commit_context import CommitContext
 from omega.framework.recording import without_tokens
 from omega.model.arrays import integers
+from omega.reports import replay as reports
 from omega.store.saved.recorded import Against, RecordedCommit
-from omega.store.saved.recordings import RecordingFile
+from omega.store.saved.recordings import RecordingFile, recorded_commits
 from omega.testing.builders import a_claim, a_job, a_transaction, claims_of_job, some_rows
 from tests.fixtures.command_line import Omega, document
 from tests.unit.cli.hostile_texts import HOSTILE, raw_in, without_styles
@@ -58,6 +60,18 @@ def test_of_many_that_differ_the_first_are_shown(omega: Omega, tmp_path: Path) -
     assert "12 differ." in ran.out
     assert "overcommit, now accepted" in " ".join(ran.out.split())
     assert "and 2 transactions more" in ran.out
+
+
+def test_what_is_listed_is_bounded_and_all_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "NAMES_TOLD_MAX", 3)
+    file = a_recording(tmp_path / "1", *[2] * 12)
+
+    report = reports.replay(recorded_commits(file))
+
+    assert (12, 3) == (report.differ, len(report.told))
+    assert {("overcommit", "accepted"): 12} == report.verdicts
 
 
 def test_other_evictions_are_a_difference_and_names_are_printable(
